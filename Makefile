@@ -1,0 +1,70 @@
+# Everything works from a fresh clone on a machine with python3 (3.11+), git and make.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help demo up test lint protos protos-check lock bench e2e clean
+
+help: ## Show this list
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}'
+
+demo: .venv/.run ## Schedule a small workload with five real processes, print where each pod went and why
+	$(BIN)/moorage up --once --nodes deploy/demo/nodes.yaml --pods deploy/demo/pods.yaml --config deploy/demo/policy.yaml
+
+up: .venv/.run ## The same, but keep it running: kubectl works against it until Ctrl-C
+	$(BIN)/moorage up --nodes deploy/demo/nodes.yaml --pods deploy/demo/pods.yaml --config deploy/demo/policy.yaml
+
+test: .venv/.dev ## Run every test that this machine can run
+	$(BIN)/pytest $(TESTS)
+
+lint: .venv/.dev protos-check ## Check style, types, layers, protos and that generated code is current
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	PYTHONPATH=.:sdk $(BIN)/lint-imports
+	$(BIN)/buf lint
+	$(BIN)/buf format -d --exit-code
+
+PROTOS := $(wildcard protos/moorage/v1/*.proto)
+define generate
+	$(BIN)/python -m grpc_tools.protoc -Iprotos --plugin=protoc-gen-mypy=$(BIN)/protoc-gen-mypy \
+	  --python_out=$(1) --mypy_out=quiet:$(1) $(PROTOS)
+	$(BIN)/python -m grpc_tools.protoc -Iprotos --plugin=protoc-gen-mypy_grpc=$(BIN)/protoc-gen-mypy_grpc \
+	  --grpc_python_out=$(1) --mypy_grpc_out=quiet,only_async:$(1) $(filter-out %/types.proto,$(PROTOS))
+endef
+
+protos: .venv/.dev ## Write the generated protobuf code again (sdk/moorage/v1)
+	$(call generate,sdk)
+
+protos-check: .venv/.dev
+	@rm -rf .venv/protos && mkdir -p .venv/protos
+	@$(call generate,.venv/protos)
+	@diff -r -x __init__.py -x __pycache__ .venv/protos/moorage/v1 sdk/moorage/v1 \
+	  || { echo "sdk/moorage/v1 is stale: run 'make protos' and commit the result"; exit 1; }
+
+lock: ## Resolve the dependencies again (needs uv)
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header \
+	  --no-emit-package moorage -o requirements.lock pyproject.toml hatchling.in --overrides overrides.in
+bench: ## Measure (not yet)
+	@echo "make bench: not yet"
+
+e2e: ## The same scenarios on a real control plane (not yet)
+	@echo "make e2e: not yet"
+
+clean: ## Remove the virtual environment and caches
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit("Moorage needs Python 3.11 or newer, %s is %s" % (sys.executable, sys.version.split()[0])) if sys.version_info < (3, 11) else None'
+	@$(PYTHON) -m venv .venv || { rm -rf .venv; echo "Could not create .venv. On Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
+
+.venv/.run: requirements.lock pyproject.toml sdk/pyproject.toml | .venv/bin/python
+	@echo "Installing the locked dependencies into .venv ..."
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e sdk -e .
+	@touch $@
+
+.venv/.dev: requirements-dev.lock .venv/.run
+	@echo "Installing the locked development tools into .venv ..."
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@touch $@

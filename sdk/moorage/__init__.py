@@ -1,0 +1,1 @@
+"""Write Kubernetes scheduling plugins in Python."""

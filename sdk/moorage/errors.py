@@ -1,0 +1,31 @@
+"""Everything that Moorage raises on purpose.
+
+    MoorageError
+    ├── ConfigurationError      the user must change a file or an option
+    │   └── PluginLoadError     ... a plugin's code
+    └── PluginFailedError       a plugin raised, returned nonsense, or took too long
+
+A "no" is not here: it is a value (`moorage.Rejection`).
+"""
+
+
+class MoorageError(Exception):
+    """The root of the tree."""
+
+
+class ConfigurationError(MoorageError):
+    """A setting, a policy or an option is wrong; the message says where, and what to write instead."""
+
+
+class PluginLoadError(ConfigurationError):
+    """A plugin cannot be imported or is not a plugin; the message names the file and the line."""
+
+
+class PluginFailedError(MoorageError):
+    """A plugin did not do its work in a cycle; the message names the file and the line."""
+
+    def __init__(self, plugin: str, point: str, problem: str) -> None:
+        super().__init__(f"plugin {plugin} failed in {point}: {problem}")
+        self.plugin = plugin
+        self.point = point
+        self.problem = problem

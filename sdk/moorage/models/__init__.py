@@ -1,0 +1,71 @@
+"""The parts of Kubernetes objects that scheduling reads.
+
+The structs mirror the API's JSON (camelCase outside, snake_case here), ignore what they do not know,
+and leave out defaults when they are written again. They are immutable: a changed object is a new one.
+"""
+
+from moorage.models.codec import decode_node, decode_pod, encode
+from moorage.models.meta import Metadata, OwnerReference
+from moorage.models.node import (
+    Condition,
+    ContainerImage,
+    NodeAddress,
+    NodeManifest,
+    NodeSpec,
+    NodeStatus,
+    Taint,
+)
+from moorage.models.pod import (
+    Affinity,
+    Container,
+    ContainerPort,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorTerm,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodSpec,
+    PodStatus,
+    PreferredSchedulingTerm,
+    Resources,
+    Toleration,
+    TopologySpreadConstraint,
+    Volume,
+    WeightedPodAffinityTerm,
+)
+from moorage.models.selectors import LabelSelector, Requirement
+
+__all__ = [
+    "Affinity",
+    "Condition",
+    "Container",
+    "ContainerImage",
+    "ContainerPort",
+    "LabelSelector",
+    "Metadata",
+    "NodeAddress",
+    "NodeAffinity",
+    "NodeManifest",
+    "NodeSelector",
+    "NodeSelectorTerm",
+    "NodeSpec",
+    "NodeStatus",
+    "OwnerReference",
+    "Pod",
+    "PodAffinity",
+    "PodAffinityTerm",
+    "PodSpec",
+    "PodStatus",
+    "PreferredSchedulingTerm",
+    "Requirement",
+    "Resources",
+    "Taint",
+    "Toleration",
+    "TopologySpreadConstraint",
+    "Volume",
+    "WeightedPodAffinityTerm",
+    "decode_node",
+    "decode_pod",
+    "encode",
+]

@@ -1,0 +1,51 @@
+"""Reads and writes models as JSON; the only module that knows how."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+from moorage.models.base import Model
+from moorage.models.node import NodeManifest
+from moorage.models.pod import Pod
+
+T = TypeVar("T", bound=Model)
+
+
+def _decoder(kind: type[T]) -> Callable[[bytes | str], T]:
+    decode = msgspec.json.Decoder(kind).decode
+
+    def decode_tolerantly(text: bytes | str) -> T:
+        try:
+            return decode(text)
+        except msgspec.ValidationError:
+            # Go writes null for some empty fields, where msgspec wants the field to be absent.
+            return msgspec.convert(_without_nulls(msgspec.json.decode(text)), kind)
+
+    return decode_tolerantly
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(v) for key, v in value.items() if v is not None}
+    if isinstance(value, list):
+        return [_without_nulls(v) for v in value if v is not None]
+    return value
+
+
+decode_pod: Callable[[bytes | str], Pod] = _decoder(Pod)
+"""Read a pod from JSON.
+
+Raises:
+    msgspec.DecodeError: The text is not JSON, or a field has the wrong type; the message has its path.
+"""
+
+decode_node: Callable[[bytes | str], NodeManifest] = _decoder(NodeManifest)
+"""Read a node from JSON.
+
+Raises:
+    msgspec.DecodeError: The text is not JSON, or a field has the wrong type; the message has its path.
+"""
+
+encode: Callable[[Any], bytes] = msgspec.json.Encoder(order="deterministic").encode
+"""Write a model as JSON: only the fields it knows, without defaults, keys in a stable order."""

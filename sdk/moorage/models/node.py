@@ -1,0 +1,72 @@
+"""The node object."""
+
+from functools import cached_property
+
+import msgspec
+
+from moorage.models.base import Model
+from moorage.models.meta import Metadata
+from moorage.quantity import Quantity, scaled
+
+
+class Taint(Model):
+    """Repels pods that do not tolerate it."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class Condition(Model):
+    """A condition of the node, such as Ready."""
+
+    type: str = ""
+    status: str = ""
+
+
+class ContainerImage(Model):
+    """An image that the node has pulled; size in bytes."""
+
+    names: tuple[str, ...] = ()
+    size_bytes: int = 0
+
+
+class NodeAddress(Model):
+    """An address of the node; types are InternalIP, Hostname and so on."""
+
+    type: str = ""
+    address: str = ""
+
+
+class NodeSpec(Model):
+    """What the node is told to be."""
+
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] = ()
+
+
+class NodeStatus(Model):
+    """What the node says of itself."""
+
+    allocatable: dict[str, Quantity] = {}
+    conditions: tuple[Condition, ...] = ()
+    images: tuple[ContainerImage, ...] = ()
+    addresses: tuple[NodeAddress, ...] = ()
+
+
+class NodeManifest(Model):
+    """A node as the API server has it. Plugins get a `moorage.Node`, which knows its pods as well."""
+
+    metadata: Metadata = msgspec.field(default_factory=Metadata)
+    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
+    status: NodeStatus = msgspec.field(default_factory=NodeStatus)
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return self.metadata.name
+
+    @cached_property
+    def allocatable(self) -> dict[str, int]:
+        """What pods may use: millicores of "cpu", bytes or counts of everything else."""
+        return {name: scaled(name, value) for name, value in self.status.allocatable.items()}

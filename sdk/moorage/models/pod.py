@@ -1,0 +1,244 @@
+"""The pod object."""
+
+from functools import cached_property
+
+import msgspec
+
+from moorage.models.base import Model
+from moorage.models.meta import Metadata
+from moorage.models.selectors import LabelSelector, Requirement
+from moorage.quantity import Quantity
+from moorage.resources import pod_requests
+
+
+class ContainerPort(Model):
+    """A port of a container; a `host_port` of 0 takes none on the node."""
+
+    container_port: int = 0
+    host_port: int = 0
+    host_ip: str = msgspec.field(default="", name="hostIP")
+    protocol: str = "TCP"
+
+
+class Resources(Model):
+    """Quantities by resource name."""
+
+    requests: dict[str, Quantity] = {}
+    limits: dict[str, Quantity] = {}
+
+
+class Container(Model):
+    """A container, or an init container; one with `restart_policy` "Always" is a sidecar."""
+
+    name: str = ""
+    image: str = ""
+    resources: Resources = msgspec.field(default_factory=Resources)
+    ports: tuple[ContainerPort, ...] = ()
+    restart_policy: str = ""
+
+
+class Toleration(Model):
+    """Lets a pod onto nodes with matching taints. An empty key with Exists matches every taint."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+
+
+class NodeSelectorTerm(Model):
+    """Conditions that must all hold. A term without conditions matches no node."""
+
+    match_expressions: tuple[Requirement, ...] = ()
+    match_fields: tuple[Requirement, ...] = ()
+
+
+class NodeSelector(Model):
+    """Terms of which one must match."""
+
+    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
+
+
+class PreferredSchedulingTerm(Model):
+    """A wish with its weight, 1..100."""
+
+    weight: int = 0
+    preference: NodeSelectorTerm = msgspec.field(default_factory=NodeSelectorTerm)
+
+
+class NodeAffinity(Model):
+    """Which nodes a pod requires and prefers."""
+
+    required: NodeSelector | None = msgspec.field(
+        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    preferred: tuple[PreferredSchedulingTerm, ...] = msgspec.field(
+        default=(), name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class PodAffinityTerm(Model):
+    """Other pods, and the topology within which they count as near."""
+
+    label_selector: LabelSelector | None = None
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: LabelSelector | None = None
+    topology_key: str = ""
+    match_label_keys: tuple[str, ...] = ()
+    mismatch_label_keys: tuple[str, ...] = ()
+
+
+class WeightedPodAffinityTerm(Model):
+    """A wish with its weight, 1..100."""
+
+    weight: int = 0
+    pod_affinity_term: PodAffinityTerm = msgspec.field(default_factory=PodAffinityTerm)
+
+
+class PodAffinity(Model):
+    """Which pods a pod requires and prefers near it, or far from it."""
+
+    required: tuple[PodAffinityTerm, ...] = msgspec.field(
+        default=(), name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    preferred: tuple[WeightedPodAffinityTerm, ...] = msgspec.field(
+        default=(), name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class Affinity(Model):
+    """All affinities of a pod."""
+
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class TopologySpreadConstraint(Model):
+    """How evenly matching pods are to be spread over the values of a node label."""
+
+    max_skew: int = 1
+    topology_key: str = ""
+    when_unsatisfiable: str = "DoNotSchedule"
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str = "Honor"
+    node_taints_policy: str = "Ignore"
+    match_label_keys: tuple[str, ...] = ()
+
+
+class ClaimSource(Model):
+    """A PersistentVolumeClaim in the pod's namespace."""
+
+    claim_name: str = ""
+    read_only: bool = False
+
+
+class ImageSource(Model):
+    """An image mounted as a volume."""
+
+    reference: str = ""
+
+
+class Volume(Model):
+    """A volume; sources that scheduling does not read are left out."""
+
+    name: str = ""
+    persistent_volume_claim: ClaimSource | None = None
+    image: ImageSource | None = None
+
+
+class SchedulingGate(Model):
+    """Keeps a pod from being scheduled until it is removed."""
+
+    name: str = ""
+
+
+class PodSpec(Model):
+    """What the pod asks for."""
+
+    node_name: str = ""
+    scheduler_name: str = "default-scheduler"
+    priority: int = 0
+    priority_class_name: str = ""
+    preemption_policy: str = ""
+    host_network: bool = False
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    resources: Resources = msgspec.field(default_factory=Resources)
+    overhead: dict[str, Quantity] = {}
+    node_selector: dict[str, str] = {}
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    scheduling_gates: tuple[SchedulingGate, ...] = ()
+    volumes: tuple[Volume, ...] = ()
+
+
+class PodStatus(Model):
+    """How far the pod is."""
+
+    phase: str = ""
+    nominated_node_name: str = ""
+
+
+class Pod(Model):
+    """A pod."""
+
+    metadata: Metadata = msgspec.field(default_factory=Metadata)
+    spec: PodSpec = msgspec.field(default_factory=PodSpec)
+    status: PodStatus = msgspec.field(default_factory=PodStatus)
+
+    @property
+    def name(self) -> str:
+        """The pod's name."""
+        return self.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        """The pod's namespace."""
+        return self.metadata.namespace or "default"
+
+    @property
+    def uid(self) -> str:
+        """The pod's uid, its identity."""
+        return self.metadata.uid
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The pod's labels."""
+        return self.metadata.labels
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """The pod's annotations."""
+        return self.metadata.annotations
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether the pod has ended and no longer uses its node."""
+        return self.status.phase in ("Succeeded", "Failed")
+
+    @property
+    def claim_names(self) -> tuple[str, ...]:
+        """The names of the PersistentVolumeClaims that the pod mounts, in order."""
+        claims = (volume.persistent_volume_claim for volume in self.spec.volumes)
+        return tuple(claim.claim_name for claim in claims if claim)
+
+    @cached_property
+    def requests(self) -> dict[str, int]:
+        """What the pod needs: millicores of "cpu", bytes or counts of everything else.
+
+        The larger of the running containers and each init container with the sidecars before it,
+        plus overhead, as kube-scheduler reckons.
+        """
+        return pod_requests(self.spec)
+
+    @cached_property
+    def host_ports(self) -> tuple[ContainerPort, ...]:
+        """The ports that the pod takes on its node."""
+        spec = self.spec
+        sidecars = (c for c in spec.init_containers if c.restart_policy == "Always")
+        running = (*spec.containers, *sidecars)
+        return tuple(port for c in running for port in c.ports if port.host_port > 0)

@@ -1,0 +1,1 @@
+"""The three gRPC services behind the gateway."""

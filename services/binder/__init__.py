@@ -1,0 +1,1 @@
+"""Writes scheduling decisions to the Kubernetes API."""

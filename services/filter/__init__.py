@@ -1,0 +1,1 @@
+"""Rules out the nodes that cannot run a pod."""

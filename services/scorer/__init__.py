@@ -1,0 +1,1 @@
+"""Ranks the nodes that can run a pod."""
