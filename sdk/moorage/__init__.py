@@ -1,1 +1,43 @@
 """Write Kubernetes scheduling plugins in Python."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from moorage.errors import ConfigurationError, MoorageError, PluginFailedError, PluginLoadError
+from moorage.models import NodeManifest, Pod
+from moorage.plugin import (
+    SKIP,
+    Arguments,
+    FilterPlugin,
+    Preparation,
+    ScorePlugin,
+    Scores,
+    normalize_by_maximum,
+)
+from moorage.snapshot import Encoded, Node, Nodes
+from moorage.verdicts import Mask, Rejection, Verdicts
+
+__all__ = [
+    "SKIP",
+    "Annotated",
+    "Arguments",
+    "ConfigurationError",
+    "Encoded",
+    "FilterPlugin",
+    "Mask",
+    "Meta",
+    "MoorageError",
+    "Node",
+    "NodeManifest",
+    "Nodes",
+    "PluginFailedError",
+    "PluginLoadError",
+    "Pod",
+    "Preparation",
+    "Rejection",
+    "ScorePlugin",
+    "Scores",
+    "Verdicts",
+    "normalize_by_maximum",
+]

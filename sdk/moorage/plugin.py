@@ -1,0 +1,162 @@
+"""The plugin API: what authors subclass.
+
+A plugin is one class with typed arguments. Write the per-node form (`filter_node`, `score_node`) for
+plain Python, or the batch form (`filter`, `score`) for numpy over columns. One class may be both a
+filter and a score plugin. One instance serves one profile; cycles use it one after another, so what
+`prepare` keeps on the instance is there for the same cycle's `filter` or `score`.
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from moorage.models import Pod
+from moorage.snapshot import Node, Nodes
+from moorage.verdicts import Rejection, Verdicts
+
+Scores = npt.NDArray[np.float64]
+"""One number for each node of a selection."""
+
+MAX_SCORE = 100
+"""The score of the best node after normalisation; the worst has 0."""
+
+
+class Arguments(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"
+):
+    """A plugin's arguments: fields with types, defaults and bounds; written in camelCase in YAML."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preparation:
+    """What `prepare` may answer.
+
+    Attributes:
+        nodes: Go on with these nodes only; the others are rejected. None keeps all.
+        skip: The plugin has nothing to say about this pod.
+    """
+
+    nodes: Nodes | None = None
+    skip: bool = False
+
+
+SKIP = Preparation(skip=True)
+
+
+class Plugin:
+    """What all plugins share.
+
+    Attributes:
+        name: The name in the policy; the name of the class unless set.
+        args: The arguments from the policy, checked.
+    """
+
+    name: ClassVar[str] = ""
+    args: Any
+
+    class Args(Arguments):
+        """No arguments."""
+
+    def __init__(self, args: Arguments | None = None) -> None:
+        """Take *args*, an instance of `Args`, or the defaults."""
+        self.args = self.Args() if args is None else args
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" not in cls.__dict__:
+            cls.name = cls.__name__
+
+    async def start(self) -> None:
+        """Begin background work, such as polling metrics; called once before the first cycle."""
+
+    async def stop(self) -> None:
+        """End background work; called once after the last cycle."""
+
+    async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
+        """Look at *pod* once before its nodes (PreFilter, PreScore); None goes on with all nodes."""
+        return None
+
+
+class FilterPlugin(Plugin):
+    """Rules nodes out. Override `filter_node` or `filter`."""
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        """Return why *node* cannot run *pod*, or None if it can."""
+        raise NotImplementedError(f"{self.name} has neither filter_node nor filter")
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
+        """Return a verdict for each of *nodes*, which passed all filters before this one."""
+        verdicts = nodes.verdicts()
+        for index, node in enumerate(nodes):
+            rejection = self.filter_node(pod, node)
+            if rejection is not None:
+                if not isinstance(rejection, Rejection):
+                    raise WrongTypeError(self.filter_node, rejection, "Rejection or None")
+                verdicts.reject_at(index, rejection)
+        return verdicts
+
+
+class ScorePlugin(Plugin):
+    """Ranks nodes. Override `score_node` or `score`, and `normalize` unless scores are 0..100."""
+
+    def score_node(self, pod: Pod, node: Node) -> float:
+        """Return how good *node* is for *pod*: any finite number."""
+        raise NotImplementedError(f"{self.name} has neither score_node nor score")
+
+    def score(self, pod: Pod, nodes: Nodes) -> npt.ArrayLike:
+        """Return a finite number for each of *nodes*."""
+        scores = np.empty(len(nodes))
+        for index, node in enumerate(nodes):
+            score = self.score_node(pod, node)
+            if isinstance(score, bool) or not isinstance(score, int | float | np.number):
+                raise WrongTypeError(self.score_node, score, "a number")
+            scores[index] = score
+        return scores
+
+    def normalize(self, scores: Scores) -> npt.ArrayLike:
+        """Map what `score` returned for all nodes of the cycle onto 0..100; as they are by default."""
+        return scores
+
+
+class WrongTypeError(TypeError):
+    """A plugin's method returned something else than it promises; names the method's line."""
+
+    def __init__(self, method: Callable[..., object], value: object, expected: str) -> None:
+        code = inspect.unwrap(method).__code__
+        super().__init__(
+            f"{code.co_name} must return {expected}, not {type(value).__name__} "
+            f"({code.co_filename}:{code.co_firstlineno})"
+        )
+
+
+def normalize_by_maximum(scores: Scores, *, reverse: bool = False) -> Scores:
+    """Scale scores so that the largest becomes 100, in whole numbers as kube-scheduler does.
+
+    The formula is that of kube-scheduler's DefaultNormalizeScore: `100 * score / maximum`, truncated,
+    and 100 minus that if *reverse*. If the maximum is 0 all nodes get 0, or 100 if *reverse*.
+
+    Args:
+        scores: Non-negative numbers, one for each node.
+        reverse: The lowest score is the best.
+    """
+    maximum = scores.max(initial=0)
+    scaled = np.zeros(len(scores)) if maximum == 0 else scores * MAX_SCORE // maximum
+    return MAX_SCORE - scaled if reverse else scaled
+
+
+def extension_points(kind: type[Plugin]) -> tuple[str, ...]:
+    """Return Kubernetes' names of the extension points that a plugin class implements, in order."""
+    prepares = kind.prepare is not Plugin.prepare
+    points: list[str] = []
+    if issubclass(kind, FilterPlugin):
+        points += ["PreFilter", "Filter"] if prepares else ["Filter"]
+    if issubclass(kind, ScorePlugin):
+        normalizes = kind.normalize is not ScorePlugin.normalize
+        points += ["PreScore", "Score"] if prepares else ["Score"]
+        points += ["NormalizeScore"] if normalizes else []
+    return tuple(points)

@@ -1,0 +1,15 @@
+"""How a service runs plugins: built from the policy, supervised, one cycle after another."""
+
+from moorage.runtime.cycle import PluginRun, Supervisor
+from moorage.runtime.host import EnabledPlugin, PluginHost, Profile
+from moorage.runtime.replica import CycleInput, Replica
+
+__all__ = [
+    "CycleInput",
+    "EnabledPlugin",
+    "PluginHost",
+    "PluginRun",
+    "Profile",
+    "Replica",
+    "Supervisor",
+]

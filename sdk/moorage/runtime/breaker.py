@@ -1,0 +1,37 @@
+"""Keeps a plugin that overruns its time budget again and again from slowing every cycle."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+OVERRUNS = 3
+"""Cycles in a row that a plugin may overrun its time budget in before it is suspended."""
+
+SUSPENSION_SECONDS = 30.0
+"""How long a suspended plugin is left alone before it is tried again."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Breaker:
+    """Counts overruns in a row; open means that the plugin is suspended."""
+
+    clock: Callable[[], float] = time.monotonic
+    overruns: int = 0
+    opened_at: float = float("-inf")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the plugin is suspended now. After the suspension one cycle tries it again."""
+        return self.clock() - self.opened_at < SUSPENSION_SECONDS
+
+    def failed(self, *, overran: bool) -> None:
+        """Note a failure; failures other than overruns cost no time and do not count."""
+        if not overran:
+            return
+        self.overruns += 1
+        if self.overruns >= OVERRUNS:
+            self.opened_at = self.clock()
+
+    def succeeded(self) -> None:
+        """Note a cycle within the budget."""
+        self.overruns = 0

@@ -1,0 +1,119 @@
+"""One cycle's dealings with plugins: supervision, reports, and the step before the nodes."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from moorage.errors import PluginFailedError
+from moorage.models import Pod
+from moorage.plugin import Plugin, Preparation
+from moorage.runtime.alarm import BudgetExceededError, Stepwise, alarm
+from moorage.runtime.failure import problem_of
+from moorage.snapshot import Nodes
+
+if TYPE_CHECKING:
+    from moorage.runtime.host import EnabledPlugin
+
+
+@dataclass(slots=True, kw_only=True)
+class PluginRun:
+    """What one plugin did in one cycle.
+
+    Attributes:
+        plugin: The plugin's name.
+        seconds: The time that it took, at all its extension points together.
+        failure: Why it was left out, with file and line; empty if it was not.
+        skipped: It had nothing to say about the pod.
+    """
+
+    plugin: str
+    seconds: float = 0.0
+    failure: str = ""
+    skipped: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Supervisor:
+    """Runs plugin code within its time budget and turns whatever goes wrong into one exception.
+
+    Attributes:
+        deadline: When the cycle must be over, on *clock*, in seconds.
+        clock: A monotonic clock.
+        runs: What the plugins of this cycle did, in order.
+    """
+
+    deadline: float = float("inf")
+    clock: Callable[[], float] = time.perf_counter
+    runs: list[PluginRun] = field(default_factory=list)
+
+    def begin(self, enabled: "EnabledPlugin") -> PluginRun:
+        """Start the report of the next plugin."""
+        self.runs.append(PluginRun(plugin=enabled.name))
+        return self.runs[-1]
+
+    @contextmanager
+    def guard(self, enabled: "EnabledPlugin", point: str) -> Iterator[None]:
+        """Watch over plugin code in the body.
+
+        Raises:
+            PluginFailedError: The code raised, or took longer than its budget.
+            TimeoutError: The cycle's deadline passed.
+        """
+        start = self.clock()
+        remaining = self._remaining(start)
+        try:
+            with alarm(min(enabled.time_budget, remaining)):
+                yield
+        except (Exception, BudgetExceededError) as error:
+            raise self._failed(enabled, point, error, start) from error
+        finally:
+            self.runs[-1].seconds += self.clock() - start
+        enabled.breaker.succeeded()
+
+    async def prepare(
+        self, enabled: "EnabledPlugin", pod: Pod, nodes: Nodes
+    ) -> Preparation | None:
+        """Run the plugin's `prepare`, if it has one.
+
+        Raises:
+            PluginFailedError: It raised, returned something else, or took longer than its budget.
+            TimeoutError: The cycle's deadline passed.
+        """
+        if not enabled.prepares:
+            return None
+        start = self.clock()
+        budget = min(enabled.time_budget, self._remaining(start))
+        try:
+            async with asyncio.timeout(budget):
+                answer = await Stepwise(enabled.plugin.prepare(pod, nodes), budget)
+            if answer is not None and not isinstance(answer, Preparation):
+                raise TypeError(f"prepare must return Preparation or None, not {type(answer).__name__}")
+        except (Exception, BudgetExceededError) as error:
+            raise self._failed(enabled, "prepare", error, start) from error
+        finally:
+            self.runs[-1].seconds += self.clock() - start
+        return answer
+
+    def _remaining(self, now: float) -> float:
+        if now >= self.deadline:
+            raise TimeoutError("the cycle's deadline passed")
+        return self.deadline - now
+
+    def _failed(
+        self, enabled: "EnabledPlugin", point: str, error: BaseException, start: float
+    ) -> Exception:
+        overran = isinstance(error, BudgetExceededError | TimeoutError)
+        if overran and self.clock() - start < enabled.time_budget:
+            return TimeoutError("the cycle's deadline passed")
+        enabled.breaker.failed(overran=overran)
+        return PluginFailedError(
+            enabled.name, point, problem_of(error, enabled.plugin, enabled.time_budget)
+        )
+
+
+def describe_point(plugin: Plugin, per_node: str, batch: str, base: type[Plugin]) -> str:
+    """Return which of its two forms a plugin was written in, for error messages."""
+    return batch if getattr(type(plugin), batch) is not getattr(base, batch) else per_node

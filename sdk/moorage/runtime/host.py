@@ -1,0 +1,173 @@
+"""Turns an effective policy into running plugin instances."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from moorage.errors import ConfigurationError, MoorageError
+from moorage.plugin import Plugin
+from moorage.policy.arguments import check_arguments
+from moorage.policy.effective import EffectivePlugin, EffectivePolicy, decode_effective
+from moorage.registry import Registry
+from moorage.runtime.breaker import Breaker
+
+
+class UnknownNameError(MoorageError):
+    """A cycle asks for a profile or a plugin that does not exist."""
+
+
+@dataclass(slots=True, kw_only=True)
+class EnabledPlugin:
+    """A plugin instance in a profile.
+
+    Attributes:
+        plugin: The instance.
+        weight: The weight of its scores, at least 1.
+        aborts: Whether its failure fails the cycle; otherwise the cycle goes on without it.
+        time_budget: The time that it may take at each extension point, in seconds.
+        breaker: Suspends it after repeated overruns.
+    """
+
+    plugin: Plugin
+    weight: int = 1
+    aborts: bool = True
+    time_budget: float = 1.0
+    breaker: Breaker = field(default_factory=Breaker)
+
+    @property
+    def name(self) -> str:
+        """The plugin's name."""
+        return self.plugin.name
+
+    @property
+    def prepares(self) -> bool:
+        """Whether the plugin overrides `prepare`."""
+        return type(self.plugin).prepare is not Plugin.prepare
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """Plugins in the order in which they run."""
+
+    name: str
+    plugins: tuple[EnabledPlugin, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class Policy:
+    """The running profiles of one revision, shared by the sessions that sent it."""
+
+    revision: str = ""
+    profiles: Mapping[str, Profile] = field(default_factory=dict)
+    users: int = 0
+
+    def profile(self, name: str, plugin: str = "") -> Profile:
+        """Return the profile called *name*, or only its plugin called *plugin*.
+
+        Raises:
+            UnknownNameError: There is none.
+        """
+        profile = self.profiles.get(name)
+        if profile is None:
+            known = ", ".join(sorted(self.profiles)) or "none"
+            raise UnknownNameError(f"unknown profile {name!r}; profiles here: {known}")
+        if not plugin:
+            return profile
+        chosen = tuple(p for p in profile.plugins if p.name == plugin)
+        if not chosen:
+            known = ", ".join(p.name for p in profile.plugins) or "none"
+            raise UnknownNameError(
+                f"plugin {plugin!r} is not enabled here in profile {name!r}; enabled: {known}"
+            )
+        return replace(profile, plugins=chosen)
+
+
+class PluginHost:
+    """Builds, starts, shares and stops plugin instances."""
+
+    def __init__(self, registry: Registry) -> None:
+        """Find plugin classes in *registry*."""
+        self.registry = registry
+        self.latest = Policy()
+        self._policies: dict[str, Policy] = {}
+
+    async def use(self, revision: str, content: bytes) -> Policy:
+        """Return the running policy of *revision*, started if no session uses it yet.
+
+        Raises:
+            ConfigurationError: The policy names an unknown plugin, or arguments that it does not take.
+        """
+        policy = self._policies.get(revision)
+        if policy is None:
+            profiles = self._build(decode_effective(content))
+            policy = Policy(revision=revision, profiles=profiles)
+            await _start(policy)
+            self._policies[revision] = policy
+        policy.users += 1
+        former, self.latest = self.latest, policy
+        await self._discard(former)
+        return policy
+
+    async def release(self, policy: Policy) -> None:
+        """Say that a session no longer uses *policy*; the latest goes on in case it comes back."""
+        policy.users -= 1
+        await self._discard(policy)
+
+    async def close(self) -> None:
+        """Stop every plugin."""
+        for policy in self._policies.values():
+            await _stop(policy)
+        self._policies.clear()
+
+    async def _discard(self, policy: Policy) -> None:
+        if policy.users > 0 or policy is self.latest:
+            return
+        if self._policies.pop(policy.revision, None) is not None:
+            await _stop(policy)
+
+    def _build(self, effective: EffectivePolicy) -> dict[str, Profile]:
+        return {
+            profile.name: Profile(
+                name=profile.name, plugins=tuple(self._instance(p) for p in profile.plugins)
+            )
+            for profile in effective.profiles
+        }
+
+    def _instance(self, entry: EffectivePlugin) -> EnabledPlugin:
+        registered = self.registry.get(entry.name)
+        if registered is None:
+            known = ", ".join(self.registry)
+            raise ConfigurationError(
+                f"{entry.path}: this replica has no plugin {entry.name!r}; it has: {known}"
+            )
+        arguments = check_arguments(entry.args, registered.kind.Args, entry.path)
+        try:
+            plugin = registered.kind(arguments)
+        except Exception as error:
+            raise ConfigurationError(
+                f"{entry.path}: plugin {entry.name} refuses its arguments: {error}"
+            ) from error
+        return EnabledPlugin(
+            plugin=plugin,
+            weight=entry.weight,
+            aborts=entry.failure_policy == "Abort",
+            time_budget=entry.time_budget_seconds,
+        )
+
+
+async def _start(policy: Policy) -> None:
+    for profile in policy.profiles.values():
+        for enabled in profile.plugins:
+            try:
+                await enabled.plugin.start()
+            except Exception as error:
+                await _stop(policy)
+                raise ConfigurationError(
+                    f"plugin {enabled.name} of profile {profile.name} does not start: "
+                    f"{type(error).__name__}: {error}"
+                ) from error
+
+
+async def _stop(policy: Policy) -> None:
+    for profile in policy.profiles.values():
+        for enabled in profile.plugins:
+            await enabled.plugin.stop()

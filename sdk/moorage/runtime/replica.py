@@ -1,0 +1,107 @@
+"""A session's replica of the gateway's state, and how a cycle runs on it."""
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+
+from moorage.errors import MoorageError
+from moorage.models import NodeManifest, Pod, decode_node, decode_pod
+from moorage.runtime.cycle import Supervisor
+from moorage.runtime.host import Policy, Profile, UnknownNameError
+from moorage.snapshot import Nodes, Snapshot
+
+Run = TypeVar("Run")
+
+Engine = Callable[[Profile, Pod, Nodes, Supervisor], Awaitable[Run]]
+"""Runs a profile's plugins for one pod; pure: no clock, no transport."""
+
+
+class NoStateError(MoorageError):
+    """A cycle came before any state, and brought no nodes of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleInput:
+    """What a cycle looks at.
+
+    Attributes:
+        profile: The name of the profile.
+        pod: The pod to place.
+        candidates: The nodes as a bitmap over rows; empty if they come by name.
+        names: The nodes by name; None with no `candidates` means all nodes.
+        plugin: Run this plugin alone, if not empty.
+        overrides: Nodes as the caller sees them in this cycle only, by row.
+        excluded_pods: UIDs of pods to leave out in this cycle only.
+    """
+
+    profile: str
+    pod: Pod
+    candidates: bytes = b""
+    names: tuple[str, ...] | None = None
+    plugin: str = ""
+    overrides: Mapping[int, NodeManifest] = field(default_factory=dict)
+    excluded_pods: tuple[str, ...] = ()
+
+
+class Replica:
+    """One session's snapshot, policy and generation."""
+
+    def __init__(self) -> None:
+        self.snapshot = Snapshot()
+        self.policy = Policy()
+        self.generation = 0
+
+    def clear(self) -> None:
+        """Forget all nodes and pods: a full snapshot follows."""
+        self.snapshot = Snapshot()
+
+    def set_nodes(self, nodes: Iterable[tuple[int, bytes]]) -> None:
+        """Take over new and changed nodes: rows with JSON."""
+        for row, content in nodes:
+            self.snapshot.set_node(row, decode_node(content))
+
+    def place_pods(self, pods: Iterable[tuple[int, bytes]]) -> None:
+        """Take over new and changed pods: rows of their nodes with JSON."""
+        for row, content in pods:
+            self.snapshot.place_pod(row, decode_pod(content))
+
+    async def run(
+        self, cycle: CycleInput, engine: Engine[Run], supervisor: Supervisor
+    ) -> tuple[Nodes, Run]:
+        """Run one cycle; return its nodes, in order, and the engine's result.
+
+        Raises:
+            NoStateError: There is no state yet and the cycle brought no nodes.
+            UnknownNameError: A node, the profile or the plugin does not exist.
+            PluginFailedError: A plugin failed whose failure aborts the cycle.
+            TimeoutError: The supervisor's deadline passed.
+        """
+        if self.generation == 0 and not cycle.overrides:
+            raise NoStateError("this replica has no state yet: no gateway has opened a session")
+        profile = self.policy.profile(cycle.profile, cycle.plugin)
+        with self._overlaid(cycle):
+            nodes = self._select(cycle)
+            return nodes, await engine(profile, cycle.pod, nodes, supervisor)
+
+    @contextmanager
+    def _overlaid(self, cycle: CycleInput) -> Iterator[None]:
+        # A pod that is bound already may be filtered again after a bind whose answer was lost.
+        excluded = (*cycle.excluded_pods, cycle.pod.uid)
+        with self.snapshot.overlaid(cycle.overrides, excluded):
+            yield
+
+    def _select(self, cycle: CycleInput) -> Nodes:
+        if cycle.candidates:
+            return self.snapshot.nodes(self.snapshot.rows_of(cycle.candidates))
+        if cycle.names is None:
+            return self.snapshot.nodes()
+        return self.snapshot.nodes(np.array([self._row(name) for name in cycle.names], np.intp))
+
+    def _row(self, name: str) -> int:
+        row = self.snapshot.row_of(name)
+        if row is None:
+            raise UnknownNameError(f"unknown node {name!r}")
+        return row

@@ -1,0 +1,68 @@
+"""One node of a snapshot, as per-node plugins see it."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from moorage.models import ContainerImage, NodeManifest, Pod, Taint
+
+if TYPE_CHECKING:
+    from moorage.snapshot.snapshot import Snapshot
+
+
+class Node:
+    """A node and the pods on it, bound or assumed. Valid for the cycle in which it was handed out."""
+
+    __slots__ = ("_snapshot", "manifest", "row")
+
+    def __init__(self, snapshot: "Snapshot", row: int, manifest: NodeManifest) -> None:
+        self._snapshot = snapshot
+        self.row = row
+        self.manifest = manifest
+
+    def __repr__(self) -> str:
+        return f"Node({self.name!r})"
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return self.manifest.metadata.name
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The node's labels."""
+        return self.manifest.metadata.labels
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """The node's annotations."""
+        return self.manifest.metadata.annotations
+
+    @property
+    def unschedulable(self) -> bool:
+        """Whether the node is cordoned."""
+        return self.manifest.spec.unschedulable
+
+    @property
+    def taints(self) -> tuple[Taint, ...]:
+        """The node's taints."""
+        return self.manifest.spec.taints
+
+    @property
+    def images(self) -> tuple[ContainerImage, ...]:
+        """The images that the node reports; the kubelet leaves out all but the largest 50."""
+        return self.manifest.status.images
+
+    @property
+    def allocatable(self) -> Mapping[str, int]:
+        """What pods may use: millicores of "cpu", bytes or counts of everything else."""
+        return self.manifest.allocatable
+
+    @property
+    def requested(self) -> Mapping[str, int]:
+        """What the pods on the node ask for, in the units of `allocatable`, with "pods"."""
+        return self._snapshot.requested.at(self.row)
+
+    @property
+    def pods(self) -> tuple[Pod, ...]:
+        """The pods on the node, bound or assumed."""
+        return tuple(self._snapshot.pods_at(self.row))

@@ -1,0 +1,124 @@
+"""A selection of a snapshot's nodes, as batch plugins see it."""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from moorage.models import ContainerPort, NodeManifest, Taint
+from moorage.snapshot.encoded import Encoded
+from moorage.snapshot.node import Node
+from moorage.snapshot.resources import Amounts
+from moorage.verdicts import Mask, Verdicts
+
+if TYPE_CHECKING:
+    from moorage.snapshot.snapshot import Snapshot
+
+
+class Nodes(Sequence[Node]):
+    """Some nodes, in a fixed order; every array has one element for each of them, in that order.
+
+    Valid for the cycle in which it was handed out.
+    """
+
+    def __init__(self, snapshot: "Snapshot", rows: npt.NDArray[np.intp]) -> None:
+        self._snapshot = snapshot
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Node: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Nodes": ...
+    def __getitem__(self, index: int | slice) -> "Node | Nodes":
+        if isinstance(index, slice):
+            return Nodes(self._snapshot, self.rows[index])
+        return self._node(int(self.rows[index]))
+
+    def __iter__(self) -> Iterator[Node]:
+        return map(self._node, self.rows.tolist())
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The nodes' names."""
+        return [node.name for node in self]
+
+    @property
+    def cluster_size(self) -> int:
+        """The number of nodes in the whole snapshot."""
+        return len(self._snapshot)
+
+    def where(self, mask: Mask) -> "Nodes":
+        """Select the nodes where *mask* is true."""
+        return Nodes(self._snapshot, self.rows[mask])
+
+    def verdicts(self) -> Verdicts:
+        """Start with verdicts that let all of these nodes pass."""
+        return Verdicts(len(self))
+
+    def allocatable(self, resource: str) -> Amounts:
+        """Return what pods may use: millicores of "cpu", bytes or counts of everything else."""
+        return self._snapshot.allocatable.select(resource, self.rows)
+
+    def requested(self, resource: str) -> Amounts:
+        """Return what the pods on the nodes ask for; "pods" counts them."""
+        return self._snapshot.requested.select(resource, self.rows)
+
+    def nonzero_requested(self, resource: str) -> Amounts:
+        """Return the same for "cpu" and "memory", with kube-scheduler's minimum for idle containers.
+
+        A container that asks for none counts as 100 millicores and 200 MiB.
+        """
+        return self._snapshot.nonzero_requested.select(resource, self.rows)
+
+    def label(self, key: str) -> Encoded[str]:
+        """Return the values of a label; None for nodes that lack it."""
+        return self.encoded(("label", key), lambda node: node.metadata.labels.get(key))
+
+    def annotation(self, key: str) -> Encoded[str]:
+        """Return the values of an annotation; None for nodes that lack it."""
+        return self.encoded(("annotation", key), lambda node: node.metadata.annotations.get(key))
+
+    def taints(self) -> Encoded[tuple[Taint, ...]]:
+        """Return the nodes' taints; None for nodes that have none."""
+        return self.encoded("taints", lambda node: node.spec.taints or None)
+
+    def unschedulable(self) -> Mask:
+        """Return which nodes are cordoned."""
+        return self.encoded("unschedulable", lambda node: node.spec.unschedulable).where(bool)
+
+    def encoded(
+        self, key: Hashable, read: Callable[[NodeManifest], Hashable | None]
+    ) -> Encoded[Any]:
+        """Return what *read* makes of each node, which is called again only when the node changes.
+
+        Args:
+            key: Names the property; the same key must always come with the same *read*.
+            read: Returns a hashable value, None for nodes that lack the property.
+        """
+        return self._snapshot.encoded(key, read).select(self.rows)
+
+    def image_sizes(self, name: str) -> tuple[Amounts, int]:
+        """Return an image's size in bytes, 0 where absent, and how many nodes of the cluster have it."""
+        sizes, count = self._snapshot.images.sizes(name, self._snapshot.capacity)
+        return sizes[self.rows], count
+
+    def port_conflicts(self, ports: Iterable[ContainerPort]) -> Mask:
+        """Return which nodes have one of the host ports taken."""
+        return self._snapshot.ports.conflicts(ports, self._snapshot.capacity)[self.rows]
+
+    def position(self, name: str) -> int | None:
+        """Return where in this selection the node called *name* stands."""
+        row = self._snapshot.row_of(name)
+        found = () if row is None else np.flatnonzero(self.rows == row)
+        return int(found[0]) if len(found) else None
+
+    def _node(self, row: int) -> Node:
+        node = self._snapshot.node_at(row)
+        if node is None:
+            raise KeyError(f"no node in row {row}")
+        return node

@@ -1,0 +1,181 @@
+"""The replica's picture of the cluster; sessions write it, cycles read it."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from moorage.models import NodeManifest, Pod
+from moorage.snapshot.encoded import EncodedColumn
+from moorage.snapshot.inverted import ImageIndex, PortIndex
+from moorage.snapshot.node import Node
+from moorage.snapshot.nodes import Nodes
+from moorage.snapshot.resources import ResourceColumns
+
+FIRST_CAPACITY = 64
+
+MAX_ENCODED_COLUMNS = 128
+"""How many label keys and the like are kept encoded; the longest unused makes room for another."""
+
+
+class Snapshot:
+    """Nodes by row with the pods on them, in columns that are kept up change by change.
+
+    Any sequence of changes leaves the same picture as building it at once from the final state.
+    """
+
+    def __init__(self) -> None:
+        self.allocatable = ResourceColumns(FIRST_CAPACITY)
+        self.requested = ResourceColumns(FIRST_CAPACITY)
+        self.nonzero_requested = ResourceColumns(FIRST_CAPACITY)
+        self.images = ImageIndex()
+        self.ports = PortIndex()
+        self.capacity = FIRST_CAPACITY
+        self.pod_count = 0
+        self._present = np.zeros(FIRST_CAPACITY, np.bool_)
+        self._nodes: list[Node | None] = [None] * FIRST_CAPACITY
+        self._pods: list[dict[str, Pod]] = [{} for _ in range(FIRST_CAPACITY)]
+        self._row_of: dict[str, int] = {}
+        self._row_of_pod: dict[str, int] = {}
+        self._encoded: OrderedDict[Hashable, EncodedColumn[Any]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._row_of)
+
+    def set_node(self, row: int, manifest: NodeManifest) -> None:
+        """Put a new or changed node into *row*; the pods of the same node stay."""
+        old = self.node_at(row)
+        if old is not None and old.name != manifest.name:
+            self.remove_row(row)
+            old = None
+        self._reserve(row)
+        if old is not None:
+            self.images.remove(row, old.images)
+        self._present[row] = True
+        self._nodes[row] = Node(self, row, manifest)
+        self._row_of[manifest.name] = row
+        self.allocatable.replace(row, manifest.allocatable)
+        self.images.add(row, manifest.status.images)
+        for column in self._encoded.values():
+            column.set(row, manifest)
+
+    def remove_row(self, row: int) -> None:
+        """Forget the node of *row* and the pods on it, if there is one."""
+        node = self.node_at(row)
+        if node is None:
+            return
+        for uid in list(self._pods[row]):
+            self.remove_pod(uid)
+        self._present[row] = False
+        self._nodes[row] = None
+        del self._row_of[node.name]
+        self.allocatable.replace(row, {})
+        self.images.remove(row, node.images)
+        for column in self._encoded.values():
+            column.set(row, None)
+
+    def place_pod(self, row: int, pod: Pod) -> None:
+        """Put a new, changed or moved pod onto the node of *row*.
+
+        Raises:
+            KeyError: There is no node in *row*.
+        """
+        if self.node_at(row) is None:
+            raise KeyError(f"no node in row {row} for pod {pod.namespace}/{pod.name}")
+        self.remove_pod(pod.uid)
+        self._account(row, pod, 1)
+        self.ports.add(row, pod.host_ports)
+        self._pods[row][pod.uid] = pod
+        self._row_of_pod[pod.uid] = row
+
+    def remove_pod(self, uid: str) -> None:
+        """Take a pod off its node, if it is on one."""
+        row = self._row_of_pod.pop(uid, None)
+        if row is None:
+            return
+        pod = self._pods[row].pop(uid)
+        self._account(row, pod, -1)
+        self.ports.remove(row, pod.host_ports)
+
+    def nodes(self, rows: npt.NDArray[np.intp] | None = None) -> Nodes:
+        """Select the nodes of *rows*, or all in the order of rows."""
+        return Nodes(self, np.flatnonzero(self._present) if rows is None else rows)
+
+    def rows_of(self, candidates: bytes) -> npt.NDArray[np.intp]:
+        """Read a bitmap over rows; rows without a node are left out."""
+        bits = np.unpackbits(np.frombuffer(candidates, np.uint8), bitorder="little")
+        present = self._present[: len(bits)]
+        return np.flatnonzero(bits[: len(present)] & present)
+
+    def row_of(self, name: str) -> int | None:
+        """Return the row of the node called *name*."""
+        return self._row_of.get(name)
+
+    def node_at(self, row: int) -> Node | None:
+        """Return the node of *row*."""
+        return self._nodes[row] if row < self.capacity else None
+
+    def pods_at(self, row: int) -> Iterable[Pod]:
+        """Return the pods on the node of *row*."""
+        return self._pods[row].values()
+
+    def encoded(
+        self, key: Hashable, read: Callable[[NodeManifest], Hashable | None]
+    ) -> EncodedColumn[Any]:
+        """Return the column that *read* makes of each node, kept up from the first use of *key* on."""
+        column = self._encoded.get(key)
+        if column is None:
+            column = self._encoded[key] = EncodedColumn(read, self.capacity)
+            column.fill(self._manifests())
+            if len(self._encoded) > MAX_ENCODED_COLUMNS:
+                self._encoded.popitem(last=False)
+        elif column.is_stale(len(self)):
+            column.fill(self._manifests())
+        self._encoded.move_to_end(key)
+        return column
+
+    @contextmanager
+    def overlaid(
+        self, overrides: Mapping[int, NodeManifest], excluded_pods: Iterable[str]
+    ) -> Iterator[None]:
+        """Show other nodes, and leave out pods, for as long as the context lasts."""
+        places = {uid: self._row_of_pod[uid] for uid in excluded_pods if uid in self._row_of_pod}
+        pods = [(row, self._pods[row][uid]) for uid, row in places.items()]
+        before = {row: self.node_at(row) for row in overrides}
+        try:
+            for uid in places:
+                self.remove_pod(uid)
+            for row, manifest in overrides.items():
+                self.set_node(row, manifest)
+            yield
+        finally:
+            for row, node in before.items():
+                self.remove_row(row) if node is None else self.set_node(row, node.manifest)
+            for row, pod in pods:
+                self.place_pod(row, pod)
+
+    def _manifests(self) -> Iterator[tuple[int, NodeManifest]]:
+        return ((node.row, node.manifest) for node in self._nodes if node is not None)
+
+    def _account(self, row: int, pod: Pod, sign: int) -> None:
+        self.pod_count += sign
+        self.requested.add(row, pod.requests, sign)
+        self.requested.add(row, {"pods": 1}, sign)
+        self.nonzero_requested.add(row, pod.nonzero_requests, sign)
+
+    def _reserve(self, row: int) -> None:
+        if row < self.capacity:
+            return
+        capacity = max(2 * self.capacity, row + 1)
+        grown = capacity - self.capacity
+        self._present = np.concatenate([self._present, np.zeros(grown, np.bool_)])
+        self._nodes.extend([None] * grown)
+        self._pods.extend({} for _ in range(grown))
+        for columns in (self.allocatable, self.requested, self.nonzero_requested):
+            columns.resize(capacity)
+        for column in self._encoded.values():
+            column.resize(capacity)
+        self.capacity = capacity

@@ -1,0 +1,62 @@
+"""What filter plugins answer: a rejection for one node, verdicts for many."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+Mask = npt.NDArray[np.bool_]
+"""One truth value for each node of a selection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Why a node cannot run a pod.
+
+    Equal texts are counted together and shown to users, so keep them constant: no names, numbers or
+    times. Say `unresolvable` if removing other pods from the node would not help: then
+    kube-scheduler does not try to preempt them.
+    """
+
+    reason: str
+    unresolvable: bool = True
+
+
+class Verdicts:
+    """One verdict for each node of a selection; all pass until rejected.
+
+    Attributes:
+        codes: For each node 0 if it passes, i if `reasons[i - 1]` rejects it.
+        reasons: The rejections in use.
+    """
+
+    __slots__ = ("codes", "reasons")
+
+    def __init__(self, count: int) -> None:
+        """Let all of *count* nodes pass."""
+        self.codes: npt.NDArray[np.uint16] = np.zeros(count, np.uint16)
+        self.reasons: list[Rejection] = []
+
+    def reject(self, mask: npt.ArrayLike, rejection: Rejection | str) -> Self:
+        """Reject the nodes where *mask* is true and that still pass; return self, to chain calls."""
+        if isinstance(rejection, str):
+            rejection = Rejection(rejection)
+        chosen = np.asarray(mask, np.bool_) & (self.codes == 0)
+        if chosen.any():
+            self.codes[chosen] = self._code(rejection)
+        return self
+
+    def reject_at(self, index: int, rejection: Rejection) -> None:
+        """Reject the node at position *index* of the selection."""
+        self.codes[index] = self._code(rejection)
+
+    def _code(self, rejection: Rejection) -> int:
+        if rejection not in self.reasons:
+            self.reasons.append(rejection)
+        return self.reasons.index(rejection) + 1
+
+    @property
+    def passed(self) -> Mask:
+        """True for each node that passes."""
+        return self.codes == 0
