@@ -8,7 +8,7 @@ from moorage.models.base import Model
 from moorage.models.meta import Metadata
 from moorage.models.selectors import LabelSelector, Requirement
 from moorage.quantity import Quantity
-from moorage.resources import pod_requests
+from moorage.resources import nonzero_requests, pod_requests
 
 
 class ContainerPort(Model):
@@ -234,6 +234,14 @@ class Pod(Model):
         plus overhead, as kube-scheduler reckons.
         """
         return pod_requests(self.spec)
+
+    @cached_property
+    def nonzero_requests(self) -> dict[str, int]:
+        """The same for "cpu" and "memory" only, with defaults for containers that name neither.
+
+        kube-scheduler scores nodes by these, so that pods without requests still count.
+        """
+        return nonzero_requests(self.spec)
 
     @cached_property
     def host_ports(self) -> tuple[ContainerPort, ...]:
