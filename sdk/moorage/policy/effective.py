@@ -1,0 +1,82 @@
+"""The policy as one kind of service runs it: what the gateway sends down a session, as JSON.
+
+The gateway encodes it (`ResolvedPolicy.for_kind`), a replica decodes it and builds its plugins
+from it. Everything is resolved: order, weights, defaults, "*". Only the plugins' own arguments are
+as written.
+"""
+
+import hashlib
+from typing import Any, Literal
+
+import msgspec
+
+FailurePolicy = Literal["Abort", "Ignore"]
+
+
+class _Effective(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"
+):
+    """A part of the effective policy."""
+
+
+class EffectivePlugin(_Effective, frozen=True, kw_only=True):
+    """A plugin in its place, with everything that a replica needs to run it."""
+
+    name: str
+    weight: int = 1
+    args: dict[str, Any] = {}
+    failure_policy: FailurePolicy
+    time_budget_seconds: float
+    path: str = ""
+    """Where the arguments stand: `policy.yaml:12: profiles[0].pluginConfig[2].args`."""
+
+
+class EffectiveProfile(_Effective, frozen=True, kw_only=True):
+    """The plugins for the pods of one schedulerName, in the order in which they run."""
+
+    name: str
+    plugins: tuple[EffectivePlugin, ...] = ()
+
+
+class EffectivePolicy(_Effective, frozen=True, kw_only=True):
+    """All profiles, for one kind of service."""
+
+    profiles: tuple[EffectiveProfile, ...] = ()
+
+    @property
+    def revision(self) -> str:
+        """A short hash of the content; where it stands in a file is not content."""
+        return revision_of(self)
+
+    def profile(self, name: str) -> EffectiveProfile | None:
+        """Return the profile with this schedulerName."""
+        return next((profile for profile in self.profiles if profile.name == name), None)
+
+
+def encode_effective(policy: EffectivePolicy) -> bytes:
+    """Return the policy as canonical JSON: the same content gives the same bytes."""
+    return msgspec.json.encode(policy, order="deterministic")
+
+
+def decode_effective(data: bytes) -> EffectivePolicy:
+    """Return the policy from JSON; raises msgspec.ValidationError when it is not one."""
+    return msgspec.json.decode(data, type=EffectivePolicy)
+
+
+def revision_of(*policies: EffectivePolicy) -> str:
+    """Return a short hash of the content of several policies together."""
+    digest = hashlib.sha256()
+    for policy in policies:
+        digest.update(encode_effective(_without_paths(policy)) + b"\n")
+    return digest.hexdigest()[:12]
+
+
+def _without_paths(policy: EffectivePolicy) -> EffectivePolicy:
+    profiles = (
+        msgspec.structs.replace(
+            profile,
+            plugins=tuple(msgspec.structs.replace(plugin, path="") for plugin in profile.plugins),
+        )
+        for profile in policy.profiles
+    )
+    return msgspec.structs.replace(policy, profiles=tuple(profiles))
