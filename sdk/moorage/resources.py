@@ -6,7 +6,7 @@ builds on those two. Limits are not read: the API server has already copied them
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from moorage.quantity import Quantity, scaled
@@ -36,12 +36,17 @@ def nonzero_requests(spec: PodSpec) -> dict[str, int]:
     """Return "cpu" and "memory" with `DEFAULT_REQUESTS` for containers that do not mention them.
 
     kube-scheduler scores nodes by these, so that pods without requests still count. An explicit
-    request of 0 stays 0.
+    request of 0 stays 0. A pod with requests of its own gets a default only for what neither it nor
+    any of its containers mentions.
 
     Raises:
         moorage.quantity.QuantityError: A request is not a quantity.
     """
-    total = _total(spec, DEFAULT_REQUESTS)
+    defaults = DEFAULT_REQUESTS
+    if any(map(_is_pod_level, spec.resources.requests)):
+        mentioned = pod_requests(spec)
+        defaults = {name: size for name, size in defaults.items() if name not in mentioned}
+    total = _total(spec, defaults)
     return {resource: total.get(resource, 0) for resource in DEFAULT_REQUESTS}
 
 
@@ -51,10 +56,10 @@ def _total(spec: PodSpec, defaults: Mapping[str, int]) -> dict[str, int]:
         _add(total, _container_requests(container, defaults))
     if spec.init_containers:
         _apply_init_containers(total, spec.init_containers, defaults)
-    if spec.resources.requests:
-        total.update(_pod_level(spec.resources.requests))
-    if spec.overhead:
-        _add(total, _scale(spec.overhead))
+    for resource, value in spec.resources.requests.items():
+        if _is_pod_level(resource):
+            total[resource] = scaled(resource, value)
+    _add(total, _scale(spec.overhead))
     return total
 
 
@@ -78,10 +83,8 @@ def _apply_init_containers(
     _raise_to(total, peak)
 
 
-def _pod_level(requests: Mapping[str, Quantity]) -> Iterator[tuple[str, int]]:
-    for resource, value in requests.items():
-        if resource in ("cpu", "memory") or resource.startswith("hugepages-"):
-            yield resource, scaled(resource, value)
+def _is_pod_level(resource: str) -> bool:
+    return resource in ("cpu", "memory") or resource.startswith("hugepages-")
 
 
 def _scale(requests: Mapping[str, Quantity]) -> dict[str, int]:

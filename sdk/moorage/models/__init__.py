@@ -1,7 +1,8 @@
 """The parts of Kubernetes objects that scheduling reads.
 
-The structs mirror the API's JSON (camelCase outside, snake_case here), ignore what they do not know,
-and leave out defaults when they are written again. They are immutable: a changed object is a new one.
+The structs mirror the API's JSON (camelCase outside, snake_case here), ignore what they do not
+know, and leave out defaults when they are written again. They are immutable: a changed object is a
+new one.
 """
 
 from moorage.models.codec import decode_node, decode_pod, encode

@@ -37,14 +37,14 @@ decode_pod: Callable[[bytes | str], Pod] = _decoder(Pod)
 """Read a pod from JSON.
 
 Raises:
-    msgspec.DecodeError: The text is not JSON, or a field has the wrong type; the message has its path.
+    msgspec.DecodeError: The text is not JSON, or a field has the wrong type (with its path).
 """
 
 decode_node: Callable[[bytes | str], NodeManifest] = _decoder(NodeManifest)
 """Read a node from JSON.
 
 Raises:
-    msgspec.DecodeError: The text is not JSON, or a field has the wrong type; the message has its path.
+    msgspec.DecodeError: The text is not JSON, or a field has the wrong type (with its path).
 """
 
 encode: Callable[[Any], bytes] = msgspec.json.Encoder(order="deterministic").encode

@@ -1,9 +1,11 @@
 """Object metadata."""
 
+import msgspec
+
 from moorage.models.base import Model
 
 
-class OwnerReference(Model):
+class OwnerReference(Model, frozen=True):
     """The object that created this one."""
 
     kind: str = ""
@@ -13,14 +15,14 @@ class OwnerReference(Model):
     controller: bool = False
 
 
-class Metadata(Model):
-    """What every Kubernetes object carries. Resource versions are left out: they are not content."""
+class Metadata(Model, frozen=True):
+    """What every Kubernetes object carries; resource versions are left out, not being content."""
 
     name: str = ""
     namespace: str = ""
     uid: str = ""
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
     owner_references: tuple[OwnerReference, ...] = ()
     creation_timestamp: str = ""
     deletion_timestamp: str = ""

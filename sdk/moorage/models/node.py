@@ -9,7 +9,7 @@ from moorage.models.meta import Metadata
 from moorage.quantity import Quantity, scaled
 
 
-class Taint(Model):
+class Taint(Model, frozen=True):
     """Repels pods that do not tolerate it."""
 
     key: str = ""
@@ -17,45 +17,45 @@ class Taint(Model):
     effect: str = ""
 
 
-class Condition(Model):
+class Condition(Model, frozen=True):
     """A condition of the node, such as Ready."""
 
     type: str = ""
     status: str = ""
 
 
-class ContainerImage(Model):
+class ContainerImage(Model, frozen=True):
     """An image that the node has pulled; size in bytes."""
 
     names: tuple[str, ...] = ()
     size_bytes: int = 0
 
 
-class NodeAddress(Model):
+class NodeAddress(Model, frozen=True):
     """An address of the node; types are InternalIP, Hostname and so on."""
 
     type: str = ""
     address: str = ""
 
 
-class NodeSpec(Model):
+class NodeSpec(Model, frozen=True):
     """What the node is told to be."""
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
 
 
-class NodeStatus(Model):
+class NodeStatus(Model, frozen=True):
     """What the node says of itself."""
 
-    allocatable: dict[str, Quantity] = {}
+    allocatable: dict[str, Quantity] = msgspec.field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
     images: tuple[ContainerImage, ...] = ()
     addresses: tuple[NodeAddress, ...] = ()
 
 
-class NodeManifest(Model):
-    """A node as the API server has it. Plugins get a `moorage.Node`, which knows its pods as well."""
+class NodeManifest(Model, frozen=True):
+    """A node as the API server has it; plugins get a `moorage.Node`, which knows its pods too."""
 
     metadata: Metadata = msgspec.field(default_factory=Metadata)
     spec: NodeSpec = msgspec.field(default_factory=NodeSpec)

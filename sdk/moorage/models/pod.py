@@ -11,7 +11,7 @@ from moorage.quantity import Quantity
 from moorage.resources import nonzero_requests, pod_requests
 
 
-class ContainerPort(Model):
+class ContainerPort(Model, frozen=True):
     """A port of a container; a `host_port` of 0 takes none on the node."""
 
     container_port: int = 0
@@ -20,14 +20,14 @@ class ContainerPort(Model):
     protocol: str = "TCP"
 
 
-class Resources(Model):
+class Resources(Model, frozen=True):
     """Quantities by resource name."""
 
-    requests: dict[str, Quantity] = {}
-    limits: dict[str, Quantity] = {}
+    requests: dict[str, Quantity] = msgspec.field(default_factory=dict)
+    limits: dict[str, Quantity] = msgspec.field(default_factory=dict)
 
 
-class Container(Model):
+class Container(Model, frozen=True):
     """A container, or an init container; one with `restart_policy` "Always" is a sidecar."""
 
     name: str = ""
@@ -37,7 +37,7 @@ class Container(Model):
     restart_policy: str = ""
 
 
-class Toleration(Model):
+class Toleration(Model, frozen=True):
     """Lets a pod onto nodes with matching taints. An empty key with Exists matches every taint."""
 
     key: str = ""
@@ -47,27 +47,27 @@ class Toleration(Model):
     toleration_seconds: int | None = None
 
 
-class NodeSelectorTerm(Model):
+class NodeSelectorTerm(Model, frozen=True):
     """Conditions that must all hold. A term without conditions matches no node."""
 
     match_expressions: tuple[Requirement, ...] = ()
     match_fields: tuple[Requirement, ...] = ()
 
 
-class NodeSelector(Model):
+class NodeSelector(Model, frozen=True):
     """Terms of which one must match."""
 
     node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
 
 
-class PreferredSchedulingTerm(Model):
+class PreferredSchedulingTerm(Model, frozen=True):
     """A wish with its weight, 1..100."""
 
     weight: int = 0
     preference: NodeSelectorTerm = msgspec.field(default_factory=NodeSelectorTerm)
 
 
-class NodeAffinity(Model):
+class NodeAffinity(Model, frozen=True):
     """Which nodes a pod requires and prefers."""
 
     required: NodeSelector | None = msgspec.field(
@@ -78,7 +78,7 @@ class NodeAffinity(Model):
     )
 
 
-class PodAffinityTerm(Model):
+class PodAffinityTerm(Model, frozen=True):
     """Other pods, and the topology within which they count as near."""
 
     label_selector: LabelSelector | None = None
@@ -89,14 +89,14 @@ class PodAffinityTerm(Model):
     mismatch_label_keys: tuple[str, ...] = ()
 
 
-class WeightedPodAffinityTerm(Model):
+class WeightedPodAffinityTerm(Model, frozen=True):
     """A wish with its weight, 1..100."""
 
     weight: int = 0
     pod_affinity_term: PodAffinityTerm = msgspec.field(default_factory=PodAffinityTerm)
 
 
-class PodAffinity(Model):
+class PodAffinity(Model, frozen=True):
     """Which pods a pod requires and prefers near it, or far from it."""
 
     required: tuple[PodAffinityTerm, ...] = msgspec.field(
@@ -107,7 +107,7 @@ class PodAffinity(Model):
     )
 
 
-class Affinity(Model):
+class Affinity(Model, frozen=True):
     """All affinities of a pod."""
 
     node_affinity: NodeAffinity | None = None
@@ -115,7 +115,7 @@ class Affinity(Model):
     pod_anti_affinity: PodAffinity | None = None
 
 
-class TopologySpreadConstraint(Model):
+class TopologySpreadConstraint(Model, frozen=True):
     """How evenly matching pods are to be spread over the values of a node label."""
 
     max_skew: int = 1
@@ -128,20 +128,20 @@ class TopologySpreadConstraint(Model):
     match_label_keys: tuple[str, ...] = ()
 
 
-class ClaimSource(Model):
+class ClaimSource(Model, frozen=True):
     """A PersistentVolumeClaim in the pod's namespace."""
 
     claim_name: str = ""
     read_only: bool = False
 
 
-class ImageSource(Model):
+class ImageSource(Model, frozen=True):
     """An image mounted as a volume."""
 
     reference: str = ""
 
 
-class Volume(Model):
+class Volume(Model, frozen=True):
     """A volume; sources that scheduling does not read are left out."""
 
     name: str = ""
@@ -149,13 +149,13 @@ class Volume(Model):
     image: ImageSource | None = None
 
 
-class SchedulingGate(Model):
+class SchedulingGate(Model, frozen=True):
     """Keeps a pod from being scheduled until it is removed."""
 
     name: str = ""
 
 
-class PodSpec(Model):
+class PodSpec(Model, frozen=True):
     """What the pod asks for."""
 
     node_name: str = ""
@@ -167,8 +167,8 @@ class PodSpec(Model):
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
     resources: Resources = msgspec.field(default_factory=Resources)
-    overhead: dict[str, Quantity] = {}
-    node_selector: dict[str, str] = {}
+    overhead: dict[str, Quantity] = msgspec.field(default_factory=dict)
+    node_selector: dict[str, str] = msgspec.field(default_factory=dict)
     affinity: Affinity | None = None
     tolerations: tuple[Toleration, ...] = ()
     topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
@@ -176,14 +176,14 @@ class PodSpec(Model):
     volumes: tuple[Volume, ...] = ()
 
 
-class PodStatus(Model):
+class PodStatus(Model, frozen=True):
     """How far the pod is."""
 
     phase: str = ""
     nominated_node_name: str = ""
 
 
-class Pod(Model):
+class Pod(Model, frozen=True):
     """A pod."""
 
     metadata: Metadata = msgspec.field(default_factory=Metadata)

@@ -1,9 +1,11 @@
 """Selectors as objects carry them; `moorage.selectors` evaluates them."""
 
+import msgspec
+
 from moorage.models.base import Model
 
 
-class Requirement(Model):
+class Requirement(Model, frozen=True):
     """One condition on a key: In, NotIn, Exists, DoesNotExist, and for nodes Gt and Lt."""
 
     key: str = ""
@@ -11,8 +13,8 @@ class Requirement(Model):
     values: tuple[str, ...] = ()
 
 
-class LabelSelector(Model):
+class LabelSelector(Model, frozen=True):
     """Matches objects by labels. An empty selector matches everything."""
 
-    match_labels: dict[str, str] = {}
+    match_labels: dict[str, str] = msgspec.field(default_factory=dict)
     match_expressions: tuple[Requirement, ...] = ()
