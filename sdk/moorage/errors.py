@@ -3,7 +3,9 @@
     MoorageError
     ├── ConfigurationError      the user must change a file or an option
     │   └── PluginLoadError     ... a plugin's code
-    └── PluginFailedError       a plugin raised, returned nonsense, or took too long
+    ├── PluginFailedError       a plugin raised, returned nonsense, or took too long
+    ├── UnknownNameError        a cycle asks for a profile, plugin or node that does not exist
+    └── NoStateError            a cycle came before any state
 
 A "no" is not here: it is a value (`moorage.Rejection`).
 """
@@ -29,3 +31,11 @@ class PluginFailedError(MoorageError):
         self.plugin = plugin
         self.point = point
         self.problem = problem
+
+
+class UnknownNameError(MoorageError):
+    """A cycle asks for a profile, a plugin or a node that does not exist."""
+
+
+class NoStateError(MoorageError):
+    """A cycle came before any state, and brought no nodes of its own."""

@@ -1,9 +1,9 @@
 """The plugin API: what authors subclass.
 
-A plugin is one class with typed arguments. Write the per-node form (`filter_node`, `score_node`) for
-plain Python, or the batch form (`filter`, `score`) for numpy over columns. One class may be both a
-filter and a score plugin. One instance serves one profile; cycles use it one after another, so what
-`prepare` keeps on the instance is there for the same cycle's `filter` or `score`.
+A plugin is one class with typed arguments. Write the per-node form (`filter_node`, `score_node`)
+for plain Python, or the batch form (`filter`, `score`) for numpy over columns. One class may be
+both a filter and a score plugin. One instance serves one profile; cycles use it one after another,
+so what `prepare` keeps on the instance is there for the same cycle's `filter` or `score`.
 """
 
 import inspect
@@ -29,7 +29,7 @@ MAX_SCORE = 100
 class Arguments(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"
 ):
-    """A plugin's arguments: fields with types, defaults and bounds; written in camelCase in YAML."""
+    """A plugin's arguments: fields with types, defaults and bounds; camelCase in YAML."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class Plugin:
         """End background work; called once after the last cycle."""
 
     async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
-        """Look at *pod* once before its nodes (PreFilter, PreScore); None goes on with all nodes."""
+        """Look at *pod* before its nodes (PreFilter, PreScore); None goes on with all nodes."""
         return None
 
 
@@ -119,7 +119,7 @@ class ScorePlugin(Plugin):
         return scores
 
     def normalize(self, scores: Scores) -> npt.ArrayLike:
-        """Map what `score` returned for all nodes of the cycle onto 0..100; as they are by default."""
+        """Map the scores of all nodes of the cycle onto 0..100; by default they stay as they are."""
         return scores
 
 
@@ -137,8 +137,9 @@ class WrongTypeError(TypeError):
 def normalize_by_maximum(scores: Scores, *, reverse: bool = False) -> Scores:
     """Scale scores so that the largest becomes 100, in whole numbers as kube-scheduler does.
 
-    The formula is that of kube-scheduler's DefaultNormalizeScore: `100 * score / maximum`, truncated,
-    and 100 minus that if *reverse*. If the maximum is 0 all nodes get 0, or 100 if *reverse*.
+    The formula is that of kube-scheduler's DefaultNormalizeScore: `100 * score / maximum`,
+    truncated, and 100 minus that if *reverse*. If the maximum is 0 all nodes get 0, or 100 if
+    *reverse*.
 
     Args:
         scores: Non-negative numbers, one for each node.

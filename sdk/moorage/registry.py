@@ -75,7 +75,9 @@ class Registry:
             try:
                 plugin = entry.load()
             except Exception as error:
-                raise PluginLoadError(f"cannot load plugin {entry.name} of {origin}: {error}") from error
+                raise PluginLoadError(
+                    f"cannot load plugin {entry.name} of {origin}: {error}"
+                ) from error
             if not (inspect.isclass(plugin) and issubclass(plugin, self._kind)):
                 raise PluginLoadError(
                     f"plugin {entry.name} of {origin} is not a {self._kind.__name__}: {entry.value}"
@@ -88,12 +90,12 @@ class Registry:
         Files whose names begin with an underscore are left out. Plugins of other kinds are ignored.
 
         Raises:
-            PluginLoadError: A file cannot be imported, the path holds no plugin at all, or a name is taken.
+            PluginLoadError: A file cannot be imported, there is no plugin, or a name is taken.
         """
         plugins = [plugin for file in _python_files(path) for plugin in _plugins_in(file)]
         if not plugins:
             raise PluginLoadError(
-                f"{path} defines no plugin: subclass moorage.FilterPlugin or moorage.ScorePlugin in it"
+                f"{path} defines no plugin: subclass moorage.FilterPlugin or ScorePlugin in it"
             )
         for plugin in plugins:
             if issubclass(plugin, self._kind):
@@ -134,7 +136,9 @@ def _plugins_in(file: Path) -> list[type[Plugin]]:
     return [
         value
         for value in vars(module).values()
-        if inspect.isclass(value) and issubclass(value, Plugin) and value.__module__ == module.__name__
+        if inspect.isclass(value)
+        and issubclass(value, Plugin)
+        and value.__module__ == module.__name__
     ]
 
 

@@ -39,7 +39,7 @@ class Verdicts:
         self.reasons: list[Rejection] = []
 
     def reject(self, mask: npt.ArrayLike, rejection: Rejection | str) -> Self:
-        """Reject the nodes where *mask* is true and that still pass; return self, to chain calls."""
+        """Reject the nodes where *mask* is true that still pass; return self, to chain calls."""
         if isinstance(rejection, str):
             rejection = Rejection(rejection)
         chosen = np.asarray(mask, np.bool_) & (self.codes == 0)

@@ -1,9 +1,9 @@
 """Interrupts Python code that takes too long, in the thread that runs it.
 
-Plugins are synchronous and share the event loop's thread, which keeps a cycle within microseconds of
-a plain function call. An interval timer's signal breaks into an endless loop and into `time.sleep`
-alike, and its traceback names the line. It fires again until the code gives up, should that swallow
-the exception.
+Plugins are synchronous and share the event loop's thread, which keeps a cycle within microseconds
+of a plain function call. An interval timer's signal breaks into an endless loop and into
+`time.sleep` alike, and its traceback names the line. It fires again until the code gives up, should
+that swallow the exception.
 """
 
 import signal

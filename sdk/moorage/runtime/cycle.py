@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from moorage.errors import PluginFailedError
 from moorage.models import Pod
-from moorage.plugin import Plugin, Preparation
+from moorage.plugin import Preparation, WrongTypeError
 from moorage.runtime.alarm import BudgetExceededError, Stepwise, alarm
 from moorage.runtime.failure import problem_of
 from moorage.snapshot import Nodes
@@ -73,9 +73,7 @@ class Supervisor:
             self.runs[-1].seconds += self.clock() - start
         enabled.breaker.succeeded()
 
-    async def prepare(
-        self, enabled: "EnabledPlugin", pod: Pod, nodes: Nodes
-    ) -> Preparation | None:
+    async def prepare(self, enabled: "EnabledPlugin", pod: Pod, nodes: Nodes) -> Preparation | None:
         """Run the plugin's `prepare`, if it has one.
 
         Raises:
@@ -90,12 +88,13 @@ class Supervisor:
             async with asyncio.timeout(budget):
                 answer = await Stepwise(enabled.plugin.prepare(pod, nodes), budget)
             if answer is not None and not isinstance(answer, Preparation):
-                raise TypeError(f"prepare must return Preparation or None, not {type(answer).__name__}")
+                raise TypeError(
+                    f"prepare must return Preparation or None, not {type(answer).__name__}"
+                )
         except (Exception, BudgetExceededError) as error:
             raise self._failed(enabled, "prepare", error, start) from error
         finally:
             self.runs[-1].seconds += self.clock() - start
-        return answer
 
     def _remaining(self, now: float) -> float:
         if now >= self.deadline:
@@ -114,6 +113,7 @@ class Supervisor:
         )
 
 
-def describe_point(plugin: Plugin, per_node: str, batch: str, base: type[Plugin]) -> str:
-    """Return which of its two forms a plugin was written in, for error messages."""
-    return batch if getattr(type(plugin), batch) is not getattr(base, batch) else per_node
+def _checked(enabled: "EnabledPlugin", answer: object) -> Preparation | None:
+    if answer is not None and not isinstance(answer, Preparation):
+        raise WrongTypeError(enabled.plugin.prepare, answer, "Preparation or None")
+    return answer

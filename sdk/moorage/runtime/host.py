@@ -3,16 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from moorage.errors import ConfigurationError, MoorageError
+from moorage.errors import ConfigurationError, PluginFailedError, UnknownNameError
 from moorage.plugin import Plugin
 from moorage.policy.arguments import check_arguments
 from moorage.policy.effective import EffectivePlugin, EffectivePolicy, decode_effective
 from moorage.registry import Registry
 from moorage.runtime.breaker import Breaker
-
-
-class UnknownNameError(MoorageError):
-    """A cycle asks for a profile or a plugin that does not exist."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -42,6 +38,17 @@ class EnabledPlugin:
     def prepares(self) -> bool:
         """Whether the plugin overrides `prepare`."""
         return type(self.plugin).prepare is not Plugin.prepare
+
+    def check_not_suspended(self, point: str) -> None:
+        """Refuse to run a plugin that its breaker suspends.
+
+        Raises:
+            PluginFailedError: It overran its time budget too often of late.
+        """
+        if self.breaker.is_open:
+            raise PluginFailedError(
+                self.name, point, "suspended: it overran its time budget several times in a row"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +101,7 @@ class PluginHost:
         """Return the running policy of *revision*, started if no session uses it yet.
 
         Raises:
-            ConfigurationError: The policy names an unknown plugin, or arguments that it does not take.
+            ConfigurationError: It names an unknown plugin, or arguments that one does not take.
         """
         policy = self._policies.get(revision)
         if policy is None:

@@ -7,20 +7,16 @@ from typing import TypeVar
 
 import numpy as np
 
-from moorage.errors import MoorageError
+from moorage.errors import NoStateError, UnknownNameError
 from moorage.models import NodeManifest, Pod, decode_node, decode_pod
 from moorage.runtime.cycle import Supervisor
-from moorage.runtime.host import Policy, Profile, UnknownNameError
+from moorage.runtime.host import Policy, Profile
 from moorage.snapshot import Nodes, Snapshot
 
 Run = TypeVar("Run")
 
 Engine = Callable[[Profile, Pod, Nodes, Supervisor], Awaitable[Run]]
 """Runs a profile's plugins for one pod; pure: no clock, no transport."""
-
-
-class NoStateError(MoorageError):
-    """A cycle came before any state, and brought no nodes of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ class Encoded(Generic[V]):
         self.values = values
 
     def where(self, predicate: Callable[[V | None], bool]) -> Mask:
-        """Ask *predicate* once for each distinct value; true for each node whose value it accepts."""
+        """Ask *predicate* once for each distinct value; true where it accepts the node's."""
         return self.map(predicate, np.bool_)
 
     def map(

@@ -33,7 +33,7 @@ class ImageIndex:
                     del self._sizes[name]
 
     def sizes(self, name: str, capacity: int) -> tuple[npt.NDArray[np.int64], int]:
-        """Return the size in bytes at each row, 0 where absent, and the number of nodes that have it."""
+        """Return the size in bytes at each row, 0 where absent, and how many nodes have it."""
         sizes = self._sizes.get(name, {})
         column = np.zeros(capacity, np.int64)
         column[list(sizes)] = list(sizes.values())

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Node:
-    """A node and the pods on it, bound or assumed. Valid for the cycle in which it was handed out."""
+    """A node and the pods on it, bound or assumed. Valid only in the cycle it was handed out in."""
 
     __slots__ = ("_snapshot", "manifest", "row")
 

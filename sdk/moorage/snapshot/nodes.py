@@ -69,9 +69,9 @@ class Nodes(Sequence[Node]):
         return self._snapshot.requested.select(resource, self.rows)
 
     def nonzero_requested(self, resource: str) -> Amounts:
-        """Return the same for "cpu" and "memory", with kube-scheduler's minimum for idle containers.
+        """Return the same for "cpu" and "memory", with a minimum for idle containers.
 
-        A container that asks for none counts as 100 millicores and 200 MiB.
+        As in kube-scheduler a container that asks for none counts as 100 millicores and 200 MiB.
         """
         return self._snapshot.nonzero_requested.select(resource, self.rows)
 
@@ -103,7 +103,7 @@ class Nodes(Sequence[Node]):
         return self._snapshot.encoded(key, read).select(self.rows)
 
     def image_sizes(self, name: str) -> tuple[Amounts, int]:
-        """Return an image's size in bytes, 0 where absent, and how many nodes of the cluster have it."""
+        """Return an image's size in bytes, 0 where absent, and on how many nodes it is at all."""
         sizes, count = self._snapshot.images.sizes(name, self._snapshot.capacity)
         return sizes[self.rows], count
 

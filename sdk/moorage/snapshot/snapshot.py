@@ -125,7 +125,7 @@ class Snapshot:
     def encoded(
         self, key: Hashable, read: Callable[[NodeManifest], Hashable | None]
     ) -> EncodedColumn[Any]:
-        """Return the column that *read* makes of each node, kept up from the first use of *key* on."""
+        """Return the column that *read* makes of the nodes, kept up from the first use on."""
         column = self._encoded.get(key)
         if column is None:
             column = self._encoded[key] = EncodedColumn(read, self.capacity)

@@ -1,0 +1,75 @@
+"""Describes plugins, their runs and the replica's nodes for people and for the gateway."""
+
+import inspect
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from google.protobuf.json_format import ParseDict
+from google.protobuf.struct_pb2 import Struct
+
+from moorage.errors import UnknownNameError
+from moorage.plugin import extension_points
+from moorage.quantity import format_quantity
+from moorage.registry import Registry
+from moorage.runtime import PluginRun, Replica
+from moorage.v1 import types_pb2 as pb
+
+
+def describe_plugin(registry: Registry, name: str) -> pb.Plugin:
+    """Describe the plugin called *name*, with the schema and the defaults of its arguments."""
+    registered = registry.get(name)
+    if registered is None:
+        raise UnknownNameError(f"unknown plugin {name!r}")
+    kind = registered.kind
+    return pb.Plugin(
+        name=name,
+        summary=(inspect.getdoc(kind) or "").partition("\n")[0],
+        extension_points=extension_points(kind),
+        arguments_schema=_struct(msgspec.json.schema(kind.Args)),
+        default_arguments=_defaults(kind.Args),
+        origin=registered.origin,
+    )
+
+
+def plugin_reports(runs: Iterable[PluginRun]) -> list[pb.PluginReport]:
+    """Put on the wire what plugins did in a cycle."""
+    reports = []
+    for run in runs:
+        report = pb.PluginReport(plugin=run.plugin, failure=run.failure, skipped=run.skipped)
+        report.duration.FromNanoseconds(int(run.seconds * 1e9))
+        reports.append(report)
+    return reports
+
+
+def node_states(replica: Replica, names: Sequence[str]) -> list[pb.NodeState]:
+    """Show nodes as the plugins see them.
+
+    Raises:
+        UnknownNameError: There is no node of such a name.
+    """
+    return [_node_state(replica, name) for name in names]
+
+
+def _node_state(replica: Replica, name: str) -> pb.NodeState:
+    row = replica.snapshot.row_of(name)
+    node = None if row is None else replica.snapshot.node_at(row)
+    if node is None:
+        raise UnknownNameError(f"unknown node {name!r}")
+    return pb.NodeState(
+        name=name,
+        row=node.row,
+        manifest=_struct(msgspec.to_builtins(node.manifest)),
+        pods=sorted(f"{pod.namespace}/{pod.name}" for pod in node.pods),
+        requested={key: format_quantity(key, n) for key, n in node.requested.items()},
+    )
+
+
+def _defaults(arguments: type[msgspec.Struct]) -> Struct | None:
+    try:
+        return _struct(msgspec.to_builtins(arguments()))
+    except TypeError:  # some arguments are required
+        return None
+
+
+def _struct(content: object) -> Struct:
+    return ParseDict(content, Struct())

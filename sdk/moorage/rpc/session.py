@@ -1,0 +1,241 @@
+"""What the filter and scorer services share: sessions, plugins and state.
+
+A service brings its engine and how results look on the wire; this module applies states and runs
+cycles in the order in which they came.
+"""
+
+import asyncio
+import itertools
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import grpc
+import msgspec
+import structlog
+
+from moorage.errors import ConfigurationError
+from moorage.models import NodeManifest, decode_node
+from moorage.registry import Registry
+from moorage.rpc.convert import node_from_proto, pod_from_proto
+from moorage.rpc.describe import describe_plugin
+from moorage.rpc.errors import CallError, report
+from moorage.runtime import CycleInput, PluginHost, Replica, Supervisor
+from moorage.runtime.replica import Engine
+from moorage.snapshot import Nodes
+from moorage.v1 import filter_pb2, scorer_pb2
+from moorage.v1 import types_pb2 as pb
+
+Run = TypeVar("Run")
+
+SessionRequest = filter_pb2.FilterServiceSessionRequest | scorer_pb2.ScorerServiceSessionRequest
+ByHandRequest = filter_pb2.FilterRequest | scorer_pb2.ScoreRequest
+
+log = structlog.get_logger()
+
+YIELD_AFTER = 256
+"""Objects of a state that are applied before other work of the process gets a turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class CycleOutcome(Generic[Run]):
+    """A cycle that went well: its nodes in order, the engine's result, and the time it took."""
+
+    nodes: Nodes
+    run: Run
+    generation: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Wire(Generic[Run]):
+    """How a service's answers look on the wire.
+
+    Attributes:
+        response: Makes an answer of the session from `hello`, `acknowledgement` or `result`.
+        result: Makes a result from `cycle` and `status`: one that failed.
+        encode: Makes a result of a request and its outcome.
+    """
+
+    response: Callable[..., Any]
+    result: Callable[..., Any]
+    encode: Callable[[Any, CycleOutcome[Run]], Any]
+
+
+class CycleService(Generic[Run]):
+    """Runs one kind of engine for sessions and for people, never two cycles at a time."""
+
+    def __init__(self, registry: Registry, engine: Engine[Run]) -> None:
+        """Find plugins in *registry* and run cycles with *engine*."""
+        self.host = PluginHost(registry)
+        self.latest = Replica()
+        self.replica_name = uuid.uuid4().hex[:12]
+        self._engine = engine
+        # A cycle may wait in a plugin's `prepare`; states and other cycles wait for it.
+        self._turn = asyncio.Lock()
+        self._sessions: set[asyncio.Task[Any]] = set()
+
+    def hello(self) -> pb.Hello:
+        """Greet the caller of a session."""
+        return pb.Hello(replica=self.replica_name, plugins=self.plugins())
+
+    def plugins(self) -> list[pb.Plugin]:
+        """Describe the plugins of the registry, in alphabetical order."""
+        return [describe_plugin(self.host.registry, name) for name in self.host.registry]
+
+    async def apply(self, replica: Replica, state: pb.State) -> pb.Acknowledgement:
+        """Apply a change to a session's replica.
+
+        Raises:
+            msgspec.DecodeError: A node or pod is malformed.
+            KeyError: A pod's row has no node.
+        """
+        async with self._turn:
+            if state.full:
+                replica.clear()
+            error = await self._apply_policy(replica, state.policy)
+            for uid in state.removed_pods:
+                replica.snapshot.remove_pod(uid)
+            for row in state.removed_rows:
+                replica.snapshot.remove_row(row)
+            await _in_parts([(n.row, n.json) for n in state.nodes], replica.set_nodes)
+            await _in_parts([(p.row, p.json) for p in state.pods], replica.place_pods)
+            if not state.partial:
+                replica.generation = state.generation
+                self.latest = replica
+        return pb.Acknowledgement(
+            generation=replica.generation,
+            policy_revision=replica.policy.revision,
+            policy_error=error,
+        )
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[Replica]:
+        """Keep the state of one session for as long as it lasts."""
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - we are in one
+        self._sessions.add(task)
+        replica = Replica()
+        try:
+            yield replica
+        finally:
+            self._sessions.discard(task)
+            await self.host.release(replica.policy)
+
+    async def drain(self) -> None:
+        """End the sessions, each between two cycles; gateways go on with other replicas."""
+        async with self._turn:
+            for task in self._sessions:
+                task.cancel()
+
+    async def close(self) -> None:
+        """Stop the plugins."""
+        await self.host.close()
+
+    async def cycle(self, replica: Replica, cycle: pb.Cycle) -> CycleOutcome[Run]:
+        """Run a cycle of a session; a session without state uses the latest one's."""
+        deadline = time.perf_counter() + cycle.timeout.ToTimedelta().total_seconds()
+        pod, _ = pod_from_proto(cycle.pod)
+        work = CycleInput(
+            profile=cycle.profile,
+            pod=pod,
+            candidates=cycle.candidates,
+            names=tuple(cycle.node_names),
+            plugin=cycle.plugin,
+            overrides={node.row: decode_node(node.json) for node in cycle.overrides},
+            excluded_pods=tuple(cycle.excluded_pods),
+        )
+        return await self._run(replica if replica.generation else self.latest, work, deadline)
+
+    async def by_hand(self, request: ByHandRequest, seconds: float | None) -> CycleOutcome[Run]:
+        """Run a cycle for a person, on the latest state or on the nodes that the request brings."""
+        deadline = float("inf") if seconds is None else time.perf_counter() + seconds
+        pod, _ = pod_from_proto(request.pod)
+        replica = self.latest
+        given = [node_from_proto(node)[0] for node in request.nodes]
+        work = CycleInput(
+            profile=request.profile or pod.spec.scheduler_name,
+            pod=pod,
+            names=tuple(n.name for n in given) or tuple(request.node_names) or None,
+            plugin=request.plugin,
+            overrides=_rows_for(replica, given),
+        )
+        return await self._run(replica, work, deadline)
+
+    async def _run(self, replica: Replica, work: CycleInput, deadline: float) -> CycleOutcome[Run]:
+        start = time.perf_counter()
+        async with self._turn:
+            nodes, run = await replica.run(work, self._engine, Supervisor(deadline=deadline))
+        seconds = time.perf_counter() - start
+        return CycleOutcome(nodes, run, replica.generation, seconds)
+
+    async def _apply_policy(self, replica: Replica, policy: pb.Policy) -> str:
+        if not policy.revision or policy.revision == replica.policy.revision:
+            return ""
+        former = replica.policy
+        try:
+            replica.policy = await self.host.use(policy.revision, policy.json)
+        except (ConfigurationError, msgspec.ValidationError) as error:
+            log.warning("The policy is refused and the old one stays in force", error=str(error))
+            return str(error)
+        await self.host.release(former)
+        log.info("A new policy is in force", revision=policy.revision)
+        return ""
+
+
+async def run_session(
+    service: CycleService[Run], requests: AsyncIterator[SessionRequest], wire: Wire[Run]
+) -> AsyncIterator[Any]:
+    """Answer the requests of one session, in order.
+
+    Raises:
+        CallError: A state cannot be applied (INVALID_ARGUMENT); the caller starts anew.
+    """
+    yield wire.response(hello=service.hello())
+    async with service.session() as replica:
+        async for request in requests:
+            if request.HasField("state"):
+                yield wire.response(acknowledgement=await _applied(service, replica, request.state))
+            if request.HasField("cycle"):
+                yield wire.response(result=await _result(service, replica, request, wire))
+
+
+async def _applied(
+    service: CycleService[Run], replica: Replica, state: pb.State
+) -> pb.Acknowledgement:
+    try:
+        return await service.apply(replica, state)
+    except (msgspec.DecodeError, KeyError, ValueError) as error:
+        raise CallError(
+            grpc.StatusCode.INVALID_ARGUMENT, f"cannot apply the state: {error}"
+        ) from error
+
+
+async def _result(
+    service: CycleService[Run], replica: Replica, request: SessionRequest, wire: Wire[Run]
+) -> Any:
+    try:
+        outcome = await service.cycle(replica, request.cycle)
+        return wire.encode(request, outcome)
+    except Exception as error:  # noqa: BLE001 - every cycle gets an answer
+        code, message = report(error)
+        status = pb.CycleStatus(code=code.value[0], message=message)
+        return wire.result(cycle=request.cycle.id, status=status)
+
+
+async def _in_parts(
+    objects: Sequence[tuple[int, bytes]], apply: Callable[[Sequence[tuple[int, bytes]]], None]
+) -> None:
+    for start in range(0, len(objects), YIELD_AFTER):
+        apply(objects[start : start + YIELD_AFTER])
+        await asyncio.sleep(0)
+
+
+def _rows_for(replica: Replica, given: Sequence[NodeManifest]) -> dict[int, NodeManifest]:
+    """Give nodes that a person brings the rows of their namesakes, or new ones."""
+    free = itertools.count(replica.snapshot.capacity)
+    rows = (replica.snapshot.row_of(node.name) for node in given)
+    return {next(free) if row is None else row: node for row, node in zip(rows, given, strict=True)}

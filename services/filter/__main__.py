@@ -1,0 +1,28 @@
+"""Runs the filter service: `python -m services.filter`."""
+
+import asyncio
+
+from moorage import FilterPlugin
+from moorage.registry import load_registry
+from moorage.rpc.serve import ServiceDefinition, serve
+from moorage.settings import parse_settings
+from moorage.v1.filter_pb2_grpc import add_FilterServiceServicer_to_server
+from services.filter.plugins import BUILT_INS
+from services.filter.servicer import FilterServicer
+from services.filter.settings import FilterSettings
+
+
+def main() -> None:
+    """Serve until SIGTERM."""
+    settings = parse_settings(FilterSettings, "python -m services.filter")
+    definition = ServiceDefinition(
+        name="filter",
+        grpc_name="moorage.v1.FilterService",
+        create=lambda: FilterServicer(load_registry(FilterPlugin, BUILT_INS, settings.plugin)),
+        register=add_FilterServiceServicer_to_server,
+    )
+    asyncio.run(serve(definition, settings))
+
+
+if __name__ == "__main__":
+    main()

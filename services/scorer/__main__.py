@@ -1,0 +1,28 @@
+"""Runs the scorer service: `python -m services.scorer`."""
+
+import asyncio
+
+from moorage import ScorePlugin
+from moorage.registry import load_registry
+from moorage.rpc.serve import ServiceDefinition, serve
+from moorage.settings import parse_settings
+from moorage.v1.scorer_pb2_grpc import add_ScorerServiceServicer_to_server
+from services.scorer.plugins import BUILT_INS
+from services.scorer.servicer import ScorerServicer
+from services.scorer.settings import ScorerSettings
+
+
+def main() -> None:
+    """Serve until SIGTERM."""
+    settings = parse_settings(ScorerSettings, "python -m services.scorer")
+    definition = ServiceDefinition(
+        name="scorer",
+        grpc_name="moorage.v1.ScorerService",
+        create=lambda: ScorerServicer(load_registry(ScorePlugin, BUILT_INS, settings.plugin)),
+        register=add_ScorerServiceServicer_to_server,
+    )
+    asyncio.run(serve(definition, settings))
+
+
+if __name__ == "__main__":
+    main()
