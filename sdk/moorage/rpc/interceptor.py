@@ -1,0 +1,128 @@
+"""Gives every call its status, metrics and log context; the only interceptor of all services.
+
+Handlers may be coroutines or asynchronous generators. Both run here as coroutines, so that a
+generator's `finally` runs at once when the caller hangs up, not when garbage is collected.
+"""
+
+import functools
+import inspect
+import time
+from collections.abc import AsyncIterable, Awaitable, Callable
+from contextlib import aclosing
+from typing import Any, TypeAlias
+
+import grpc
+from structlog.contextvars import bound_contextvars
+
+from moorage.rpc.errors import reason_of, report
+from moorage.rpc.metrics import CALL_SECONDS, CALLS
+
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+Context = grpc.aio.ServicerContext[Any, Any]
+Behaviour = Callable[[Any, Context], Awaitable[Any]]
+
+REASON_KEY = "moorage-reason"
+
+_handled = functools.cache(CALLS.labels)
+_seconds = functools.cache(CALL_SECONDS.labels)
+_NAMES = {code.value[0]: code.name for code in grpc.StatusCode}
+
+
+class CallInterceptor(grpc.aio.ServerInterceptor):
+    """Maps errors to status codes, counts and times calls, binds `rpc` and `traceparent` for logs.
+
+    A caller that hangs up is counted as CANCELLED; a deadline that passes looks the same from here.
+    """
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Handler:
+        """Wrap the handler of one call."""
+        handler = await continuation(handler_call_details)
+        if handler is None:
+            # Whatever strangers ask for must not become a label.
+            _handled("unknown", "unknown", grpc.StatusCode.UNIMPLEMENTED.name).inc()
+            return None  # type: ignore[return-value]  # grpc answers UNIMPLEMENTED
+        return _wrapped(handler, handler_call_details)
+
+
+def _wrapped(handler: Any, details: grpc.HandlerCallDetails) -> Handler:
+    kind = f"{_arity(handler.request_streaming)}_{_arity(handler.response_streaming)}"
+    factory = getattr(grpc, f"{kind}_rpc_method_handler")
+    behaviour = _as_coroutine(getattr(handler, kind))
+    wrapped: Handler = factory(
+        functools.partial(_call, behaviour, details),
+        request_deserializer=handler.request_deserializer,
+        response_serializer=handler.response_serializer,
+    )
+    return wrapped
+
+
+def _arity(streaming: bool) -> str:
+    return "stream" if streaming else "unary"
+
+
+def _as_coroutine(behaviour: Any) -> Behaviour:
+    if not inspect.isasyncgenfunction(behaviour):
+        return behaviour  # type: ignore[no-any-return]
+
+    async def write_all(request: Any, context: Context) -> None:
+        answers: AsyncIterable[Any] = behaviour(request, context)
+        async with aclosing(answers):  # type: ignore[type-var]
+            async for answer in answers:
+                await context.write(answer)
+
+    return write_all
+
+
+async def _call(
+    behaviour: Behaviour, details: grpc.HandlerCallDetails, request: Any, context: Context
+) -> Any:
+    _, service, method = details.method.split("/")
+    code = grpc.StatusCode.CANCELLED
+    started = time.perf_counter()
+    try:
+        with bound_contextvars(**_log_context(details)):
+            answer = await _answer(behaviour, request, context)
+        code = _code_of(context)
+    except grpc.aio.AbortError:
+        code = _code_of(context)
+        raise
+    finally:
+        _handled(service, method, code.name).inc()
+        _seconds(service, method).observe(time.perf_counter() - started)
+    return answer
+
+
+async def _answer(behaviour: Behaviour, request: Any, context: Context) -> Any:
+    try:
+        return await behaviour(request, context)
+    except grpc.aio.AbortError:  # `context.abort` was called; the status is set already
+        raise
+    except Exception as error:  # noqa: BLE001 - this is where exceptions become status codes
+        _refuse(context, error)
+        return None
+
+
+def _refuse(context: Context, error: Exception) -> None:
+    """Set the status instead of calling `abort`, which cuts other calls while a server drains."""
+    code, message = report(error)
+    context.set_code(code)
+    context.set_details(message)
+    if reason := reason_of(error):
+        context.set_trailing_metadata(((REASON_KEY, reason),))
+
+
+def _code_of(context: Context) -> grpc.StatusCode:
+    code = context.code()  # a number as long as nobody has set it
+    return code if isinstance(code, grpc.StatusCode) else grpc.StatusCode[_NAMES[code or 0]]
+
+
+def _log_context(details: grpc.HandlerCallDetails) -> dict[str, str]:
+    rpc = {"rpc": details.method.removeprefix("/")}
+    for key, value in details.invocation_metadata or ():
+        if key == "traceparent":
+            rpc["traceparent"] = str(value)
+    return rpc
