@@ -16,7 +16,7 @@ class MoorageError(Exception):
 
 
 class ConfigurationError(MoorageError):
-    """A setting, a policy or an option is wrong; the message says where, and what to write instead."""
+    """A setting, policy or option is wrong; the message says where and what to write instead."""
 
 
 class PluginLoadError(ConfigurationError):

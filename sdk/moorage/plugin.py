@@ -119,7 +119,7 @@ class ScorePlugin(Plugin):
         return scores
 
     def normalize(self, scores: Scores) -> npt.ArrayLike:
-        """Map the scores of all nodes of the cycle onto 0..100; by default they stay as they are."""
+        """Map the scores of all nodes of the cycle onto 0..100; by default they stay the same."""
         return scores
 
 

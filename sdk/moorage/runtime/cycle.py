@@ -87,10 +87,7 @@ class Supervisor:
         try:
             async with asyncio.timeout(budget):
                 answer = await Stepwise(enabled.plugin.prepare(pod, nodes), budget)
-            if answer is not None and not isinstance(answer, Preparation):
-                raise TypeError(
-                    f"prepare must return Preparation or None, not {type(answer).__name__}"
-                )
+            return _checked(enabled, answer)
         except (Exception, BudgetExceededError) as error:
             raise self._failed(enabled, "prepare", error, start) from error
         finally:
