@@ -16,6 +16,7 @@ from moorage.errors import (
     PluginFailedError,
     UnknownNameError,
 )
+from moorage.quantity import QuantityError
 
 log = structlog.get_logger()
 
@@ -51,6 +52,7 @@ _TABLE: tuple[tuple[type[Exception], grpc.StatusCode, str | None], ...] = (
     (PluginFailedError, grpc.StatusCode.INTERNAL, None),
     (UnknownNameError, grpc.StatusCode.NOT_FOUND, None),
     (NoStateError, grpc.StatusCode.FAILED_PRECONDITION, None),
+    (QuantityError, grpc.StatusCode.INVALID_ARGUMENT, None),
     (msgspec.DecodeError, grpc.StatusCode.INVALID_ARGUMENT, None),
     (TimeoutError, grpc.StatusCode.DEADLINE_EXCEEDED, TIMED_OUT),
     (Exception, grpc.StatusCode.INTERNAL, UNEXPECTED),

@@ -15,7 +15,7 @@ import grpc
 from structlog.contextvars import bound_contextvars
 
 from moorage.rpc.errors import reason_of, report
-from moorage.rpc.metrics import CALL_SECONDS, CALLS
+from moorage.rpc.metrics import CALL_SECONDS, CALLS, children
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -23,8 +23,8 @@ Behaviour = Callable[[Any, Context], Awaitable[Any]]
 
 REASON_KEY = "moorage-reason"
 
-_handled = functools.cache(CALLS.labels)
-_seconds = functools.cache(CALL_SECONDS.labels)
+_handled = children(CALLS)
+_seconds = children(CALL_SECONDS)
 _NAMES = {code.value[0]: code.name for code in grpc.StatusCode}
 
 

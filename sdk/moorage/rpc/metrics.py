@@ -1,10 +1,22 @@
 """What all processes count, and helpers for what each counts besides.
 
-Names start with `moorage_`, except for gRPC's, where dashboards expect the usual ones. Labels never
-hold names of nodes or pods.
+Names start with `moorage_`, except for gRPC's and the process's own, where dashboards expect the
+usual ones. Labels never hold names of nodes or pods. All is in prometheus_client's own registry.
 """
 
-from prometheus_client import Counter, Histogram
+import functools
+import platform
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from typing import TypeVar
+
+import grpc
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.metrics import MetricWrapperBase
+from prometheus_client.registry import Collector
+
+MetricT = TypeVar("MetricT", bound=MetricWrapperBase)
 
 CALLS = Counter(
     "grpc_server_handled_total",
@@ -18,3 +30,52 @@ CALL_SECONDS = Histogram(
     ("grpc_service", "grpc_method"),
     buckets=tuple(0.0005 * 2**power for power in range(15)),
 )
+
+BUILD_INFO = Gauge(
+    "moorage_build_info",
+    "Always 1; the labels say what is running.",
+    ("service", "version", "python", "grpc"),
+)
+
+
+def show_build(service: str) -> None:
+    """Tell in `moorage_build_info` what this process is."""
+    BUILD_INFO.labels(service, _version(), platform.python_version(), grpc.__version__).set(1)
+
+
+def children(metric: MetricT) -> Callable[..., MetricT]:
+    """Return a faster `metric.labels`, which remembers; give label values in order."""
+    return functools.cache(metric.labels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricRow:
+    """One metric as the documentation shows it."""
+
+    name: str
+    type: str
+    labels: tuple[str, ...]
+    help: str
+
+
+def metrics_table(registry: CollectorRegistry = REGISTRY) -> list[MetricRow]:
+    """Return one row for each metric that has been declared so far, by name."""
+    # The registry has no public way to see labels of metrics that have no values yet.
+    collectors = list(registry._collector_to_names)
+    return sorted((row for c in collectors for row in _rows(c)), key=lambda row: row.name)
+
+
+def _rows(collector: Collector) -> Iterator[MetricRow]:
+    labels = tuple(getattr(collector, "_labelnames", ()))
+    for family in collector.collect():
+        suffix = "_total" if family.type == "counter" else ""
+        yield MetricRow(
+            name=family.name + suffix, type=family.type, labels=labels, help=family.documentation
+        )
+
+
+def _version() -> str:
+    try:
+        return metadata.version("moorage")
+    except metadata.PackageNotFoundError:  # run from a checkout
+        return "unknown"

@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
+from prometheus_client import disable_created_metrics
 
 from moorage.errors import ConfigurationError
 from moorage.rpc.logs import configure_logging
+from moorage.rpc.metrics import show_build
 from moorage.settings import setting
 
 PR_SET_PDEATHSIG = 1
@@ -67,6 +69,9 @@ def process(name: str, settings: ProcessSettings) -> Iterator[asyncio.Event]:
         if settings.exit_with_parent:
             _exit_with_parent()
         configure_logging(settings.log_level, settings.log_format)
+        show_build(name)
+        # Otherwise each counter comes with a second series that nobody asks for.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         with stop_signals() as stop:
             yield stop
     except ConfigurationError as error:

@@ -26,15 +26,13 @@ import structlog
 
 from moorage.errors import ConfigurationError
 from moorage.rpc.admin import Check, address, admin_server, cause_of
+from moorage.rpc.channel import LARGEST_MESSAGE
 from moorage.rpc.interceptor import CallInterceptor
 from moorage.rpc.process import ProcessSettings, announce, process
 from moorage.rpc.standard import Health, add_reflection
 from moorage.settings import setting
 
 log = structlog.get_logger()
-
-LARGEST_MESSAGE = 64 << 20
-"""Bytes of a message, either way: a full snapshot's part, 100,000 node names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

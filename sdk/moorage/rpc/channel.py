@@ -1,0 +1,71 @@
+"""Connects to a service of Moorage; the only place that knows the client's options."""
+
+import re
+from typing import Any
+
+import grpc
+import msgspec
+
+from moorage.errors import ConfigurationError
+
+LARGEST_MESSAGE = 64 << 20
+"""Bytes of a message, either way: a full snapshot's part, 100,000 node names."""
+
+_TARGET = re.compile(r"(dns:///)?(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}|unix:.+")
+
+_RETRIES = {
+    "maxAttempts": 3,
+    "initialBackoff": "0.05s",
+    "maxBackoff": "0.5s",
+    "backoffMultiplier": 2,
+    "retryableStatusCodes": ["UNAVAILABLE"],
+}
+
+_OPTIONS = (
+    ("grpc.max_send_message_length", LARGEST_MESSAGE),
+    ("grpc.max_receive_message_length", LARGEST_MESSAGE),
+    ("grpc.per_rpc_retry_buffer_size", 8 << 20),  # a larger request is not retried
+    ("grpc.dns_min_time_between_resolutions_ms", 5_000),
+    ("grpc.keepalive_time_ms", 30_000),
+    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.min_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 5_000),
+    (
+        "grpc.enable_http_proxy",
+        0,
+    ),  # a proxy for the outside world must not see calls in the cluster
+)
+
+
+def connect(target: str, service: str = "") -> grpc.aio.Channel:
+    """Return a channel; calls go in turn to all addresses that the target has.
+
+    Calls that fail with UNAVAILABLE are tried three times in all: every method of Moorage may be
+    repeated. Always give calls a timeout of their own.
+
+    Args:
+        target: "host:port", "dns:///host:port" or "unix:/path".
+        service: Optional. The full name of a service. Addresses where its health is not SERVING get
+            no new calls; sessions that are open stay open.
+
+    Raises:
+        ConfigurationError: The target has another form.
+    """
+    if not _TARGET.fullmatch(target):
+        raise ConfigurationError(
+            f'cannot connect to "{target}": write host:port, such as filter:50051 or '
+            "dns:///filter.moorage.svc:50051"
+        )
+    config = msgspec.json.encode(_service_config(service)).decode()
+    return grpc.aio.insecure_channel(target, [("grpc.service_config", config), *_OPTIONS])
+
+
+def _service_config(service: str) -> dict[str, Any]:
+    config = {
+        "loadBalancingConfig": [{"round_robin": {}}],
+        "methodConfig": [{"name": [{}], "retryPolicy": _RETRIES}],
+        "retryThrottling": {"maxTokens": 100, "tokenRatio": 0.1},
+    }
+    return config | ({"healthCheckConfig": {"serviceName": service}} if service else {})
