@@ -4,6 +4,7 @@ Handlers may be coroutines or asynchronous generators. Both run here as coroutin
 generator's `finally` runs at once when the caller hangs up, not when garbage is collected.
 """
 
+import asyncio
 import functools
 import inspect
 import time
@@ -31,7 +32,8 @@ _NAMES = {code.value[0]: code.name for code in grpc.StatusCode}
 class CallInterceptor(grpc.aio.ServerInterceptor):
     """Maps errors to status codes, counts and times calls, binds `rpc` and `traceparent` for logs.
 
-    A caller that hangs up is counted as CANCELLED; a deadline that passes looks the same from here.
+    Calls that are cancelled count as CANCELLED, whether the caller hangs up, its deadline passes or
+    the service ends the call; who is still there gets UNAVAILABLE.
     """
 
     async def intercept_service(
@@ -87,6 +89,12 @@ async def _call(
         with bound_contextvars(**_log_context(details)):
             answer = await _answer(behaviour, request, context)
         code = _code_of(context)
+    except asyncio.CancelledError:
+        # This is the end of the call's own task. grpc would send no status; a caller who is still
+        # there, because a service ended its sessions to drain, would wait for ever.
+        context.set_code(grpc.StatusCode.UNAVAILABLE)
+        context.set_details("the service ended the call; repeat it with another replica")
+        return None
     except grpc.aio.AbortError:
         code = _code_of(context)
         raise

@@ -134,7 +134,9 @@ async def running(
         stack.push_async_callback(servicer.stop)
         await health.serving()
         await server.start()
-        stack.push_async_callback(_drain, phase, health, servicer, server, settings)
+        stack.push_async_callback(server.stop, settings.shutdown_grace)
+        stack.push_async_callback(servicer.drain)
+        stack.push_async_callback(_become_unready, phase, health, settings)
         phase.name = "serving"
         log.info("The service serves", service=definition.name, port=port)
         yield Running(servicer=servicer, grpc=address(settings.host, port), admin=admin)
@@ -184,16 +186,8 @@ def _require_free(host: str, port: int) -> None:
         ) from error
 
 
-async def _drain(
-    phase: _Phase,
-    health: Health,
-    servicer: Servicer,
-    server: grpc.aio.Server,
-    settings: ServerSettings,
-) -> None:
+async def _become_unready(phase: _Phase, health: Health, settings: ServerSettings) -> None:
     log.info("The service drains", delay=settings.shutdown_delay, grace=settings.shutdown_grace)
     phase.name = "shutting down"
     await health.shut_down()
     await asyncio.sleep(settings.shutdown_delay)
-    await servicer.drain()
-    await server.stop(settings.shutdown_grace)
