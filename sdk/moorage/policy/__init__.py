@@ -1,5 +1,21 @@
-"""The policy: which plugins run for which pods, in which order, with what."""
+"""The policy: which plugins run for which pods, in which order, with which arguments.
 
+The way of a policy: `load` or `parse` a document, `resolve` it against the catalogue of plugins,
+send `for_kind` to the replicas, which `decode_effective` and `check_arguments`.
+"""
+
+from moorage.policy.arguments import check_arguments
+from moorage.policy.catalogue import KINDS, Catalogue, Kind, PluginInfo
+from moorage.policy.document import (
+    API_VERSION,
+    DEFAULT_PROFILE,
+    KIND,
+    Document,
+    MoorageConfiguration,
+    default_document,
+    load,
+    parse,
+)
 from moorage.policy.effective import (
     EffectivePlugin,
     EffectivePolicy,
@@ -8,12 +24,29 @@ from moorage.policy.effective import (
     decode_effective,
     encode_effective,
 )
+from moorage.policy.resolve import resolve
+from moorage.policy.resolved import ResolvedPolicy
 
 __all__ = [
+    "API_VERSION",
+    "DEFAULT_PROFILE",
+    "KIND",
+    "KINDS",
+    "Catalogue",
+    "Document",
     "EffectivePlugin",
     "EffectivePolicy",
     "EffectiveProfile",
     "FailurePolicy",
+    "Kind",
+    "MoorageConfiguration",
+    "PluginInfo",
+    "ResolvedPolicy",
+    "check_arguments",
     "decode_effective",
+    "default_document",
     "encode_effective",
+    "load",
+    "parse",
+    "resolve",
 ]

@@ -63,9 +63,9 @@ def decode_effective(data: bytes) -> EffectivePolicy:
     return msgspec.json.decode(data, type=EffectivePolicy)
 
 
-def revision_of(*policies: EffectivePolicy) -> str:
-    """Return a short hash of the content of several policies together."""
-    digest = hashlib.sha256()
+def revision_of(*policies: EffectivePolicy, salt: str = "") -> str:
+    """Return a short hash of the content of several policies together, and of *salt*."""
+    digest = hashlib.sha256(salt.encode())
     for policy in policies:
         digest.update(encode_effective(_without_paths(policy)) + b"\n")
     return digest.hexdigest()[:12]
