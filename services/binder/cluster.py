@@ -1,0 +1,76 @@
+"""The writes to the Kubernetes API; no other module of the binder knows its paths and bodies."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from moorage.kube import KubeClient
+from moorage.models import Pod, decode_pod
+from services.binder.model import Binding
+
+MERGE_PATCH = "application/merge-patch+json"
+
+
+class Cluster:
+    """One API server.
+
+    Every method raises KubeStatusError if the API server refuses, KubeUnreachableError or
+    TimeoutError if it does not answer: then nobody knows whether the request was carried out.
+
+    Args:
+        client: The connection; the caller closes it.
+        request_timeout: Time for one request, in seconds.
+    """
+
+    def __init__(self, client: KubeClient, *, request_timeout: float) -> None:
+        self._client = client
+        self._timeout = request_timeout
+
+    async def create_binding(self, binding: Binding) -> None:
+        """Bind a pod that is not bound yet. The uid makes it safe to repeat."""
+        metadata = {"name": binding.name, "namespace": binding.namespace, "uid": binding.uid}
+        body = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {**metadata, "annotations": dict(binding.annotations)},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": binding.node},
+        }
+        await self._send("POST", f"{_pod_path(binding)}/binding", body)
+
+    async def read_pod(self, binding: Binding) -> Pod:
+        """Return the pod of that name as it is now; it may have another uid."""
+        return decode_pod(await self._send("GET", _pod_path(binding)))
+
+    async def create_event(self, namespace: str, event: Mapping[str, Any]) -> None:
+        """Write an Event of the group events.k8s.io."""
+        await self._send("POST", _events_path(namespace), event)
+
+    async def change_event(self, namespace: str, name: str, change: Mapping[str, Any]) -> None:
+        """Change some fields of an Event."""
+        path = f"{_events_path(namespace)}/{name}"
+        await self._send("PATCH", path, change, content_type=MERGE_PATCH)
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        content_type: str = "application/json",
+    ) -> bytes:
+        response = await self._client.request(
+            method,
+            path,
+            body=None if body is None else msgspec.json.encode(body),
+            content_type=content_type,
+            timeout=self._timeout,
+        )
+        return response.check().body
+
+
+def _pod_path(binding: Binding) -> str:
+    return f"/api/v1/namespaces/{binding.namespace}/pods/{binding.name}"
+
+
+def _events_path(namespace: str) -> str:
+    return f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"

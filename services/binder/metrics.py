@@ -1,0 +1,65 @@
+"""What the binder counts."""
+
+from typing import Literal
+
+from prometheus_client import Counter, Gauge, Histogram
+
+from services.binder.events import EventRecorder
+from services.binder.model import BindError, Binding, Outcome
+
+BINDS = Counter(
+    "moorage_binds_total",
+    "Binds that ended, by outcome: bound, already-bound, or why the pod was not bound.",
+    ("outcome",),
+)
+
+BIND_SECONDS = Histogram(
+    "moorage_bind_seconds",
+    "Time from the start of a bind to its known outcome, including waiting and retries.",
+    buckets=tuple(0.005 * 2**power for power in range(12)),
+)
+
+BINDS_RUNNING = Gauge("moorage_binds_running", "Binds under way, including those that wait.")
+
+BIND_RETRIES = Counter(
+    "moorage_bind_retries_total",
+    "Requests that were sent again, by cause: timeout, unreachable, or an HTTP status.",
+    ("cause",),
+)
+
+EVENTS = Counter(
+    "moorage_events_total",
+    "Kubernetes Events by what became of them: written, dropped (too many waited), failed.",
+    ("result",),
+)
+
+
+class EventMetrics:
+    """Counts Events."""
+
+    def event(self, result: Literal["written", "dropped", "failed"]) -> None:
+        """Count an Event."""
+        EVENTS.labels(result).inc()
+
+
+class BindReporter:
+    """Counts binds and has their ends recorded as Events."""
+
+    def __init__(self, recorder: EventRecorder) -> None:
+        self._recorder = recorder
+
+    def started(self) -> None:
+        """Count a bind that is under way."""
+        BINDS_RUNNING.inc()
+
+    def retried(self, cause: str) -> None:
+        """Count a request that is sent again."""
+        BIND_RETRIES.labels(cause).inc()
+
+    def ended(self, binding: Binding, result: Outcome | BindError, seconds: float) -> None:
+        """Count how a bind ended, and record it."""
+        outcome = result.reason if isinstance(result, BindError) else result
+        BINDS.labels(outcome.value).inc()
+        BIND_SECONDS.observe(seconds)
+        BINDS_RUNNING.dec()
+        self._recorder.record(binding, result)

@@ -1,0 +1,55 @@
+"""The settings of the binder service."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from moorage.rpc.serve import ServerSettings
+from moorage.settings import setting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinderSettings(ServerSettings):
+    """Settings of the binder service."""
+
+    kubeconfig: Path | None = setting(  # noqa: RUF009 - a path cannot be changed
+        None,
+        "How to reach the API server. Without it, the pod's service account is used if there is "
+        "one, else KUBECONFIG, else ~/.kube/config.",
+    )
+    context: str | None = setting(None, "Context of the kubeconfig instead of its current one.")
+    concurrency: int = setting(64, "Binds that talk to the API server at the same time.", minimum=1)
+    max_waiting: int = setting(
+        1024, "Binds that may wait for that; more get RESOURCE_EXHAUSTED.", minimum=0
+    )
+    bind_timeout: float = setting(
+        10.0,
+        "Time for a bind when the caller gives no deadline or a later one.",
+        unit="seconds",
+        minimum=0.1,
+    )
+    answer_margin: float = setting(
+        0.1,
+        "Time before the caller's deadline at which it gets an answer, known outcome or not.",
+        unit="seconds",
+        minimum=0,
+    )
+    request_timeout: float = setting(
+        2.0, "Time for one request to the API server.", unit="seconds", minimum=0.1
+    )
+    retry_initial: float = setting(
+        0.1,
+        "The first wait before a request is sent again is random between 0 and this; it doubles.",
+        unit="seconds",
+        minimum=0.001,
+    )
+    retry_maximum: float = setting(
+        2.0, "Waits before a request is sent again grow up to this.", unit="seconds", minimum=0.001
+    )
+    events: Literal["failures", "all", "none"] = setting(
+        "failures",
+        "Which Kubernetes Events to write; kube-scheduler itself writes Scheduled for every bind.",
+    )
+    event_queue: int = setting(
+        1000, "Events that may wait to be written; more are dropped and counted.", minimum=1
+    )
