@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from kubernetes_asyncio.config.kube_config import KubeConfigLoader
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-REFRESH_INTERVAL = 60.0
 
 _log = structlog.get_logger()
 
@@ -29,6 +28,7 @@ async def connect(
     *,
     context: str | None = None,
     service_account: Path = SERVICE_ACCOUNT,
+    refresh_interval: float = 60.0,
 ) -> KubeClient:
     """Return a client for the API server; no request is sent yet.
 
@@ -37,6 +37,8 @@ async def connect(
             one, else the files of the environment variable KUBECONFIG, else ~/.kube/config.
         context: A context of the kubeconfig instead of its current one.
         service_account: The folder with a service account's token and ca.crt.
+        refresh_interval: How often to look for a new token in a kubeconfig's files and plugins, in
+            seconds. A service account's is looked for every minute.
 
     Raises:
         ConfigurationError: There is no configuration, or it is broken.
@@ -49,7 +51,8 @@ async def connect(
     if kubeconfig is None and context is None and _is_in_cluster(service_account):
         _load_service_account(configuration, service_account)
     else:
-        await _load_files(configuration, kubeconfig, context)
+        loader = await _load_files(configuration, kubeconfig, context)
+        _keep_fresh(configuration, loader, refresh_interval)
     return KubeClient(_open(configuration))
 
 
@@ -75,12 +78,12 @@ def _load_service_account(configuration: "Configuration", folder: Path) -> None:
 
 async def _load_files(
     configuration: "Configuration", kubeconfig: Path | None, context: str | None
-) -> None:
+) -> "KubeConfigLoader":
     from kubernetes_asyncio.config import load_kube_config
 
     files = _files(kubeconfig)
     try:
-        loader = await load_kube_config(
+        return await load_kube_config(
             config_file=files,
             context=context,
             client_configuration=configuration,
@@ -91,7 +94,6 @@ async def _load_files(
             f"cannot use the kubeconfig {files}: {error or type(error).__name__}; "
             "try `kubectl cluster-info` with the same file and context"
         ) from error
-    _keep_fresh(configuration, loader)
 
 
 def _files(kubeconfig: Path | None) -> str:
@@ -105,18 +107,20 @@ def _files(kubeconfig: Path | None) -> str:
     )
 
 
-def _keep_fresh(configuration: "Configuration", loader: "KubeConfigLoader") -> None:
+def _keep_fresh(
+    configuration: "Configuration", loader: "KubeConfigLoader", interval: float
+) -> None:
     """Renew tokens from files and credential plugins; the library only renews service accounts'."""
     user = loader._user
     if user is not None and "exec" in user and not hasattr(loader, "exec_plugin_expiry"):
         return  # A credential without an end is kept until the process ends, as kubectl does.
-    due = time.monotonic() + REFRESH_INTERVAL
+    due = time.monotonic() + interval
 
     async def refresh(configuration: "Configuration") -> None:
         nonlocal due
         if time.monotonic() < due:
             return
-        due = time.monotonic() + REFRESH_INTERVAL
+        due = time.monotonic() + interval
         try:
             await loader.load_and_set(configuration)
         except Exception as error:  # noqa: BLE001 (the old token may still be good; the API server decides)
