@@ -1,0 +1,70 @@
+"""PriorityClasses, and the priority that admission gives to a pod from them."""
+
+from collections.abc import Iterator
+
+from sandbox.apiserver.errors import Cause, forbidden
+from sandbox.apiserver.rules import Rules
+from sandbox.apiserver.store import Object, Store
+
+STORAGE = "scheduling.k8s.io/priorityclasses"
+SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+HIGHEST_USER_VALUE = 1_000_000_000
+LOWER_PRIORITY = "PreemptLowerPriority"
+
+
+def resolve_priority(store: Store, pod: Object) -> None:
+    """Set the pod's priority, class name and preemption policy from its PriorityClass.
+
+    Raises:
+        StatusError: 403, the class does not exist or the pod brought another priority.
+    """
+    spec, name = pod["spec"], pod["metadata"]["name"]
+    found = _class_of(store, spec.get("priorityClassName", ""))
+    if found is None:
+        wanted = spec["priorityClassName"]
+        raise forbidden("pods", name, f"no PriorityClass with name {wanted} was found")
+    if found:
+        spec["priorityClassName"] = found["metadata"]["name"]
+    value, policy = found.get("value", 0), found.get("preemptionPolicy", LOWER_PRIORITY)
+    if spec.get("priority", value) != value:
+        raise forbidden("pods", name, _MISMATCH.format("integer value of priority", spec, value))
+    spec["priority"] = value
+    spec.setdefault("preemptionPolicy", policy)
+
+
+_MISMATCH = (
+    "the {0} ({1[priority]}) must not be provided in pod spec; "
+    "priority admission controller computed {2} from the given PriorityClass name"
+)
+
+
+def _class_of(store: Store, name: str) -> Object | None:
+    classes = store.collection(STORAGE)
+    if name:
+        item = classes.get("", name)
+        return item.object if item else None
+    defaults = [item.object for item in classes.list(None) if item.object.get("globalDefault")]
+    # With several defaults Kubernetes takes the lowest.
+    return min(defaults, key=lambda each: int(each.get("value", 0)), default={})
+
+
+def _default(priority_class: Object) -> None:
+    priority_class.setdefault("preemptionPolicy", LOWER_PRIORITY)
+
+
+def _validate(priority_class: Object) -> Iterator[Cause]:
+    name, value = priority_class["metadata"]["name"], priority_class.setdefault("value", 0)
+    if not isinstance(value, int) or isinstance(value, bool):
+        yield Cause(field="value", reason="FieldValueInvalid", message="must be an integer")
+    elif value > HIGHEST_USER_VALUE and SYSTEM_CLASSES.get(name) != value:
+        why = f"maximum allowed value of a user defined priority is {HIGHEST_USER_VALUE}"
+        yield Cause(field="value", reason="FieldValueForbidden", message=f"Forbidden: {why}")
+
+
+def _validate_update(new: Object, old: Object) -> Iterator[Cause]:
+    if new.get("value", 0) != old.get("value", 0):
+        why = "Forbidden: may not be changed in an update."
+        yield Cause(field="value", reason="FieldValueForbidden", message=why)
+
+
+RULES = Rules(default=_default, validate=_validate, validate_update=_validate_update)

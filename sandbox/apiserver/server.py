@@ -1,0 +1,82 @@
+"""Starts and stops the API server, in this process or (`__main__`) as one of its own."""
+
+import json
+from types import TracebackType
+from typing import Self
+
+from aiohttp import web
+
+from sandbox.apiserver import admin, discovery, openapi
+from sandbox.apiserver.cluster import Cluster
+from sandbox.apiserver.faults import Faults
+from sandbox.apiserver.http import Edge, failures_as_status
+from sandbox.apiserver.kubelet import Kubelet
+from sandbox.apiserver.settings import Settings
+
+
+class ApiServer:
+    """An API server with its cluster; `async with` runs it."""
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.settings = settings or Settings()
+        self.cluster = Cluster(self.settings)
+        self.faults = Faults(self.cluster)
+        self.url = ""
+        """Where it listens, such as http://127.0.0.1:41234, once it does."""
+        self._runner = web.AppRunner(
+            self._application(),
+            handler_cancellation=True,  # a watch ends when its client hangs up
+            access_log=None,
+            shutdown_timeout=self.settings.shutdown_seconds,
+        )
+        if self.settings.run_bound_pods:
+            kubelet = Kubelet(self.cluster.store, self.settings.run_delay_seconds)
+            self.cluster.on_bound = kubelet.on_bound
+
+    async def __aenter__(self) -> Self:
+        """Listen.
+
+        Raises:
+            OSError: The port is taken.
+        """
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, self.settings.host, self.settings.port)
+        await site.start()
+        host, port = self._runner.addresses[0][:2]
+        self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the watches and the port."""
+        self.faults.drop_watches()
+        await self._runner.cleanup()
+
+    def kubeconfig(self) -> str:
+        """Return a kubeconfig (as JSON, which is YAML) for kubectl; there is no authentication."""
+        name = "sandbox"
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": name,
+            "clusters": [{"name": name, "cluster": {"server": self.url}}],
+            "users": [{"name": name, "user": {}}],
+            "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        }
+        return json.dumps(config, indent=2) + "\n"
+
+    def _application(self) -> web.Application:
+        application = web.Application(
+            middlewares=[failures_as_status], client_max_size=self.settings.max_body_bytes
+        )
+        edge = Edge(self.cluster, self.faults, self.settings)
+        discovery.add_routes(application.router, self.settings)
+        openapi.add_routes(application.router)
+        admin.add_routes(application.router, self.faults)
+        application.router.add_route("*", "/api/{path:.*}", edge.handle)
+        application.router.add_route("*", "/apis/{path:.*}", edge.handle)
+        return application

@@ -1,0 +1,30 @@
+"""Every limit of the API server, with its default and unit."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How one API server behaves; the defaults suit tests and demonstrations."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    """0 lets the system choose a free one."""
+    version: str = "v1.36.0+sandbox"
+    """What /version says; the form is vMAJOR.MINOR.PATCH with an optional +BUILD."""
+    history: int = 8192
+    """Changes remembered per resource; a watch from before them is answered with 410."""
+    bookmark_seconds: float = 60.0
+    """How often a watch with allowWatchBookmarks hears from an idle server."""
+    watch_seconds: float = 1800.0
+    """How long a watch lasts that names no timeoutSeconds."""
+    max_body_bytes: int = 3 * 1024 * 1024
+    """A larger request is answered with 413."""
+    pages: int = 64
+    """Unfinished paged lists that are remembered; older continue tokens are answered with 410."""
+    run_bound_pods: bool = False
+    """Play the kubelet: a bound pod becomes Running."""
+    run_delay_seconds: float = 0.2
+    """How long after its binding a pod becomes Running, with run_bound_pods."""
+    shutdown_seconds: float = 2.0
+    """How long a stopping server waits for requests; watches are closed at once."""
