@@ -1,0 +1,72 @@
+"""Runs the stand-in for kube-scheduler as a process.
+
+python -m sandbox.scheduler --config FILE --api-server URL [--extender-url URL] [--seed N]
+"""
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from moorage.errors import ConfigurationError
+from moorage.rpc.logs import LogLevel, configure_logging
+from moorage.settings import parse_settings, setting
+from sandbox.scheduler.config import Configuration, load_configuration
+from sandbox.scheduler.scheduler import Scheduler
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The process's options."""
+
+    config: str = setting(
+        "deploy/scheduler/kube-scheduler-config.yaml", "The KubeSchedulerConfiguration's file."
+    )
+    api_server: str = setting("http://127.0.0.1:8001", "Where the API server listens.")
+    extender_url: str | None = setting(None, "Replaces every extender's urlPrefix.")
+    seed: int | None = setting(None, "Makes ties between nodes break the same way every time.")
+    log_level: LogLevel = setting("info", "The least important log lines to write.")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Schedule until SIGTERM or SIGINT; return the exit code."""
+    settings = parse_settings(Settings, "python -m sandbox.scheduler", argv)
+    configure_logging(settings.log_level)
+    try:
+        configuration = load_configuration(Path(settings.config), settings.extender_url)
+    except ConfigurationError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    asyncio.run(_schedule(configuration, settings))
+    return 0
+
+
+async def _schedule(configuration: Configuration, settings: Settings) -> None:
+    scheduler = Scheduler(configuration, settings.api_server, seed=settings.seed)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, scheduler.stop)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(scheduler.run())
+        announcing = group.create_task(_announce(scheduler, configuration, settings))
+        await running
+        announcing.cancel()
+
+
+async def _announce(scheduler: Scheduler, configuration: Configuration, settings: Settings) -> None:
+    await scheduler.wait_until_synced()
+    facts = {
+        "event": "running",
+        "apiServer": settings.api_server,
+        "schedulerNames": [profile.scheduler_name for profile in configuration.profiles],
+        "nodes": len(scheduler.cache.nodes),
+        "pods": len(scheduler.cache.pods),
+    }
+    sys.stdout.write(json.dumps(facts) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,164 @@
+"""Calls one extender as kube-scheduler's HTTP client does, byte for byte."""
+
+import ssl
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import aiohttp
+
+from moorage.models import Pod
+from sandbox.scheduler.answers import AnswerError, decode_answer
+from sandbox.scheduler.config import ExtenderConfig
+from sandbox.scheduler.gojson import dumps
+
+_IDLE_SECONDS = 90.0  # Go's IdleConnTimeout
+
+
+class ExtenderError(Exception):
+    """An extender did not do what it was asked; the message is what users read."""
+
+
+class Extender:
+    """One extender's client: `async with` opens and closes its connections.
+
+    Args:
+        config: The extender's part of the configuration.
+    """
+
+    def __init__(self, config: ExtenderConfig) -> None:
+        self.config = config
+        self._managed = frozenset(resource.name for resource in config.managed_resources)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> "Extender":
+        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_SECONDS, ssl=self._ssl())
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            timeout=aiohttp.ClientTimeout(total=self.config.timeout),
+            skip_auto_headers=("Accept", "User-Agent"),
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._session:
+            await self._session.close()
+
+    @property
+    def name(self) -> str:
+        """The extender's name, which is its URL."""
+        return self.config.url_prefix
+
+    def is_interested(self, pod: Pod) -> bool:
+        """Whether the extender manages everything, or one of the pod's resources."""
+        if not self._managed:
+            return True
+        containers = (*pod.spec.containers, *pod.spec.init_containers)
+        return any(
+            not self._managed.isdisjoint((*c.resources.requests, *c.resources.limits))
+            for c in containers
+        )
+
+    async def call(self, verb: str, body: bytes) -> Any:
+        """POST once and return the answer's JSON.
+
+        Raises:
+            ExtenderError: The call failed in any way.
+        """
+        url = f"{self.config.url_prefix.rstrip('/')}/{verb}"
+        answer = await self._post(verb, url, body)
+        try:
+            return decode_answer(answer)
+        except AnswerError as error:
+            raise ExtenderError(str(error)) from error
+
+    async def _post(self, verb: str, url: str, body: bytes) -> bytes:
+        if self._session is None:
+            raise RuntimeError("an extender is called inside `async with` only")
+        answered = False
+        try:
+            async with self._session.post(url, data=body, headers=_headers(body)) as response:
+                answered = True
+                if response.status != 200:
+                    raise ExtenderError(
+                        f"failed {verb} with extender at URL {url}, code {response.status}"
+                    )
+                return await response.read()
+        except TimeoutError as error:
+            raise ExtenderError(_timeout_message(url, answered)) from error
+        except (aiohttp.ClientError, ValueError, OSError) as error:
+            raise ExtenderError(f'Post "{url}": {_network_message(error)}') from error
+
+    def _ssl(self) -> ssl.SSLContext | bool:
+        tls = self.config.tls_config
+        if tls is None and not self.config.enable_https:
+            return True
+        context = ssl.create_default_context(cafile=(tls.ca_file or None) if tls else None)
+        if tls and tls.cert_file:
+            context.load_cert_chain(tls.cert_file, tls.key_file)
+        # Like kube-scheduler: enableHTTPS without a CA verifies nothing.
+        if (tls and tls.insecure) or not (tls and tls.ca_file):
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        return context
+
+
+def filter_body(pod: bytes, nodes: Mapping[str, bytes], names_only: bool) -> bytes:
+    """Write ExtenderArgs, the body of filter and prioritize."""
+    if names_only:
+        return b'{"Pod":%b,"Nodes":null,"NodeNames":%b}' % (pod, dumps(list(nodes)))
+    items = b",".join(nodes.values())
+    return b'{"Pod":%b,"Nodes":{"metadata":{},"items":[%b]},"NodeNames":null}' % (pod, items)
+
+
+def preempt_body(
+    pod: bytes, victims: Mapping[str, Sequence[tuple[str, bytes]]], uids_only: bool
+) -> bytes:
+    """Write ExtenderPreemptionArgs; victims are uid and JSON per node, highest priority first."""
+    nodes = b",".join(
+        b'%b:{"Pods":[%b],"NumPDBViolations":0}'
+        % (dumps(node), b",".join(_victim(*victim, uids_only) for victim in victims[node]))
+        for node in sorted(victims)
+    )
+    if uids_only:
+        return b'{"Pod":%b,"NodeNameToVictims":null,"NodeNameToMetaVictims":{%b}}' % (pod, nodes)
+    return b'{"Pod":%b,"NodeNameToVictims":{%b},"NodeNameToMetaVictims":null}' % (pod, nodes)
+
+
+def bind_body(pod: Pod, node: str) -> bytes:
+    """Write ExtenderBindingArgs."""
+    return dumps(
+        {"PodName": pod.name, "PodNamespace": pod.namespace, "PodUID": pod.uid, "Node": node}
+    )
+
+
+def _victim(uid: str, document: bytes, uids_only: bool) -> bytes:
+    return b'{"UID":%b}' % dumps(uid) if uids_only else document
+
+
+def _headers(body: bytes) -> dict[str, str]:
+    return {
+        "User-Agent": "Go-http-client/1.1",
+        "Content-Length": str(len(body)),
+        "Content-Type": "application/json",
+        "Accept-Encoding": "gzip",
+    }
+
+
+def _timeout_message(url: str, answered: bool) -> str:
+    if answered:
+        return (
+            "context deadline exceeded (Client.Timeout or context cancellation while reading body)"
+        )
+    return (
+        f'Post "{url}": context deadline exceeded (Client.Timeout exceeded while awaiting headers)'
+    )
+
+
+def _network_message(error: Exception) -> str:
+    match error:
+        case aiohttp.ClientConnectorError(host=host, port=port, os_error=ConnectionRefusedError()):
+            return f"dial tcp {host}:{port}: connect: connection refused"
+        case aiohttp.ServerDisconnectedError():
+            return "EOF"
+        case ConnectionResetError() | aiohttp.ClientOSError(errno=104):
+            return "read: connection reset by peer"
+    return str(error) or type(error).__name__

@@ -1,0 +1,223 @@
+"""Makes room for a pod that fits nowhere: chooses pods of lower priority that have to go.
+
+As DefaultPreemption does, extenders' filters are not consulted, only their preempt verb.
+"""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from sandbox.scheduler.answers import AnswerError, preempt_answer
+from sandbox.scheduler.cache import Cache, KnownPod, NodeInfo
+from sandbox.scheduler.cycle import refusal_with_nominees
+from sandbox.scheduler.extender import Extender, ExtenderError, preempt_body
+from sandbox.scheduler.filters import Filter
+from sandbox.scheduler.verdicts import Refusal, Unschedulable, summary
+
+_log = structlog.get_logger()
+
+NOT_HELPFUL = "Preemption is not helpful for scheduling"
+NO_VICTIMS = Refusal(("No preemption victims found for incoming pod",), unresolvable=True)
+_MIN_CANDIDATES = 100
+_MIN_PERCENTAGE = 10
+
+Victims = list[KnownPod]
+"""Pods of one node, the most important first."""
+
+
+class PreemptionError(Exception):
+    """Nobody is preempted; the message is added to what users read about the pod."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Which pods leave which node."""
+
+    node: str
+    victims: Victims
+
+
+class Preemption:
+    """Plans preemptions.
+
+    Args:
+        cache: The state of the cluster.
+        extenders: In the order in which they are called.
+        rng: Chooses where the search starts and breaks ties.
+    """
+
+    def __init__(self, cache: Cache, extenders: Sequence[Extender], rng: random.Random) -> None:
+        self._cache = cache
+        self._extenders = extenders
+        self._rng = rng
+
+    async def plan(
+        self, pod: KnownPod, checks: list[tuple[str, Filter]], verdict: Unschedulable
+    ) -> Plan:
+        """Return who has to go from where.
+
+        Raises:
+            PreemptionError: Nobody can or may be preempted for this pod.
+            NoCandidatesError: The same, and no room needs to be held any more.
+        """
+        self._require_eligible(pod, verdict)
+        candidates = self._candidates(pod, checks, verdict)
+        for extender in self._extenders:
+            if not extender.config.preempt_verb or not extender.is_interested(pod.pod):
+                continue
+            candidates = await self._consult(extender, pod, candidates)
+            if not candidates:
+                break
+        if not candidates:
+            raise PreemptionError("no candidate node for preemption")
+        return self._pick(candidates)
+
+    def _require_eligible(self, pod: KnownPod, verdict: Unschedulable) -> None:
+        if pod.pod.spec.preemption_policy == "Never":
+            raise PreemptionError("not eligible due to preemptionPolicy=Never.")
+        node = self._cache.node(self._cache.nomination(pod))
+        if node is None:
+            return
+        refusal = verdict.refusals.get(node.name)
+        if refusal and refusal.unresolvable:
+            return
+        if any(v.pod.metadata.deletion_timestamp for v in _lower(pod, node)):
+            raise PreemptionError("not eligible due to a terminating pod on the nominated node.")
+
+    def _candidates(
+        self, pod: KnownPod, checks: list[tuple[str, Filter]], verdict: Unschedulable
+    ) -> dict[str, Victims]:
+        refusals = verdict.refusals
+        curable = [
+            node
+            for node in self._cache.nodes
+            if (no := refusals.get(node.name)) and not no.unresolvable
+        ]
+        start = self._rng.randrange(len(curable)) if curable else 0
+        enough = max(len(curable) * _MIN_PERCENTAGE // 100, _MIN_CANDIDATES)
+        candidates: dict[str, Victims] = {}
+        failures: dict[str, Refusal] = {}
+        problems: list[str] = []
+        for node in curable[start:] + curable[:start]:
+            found = self._dry_run(pod, checks, node)
+            if isinstance(found, Refusal):
+                failures[node.name] = found
+            elif found:
+                candidates[node.name] = found
+            else:
+                problems.append(f'expected at least one victim pod on node "{node.name}"')
+            if len(candidates) == enough:
+                break
+        if not candidates:
+            raise self._no_candidates(failures, problems)
+        return candidates
+
+    def _no_candidates(
+        self, failures: Mapping[str, Refusal], problems: list[str]
+    ) -> PreemptionError:
+        if problems:
+            text = ", ".join(sorted(problems))
+            return PreemptionError(text if len(problems) == 1 else f"[{text}]")
+        return NoCandidatesError(summary(len(self._cache.nodes), failures, NOT_HELPFUL))
+
+    def _dry_run(
+        self, pod: KnownPod, checks: list[tuple[str, Filter]], node: NodeInfo
+    ) -> Victims | Refusal:
+        lower = sorted(_lower(pod, node), key=_importance)
+        if not lower:
+            return NO_VICTIMS
+        trial = node.copy()
+        for other in lower:
+            trial.remove(other.uid)
+        if no := refusal_with_nominees(self._cache, pod, checks, trial):
+            return no[1]
+        victims = []
+        for other in lower:  # give back whoever still fits, the most important first
+            trial.add(other)
+            if refusal_with_nominees(self._cache, pod, checks, trial):
+                trial.remove(other.uid)
+                victims.append(other)
+        return victims
+
+    async def _consult(
+        self, extender: Extender, pod: KnownPod, candidates: dict[str, Victims]
+    ) -> dict[str, Victims]:
+        try:
+            answer = await self._ask(extender, pod, candidates)
+        except ExtenderError as error:
+            if not extender.config.ignorable:
+                raise PreemptionError(str(error)) from error
+            _log.info("extender skipped", extender=extender.name, error=str(error))
+            return candidates
+        for node in [node for node, victims in answer.items() if not victims]:
+            if not extender.config.ignorable:
+                raise PreemptionError(f'expected at least one victim pod on node "{node}"')
+            del answer[node]
+        return answer
+
+    async def _ask(
+        self, extender: Extender, pod: KnownPod, candidates: dict[str, Victims]
+    ) -> dict[str, Victims]:
+        victims = {node: [(v.uid, v.wire) for v in pods] for node, pods in candidates.items()}
+        body = preempt_body(pod.wire, victims, extender.config.node_cache_capable)
+        try:
+            answer = preempt_answer(await extender.call(extender.config.preempt_verb, body))
+        except AnswerError as error:
+            raise ExtenderError(str(error)) from error
+        return {node: self._known(extender, node, uids) for node, uids in answer.items()}
+
+    def _known(self, extender: Extender, name: str, uids: list[str]) -> Victims:
+        node = self._cache.node(name)
+        if node is None:
+            raise ExtenderError(f'nodeinfo not found for node name "{name}"')
+        for uid in uids:
+            if uid not in node.pods:
+                raise ExtenderError(
+                    f"extender: {extender.name} claims to preempt pod (UID: {uid}) on node: "
+                    f"{name}, but the pod is not found on that node"
+                )
+        return [node.pods[uid] for uid in uids]
+
+    def _pick(self, candidates: dict[str, Victims]) -> Plan:
+        names = list(candidates)
+        for score in _PREFERENCES:
+            best = min(score(candidates[name]) for name in names)
+            names = [name for name in names if score(candidates[name]) == best]
+        names = _latest_start(names, candidates)
+        node = self._rng.choice(sorted(names))
+        return Plan(node, candidates[node])
+
+
+class NoCandidatesError(PreemptionError):
+    """No node would fit the pod even without its less important pods."""
+
+
+# Disruption budgets come first in kube-scheduler; there are none here.
+_PREFERENCES: tuple[Callable[[Victims], int], ...] = (
+    lambda victims: victims[0].pod.spec.priority,
+    lambda victims: sum(victim.pod.spec.priority + 2**31 for victim in victims),
+    len,
+)
+
+
+def _latest_start(names: list[str], candidates: dict[str, Victims]) -> list[str]:
+    starts = {name: _earliest_start(candidates[name]) for name in names}
+    latest = max(starts.values())
+    return [name for name in names if starts[name] == latest]
+
+
+def _earliest_start(victims: Victims) -> str:
+    highest = victims[0].pod.spec.priority
+    starts = [v.start_time for v in victims if v.pod.spec.priority == highest]
+    return min(start or "~" for start in starts)  # not started counts as now, later than any date
+
+
+def _lower(pod: KnownPod, node: NodeInfo) -> Victims:
+    priority = pod.pod.spec.priority
+    return [other for other in node.pods.values() if other.pod.spec.priority < priority]
+
+
+def _importance(pod: KnownPod) -> tuple[int, str]:
+    return -pod.pod.spec.priority, pod.start_time or "~"

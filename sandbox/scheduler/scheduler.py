@@ -1,0 +1,195 @@
+"""The scheduler: one serial loop over the queue, and a binding cycle in the background per pod."""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import structlog
+
+from sandbox.scheduler.api import Api, ApiError
+from sandbox.scheduler.binding import Binder, BindError
+from sandbox.scheduler.cache import Cache
+from sandbox.scheduler.changes import Changes
+from sandbox.scheduler.config import Configuration
+from sandbox.scheduler.cycle import Cycle
+from sandbox.scheduler.extender import Extender, ExtenderError
+from sandbox.scheduler.failures import Failures
+from sandbox.scheduler.filters import Filters
+from sandbox.scheduler.informer import Informer
+from sandbox.scheduler.preemption import NoCandidatesError, Preemption, PreemptionError
+from sandbox.scheduler.queue import ClusterEvent, QueuedPod, SchedulingQueue
+from sandbox.scheduler.recorder import Recorder
+from sandbox.scheduler.verdicts import NoNodesError, Unschedulable
+
+_log = structlog.get_logger()
+
+GRACE_SECONDS = 2.0
+"""How long binding cycles under way may take when the scheduler stops."""
+
+
+class Scheduler:
+    """A stand-in for one kube-scheduler process.
+
+    Args:
+        configuration: What a KubeSchedulerConfiguration says.
+        api_url: Where the API server listens.
+        seed: Makes ties break the same way every time.
+        clock: Returns the time for the queue, in seconds.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        api_url: str,
+        *,
+        seed: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        rng = random.Random(seed)
+        ignorable_last = sorted(configuration.extenders, key=lambda config: config.ignorable)
+        extenders = [Extender(config) for config in ignorable_last]
+        self._profiles = {
+            profile.scheduler_name: (profile, Filters(profile, configuration.ignored_resources))
+            for profile in configuration.profiles
+        }
+        self._connections: tuple[Api | Extender, ...] = (api := Api(api_url), *extenders)
+        self._wake = asyncio.Event()
+        self._stop = asyncio.Event()
+        self._bindings: set[asyncio.Task[None]] = set()
+        self.cache = Cache()
+        self.queue = SchedulingQueue(
+            initial_backoff=configuration.pod_initial_backoff_seconds,
+            max_backoff=configuration.pod_max_backoff_seconds,
+            clock=clock,
+        )
+        changes = Changes(self.cache, self.queue, frozenset(self._profiles), self._wake)
+        nodes = Informer(api, "/api/v1/nodes", changes.node_set, changes.node_gone)
+        pods = Informer(api, "/api/v1/pods", changes.pod_set, changes.pod_gone)
+        self._informers = (nodes, pods)
+        self._recorder = Recorder(api)
+        self._cycle = Cycle(configuration, self.cache, extenders, rng)
+        self._preemption = Preemption(self.cache, extenders, rng)
+        self._binder = Binder(api, extenders)
+        self._failures = Failures(api, self.cache, self.queue, self._recorder, pods)
+
+    async def run(self) -> None:
+        """Schedule until `stop`; binding cycles under way are given a moment to end."""
+        async with AsyncExitStack() as stack:
+            for connection in self._connections:
+                await stack.enter_async_context(connection)
+            async with asyncio.TaskGroup() as group:
+                following = [group.create_task(i.run()) for i in self._informers]
+                writing = group.create_task(self._recorder.run())
+                loop = group.create_task(self._loop(group))
+                await self._stop.wait()
+                loop.cancel()
+                await self._finish()
+                for task in (*following, writing, *self._bindings):
+                    task.cancel()
+
+    def stop(self) -> None:
+        """Make `run` come to its end."""
+        self._stop.set()
+
+    async def wait_until_synced(self) -> None:
+        """Wait until nodes and pods have been listed."""
+        for informer in self._informers:
+            await informer.synced.wait()
+
+    async def _finish(self) -> None:
+        try:
+            async with asyncio.timeout(GRACE_SECONDS):
+                if self._bindings:
+                    await asyncio.wait(self._bindings)
+                await self._recorder.flush()
+        except TimeoutError:
+            _log.warning("stopped with work under way", bindings=len(self._bindings))
+
+    async def _loop(self, group: asyncio.TaskGroup) -> None:
+        await self.wait_until_synced()
+        while True:
+            self._wake.clear()
+            if queued := self.queue.pop():
+                await self._schedule(queued, group)
+                await asyncio.sleep(0)  # without extenders nothing else lets others run
+            else:
+                await self._wait()
+
+    async def _wait(self) -> None:
+        try:
+            async with asyncio.timeout(self.queue.wait()):
+                await self._wake.wait()
+        except TimeoutError:
+            return  # a backoff is over
+
+    async def _schedule(self, queued: QueuedPod, group: asyncio.TaskGroup) -> None:
+        pod = queued.pod.pod
+        if pod.metadata.deletion_timestamp:
+            self._recorder.failed(pod, f"skip schedule deleting pod: {queued.pod.key}")
+            self.queue.done(queued)
+            return
+        profile, filters = self._profiles[pod.spec.scheduler_name]
+        try:
+            node = await self._cycle.choose(queued.pod, profile, filters)
+        except NoNodesError as error:
+            await self._failures.broken(queued, error, "Unschedulable")
+        except ExtenderError as error:
+            await self._failures.broken(queued, error, "SchedulerError")
+        except Unschedulable as verdict:
+            await self._preempt(queued, verdict)
+            await self._failures.rejected(queued, verdict)
+        else:
+            self._assume(queued, node, group)
+
+    def _assume(self, queued: QueuedPod, node: str, group: asyncio.TaskGroup) -> None:
+        self.queue.done(queued)
+        known = self.cache.pods.get(queued.pod.uid)
+        if known and known.pod.spec.node_name:
+            return  # somebody else was faster
+        self.cache.assume(queued.pod, node)
+        task = group.create_task(self._bind(queued, node))
+        self._bindings.add(task)
+        task.add_done_callback(self._bindings.discard)
+
+    async def _bind(self, queued: QueuedPod, node: str) -> None:
+        try:
+            await self._binder.bind(queued.pod.pod, node)
+        except BindError as error:
+            self.cache.forget(queued.pod.uid)
+            self.queue.happened(ClusterEvent.POD_DELETED)
+            await self._failures.broken(queued, error, "SchedulerError")
+            self._wake.set()
+        else:
+            self._recorder.scheduled(queued.pod.pod, node)
+
+    async def _preempt(self, queued: QueuedPod, verdict: Unschedulable) -> None:
+        profile, filters = self._profiles[queued.pod.pod.spec.scheduler_name]
+        if not profile.preempts:
+            verdict.nominated = ""
+            return
+        checks = filters.prepare(queued.pod.pod)
+        try:
+            plan = await self._preemption.plan(queued.pod, checks, verdict)
+            await self._failures.evict(queued.pod, plan)
+        except (PreemptionError, ApiError) as error:
+            verdict.aftermath = f"preemption: {error}"
+            verdict.nominated = "" if isinstance(error, NoCandidatesError) else None
+        else:
+            verdict.nominated = plan.node
+
+
+@asynccontextmanager
+async def running(
+    configuration: Configuration, api_url: str, *, seed: int | None = None
+) -> AsyncIterator[Scheduler]:
+    """Run a scheduler in this process for as long as the block lasts; it is synced at its start."""
+    scheduler = Scheduler(configuration, api_url, seed=seed)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(scheduler.run())
+        await scheduler.wait_until_synced()
+        try:
+            yield scheduler
+        finally:
+            scheduler.stop()
