@@ -1,0 +1,302 @@
+"""The cluster as the gateway knows it: rows, placed and assumed pods, generations.
+
+Reflectors write it, cycles read it, and sessions send its changes to the replicas. Pure: no I/O.
+"""
+
+import heapq
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from moorage.models import NodeManifest, Pod, encode
+
+LOG_LENGTH = 200_000
+"""Changes that are remembered; a replica that is further behind gets a full snapshot."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What a replica must learn to reach a generation.
+
+    Attributes:
+        generation: The generation that it reaches.
+        nodes: New and changed nodes: row and JSON.
+        removed_rows: Rows without a node.
+        pods: New, changed and moved pods: row of the node, and the pod.
+        removed_pods: UIDs of pods that are on no node.
+    """
+
+    generation: int
+    nodes: Sequence[tuple[int, bytes]] = ()
+    removed_rows: Sequence[int] = ()
+    pods: Sequence[tuple[int, Pod]] = ()
+    removed_pods: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _NodeEntry:
+    row: int
+    manifest: NodeManifest
+    content: bytes
+
+
+@dataclass(slots=True)
+class _Assumption:
+    node: str
+    pod: Pod
+    expires: float = float("inf")
+
+
+class ClusterState:
+    """Nodes with their rows, and pods with their places.
+
+    Attributes:
+        generation: Grows with every change that replicas must see.
+        nodes: The sink of the node reflector; keys are names.
+        pods: The sink of the pod reflector; keys are UIDs.
+    """
+
+    def __init__(
+        self, *, assumed_ttl: float = 300.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Start empty.
+
+        Args:
+            assumed_ttl: Seconds that a pod stays assumed after its bind until it is seen bound.
+            clock: A monotonic clock in seconds.
+        """
+        self.generation = 1
+        self.nodes = NodeSink(self)
+        self.pods = PodSink(self)
+        self.row_of: dict[str, int] = {}
+        self._entries: dict[str, _NodeEntry] = {}
+        self._names: list[str | None] = []
+        self._free_rows: list[int] = []
+        self._known: dict[str, Pod] = {}
+        self._assumed: dict[str, _Assumption] = {}
+        self._place: dict[str, str] = {}
+        self._on_node: dict[str, set[str]] = {}
+        self._log: deque[tuple[int, int | str]] = deque(maxlen=LOG_LENGTH)
+        self._ttl = assumed_ttl
+        self._clock = clock
+        self._listeners: list[Callable[[], None]] = []
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Call *listener* after every change."""
+        self._listeners.append(listener)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many nodes, pods with a place, and assumed pods there are."""
+        return {
+            "nodes": len(self._entries),
+            "pods": len(self._place),
+            "assumed_pods": len(self._assumed),
+        }
+
+    @property
+    def capacity(self) -> int:
+        """The number of rows in use or free; a row from here on is nobody's."""
+        return len(self._names)
+
+    def name_at(self, row: int) -> str | None:
+        """Return the name of the node in *row*."""
+        return self._names[row] if row < len(self._names) else None
+
+    def manifest(self, name: str) -> NodeManifest | None:
+        """Return the node called *name*."""
+        entry = self._entries.get(name)
+        return entry.manifest if entry else None
+
+    def pod(self, uid: str) -> Pod | None:
+        """Return a pod that has not ended, bound or not."""
+        return self._known.get(uid)
+
+    def assume(self, pod: Pod, node: str) -> None:
+        """Count *pod* as placed on *node* while its bind is under way."""
+        self._assumed[pod.uid] = _Assumption(node, pod)
+        self._settle(pod.uid)
+
+    def confirm(self, uid: str) -> None:
+        """Say that an assumed pod is bound; it stays assumed until it is seen bound, or too long."""
+        assumption = self._assumed.get(uid)
+        if assumption is not None:
+            assumption.expires = self._clock() + self._ttl
+
+    def forget(self, uid: str) -> None:
+        """Say that an assumed pod is not bound after all."""
+        if self._assumed.pop(uid, None) is not None:
+            self._settle(uid)
+
+    def expire(self) -> int:
+        """Forget assumed pods that were not seen bound in time; return how many."""
+        now = self._clock()
+        late = [uid for uid, assumption in self._assumed.items() if assumption.expires <= now]
+        for uid in late:
+            self.forget(uid)
+        return len(late)
+
+    def changes_since(self, generation: int) -> Changes | None:
+        """Return what happened after *generation*; None if that is too long ago to remember."""
+        if generation == self.generation:
+            return Changes(generation=generation)
+        if len(self._log) == LOG_LENGTH and self._log[0][0] > generation:
+            return None
+        rows: dict[int, None] = {}
+        uids: dict[str, None] = {}
+        for changed, key in reversed(self._log):
+            if changed <= generation:
+                break
+            if isinstance(key, int):
+                rows[key] = None
+            else:
+                uids[key] = None
+        return self._changes(list(rows), list(uids))
+
+    def everything(self) -> Changes:
+        """Return the whole state."""
+        rows = [entry.row for entry in self._entries.values()]
+        return self._changes(rows, list(self._place))
+
+    def _changes(self, rows: Sequence[int], uids: Sequence[str]) -> Changes:
+        names = {row: self._names[row] for row in rows}
+        places = {uid: self.row_of.get(self._place.get(uid, "")) for uid in uids}
+        return Changes(
+            generation=self.generation,
+            nodes=[(row, self._entries[name].content) for row, name in names.items() if name],
+            removed_rows=[row for row, name in names.items() if name is None],
+            pods=[(row, self._placed_pod(uid)) for uid, row in places.items() if row is not None],
+            removed_pods=[uid for uid, row in places.items() if row is None],
+        )
+
+    def _placed_pod(self, uid: str) -> Pod:
+        assumption = self._assumed.get(uid)
+        return assumption.pod if assumption else self._known[uid]
+
+    def set_node(self, manifest: NodeManifest) -> None:
+        """Take over a node; one that reads the same is no change."""
+        name = manifest.name
+        entry = self._entries.get(name)
+        if entry is not None and entry.manifest == manifest:
+            return
+        row = self._take_row(name) if entry is None else entry.row
+        self._entries[name] = _NodeEntry(row, manifest, encode(manifest))
+        # Pods that were bound before their node was seen have waited for it.
+        waiting = self._on_node.get(name, ()) if entry is None else ()
+        self._record(row, *waiting)
+
+    def drop_node(self, name: str) -> None:
+        """Forget a node; its pods keep their place in case it comes back."""
+        entry = self._entries.pop(name, None)
+        if entry is None:
+            return
+        del self.row_of[name]
+        self._names[entry.row] = None
+        heapq.heappush(self._free_rows, entry.row)
+        self._record(entry.row, *self._on_node.get(name, ()))
+
+    def set_pod(self, pod: Pod) -> None:
+        """Take over a pod that has not ended."""
+        old = self._known.get(pod.uid)
+        if old == pod:
+            return
+        self._known[pod.uid] = pod
+        if pod.spec.node_name:
+            self._assumed.pop(pod.uid, None)
+        # An unbound pod is of no interest to replicas until it has a place.
+        if pod.spec.node_name or (old is not None and old.spec.node_name):
+            self._settle(pod.uid)
+
+    def drop_pod(self, uid: str) -> None:
+        """Forget a pod that was deleted or has ended."""
+        self._known.pop(uid, None)
+        self._assumed.pop(uid, None)
+        self._settle(uid)
+
+    def known_nodes(self) -> Sequence[str]:
+        """Return the names of all nodes."""
+        return list(self._entries)
+
+    def known_pods(self) -> Sequence[str]:
+        """Return the UIDs of all pods that were seen."""
+        return list(self._known)
+
+    def _settle(self, uid: str) -> None:
+        """Work out where a pod is now, and record that it or its place changed."""
+        assumption, pod = self._assumed.get(uid), self._known.get(uid)
+        node = assumption.node if assumption else pod.spec.node_name if pod else ""
+        before = self._place.pop(uid, "")
+        if before:
+            self._on_node[before].discard(uid)
+            if not self._on_node[before]:
+                del self._on_node[before]
+        if node:
+            self._place[uid] = node
+            self._on_node.setdefault(node, set()).add(uid)
+        if before or node:
+            self._record(uid)
+
+    def _take_row(self, name: str) -> int:
+        if self._free_rows:
+            row = heapq.heappop(self._free_rows)
+            self._names[row] = name
+        else:
+            row = len(self._names)
+            self._names.append(name)
+        self.row_of[name] = row
+        return row
+
+    def _record(self, *keys: int | str) -> None:
+        self.generation += 1
+        self._log.extend((self.generation, key) for key in keys)
+        for listener in self._listeners:
+            listener()
+
+
+class NodeSink:
+    """What the node reflector feeds; keys are names."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+
+    def replace(self, objects: Sequence[NodeManifest]) -> None:
+        """Take over a full list."""
+        present = {manifest.name for manifest in objects}
+        for name in self._state.known_nodes():
+            if name not in present:
+                self._state.drop_node(name)
+        for manifest in objects:
+            self._state.set_node(manifest)
+
+    def upsert(self, obj: NodeManifest) -> None:
+        """Take over a new or changed node."""
+        self._state.set_node(obj)
+
+    def delete(self, key: str) -> None:
+        """Forget a node by name."""
+        self._state.drop_node(key)
+
+
+class PodSink:
+    """What the pod reflector feeds; keys are UIDs."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+
+    def replace(self, objects: Sequence[Pod]) -> None:
+        """Take over a full list."""
+        present = {pod.uid for pod in objects}
+        for uid in self._state.known_pods():
+            if uid not in present:
+                self._state.drop_pod(uid)
+        for pod in objects:
+            self._state.set_pod(pod)
+
+    def upsert(self, obj: Pod) -> None:
+        """Take over a new or changed pod."""
+        self._state.set_pod(obj)
+
+    def delete(self, key: str) -> None:
+        """Forget a pod by UID."""
+        self._state.drop_pod(key)

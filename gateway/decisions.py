@@ -1,0 +1,137 @@
+"""What was decided about each pod, and why. In memory, the newest pods only."""
+
+from collections import OrderedDict
+from typing import Any
+
+import msgspec
+
+
+class Record(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
+    """A part of a decision, as `GET /decisions/NAMESPACE/POD` shows it."""
+
+
+class ReasonCount(Record):
+    """How many nodes were rejected for one reason."""
+
+    reason: str
+    nodes: int
+    unresolvable: bool
+
+
+class PluginRecord(Record):
+    """What a plugin did: how long it took, and how many nodes it rejected for which reasons."""
+
+    plugin: str
+    seconds: float
+    rejected: int = 0
+    reasons: list[ReasonCount] = []
+    skipped: bool = False
+    failure: str = ""
+
+
+class FilterRecord(Record):
+    """The filter half of a cycle. Nodes are counts; seconds are the replica's own time."""
+
+    nodes: int
+    feasible: int
+    unknown_nodes: int = 0
+    seconds: float
+    plugins: list[PluginRecord] = []
+
+
+class PluginScoreRecord(Record):
+    """A plugin's opinion of a node: raw, normalised to 0..100, and its weight."""
+
+    plugin: str
+    raw: float
+    normalized: float
+    weight: int
+
+
+class NodeScoreRecord(Record):
+    """A node's total, 0..100, and what it is made of."""
+
+    node: str
+    total: float
+    plugins: list[PluginScoreRecord] = []
+
+
+class ScoreRecord(Record):
+    """The score half of a cycle: the best nodes, best first."""
+
+    nodes: int
+    seconds: float
+    plugins: list[PluginRecord] = []
+    top: list[NodeScoreRecord] = []
+
+
+class BindRecord(Record):
+    """How the bind went; `error` is empty if it did."""
+
+    node: str
+    seconds: float
+    error: str = ""
+
+
+class Decision(Record):
+    """One attempt to schedule a pod.
+
+    Attributes:
+        time: When the attempt began, RFC 3339 in UTC.
+        generation: The generation of the state that was used.
+        snapshot_age_seconds: How long the API server had been silent at that time.
+        queue_seconds: How long the attempt waited for its turn.
+        score_error: Why there are no scores; kube-scheduler goes on without them.
+        error: Why the attempt failed, as kube-scheduler was told; empty if it did not.
+    """
+
+    namespace: str
+    pod: str
+    uid: str
+    time: str
+    profile: str
+    policy_revision: str = ""
+    generation: int = 0
+    snapshot_age_seconds: float = 0.0
+    queue_seconds: float = 0.0
+    filter: FilterRecord | None = None
+    score: ScoreRecord | None = None
+    score_error: str = ""
+    preempt: FilterRecord | None = None
+    bind: BindRecord | None = None
+    error: str = ""
+
+
+class DecisionLog:
+    """The latest attempts of the newest pods."""
+
+    def __init__(self, *, pods: int, attempts: int) -> None:
+        """Remember *attempts* of each of the *pods* that were decided on last."""
+        self._pods = pods
+        self._attempts = attempts
+        self._log: OrderedDict[tuple[str, str], list[Decision]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._log)
+
+    def add(self, decision: Decision) -> None:
+        """Begin a new attempt."""
+        key = (decision.namespace, decision.pod)
+        attempts = self._log.setdefault(key, [])
+        attempts.append(decision)
+        del attempts[: -self._attempts]
+        self._log.move_to_end(key)
+        if len(self._log) > self._pods:
+            self._log.popitem(last=False)
+
+    def latest(self, namespace: str, pod: str, uid: str) -> Decision | None:
+        """Return the latest attempt of a pod, if it is the pod with this uid."""
+        attempts = self._log.get((namespace, pod), ())
+        return attempts[-1] if attempts and attempts[-1].uid == uid else None
+
+    def show(self, namespace: str, pod: str) -> dict[str, Any] | None:
+        """Return the attempts of a pod as JSON-like content, newest first."""
+        attempts = self._log.get((namespace, pod))
+        if attempts is None:
+            return None
+        return {"attempts": msgspec.to_builtins(attempts[::-1])}

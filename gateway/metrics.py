@@ -1,0 +1,120 @@
+"""What is counted about cycles and the cluster state."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from gateway.decisions import FilterRecord, PluginRecord, ScoreRecord
+
+SECONDS = tuple(0.0001 * 2**power for power in range(16))
+
+
+class CycleMetrics:
+    """The metrics of cycles."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._half = Histogram(
+            "moorage_cycle_duration_seconds",
+            "Time of each half of a cycle in the replica.",
+            ["half"],
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self._filter, self._score = self._half.labels("filter"), self._half.labels("score")
+        self._queue = Histogram(
+            "moorage_cycle_queue_seconds",
+            "Time that a cycle waited for those before it.",
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self._plugins = Histogram(
+            "moorage_plugin_execution_duration_seconds",
+            "Time of a plugin in one cycle, at all its extension points of that half.",
+            ["plugin", "half"],
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self._failures = Counter(
+            "moorage_plugin_failures",
+            "Cycles that went on without a plugin because it failed.",
+            ["plugin", "half"],
+            registry=registry,
+        )
+        self._rejected = Counter(
+            "moorage_rejected_nodes",
+            "Nodes that a filter plugin rejected.",
+            ["plugin"],
+            registry=registry,
+        )
+        self._foreign = Counter(
+            "moorage_foreign_pods",
+            "Calls for pods whose schedulerName has no profile here: all nodes passed.",
+            registry=registry,
+        )
+        self._nonsense = Counter(
+            "moorage_invalid_results",
+            "Results of replicas that were refused because they cannot be right.",
+            ["service"],
+            registry=registry,
+        )
+
+    def queued(self, seconds: float) -> None:
+        """Note how long a cycle waited for its turn."""
+        self._queue.observe(seconds)
+
+    def filtered(self, record: FilterRecord) -> None:
+        """Note the filter half of a cycle."""
+        self._filter.observe(record.seconds)
+        self._note(record.plugins, "filter")
+        for plugin in record.plugins:
+            if plugin.rejected:
+                self._rejected.labels(plugin.plugin).inc(plugin.rejected)
+
+    def scored(self, record: ScoreRecord) -> None:
+        """Note the score half of a cycle."""
+        self._score.observe(record.seconds)
+        self._note(record.plugins, "score")
+
+    def foreign(self) -> None:
+        """Count a call for a pod that is not ours."""
+        self._foreign.inc()
+
+    def nonsense(self, service: str) -> None:
+        """Count a result that cannot be right."""
+        self._nonsense.labels(service).inc()
+
+    def _note(self, plugins: Iterable[PluginRecord], half: str) -> None:
+        for plugin in plugins:
+            self._plugins.labels(plugin.plugin, half).observe(plugin.seconds)
+            if plugin.failure:
+                self._failures.labels(plugin.plugin, half).inc()
+
+
+class ClusterCollector(Collector):
+    """Reads the state of the cache when Prometheus asks."""
+
+    def __init__(
+        self, counts: Callable[[], Mapping[str, int]], ages: Callable[[], Mapping[str, float]]
+    ) -> None:
+        """Read sizes by type from *counts*, and seconds of silence by resource from *ages*."""
+        self._counts = counts
+        self._ages = ages
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the gauges."""
+        yield _gauge("moorage_cache_size", "Objects in the cache.", "type", self._counts())
+        yield _gauge(
+            "moorage_cache_age_seconds",
+            "Time since the API server last said something about a resource.",
+            "resource",
+            self._ages(),
+        )
+
+
+def _gauge(name: str, text: str, label: str, values: Mapping[str, float]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, text, labels=[label])
+    for value in values:
+        family.add_metric([value], values[value])
+    return family

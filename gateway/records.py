@@ -1,0 +1,79 @@
+"""Turns the replicas' results into decision records."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from gateway.decisions import (
+    FilterRecord,
+    NodeScoreRecord,
+    PluginRecord,
+    PluginScoreRecord,
+    ReasonCount,
+    ScoreRecord,
+)
+from moorage.rpc.convert import from_duration
+from moorage.v1 import filter_pb2, scorer_pb2
+from moorage.v1 import types_pb2 as pb
+
+
+def filter_record(
+    result: filter_pb2.FilterResult, codes: npt.NDArray[np.uint16], unknown: int
+) -> FilterRecord:
+    """Count the verdicts by plugin and reason."""
+    counts: Sequence[int] = np.bincount(codes, minlength=len(result.reasons) + 1).tolist()
+    plugins = _plugins(result.plugins)
+    by_name = {plugin.plugin: plugin for plugin in plugins}
+    for reason, count in zip(result.reasons, counts[1:], strict=True):
+        plugin = by_name.get(reason.plugin)
+        if plugin is not None and count:
+            plugin.rejected += count
+            plugin.reasons.append(
+                ReasonCount(reason=reason.text, nodes=count, unresolvable=reason.unresolvable)
+            )
+    return FilterRecord(
+        nodes=len(codes) + unknown,
+        feasible=counts[0],
+        unknown_nodes=unknown,
+        seconds=from_duration(result.duration),
+        plugins=plugins,
+    )
+
+
+def score_record(result: scorer_pb2.ScoreResult, nodes: int) -> ScoreRecord:
+    """Note the best nodes with what their totals are made of."""
+    return ScoreRecord(
+        nodes=nodes,
+        seconds=from_duration(result.duration),
+        plugins=_plugins(result.plugins),
+        top=[_node_score(node) for node in result.top],
+    )
+
+
+def _plugins(reports: Iterable[pb.PluginReport]) -> list[PluginRecord]:
+    return [
+        PluginRecord(
+            plugin=report.plugin,
+            seconds=from_duration(report.duration),
+            skipped=report.skipped,
+            failure=report.failure,
+        )
+        for report in reports
+    ]
+
+
+def _node_score(node: scorer_pb2.NodeScore) -> NodeScoreRecord:
+    return NodeScoreRecord(
+        node=node.node,
+        total=node.total,
+        plugins=[
+            PluginScoreRecord(
+                plugin=score.plugin,
+                raw=score.raw,
+                normalized=score.normalized,
+                weight=score.weight,
+            )
+            for score in node.plugins
+        ],
+    )

@@ -1,0 +1,209 @@
+"""All replicas of one kind: finds them, keeps a session with each, hands out cycles.
+
+Replicas are found by name: every address that a target's host has is a replica of its own. A replica
+that is lost is called again with growing pauses; it takes part in cycles once it has caught up.
+"""
+
+import asyncio
+import itertools
+import socket
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Protocol
+
+import structlog
+
+from gateway.calls import CallFailedError
+from gateway.cluster.state import ClusterState
+from gateway.replicas.kinds import Kind
+from gateway.replicas.metrics import SessionMetrics
+from gateway.replicas.session import Session, SessionLostError, SessionRefusedError
+from moorage.backoff import Backoff
+from moorage.v1 import types_pb2 as pb
+
+log = structlog.get_logger()
+
+
+class PolicySource(Protocol):
+    """Who knows the policy; learns what replicas can run."""
+
+    def learn(self, kind: str, plugins: Sequence[pb.Plugin]) -> None:
+        """Take over what a kind of replica can run."""
+
+    async def for_kind(self, kind: str) -> pb.Policy:
+        """Return the policy for one kind, once it is known."""
+
+
+class PoolLimits(Protocol):
+    """The settings that a pool reads."""
+
+    @property
+    def session_timeout(self) -> float: ...  # noqa: D102
+    @property
+    def resolve_interval(self) -> float: ...  # noqa: D102
+    @property
+    def delta_interval(self) -> float: ...  # noqa: D102
+
+
+class ReplicaPool:
+    """The replicas of one kind."""
+
+    def __init__(
+        self,
+        kind: Kind,
+        targets: Sequence[str],
+        *,
+        state: ClusterState,
+        policy: PolicySource,
+        limits: PoolLimits,
+        metrics: SessionMetrics,
+        patience: float = float("inf"),
+    ) -> None:
+        """Look for replicas at *targets* ("host:port").
+
+        Args:
+            kind: The kind of service.
+            targets: Where replicas are.
+            state: The state that they replicate.
+            policy: The policy that they run.
+            limits: Timeouts and intervals, in seconds.
+            metrics: Counts sessions and bytes.
+            patience: For how many seconds after the last replica was lost a cycle waits for one.
+        """
+        self.kind = kind
+        self.problem = f"no {kind.name} replica has been reached yet"
+        self._targets = targets
+        self._state = state
+        self._policy = policy
+        self._limits = limits
+        self._metrics = metrics
+        self._patience = patience
+        self._ready: dict[str, Session] = {}
+        self._changed = asyncio.Condition()
+        self._lost_at = float("-inf")
+        self._turns = itertools.count()
+
+    @property
+    def ready(self) -> int:
+        """How many replicas take part in cycles."""
+        return len(self._ready)
+
+    async def run(self) -> None:
+        """Keep sessions with all replicas, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._send_deltas())
+            known: dict[str, asyncio.Task[None]] = {}
+            while True:
+                addresses = await self._resolve()
+                for address in addresses - known.keys():
+                    known[address] = group.create_task(self._keep_session(address))
+                for address in known.keys() - addresses:
+                    known.pop(address).cancel()
+                await asyncio.sleep(self._limits.resolve_interval)
+
+    async def cycle(
+        self, make: Callable[[], pb.Cycle], deadline: float, **more: object
+    ) -> Any:
+        """Have a replica run a cycle; a replica that is lost meanwhile is replaced by another.
+
+        Args:
+            make: Makes the cycle, without id and timeout; see `Session.run`.
+            deadline: When the result is of no use any more, in seconds of `loop.time()`.
+            more: Further fields of the request.
+
+        Raises:
+            CallFailedError: No replica answers in time.
+        """
+        try:
+            async with asyncio.timeout_at(deadline):
+                while True:
+                    address, session = await self._pick()
+                    try:
+                        return await session.run(make, deadline, **more)
+                    except SessionLostError as error:
+                        self._lose(address, str(error))
+        except TimeoutError as error:
+            reason = "does not answer in time" if self._ready else "is not available"
+            raise CallFailedError(f"{self.kind.name} service {reason}") from error
+
+    async def _pick(self) -> tuple[str, Session]:
+        """Take replicas in turn; wait for one if none is ready and one may be back soon."""
+        async with self._changed:
+            while not self._ready:
+                waited = time.monotonic() - self._lost_at
+                if waited >= self._patience:
+                    raise CallFailedError(f"{self.kind.name} service is not available")
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(
+                        None if self._patience == float("inf") else self._patience - waited
+                    ):
+                        await self._changed.wait()
+        sessions = list(self._ready.items())
+        return sessions[next(self._turns) % len(sessions)]
+
+    async def _resolve(self) -> set[str]:
+        loop = asyncio.get_running_loop()
+        addresses = set[str]()
+        for target in self._targets:
+            host, _, port = target.removeprefix("dns:///").rpartition(":")
+            try:
+                found = await loop.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
+            except OSError as error:
+                self.problem = f"cannot resolve {target}: {error.strerror}"
+                continue
+            addresses |= {_address(entry[4][0], entry[4][1]) for entry in found}
+        return addresses
+
+    async def _keep_session(self, address: str) -> None:
+        backoff = Backoff(0.1, 5.0)
+        while True:
+            session = Session(self.kind, self._state, self._metrics, address)
+            try:
+                await self._serve(session, address, backoff.reset)
+            except SessionRefusedError as error:
+                self.problem = f"{self.kind.name} at {address} refuses the policy: {error}"
+                log.error("A replica refuses the policy", service=self.kind.name, error=str(error))
+            except SessionLostError as error:
+                self._lose(address, str(error))
+            finally:
+                await session.close()
+            await asyncio.sleep(backoff.next())
+
+    async def _serve(
+        self, session: Session, address: str, welcome: Callable[[], None]
+    ) -> None:
+        await session.greet(self._limits.session_timeout)
+        self._policy.learn(self.kind.policy, session.plugins)
+        await session.synchronize(await self._policy.for_kind(self.kind.policy))
+        welcome()
+        async with self._changed:
+            self._ready[address] = session
+            self.problem = ""
+            self._changed.notify_all()
+        self._metrics.session_opened(self.ready)
+        log.info("A replica takes part", service=self.kind.name, replica=session.replica)
+        await session.listen(self._metrics.caught_up)
+
+    def _lose(self, address: str, reason: str) -> None:
+        """Give no more cycles to a replica until it has caught up again."""
+        self.problem = f"{self.kind.name} at {address}: {reason}"
+        if self._ready.pop(address, None) is None:
+            log.debug("A replica is not reached", service=self.kind.name, problem=self.problem)
+            return
+        self._metrics.session_closed(self.ready)
+        if not self._ready:
+            self._lost_at = time.monotonic()
+        log.warning("A replica is lost", service=self.kind.name, problem=self.problem)
+
+    async def _send_deltas(self) -> None:
+        """Send changes as they happen, so that cycles find them there already."""
+        while True:
+            await asyncio.sleep(self._limits.delta_interval)
+            for session in list(self._ready.values()):
+                with suppress(SessionLostError):  # whoever listens to the session finds out
+                    await session.send_changes()
+
+
+def _address(host: str | int, port: str | int) -> str:
+    return f"[{host}]:{port}" if ":" in str(host) else f"{host}:{port}"

@@ -1,0 +1,181 @@
+"""One session with one replica: state and cycles down, acknowledgements and results up."""
+
+import asyncio
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import grpc.aio
+import structlog
+
+from gateway.cluster.state import ClusterState
+from gateway.replicas import states
+from gateway.replicas.kinds import Kind
+from gateway.replicas.metrics import SessionMetrics
+from moorage.rpc.channel import connect
+from moorage.rpc.convert import to_duration
+from moorage.v1 import types_pb2 as pb
+
+log = structlog.get_logger()
+
+
+class SessionLostError(Exception):
+    """The stream broke; another replica may do the work."""
+
+
+class SessionRefusedError(Exception):
+    """The replica cannot use the policy."""
+
+
+class Session:
+    """An open stream to a replica that has caught up.
+
+    Attributes:
+        replica: The replica's name for itself.
+        plugins: What the replica can run.
+    """
+
+    def __init__(
+        self, kind: Kind, state: ClusterState, metrics: SessionMetrics, target: str
+    ) -> None:
+        self.replica = ""
+        self.plugins: list[pb.Plugin] = []
+        self._kind = kind
+        self._state = state
+        self._metrics = metrics
+        self._channel = connect(target)
+        self._call: grpc.aio.StreamStreamCall[Any, Any] | None = None
+        self._sent = 0
+        self._numbers = itertools.count(1)
+        self._results: dict[int, asyncio.Future[Any]] = {}
+        self._writing = asyncio.Lock()
+
+    async def greet(self, timeout: float) -> None:
+        """Open the stream and hear who is there.
+
+        Raises:
+            SessionLostError: Nobody answers in time, or not with a greeting.
+        """
+        self._call = self._kind.open(self._channel)
+        try:
+            async with asyncio.timeout(timeout):
+                answer = await self._read()
+        except TimeoutError as error:
+            raise SessionLostError(f"no greeting within {timeout:g} s") from error
+        if answer.WhichOneof("answer") != "hello":
+            raise SessionLostError("the first answer is not a greeting")
+        self.replica, self.plugins = answer.hello.replica, list(answer.hello.plugins)
+
+    async def synchronize(self, policy: pb.Policy) -> None:
+        """Send the whole state and wait until the replica has it.
+
+        Raises:
+            SessionLostError: The stream broke.
+            SessionRefusedError: The replica cannot use the policy.
+        """
+        everything = self._state.everything()
+        parts = 0
+        for part in states.full(everything, policy):
+            self._metrics.sent("full", part.ByteSize())
+            await self._write(self._kind.request(state=part))
+            parts += 1
+        self._sent = everything.generation
+        for _ in range(parts):
+            answer = await self._read()
+            if answer.acknowledgement.policy_error:
+                raise SessionRefusedError(answer.acknowledgement.policy_error)
+
+    async def send_changes(self) -> None:
+        """Send what the replica has not been told yet.
+
+        Raises:
+            SessionLostError: The stream broke.
+        """
+        async with self._writing:
+            state = self._outstanding()
+            if state is not None:
+                self._metrics.sent("delta", state.ByteSize())
+                await self._write(self._kind.request(state=state))
+
+    async def run(self, make: Callable[[], pb.Cycle], deadline: float, **more: object) -> Any:
+        """Send a cycle, with all changes before it in the same message, and wait for its result.
+
+        Args:
+            make: Makes the cycle, without id and timeout. Called when it is sent: rows mean the
+                state of that moment.
+            deadline: When the result is of no use any more, in seconds of `loop.time()`.
+            more: Further fields of the request.
+
+        Raises:
+            SessionLostError: The stream broke.
+        """
+        loop = asyncio.get_running_loop()
+        number = next(self._numbers)
+        result = self._results[number] = loop.create_future()
+        try:
+            async with self._writing:
+                state, cycle = self._outstanding(), make()
+                cycle.id = number
+                cycle.timeout.CopyFrom(to_duration(max(deadline - loop.time(), 0.001)))
+                if state is not None:
+                    self._metrics.sent("delta", state.ByteSize())
+                self._metrics.sent("cycle", cycle.ByteSize())
+                await self._write(self._kind.request(state=state, cycle=cycle, **more))
+            return await result
+        finally:
+            self._results.pop(number, None)
+
+    async def listen(self, caught_up: Callable[[int], None]) -> None:
+        """Hand results to those who wait, until the stream breaks.
+
+        Raises:
+            SessionLostError: Always, in the end.
+        """
+        try:
+            while True:
+                answer = await self._read()
+                if answer.WhichOneof("answer") == "acknowledgement":
+                    caught_up(answer.acknowledgement.generation)
+                    continue
+                waiting = self._results.get(answer.result.cycle)
+                if waiting is not None and not waiting.done():
+                    waiting.set_result(answer.result)
+        except SessionLostError as error:
+            self._fail(error)
+            raise
+
+    async def close(self) -> None:
+        """End the stream."""
+        self._fail(SessionLostError("the session was closed"))
+        if self._call is not None:
+            self._call.cancel()
+        await self._channel.close()
+
+    def _outstanding(self) -> pb.State | None:
+        changes = self._state.changes_since(self._sent)
+        if changes is None:
+            raise SessionLostError("the replica is too far behind for a delta")
+        self._sent = changes.generation
+        return states.delta(changes)
+
+    async def _write(self, request: Any) -> None:
+        assert self._call is not None  # noqa: S101 - greeted first
+        try:
+            await self._call.write(request)
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError) as error:
+            raise SessionLostError(f"cannot send: {error}") from error
+
+    async def _read(self) -> Any:
+        assert self._call is not None  # noqa: S101 - greeted first
+        try:
+            answer = await self._call.read()
+        except grpc.aio.AioRpcError as error:
+            raise SessionLostError(f"{error.code().name}: {error.details()}") from error
+        if answer is grpc.aio.EOF:
+            raise SessionLostError("the replica closed the stream")
+        return answer
+
+    def _fail(self, error: SessionLostError) -> None:
+        for waiting in self._results.values():
+            if not waiting.done():
+                waiting.set_exception(error)
