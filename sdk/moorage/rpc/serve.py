@@ -91,6 +91,7 @@ class Running(Generic[ServicerT]):
     """A service that serves; addresses are "host:port" with the ports that were bound."""
 
     servicer: ServicerT
+    health: Health
     grpc: str
     admin: str
 
@@ -139,7 +140,8 @@ async def running(
         stack.push_async_callback(_become_unready, phase, health, settings)
         phase.name = "serving"
         log.info("The service serves", service=definition.name, port=port)
-        yield Running(servicer=servicer, grpc=address(settings.host, port), admin=admin)
+        grpc_address = address(settings.host, port)
+        yield Running(servicer=servicer, health=health, grpc=grpc_address, admin=admin)
 
 
 class _Phase:

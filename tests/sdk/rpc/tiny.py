@@ -1,4 +1,4 @@
-"""A tiny service on its own process, as small as a `__main__` can be; the tests start it."""
+"""A tiny service, as small as a `__main__` can be; for tests in this process and in others."""
 
 import asyncio
 import os
@@ -9,15 +9,14 @@ from moorage.errors import ConfigurationError, PluginLoadError
 from moorage.rpc.serve import ServerSettings, ServiceDefinition, Servicer, serve
 from moorage.settings import parse_settings, setting
 from moorage.v1.binder_pb2 import BindRequest, BindResponse, Outcome
-from moorage.v1.binder_pb2_grpc import (
-    BinderServiceServicer,
-    add_BinderServiceServicer_to_server,
-)
+from moorage.v1.binder_pb2_grpc import BinderServiceServicer, add_BinderServiceServicer_to_server
+
+SERVICE = "moorage.v1.BinderService"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TinySettings(ServerSettings):
-    failing: str = setting("", "What goes wrong: create or start.")
+    failing: str = setting("", "What goes wrong: create, start or ready.")
 
 
 class TinyServicer(Servicer, BinderServiceServicer):
@@ -25,31 +24,46 @@ class TinyServicer(Servicer, BinderServiceServicer):
         if failing == "create":
             raise PluginLoadError("cannot load plugin hot.py:\n  line 3: no class found")
         self.failing = failing
+        self.binding = asyncio.Event()
+        self.draining = asyncio.Event()
+        self.stopped = False
+        self.peers: list[str] = []
 
     async def start(self) -> None:
         if self.failing == "start":
             raise ConfigurationError("no such cluster")
 
+    async def drain(self) -> None:
+        self.draining.set()
+
     async def stop(self) -> None:
-        os.write(1, b"stopped\n")
+        self.stopped = True
+
+    def checks(self) -> dict[str, Any]:
+        return {"cluster": lambda: "no such cluster" if self.failing == "ready" else None}
 
     async def Bind(self, request: BindRequest, context: Any) -> BindResponse:
-        """Answer, or wait for as long as the caller does if the node is called "slow"."""
-        if request.node == "slow":
-            os.write(1, b"binding\n")
-            await asyncio.Event().wait()
+        """Bind at once, or on a node called "slow" at the drain, or on one called "stuck" never."""
+        self.peers.append(context.peer())
+        if request.node in ("slow", "stuck"):
+            self.binding.set()
+            os.write(1, b'{"event":"binding"}\n')
+            await (self.draining if request.node == "slow" else asyncio.Event()).wait()
         return BindResponse(outcome=Outcome.OUTCOME_BOUND)
+
+
+def tiny(failing: str = "") -> ServiceDefinition[TinyServicer]:
+    return ServiceDefinition(
+        name="tiny",
+        grpc_name=SERVICE,
+        create=lambda: TinyServicer(failing),
+        register=add_BinderServiceServicer_to_server,
+    )
 
 
 def main() -> None:
     settings = parse_settings(TinySettings, "tiny")
-    definition = ServiceDefinition(
-        name="tiny",
-        grpc_name="moorage.v1.BinderService",
-        create=lambda: TinyServicer(settings.failing),
-        register=add_BinderServiceServicer_to_server,
-    )
-    asyncio.run(serve(definition, settings))
+    asyncio.run(serve(tiny(settings.failing), settings))
 
 
 if __name__ == "__main__":
