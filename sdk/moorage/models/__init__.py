@@ -18,8 +18,11 @@ from moorage.models.node import (
 )
 from moorage.models.pod import (
     Affinity,
+    ClaimSource,
     Container,
     ContainerPort,
+    EphemeralSource,
+    ImageSource,
     NodeAffinity,
     NodeSelector,
     NodeSelectorTerm,
@@ -30,6 +33,7 @@ from moorage.models.pod import (
     PodStatus,
     PreferredSchedulingTerm,
     Resources,
+    SchedulingGate,
     Toleration,
     TopologySpreadConstraint,
     Volume,
@@ -39,10 +43,13 @@ from moorage.models.selectors import LabelSelector, Requirement
 
 __all__ = [
     "Affinity",
+    "ClaimSource",
     "Condition",
     "Container",
     "ContainerImage",
     "ContainerPort",
+    "EphemeralSource",
+    "ImageSource",
     "LabelSelector",
     "Metadata",
     "NodeAddress",
@@ -61,6 +68,7 @@ __all__ = [
     "PreferredSchedulingTerm",
     "Requirement",
     "Resources",
+    "SchedulingGate",
     "Taint",
     "Toleration",
     "TopologySpreadConstraint",

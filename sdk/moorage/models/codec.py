@@ -8,19 +8,20 @@ import msgspec
 from moorage.models.base import Model
 from moorage.models.node import NodeManifest
 from moorage.models.pod import Pod
+from moorage.models.sharing import share_node, share_pod
 
 T = TypeVar("T", bound=Model)
 
 
-def _decoder(kind: type[T]) -> Callable[[bytes | str], T]:
+def _decoder(kind: type[T], finish: Callable[[T], T]) -> Callable[[bytes | str], T]:
     decode = msgspec.json.Decoder(kind).decode
 
     def decode_tolerantly(text: bytes | str) -> T:
         try:
-            return decode(text)
+            return finish(decode(text))
         except msgspec.ValidationError:
             # Go writes null for some empty fields, where msgspec wants the field to be absent.
-            return msgspec.convert(_without_nulls(msgspec.json.decode(text)), kind)
+            return finish(msgspec.convert(_without_nulls(msgspec.json.decode(text)), kind))
 
     return decode_tolerantly
 
@@ -33,14 +34,14 @@ def _without_nulls(value: Any) -> Any:
     return value
 
 
-decode_pod: Callable[[bytes | str], Pod] = _decoder(Pod)
+decode_pod: Callable[[bytes | str], Pod] = _decoder(Pod, share_pod)
 """Read a pod from JSON.
 
 Raises:
     msgspec.DecodeError: The text is not JSON, or a field has the wrong type (with its path).
 """
 
-decode_node: Callable[[bytes | str], NodeManifest] = _decoder(NodeManifest)
+decode_node: Callable[[bytes | str], NodeManifest] = _decoder(NodeManifest, share_node)
 """Read a node from JSON.
 
 Raises:

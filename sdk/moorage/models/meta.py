@@ -1,5 +1,7 @@
 """Object metadata."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from moorage.models.base import Model
@@ -21,8 +23,8 @@ class Metadata(Model, frozen=True):
     name: str = ""
     namespace: str = ""
     uid: str = ""
-    labels: dict[str, str] = msgspec.field(default_factory=dict)
-    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+    labels: Mapping[str, str] = msgspec.field(default_factory=dict)
+    annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
     owner_references: tuple[OwnerReference, ...] = ()
     creation_timestamp: str = ""
     deletion_timestamp: str = ""

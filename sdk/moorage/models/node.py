@@ -1,5 +1,6 @@
 """The node object."""
 
+from collections.abc import Mapping
 from functools import cached_property
 
 import msgspec
@@ -48,18 +49,18 @@ class NodeSpec(Model, frozen=True):
 class NodeStatus(Model, frozen=True):
     """What the node says of itself."""
 
-    allocatable: dict[str, Quantity] = msgspec.field(default_factory=dict)
+    allocatable: Mapping[str, Quantity] = msgspec.field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
     images: tuple[ContainerImage, ...] = ()
     addresses: tuple[NodeAddress, ...] = ()
 
 
-class NodeManifest(Model, frozen=True):
+class NodeManifest(Model, frozen=True, dict=True, gc=True):
     """A node as the API server has it; plugins get a `moorage.Node`, which knows its pods too."""
 
-    metadata: Metadata = msgspec.field(default_factory=Metadata)
-    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
-    status: NodeStatus = msgspec.field(default_factory=NodeStatus)
+    metadata: Metadata = Metadata()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
 
     @property
     def name(self) -> str:
@@ -67,6 +68,6 @@ class NodeManifest(Model, frozen=True):
         return self.metadata.name
 
     @cached_property
-    def allocatable(self) -> dict[str, int]:
+    def allocatable(self) -> Mapping[str, int]:
         """What pods may use: millicores of "cpu", bytes or counts of everything else."""
         return {name: scaled(name, value) for name, value in self.status.allocatable.items()}

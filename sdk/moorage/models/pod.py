@@ -1,14 +1,18 @@
 """The pod object."""
 
+from collections.abc import Mapping
 from functools import cached_property
 
 import msgspec
 
 from moorage.models.base import Model
-from moorage.models.meta import Metadata
+from moorage.models.interning import Interned
+from moorage.models.meta import Metadata, OwnerReference
 from moorage.models.selectors import LabelSelector, Requirement
 from moorage.quantity import Quantity
 from moorage.resources import nonzero_requests, pod_requests
+
+_demands: Interned[Mapping[str, int]] = Interned()
 
 
 class ContainerPort(Model, frozen=True):
@@ -23,8 +27,8 @@ class ContainerPort(Model, frozen=True):
 class Resources(Model, frozen=True):
     """Quantities by resource name."""
 
-    requests: dict[str, Quantity] = msgspec.field(default_factory=dict)
-    limits: dict[str, Quantity] = msgspec.field(default_factory=dict)
+    requests: Mapping[str, Quantity] = msgspec.field(default_factory=dict)
+    limits: Mapping[str, Quantity] = msgspec.field(default_factory=dict)
 
 
 class Container(Model, frozen=True):
@@ -32,7 +36,7 @@ class Container(Model, frozen=True):
 
     name: str = ""
     image: str = ""
-    resources: Resources = msgspec.field(default_factory=Resources)
+    resources: Resources = Resources()
     ports: tuple[ContainerPort, ...] = ()
     restart_policy: str = ""
 
@@ -64,7 +68,7 @@ class PreferredSchedulingTerm(Model, frozen=True):
     """A wish with its weight, 1..100."""
 
     weight: int = 0
-    preference: NodeSelectorTerm = msgspec.field(default_factory=NodeSelectorTerm)
+    preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
 class NodeAffinity(Model, frozen=True):
@@ -93,7 +97,7 @@ class WeightedPodAffinityTerm(Model, frozen=True):
     """A wish with its weight, 1..100."""
 
     weight: int = 0
-    pod_affinity_term: PodAffinityTerm = msgspec.field(default_factory=PodAffinityTerm)
+    pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
 
 class PodAffinity(Model, frozen=True):
@@ -141,11 +145,16 @@ class ImageSource(Model, frozen=True):
     reference: str = ""
 
 
+class EphemeralSource(Model, frozen=True):
+    """A PersistentVolumeClaim that is made for the pod; its name is "POD-VOLUME"."""
+
+
 class Volume(Model, frozen=True):
-    """A volume; sources that scheduling does not read are left out."""
+    """A volume. Decoding drops those of which scheduling reads nothing, such as ConfigMaps."""
 
     name: str = ""
     persistent_volume_claim: ClaimSource | None = None
+    ephemeral: EphemeralSource | None = None
     image: ImageSource | None = None
 
 
@@ -166,9 +175,9 @@ class PodSpec(Model, frozen=True):
     host_network: bool = False
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
-    resources: Resources = msgspec.field(default_factory=Resources)
-    overhead: dict[str, Quantity] = msgspec.field(default_factory=dict)
-    node_selector: dict[str, str] = msgspec.field(default_factory=dict)
+    resources: Resources = Resources()
+    overhead: Mapping[str, Quantity] = msgspec.field(default_factory=dict)
+    node_selector: Mapping[str, str] = msgspec.field(default_factory=dict)
     affinity: Affinity | None = None
     tolerations: tuple[Toleration, ...] = ()
     topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
@@ -183,12 +192,12 @@ class PodStatus(Model, frozen=True):
     nominated_node_name: str = ""
 
 
-class Pod(Model, frozen=True):
+class Pod(Model, frozen=True, dict=True, gc=True):
     """A pod."""
 
-    metadata: Metadata = msgspec.field(default_factory=Metadata)
-    spec: PodSpec = msgspec.field(default_factory=PodSpec)
-    status: PodStatus = msgspec.field(default_factory=PodStatus)
+    metadata: Metadata = Metadata()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
 
     @property
     def name(self) -> str:
@@ -206,14 +215,24 @@ class Pod(Model, frozen=True):
         return self.metadata.uid
 
     @property
-    def labels(self) -> dict[str, str]:
+    def labels(self) -> Mapping[str, str]:
         """The pod's labels."""
         return self.metadata.labels
 
     @property
-    def annotations(self) -> dict[str, str]:
+    def annotations(self) -> Mapping[str, str]:
         """The pod's annotations."""
         return self.metadata.annotations
+
+    @property
+    def owner(self) -> OwnerReference | None:
+        """The controller that manages the pod, such as its ReplicaSet."""
+        return next((o for o in self.metadata.owner_references if o.controller), None)
+
+    @property
+    def is_terminating(self) -> bool:
+        """Whether the pod is being deleted; until it is gone it still uses its node."""
+        return bool(self.metadata.deletion_timestamp)
 
     @property
     def is_terminal(self) -> bool:
@@ -223,25 +242,24 @@ class Pod(Model, frozen=True):
     @property
     def claim_names(self) -> tuple[str, ...]:
         """The names of the PersistentVolumeClaims that the pod mounts, in order."""
-        claims = (volume.persistent_volume_claim for volume in self.spec.volumes)
-        return tuple(claim.claim_name for claim in claims if claim)
+        return tuple(filter(None, map(self._claim_name, self.spec.volumes)))
 
     @cached_property
-    def requests(self) -> dict[str, int]:
+    def requests(self) -> Mapping[str, int]:
         """What the pod needs: millicores of "cpu", bytes or counts of everything else.
 
         The larger of the running containers and each init container with the sidecars before it,
         plus overhead, as kube-scheduler reckons.
         """
-        return pod_requests(self.spec)
+        return _demands(pod_requests(self.spec))
 
     @cached_property
-    def nonzero_requests(self) -> dict[str, int]:
+    def nonzero_requests(self) -> Mapping[str, int]:
         """The same for "cpu" and "memory" only, with defaults for containers that name neither.
 
         kube-scheduler scores nodes by these, so that pods without requests still count.
         """
-        return nonzero_requests(self.spec)
+        return _demands(nonzero_requests(self.spec))
 
     @cached_property
     def host_ports(self) -> tuple[ContainerPort, ...]:
@@ -250,3 +268,9 @@ class Pod(Model, frozen=True):
         sidecars = (c for c in spec.init_containers if c.restart_policy == "Always")
         running = (*spec.containers, *sidecars)
         return tuple(port for c in running for port in c.ports if port.host_port > 0)
+
+    def _claim_name(self, volume: Volume) -> str:
+        if volume.ephemeral is not None:
+            return f"{self.name}-{volume.name}"
+        claim = volume.persistent_volume_claim
+        return claim.claim_name if claim else ""

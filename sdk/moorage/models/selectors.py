@@ -1,5 +1,7 @@
 """Selectors as objects carry them; `moorage.selectors` evaluates them."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from moorage.models.base import Model
@@ -16,5 +18,5 @@ class Requirement(Model, frozen=True):
 class LabelSelector(Model, frozen=True):
     """Matches objects by labels. An empty selector matches everything."""
 
-    match_labels: dict[str, str] = msgspec.field(default_factory=dict)
+    match_labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     match_expressions: tuple[Requirement, ...] = ()

@@ -1,0 +1,55 @@
+"""A table that makes equal values one object."""
+
+from collections.abc import Callable, Mapping
+from typing import Final, Generic, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+CAPACITY: Final = 16_384
+"""Different values that a table holds; a full table starts again, which only costs some sharing."""
+
+_fingerprint = msgspec.msgpack.Encoder().encode
+
+
+class Interned(Generic[T]):
+    """Values of one kind, which msgspec can encode. Two kinds need two tables.
+
+    Args:
+        prepare: Applied to a value that is new before it is kept.
+    """
+
+    def __init__(self, prepare: Callable[[T], T] | None = None) -> None:
+        self._prepare = prepare
+        self._table: dict[bytes, T] = {}
+
+    def __call__(self, value: T) -> T:
+        """Return the first value that was equal to this one: this one, if it is new."""
+        key = _fingerprint(value)
+        known = self._table.get(key)
+        return known if known is not None else self._keep(key, value)
+
+    def _keep(self, key: bytes, value: T) -> T:
+        if len(self._table) >= CAPACITY:
+            self._table.clear()
+        kept = self._table[key] = self._prepare(value) if self._prepare else value
+        return kept
+
+
+class InternedTexts:
+    """Names and labels; cheaper than `Interned`, because a text is its own key."""
+
+    def __init__(self, capacity: int = 8 * CAPACITY) -> None:
+        self._capacity = capacity
+        self._table: dict[str, str] = {}
+
+    def __call__(self, text: str) -> str:
+        """Return the first text that was equal to this one."""
+        if len(self._table) >= self._capacity:
+            self._table.clear()
+        return self._table.setdefault(text, text)
+
+    def of(self, texts: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the same keys and values, each the first that was equal."""
+        return {self(key): self(value) for key, value in texts.items()}
