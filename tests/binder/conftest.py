@@ -1,0 +1,28 @@
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from moorage.kube import KubeClient, connect
+from sandbox.apiserver import ApiServer
+from tests.live_api import Api
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ApiServer]:
+    async with ApiServer() as server:
+        yield server
+
+
+@pytest.fixture
+def api(server: ApiServer) -> Api:
+    return Api(server)
+
+
+@pytest.fixture
+async def client(server: ApiServer, tmp_path: Path) -> AsyncIterator[KubeClient]:
+    file = tmp_path / "kubeconfig"
+    file.write_text(server.kubeconfig())
+    client = await connect(file)
+    yield client
+    await client.close()

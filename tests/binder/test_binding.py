@@ -1,0 +1,296 @@
+"""The rules of binding, on a real API server that fails on demand."""
+
+import asyncio
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from moorage.kube import KubeClient, connect
+from sandbox.apiserver import ApiServer, Settings
+from services.binder.model import BindError, Outcome, Reason
+from tests.binder.world import World, binding_of
+from tests.live_api import Api, Object, send, until
+
+BINDINGS = ("create", "pods/binding")
+
+
+@pytest.fixture
+def world(client: KubeClient) -> World:
+    return World(client)
+
+
+async def refused(world: World, pod: Object, node: str = "node-a", **more: float) -> Reason:
+    with pytest.raises(BindError) as caught:
+        await world.bind(pod, node, **more)
+    assert f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" in str(caught.value)
+    return caught.value.reason
+
+
+async def test_a_pod_is_bound_with_its_annotations(world: World, api: Api) -> None:
+    binding = binding_of(api.pod(), annotations={"moorage.io/decision": "d-1"})
+    outcome = await world.binder.bind(binding, deadline=time.monotonic() + 10)
+    assert outcome is Outcome.BOUND
+    assert api.node_of() == "node-a"
+    assert api.read_pod()["metadata"]["annotations"] == {"moorage.io/decision": "d-1"}
+
+
+async def test_binding_again_to_the_same_node_is_a_success(world: World, api: Api) -> None:
+    pod = api.pod()
+    await world.bind(pod)
+    assert await world.bind(pod) is Outcome.ALREADY_BOUND
+
+
+async def test_a_pod_that_another_scheduler_bound_to_the_node_is_a_success(
+    world: World, api: Api
+) -> None:
+    assert await world.bind(api.pod(nodeName="node-a")) is Outcome.ALREADY_BOUND
+
+
+async def test_a_pod_on_another_node_is_refused(world: World, api: Api) -> None:
+    pod = api.pod()
+    await world.bind(pod, "node-a")
+    assert await refused(world, pod, "node-b") is Reason.BOUND_ELSEWHERE
+    assert api.node_of() == "node-a"
+
+
+async def test_a_pod_with_another_uid_is_refused(world: World, api: Api) -> None:
+    pod = api.pod()
+    pod = {**pod, "metadata": {**pod["metadata"], "uid": "another"}}
+    assert await refused(world, pod) is Reason.OTHER_UID
+    assert api.node_of() is None
+
+
+async def test_a_pod_with_another_uid_that_is_on_the_node_is_refused(
+    world: World, api: Api
+) -> None:
+    pod = api.pod(nodeName="node-a")
+    pod = {**pod, "metadata": {**pod["metadata"], "uid": "another"}}
+    assert await refused(world, pod) is Reason.OTHER_UID
+
+
+async def test_a_pod_that_does_not_exist_is_not_found(world: World, api: Api) -> None:
+    ghost = {"metadata": {"namespace": "default", "name": "ghost", "uid": "u"}}
+    assert await refused(world, ghost) is Reason.NOT_FOUND
+
+
+async def test_a_pod_that_is_being_deleted_is_refused(
+    world: World, api: Api, client: KubeClient
+) -> None:
+    pod = api.pod()
+    path = "/api/v1/namespaces/default/pods/web"
+    await send(client, "PATCH", path, {"metadata": {"finalizers": ["example.com/hold"]}})
+    await send(client, "DELETE", path)
+    assert await refused(world, pod) is Reason.TERMINATING
+
+
+async def test_a_pod_with_scheduling_gates_is_refused(world: World, api: Api) -> None:
+    pod = api.pod(schedulingGates=[{"name": "example.com/quota"}])
+    assert await refused(world, pod) is Reason.GATED
+
+
+async def test_a_binder_without_permission_is_told_so(world: World, api: Api) -> None:
+    api.fault(*BINDINGS, status=403)
+    assert await refused(world, api.pod()) is Reason.FORBIDDEN
+
+
+async def test_annotations_that_the_api_server_refuses_are_invalid(world: World, api: Api) -> None:
+    api.fault(*BINDINGS, status=422)
+    assert await refused(world, api.pod()) is Reason.INVALID
+
+
+async def test_a_bind_whose_answer_came_too_late_is_found_to_have_happened(
+    client: KubeClient, api: Api
+) -> None:
+    world = World(client, request_timeout=0.2)
+    api.fault(*BINDINGS, done=True, delay_seconds=30)
+    assert await world.bind(api.pod()) is Outcome.BOUND
+    assert world.observed.retries == []
+
+
+async def test_a_bind_whose_connection_broke_is_found_to_have_happened(
+    world: World, api: Api
+) -> None:
+    api.fault(*BINDINGS, done=True, drop=True)
+    assert await world.bind(api.pod()) is Outcome.BOUND
+    assert world.observed.retries == []
+
+
+async def test_a_bind_that_failed_after_all_was_done_is_found_to_have_happened(
+    world: World, api: Api
+) -> None:
+    api.fault(*BINDINGS, done=True, status=500)
+    assert await world.bind(api.pod()) is Outcome.BOUND
+
+
+async def test_a_bind_that_happened_is_found_even_if_the_pod_cannot_be_read_at_first(
+    world: World, api: Api
+) -> None:
+    api.fault(*BINDINGS, done=True, drop=True)
+    api.fault("get", "pods", status=500)
+    assert await world.bind(api.pod()) is Outcome.BOUND
+    assert world.observed.retries == ["unreachable"]
+
+
+async def test_a_bind_that_did_not_happen_in_time_is_tried_again(
+    client: KubeClient, api: Api
+) -> None:
+    world = World(client, request_timeout=0.2)
+    api.fault(*BINDINGS, delay_seconds=30)
+    assert await world.bind(api.pod()) is Outcome.BOUND
+    assert world.observed.retries == ["timeout"]
+
+
+@pytest.mark.parametrize("status", [409, 500, 503])
+async def test_a_passing_failure_is_tried_again(world: World, api: Api, status: int) -> None:
+    api.fault(*BINDINGS, status=status, times=3, retry_after_seconds=0)
+    assert await world.bind(api.pod()) is Outcome.BOUND
+    assert world.observed.retries == [str(status)] * 3
+
+
+async def test_a_throttled_bind_waits_for_as_long_as_the_server_asks(
+    world: World, api: Api
+) -> None:
+    api.fault(*BINDINGS, status=429, retry_after_seconds=1)
+    reads = api.count("get", "pods")
+    started = time.monotonic()
+    assert await world.bind(api.pod()) is Outcome.BOUND
+    assert time.monotonic() - started >= 1.0
+    assert reads() == 0
+
+
+async def test_a_throttled_bind_gives_up_if_the_server_asks_for_too_long(
+    world: World, api: Api
+) -> None:
+    api.fault(*BINDINGS, status=429, retry_after_seconds=3600)
+    assert await refused(world, api.pod()) is Reason.UNAVAILABLE
+    assert api.node_of() is None
+
+
+async def test_a_server_that_keeps_failing_is_unavailable_in_time(world: World, api: Api) -> None:
+    api.fault(*BINDINGS, status=500, times=1000)
+    # Not DEADLINE: the answer comes while the caller still listens.
+    assert await refused(world, api.pod(), seconds=0.5) is Reason.UNAVAILABLE
+    assert len(world.observed.retries) > 1
+
+
+async def test_a_bind_succeeds_once_the_api_server_is_back(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    server = ApiServer(Settings(port=port))
+    server.url = f"http://127.0.0.1:{port}"
+    file = tmp_path / "kubeconfig"
+    file.write_text(server.kubeconfig())
+    client = await connect(file)
+    world, api = World(client), Api(server)
+    pod = api.pod()
+    assert await refused(world, pod, seconds=0.2) is Reason.UNAVAILABLE
+    bind = asyncio.create_task(world.bind(pod))
+    known = len(world.observed.retries)
+    await until(lambda: len(world.observed.retries) > known)
+    async with server:
+        assert await bind is Outcome.BOUND
+    assert set(world.observed.retries) == {"unreachable"}
+    await client.close()
+
+
+async def test_two_calls_for_one_decision_make_one_request(world: World, api: Api) -> None:
+    posts = api.count(*BINDINGS, delay_seconds=0.1)
+    pod = api.pod()
+    outcomes = await asyncio.gather(*[world.bind(pod) for _ in range(5)])
+    assert set(outcomes) == {Outcome.BOUND}
+    assert posts() == 1
+
+
+async def test_a_call_that_joins_lends_its_later_deadline(world: World, api: Api) -> None:
+    posts = api.count(*BINDINGS, status=500)
+    pod = api.pod()
+    first = asyncio.create_task(world.bind(pod, seconds=0.3))
+    await until(lambda: posts() > 0)
+    second = asyncio.create_task(world.bind(pod, seconds=10))
+    with pytest.raises(BindError) as caught:
+        await first
+    assert caught.value.reason is Reason.DEADLINE
+    api.faults.clear()
+    assert await second is Outcome.BOUND
+
+
+async def test_a_call_for_another_node_waits_and_then_sees_where_the_pod_is(
+    world: World, api: Api
+) -> None:
+    posts = api.count(*BINDINGS, delay_seconds=0.1)
+    pod = api.pod()
+    first = asyncio.create_task(world.bind(pod, "node-a"))
+    await until(lambda: posts() == 1)
+    assert await refused(world, pod, "node-b") is Reason.BOUND_ELSEWHERE
+    assert await first is Outcome.BOUND
+    assert posts() == 1
+
+
+async def test_a_call_for_another_node_binds_if_the_first_one_failed(
+    world: World, api: Api
+) -> None:
+    api.fault(*BINDINGS, delay_seconds=0.1, status=403)
+    pod = api.pod()
+    first = asyncio.create_task(world.bind(pod, "node-a"))
+    await until(lambda: world.cluster.now == 1)
+    assert await world.bind(pod, "node-b") is Outcome.BOUND
+    with pytest.raises(BindError):
+        await first
+    assert api.node_of() == "node-b"
+
+
+async def test_a_bind_goes_on_when_its_caller_hangs_up(world: World, api: Api) -> None:
+    posts = api.count(*BINDINGS, delay_seconds=0.2)
+    call = asyncio.create_task(world.bind(api.pod()))
+    await until(lambda: posts() == 1)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert api.node_of() is None
+    await world.binder.drain()
+    assert api.node_of() == "node-a"
+    assert world.observed.ends == [Outcome.BOUND]
+
+
+async def test_a_caller_without_time_gets_an_answer_and_the_bind_goes_on(
+    world: World, api: Api
+) -> None:
+    api.fault(*BINDINGS, delay_seconds=0.5)
+    assert await refused(world, api.pod(), seconds=0.2) is Reason.DEADLINE
+    await world.binder.drain()
+    assert world.observed.ends == [Outcome.BOUND]
+
+
+async def test_no_more_binds_run_than_allowed_and_too_many_are_refused(
+    client: KubeClient, api: Api
+) -> None:
+    world = World(client, concurrency=2, waiting=3)
+    api.count(*BINDINGS, delay_seconds=0.05)
+    pods = [api.pod(f"web-{i}") for i in range(6)]
+    binds = [asyncio.create_task(world.bind(pod)) for pod in pods[:5]]
+    await until(lambda: world.cluster.now == 2)
+    assert await refused(world, pods[5]) is Reason.OVERLOADED
+    assert await asyncio.gather(*binds) == [Outcome.BOUND] * 5
+    assert world.cluster.peak == 2
+    assert await world.bind(pods[5]) is Outcome.BOUND
+
+
+async def test_a_bind_whose_turn_comes_too_late_is_not_begun(client: KubeClient, api: Api) -> None:
+    world = World(client, concurrency=1)
+    posts = api.count(*BINDINGS, delay_seconds=0.5)
+    first = asyncio.create_task(world.bind(api.pod("first")))
+    await until(lambda: posts() == 1)
+    assert await refused(world, api.pod("late"), seconds=0.1) is Reason.DEADLINE
+    assert await first is Outcome.BOUND
+    await world.binder.drain()
+    assert api.node_of("late") is None
+    assert posts() == 1
+
+
+async def test_nothing_is_remembered_of_binds_that_have_ended(world: World, api: Api) -> None:
+    await world.bind(api.pod())
+    await world.binder.drain()
+    assert (world.binder._tasks, world.binder._newest) == (set(), {})
+    assert world.observed.running == 0
