@@ -1,0 +1,60 @@
+"""Listens. Called by the gateway's main and by tests."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from gateway.extender.app import CONNECTIONS, SETTINGS
+
+_LOOK_AGAIN = 0.05  # seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edge:
+    """An edge that is listening."""
+
+    port: int
+
+
+@asynccontextmanager
+async def run_edge(app: web.Application, host: str, port: int) -> AsyncIterator[Edge]:
+    """Listen while the block runs; port 0 takes a free one.
+
+    When the block ends no connection is accepted any more, open ones are served until their callers
+    leave or `http_drain_time` is over, and calls in progress and binds are waited for.
+
+    Raises:
+        OSError: The port is taken.
+    """
+    settings = app[SETTINGS]
+    runner = web.AppRunner(
+        app,
+        access_log=None,
+        handler_cancellation=True,
+        keepalive_timeout=settings.http_keep_alive,
+        shutdown_timeout=settings.http_timeout,
+        auto_decompress=False,
+    )
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, host, port, backlog=settings.http_backlog)
+        await site.start()
+        try:
+            yield Edge(port=runner.addresses[0][1])
+        finally:
+            app[CONNECTIONS].draining = True
+            await site.stop()
+            await _drain(runner, settings.http_drain_time)
+    finally:
+        await runner.cleanup()
+
+
+async def _drain(runner: web.AppRunner, seconds: float) -> None:
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    # aiohttp tells nobody when a connection ends.
+    while runner.server is not None and runner.server.connections and loop.time() < end:  # noqa: ASYNC110
+        await asyncio.sleep(_LOOK_AGAIN)

@@ -1,0 +1,51 @@
+"""What is wrong with a request, in words that its sender can act on."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import msgspec
+
+from moorage.errors import MoorageError
+
+T = TypeVar("T")
+
+
+class BadRequestError(MoorageError):
+    """A request cannot be understood; the message has the path to the mistake, such as `$.Pod`.
+
+    `reason` is a label for metrics: one of a few words.
+    """
+
+    def __init__(self, problem: str, *, reason: str = "invalid") -> None:
+        super().__init__(problem)
+        self.reason = reason
+
+
+@contextmanager
+def decoding(path: str) -> Iterator[None]:
+    """Turn decoding errors inside into BadRequestError, with paths that start at `path`."""
+    try:
+        yield
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _bad_request(error, path) from error
+
+
+def decode_each(
+    decode: Callable[[msgspec.Raw], T], raws: Iterable[msgspec.Raw], path: Callable[[int], str]
+) -> list[T]:
+    """Decode a list; BadRequestError names the item that failed by `path` of its index."""
+    decoded: list[T] = []
+    try:
+        for raw in raws:
+            decoded.append(decode(raw))  # noqa: PERF401 - its length tells which item failed
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _bad_request(error, path(len(decoded))) from error
+    return decoded
+
+
+def _bad_request(error: Exception, path: str) -> BadRequestError:
+    if not isinstance(error, msgspec.ValidationError):
+        return BadRequestError(f"{error} - at `{path}`", reason="malformed")
+    problem, _, inner = str(error).partition(" - at `$")
+    return BadRequestError(f"{problem} - at `{path}{inner.rstrip('`')}`")

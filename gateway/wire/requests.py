@@ -1,0 +1,208 @@
+"""Reads the bodies of extender calls, only as far as they are needed.
+
+Bodies written by Go take one pass. Everything else is given Go's casing first
+(`gateway.wire.casing`) and read again, which also finds the words for what is wrong with it.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+
+from gateway.calls import GivenNode, Victims
+from gateway.wire import casing
+from gateway.wire.errors import BadRequestError, decode_each, decoding
+from gateway.wire.names import NodeNames, NodeNamesMemory
+from moorage.models import Pod, decode_node, decode_pod
+
+_NULL = msgspec.Raw(b"null")
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class ExtenderArgs(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of a filter or prioritize call, as Go names it."""
+
+    Pod: msgspec.Raw
+    Nodes: msgspec.Raw = _NULL
+    NodeNames: msgspec.Raw = _NULL
+
+
+class BindingArgs(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of a bind call."""
+
+    PodName: str
+    PodNamespace: str
+    PodUID: str
+    Node: str
+
+
+class MetaPod(msgspec.Struct):
+    """A victim, by UID."""
+
+    UID: str
+
+
+class MetaVictims(msgspec.Struct):
+    """The victims on a node, by UID."""
+
+    Pods: list[MetaPod] | None = None
+    NumPDBViolations: int = 0
+
+
+class FullVictims(msgspec.Struct):
+    """The victims on a node, as whole pods."""
+
+    Pods: list[msgspec.Raw] | None = None
+    NumPDBViolations: int = 0
+
+
+class PreemptionArgs(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of a preempt call."""
+
+    Pod: msgspec.Raw
+    NodeNameToVictims: dict[str, FullVictims] | None = None
+    NodeNameToMetaVictims: dict[str, MetaVictims] | None = None
+
+
+class _NodeList(msgspec.Struct):
+    items: list[msgspec.Raw] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulingRequest:
+    """A filter or prioritize call, read. `nodes_json` is `Nodes` as it came, None without it."""
+
+    pod: Pod
+    pod_json: bytes
+    names: NodeNames
+    names_given: bool
+    nodes: Sequence[GivenNode] | None
+    nodes_json: msgspec.Raw | None
+
+
+def read_scheduling(body: bytes, memory: NodeNamesMemory) -> SchedulingRequest:
+    """Read a filter or prioritize call; raises BadRequestError."""
+    args = _read_extender_args(body)
+    pod = _read_pod(args.Pod)
+    nodes = None if _is_null(args.Nodes) else _read_nodes(args.Nodes)
+    names = _read_names(args.NodeNames, nodes, memory)
+    return SchedulingRequest(
+        pod=pod,
+        pod_json=bytes(args.Pod),
+        names=names,
+        names_given=not _is_null(args.NodeNames),
+        nodes=None if nodes is None else _aligned(nodes, names),
+        nodes_json=None if nodes is None else args.Nodes,
+    )
+
+
+def read_binding(body: bytes) -> BindingArgs:
+    """Read a bind call; raises BadRequestError."""
+    args = _read_binding_args(body)
+    for name in BindingArgs.__struct_fields__:
+        _require(getattr(args, name), f"$.{name}")
+    return args
+
+
+def read_preempt(body: bytes) -> tuple[Pod, bytes, dict[str, Victims]]:
+    """Read a preempt call: the pod, its JSON and the victims by node; raises BadRequestError."""
+    args = _read_preemption_args(body)
+    pod = _read_pod(args.Pod)
+    if args.NodeNameToVictims is not None:
+        victims = {node: _full(node, given) for node, given in args.NodeNameToVictims.items()}
+    elif args.NodeNameToMetaVictims is not None:
+        victims = {node: _meta(given) for node, given in args.NodeNameToMetaVictims.items()}
+    else:
+        raise BadRequestError("the call has neither NodeNameToVictims nor NodeNameToMetaVictims")
+    return pod, bytes(args.Pod), victims
+
+
+def _reader(kind: type[T], rewrite: casing.Rewrite) -> Callable[[bytes], T]:
+    decode = msgspec.json.Decoder(kind).decode
+
+    def read(body: bytes) -> T:
+        with suppress(msgspec.DecodeError, UnicodeDecodeError):
+            return decode(body)
+        with decoding("$"):
+            return decode(rewrite(msgspec.Raw(body.strip())))
+
+    return read
+
+
+def _known(kind: type[msgspec.Struct], **inner: casing.Rewrite) -> casing.Rewrite:
+    return casing.fields(dict.fromkeys(kind.__struct_fields__, casing.verbatim) | inner)
+
+
+_read_extender_args = _reader(ExtenderArgs, _known(ExtenderArgs))
+_read_binding_args = _reader(BindingArgs, _known(BindingArgs))
+_meta_victims = casing.values(_known(MetaVictims, Pods=casing.items(_known(MetaPod))))
+_read_preemption_args = _reader(
+    PreemptionArgs,
+    _known(
+        PreemptionArgs,
+        NodeNameToVictims=casing.values(_known(FullVictims)),
+        NodeNameToMetaVictims=_meta_victims,
+    ),
+)
+_decode_node_list = msgspec.json.Decoder(_NodeList).decode
+
+
+def _is_null(value: msgspec.Raw) -> bool:
+    return len(memoryview(value)) == len(b"null") and bytes(value) == b"null"
+
+
+def _read_pod(raw: msgspec.Raw) -> Pod:
+    (pod,) = decode_each(decode_pod, [raw], "$.Pod".format)
+    _require(pod.metadata.name, "$.Pod.metadata.name")
+    _require(pod.metadata.uid, "$.Pod.metadata.uid")
+    return pod
+
+
+def _read_names(
+    raw: msgspec.Raw, nodes: dict[str, GivenNode] | None, memory: NodeNamesMemory
+) -> NodeNames:
+    if not _is_null(raw):
+        with decoding("$.NodeNames"):
+            return memory.read(bytes(raw))
+    if nodes is None:
+        raise BadRequestError("the call has neither NodeNames nor Nodes")
+    return NodeNames.of(list(nodes))
+
+
+def _read_nodes(raw: msgspec.Raw) -> dict[str, GivenNode]:
+    with decoding("$.Nodes"):
+        items = _decode_node_list(raw).items or []
+    manifests = decode_each(decode_node, items, "$.Nodes.items[{}]".format)
+    for index, manifest in enumerate(manifests):
+        _require(manifest.metadata.name, f"$.Nodes.items[{index}].metadata.name")
+    return {
+        manifest.metadata.name: GivenNode(manifest=manifest, raw=item)
+        for manifest, item in zip(manifests, items, strict=True)
+    }
+
+
+def _aligned(nodes: dict[str, GivenNode], names: NodeNames) -> list[GivenNode]:
+    if nodes.keys() != set(names.names):
+        raise BadRequestError("the call has both NodeNames and Nodes, but for different nodes")
+    return [nodes[name] for name in names.names]
+
+
+def _meta(victims: MetaVictims) -> Victims:
+    uids = [pod.UID for pod in victims.Pods or []]
+    return Victims(uids=uids, num_pdb_violations=victims.NumPDBViolations)
+
+
+def _full(node: str, victims: FullVictims) -> Victims:
+    path = f"$.NodeNameToVictims[{node!r}].Pods[{{}}]".format
+    pods = decode_each(decode_pod, victims.Pods or [], path)
+    for index, pod in enumerate(pods):
+        _require(pod.metadata.uid, path(index) + ".metadata.uid")
+    uids = [pod.metadata.uid for pod in pods]
+    return Victims(uids=uids, num_pdb_violations=victims.NumPDBViolations, pods=pods)
+
+
+def _require(value: str, path: str) -> None:
+    if not value:
+        raise BadRequestError(f"`{path}` is empty")
