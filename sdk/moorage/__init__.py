@@ -7,6 +7,7 @@ from msgspec import Meta
 from moorage.errors import ConfigurationError, MoorageError, PluginFailedError, PluginLoadError
 from moorage.models import NodeManifest, Pod
 from moorage.plugin import (
+    MAX_SCORE,
     SKIP,
     Arguments,
     FilterPlugin,
@@ -15,11 +16,13 @@ from moorage.plugin import (
     Scores,
     normalize_by_maximum,
 )
-from moorage.snapshot import Encoded, Node, Nodes
+from moorage.snapshot import Amounts, Encoded, Node, Nodes
 from moorage.verdicts import Mask, Rejection, Verdicts
 
 __all__ = [
+    "MAX_SCORE",
     "SKIP",
+    "Amounts",
     "Annotated",
     "Arguments",
     "ConfigurationError",

@@ -26,10 +26,11 @@ MAX_SCORE = 100
 """The score of the best node after normalisation; the worst has 0."""
 
 
-class Arguments(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"
-):
-    """A plugin's arguments: fields with types, defaults and bounds; camelCase in YAML."""
+class Arguments(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """A plugin's arguments: fields with types, defaults and bounds; camelCase in YAML.
+
+    Not frozen, because type checkers would then ask every author to repeat that.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

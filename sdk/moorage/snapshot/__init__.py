@@ -3,6 +3,7 @@
 from moorage.snapshot.encoded import Encoded
 from moorage.snapshot.node import Node
 from moorage.snapshot.nodes import Nodes
+from moorage.snapshot.resources import Amounts
 from moorage.snapshot.snapshot import Snapshot
 
-__all__ = ["Encoded", "Node", "Nodes", "Snapshot"]
+__all__ = ["Amounts", "Encoded", "Node", "Nodes", "Snapshot"]

@@ -1,7 +1,8 @@
 """Dictionary-encoded columns: each distinct value once, a small code for each row."""
 
-from collections.abc import Callable, Hashable, Iterable
-from typing import Generic, TypeVar
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,25 +20,49 @@ class Encoded(Generic[V]):
     """What some nodes have of one property, such as a label or their taints.
 
     Attributes:
-        codes: For each node the index into `values`.
-        values: The distinct values; None stands for nodes that lack the property.
+        values: The distinct values of the cluster; None stands for nodes that lack the property.
     """
 
-    __slots__ = ("codes", "values")
-
-    def __init__(self, codes: npt.NDArray[np.int32], values: list[V | None]) -> None:
-        self.codes = codes
+    def __init__(
+        self,
+        column: npt.NDArray[np.int32],
+        rows: npt.NDArray[np.intp],
+        code_of: Mapping[V | None, int],
+        values: Sequence[V | None],
+    ) -> None:
+        self._column = column
+        self._rows = rows
+        self._code_of = code_of
         self.values = values
+
+    @cached_property
+    def codes(self) -> npt.NDArray[np.int32]:
+        """For each node the index into `values`."""
+        return self._column[self._rows]
 
     def where(self, predicate: Callable[[V | None], bool]) -> Mask:
         """Ask *predicate* once for each distinct value; true where it accepts the node's."""
         return self.map(predicate, np.bool_)
 
+    def isin(self, wanted: Collection[V | None]) -> Mask:
+        """Return where the node's value is one of *wanted*, whatever the number of values."""
+        mask = np.zeros(len(self._rows), np.bool_)
+        for value in wanted:
+            code = self._code_of.get(value)
+            if code is not None:
+                mask |= self.codes == code
+        return mask
+
     def map(
         self, function: Callable[[V | None], object], dtype: npt.DTypeLike = np.float64
-    ) -> npt.NDArray[np.generic]:
+    ) -> npt.NDArray[Any]:
         """Call *function* once for each distinct value; return its result for each node."""
+        if len(self.values) > len(self._rows):
+            used, codes = np.unique(self.codes, return_inverse=True)
+            return np.array([function(self.values[code]) for code in used], dtype)[codes]
         results = np.array([function(value) for value in self.values], dtype)
+        if (results == results[0]).all():
+            return np.full(len(self._rows), results[0])
         return results[self.codes]
 
 
@@ -49,12 +74,11 @@ class EncodedColumn(Generic[V]):
         self._codes = np.zeros(capacity, np.int32)
         self._values: list[V | None] = [None]
         self._code_of: dict[V | None, int] = {None: 0}
-        self._count = 0
 
     def fill(self, manifests: Iterable[tuple[int, NodeManifest]]) -> None:
         """Encode all rows again and forget values that no node has any more."""
-        self._values, self._code_of, self._count = [None], {None: 0}, 0
-        self._codes[:] = 0
+        self._values, self._code_of = [None], {None: 0}
+        self._codes = np.zeros_like(self._codes)
         for row, manifest in manifests:
             self.set(row, manifest)
 
@@ -77,4 +101,4 @@ class EncodedColumn(Generic[V]):
 
     def select(self, rows: npt.NDArray[np.intp]) -> Encoded[V]:
         """Show the column to a selection of nodes."""
-        return Encoded(self._codes[rows], self._values)
+        return Encoded(self._codes, rows, self._code_of, self._values)

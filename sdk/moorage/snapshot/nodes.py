@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from moorage.models import ContainerPort, NodeManifest, Taint
+from moorage.models import ContainerPort, NodeManifest, NodeSelectorTerm, Taint
 from moorage.snapshot.encoded import Encoded
+from moorage.snapshot.matching import match_term
 from moorage.snapshot.node import Node
 from moorage.snapshot.resources import Amounts
 from moorage.verdicts import Mask, Verdicts
@@ -101,6 +102,14 @@ class Nodes(Sequence[Node]):
             read: Returns a hashable value, None for nodes that lack the property.
         """
         return self._snapshot.encoded(key, read).select(self.rows)
+
+    def matching(self, term: NodeSelectorTerm) -> Mask:
+        """Return which nodes match a term of a node selector; none matches an empty term.
+
+        Raises:
+            ValueError: The term has an operator that does not exist.
+        """
+        return match_term(self, term)
 
     def image_sizes(self, name: str) -> tuple[Amounts, int]:
         """Return an image's size in bytes, 0 where absent, and on how many nodes it is at all."""

@@ -1,0 +1,19 @@
+"""The filter plugins that come with the service; the policy decides which of them run."""
+
+from services.filter.plugins.node_affinity import NodeAffinity
+from services.filter.plugins.node_group import NodeGroup
+from services.filter.plugins.node_name import NodeName
+from services.filter.plugins.node_ports import NodePorts
+from services.filter.plugins.node_resources_fit import NodeResourcesFit
+from services.filter.plugins.node_unschedulable import NodeUnschedulable
+from services.filter.plugins.taint_toleration import TaintToleration
+
+BUILT_INS = (
+    NodeUnschedulable,
+    NodeName,
+    TaintToleration,
+    NodeAffinity,
+    NodePorts,
+    NodeResourcesFit,
+    NodeGroup,
+)

@@ -1,0 +1,17 @@
+"""The score plugins that come with the service; the policy decides which of them run."""
+
+from services.scorer.plugins.image_locality import ImageLocality
+from services.scorer.plugins.node_affinity import NodeAffinity
+from services.scorer.plugins.node_resources_balanced_allocation import (
+    NodeResourcesBalancedAllocation,
+)
+from services.scorer.plugins.node_resources_least_allocated import NodeResourcesLeastAllocated
+from services.scorer.plugins.taint_toleration import TaintToleration
+
+BUILT_INS = (
+    TaintToleration,
+    NodeAffinity,
+    NodeResourcesLeastAllocated,
+    NodeResourcesBalancedAllocation,
+    ImageLocality,
+)

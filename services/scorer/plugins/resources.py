@@ -1,0 +1,24 @@
+"""What the plugins that weigh resources share."""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+from moorage import Arguments, Meta, Pod
+
+NATIVE = ("cpu", "memory", "ephemeral-storage")
+"""Kubernetes' own resources; all others count only for pods that request them."""
+
+
+class ResourceSpec(Arguments):
+    """A resource, and how much it counts beside the others."""
+
+    name: Annotated[str, Meta(min_length=1)]
+    weight: Annotated[int, Meta(ge=1, le=100)] = 1
+
+
+CPU_AND_MEMORY = (ResourceSpec(name="cpu"), ResourceSpec(name="memory"))
+
+
+def that_count(resources: Sequence[ResourceSpec], pod: Pod) -> Iterator[ResourceSpec]:
+    """Leave out extended resources that the pod does not request."""
+    return (r for r in resources if r.name in NATIVE or pod.requests.get(r.name))
