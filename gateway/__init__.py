@@ -1,1 +1,1 @@
-"""Speaks the kube-scheduler extender protocol and owns the cluster state, the policy and the order of cycles."""
+"""Speaks the extender protocol; owns the cluster state, the policy and the order of cycles."""

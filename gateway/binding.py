@@ -12,7 +12,7 @@ from gateway.decisions import BindRecord, Decision
 from moorage.backoff import Backoff
 from moorage.rpc.channel import connect
 from moorage.v1 import binder_pb2 as pb
-from moorage.v1.binder_pb2_grpc import BinderServiceAsyncStub, BinderServiceStub
+from moorage.v1.binder_pb2_grpc import BinderServiceStub
 
 REFUSALS = frozenset(
     {
@@ -32,7 +32,7 @@ class Binding:
     def __init__(self, target: str, state: ClusterState) -> None:
         """Call the binder at *target*."""
         self._channel = connect(target)
-        self._stub: BinderServiceAsyncStub = BinderServiceStub(self._channel)
+        self._stub = BinderServiceStub(self._channel)
         self._state = state
 
     async def bind(self, call: BindCall, decision: Decision | None) -> None:
@@ -88,4 +88,3 @@ class Binding:
             # It may be bound, or may yet be: keep its place until the watch tells, or for a while.
             self._state.confirm(call.uid)
         return f"binder service: {failure.details()}"
-

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import msgspec
+
 from moorage.errors import MoorageError
 from moorage.models import NodeManifest, Pod
 

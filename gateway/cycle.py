@@ -1,7 +1,7 @@
 """Runs scheduling cycles one at a time, in the order of arrival, whoever calls.
 
-A cycle is filter and score. The filter call is answered as soon as the verdicts are there; scoring goes
-straight on while kube-scheduler does its own, and `prioritize` collects the result.
+A cycle is filter and score. The filter call is answered as soon as the verdicts are there; scoring
+goes straight on while kube-scheduler does its own, and `prioritize` collects the result.
 """
 
 import asyncio
@@ -121,7 +121,7 @@ class CycleRunner:
         await self._binding.bind(call, decision)
 
     def _is_ours(self, scheduler_name: str) -> bool:
-        """Whether the pod has a profile here. Extenders are asked about every pod of a scheduler."""
+        """Whether the pod has a profile here; extenders are asked about every pod."""
         if not self._cluster.synced():
             raise CallFailedError("Moorage has not read the cluster yet")
         if self._policy.resolved is None:

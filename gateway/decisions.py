@@ -34,8 +34,8 @@ class FilterRecord(Record):
 
     nodes: int
     feasible: int
-    unknown_nodes: int = 0
     seconds: float
+    unknown_nodes: int = 0
     plugins: list[PluginRecord] = []
 
 

@@ -43,7 +43,7 @@ class PolicyHolder:
         except ConfigurationError as error:
             if self.resolved is None:
                 self.problem = str(error)
-            log.error("The policy cannot be used", error=str(error))  # noqa: TRY400 - no traceback
+            log.warning("The policy cannot be used", error=str(error))
             return
         self.problem = ""
         self._known.set()

@@ -119,7 +119,7 @@ class ClusterState:
         self._settle(pod.uid)
 
     def confirm(self, uid: str) -> None:
-        """Say that an assumed pod is bound; it stays assumed until it is seen bound, or too long."""
+        """Say that an assumed pod is bound; it stays assumed until that is seen, or too late."""
         assumption = self._assumed.get(uid)
         if assumption is not None:
             assumption.expires = self._clock() + self._ttl

@@ -1,7 +1,8 @@
 """All replicas of one kind: finds them, keeps a session with each, hands out cycles.
 
-Replicas are found by name: every address that a target's host has is a replica of its own. A replica
-that is lost is called again with growing pauses; it takes part in cycles once it has caught up.
+Replicas are found by name: every address that a target's host has is a replica of its own. A
+replica that is lost is called again with growing pauses; it takes part in cycles once it has caught
+up.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ from gateway.replicas.kinds import Kind
 from gateway.replicas.metrics import SessionMetrics
 from gateway.replicas.session import Session, SessionLostError, SessionRefusedError
 from moorage.backoff import Backoff
+from moorage.rpc.admin import address
 from moorage.v1 import types_pb2 as pb
 
 log = structlog.get_logger()
@@ -96,15 +98,13 @@ class ReplicaPool:
             known: dict[str, asyncio.Task[None]] = {}
             while True:
                 addresses = await self._resolve()
-                for address in addresses - known.keys():
-                    known[address] = group.create_task(self._keep_session(address))
-                for address in known.keys() - addresses:
-                    known.pop(address).cancel()
+                for new in addresses - known.keys():
+                    known[new] = group.create_task(self._keep_session(new))
+                for gone in known.keys() - addresses:
+                    known.pop(gone).cancel()
                 await asyncio.sleep(self._limits.resolve_interval)
 
-    async def cycle(
-        self, make: Callable[[], pb.Cycle], deadline: float, **more: object
-    ) -> Any:
+    async def cycle(self, make: Callable[[], pb.Cycle], deadline: float, **more: object) -> Any:
         """Have a replica run a cycle; a replica that is lost meanwhile is replaced by another.
 
         Args:
@@ -118,11 +118,11 @@ class ReplicaPool:
         try:
             async with asyncio.timeout_at(deadline):
                 while True:
-                    address, session = await self._pick()
+                    place, session = await self._pick()
                     try:
                         return await session.run(make, deadline, **more)
                     except SessionLostError as error:
-                        self._lose(address, str(error))
+                        self._lose(place, str(error))
         except TimeoutError as error:
             reason = "does not answer in time" if self._ready else "is not available"
             raise CallFailedError(f"{self.kind.name} service {reason}") from error
@@ -152,43 +152,41 @@ class ReplicaPool:
             except OSError as error:
                 self.problem = f"cannot resolve {target}: {error.strerror}"
                 continue
-            addresses |= {_address(entry[4][0], entry[4][1]) for entry in found}
+            addresses |= {address(str(entry[4][0]), int(entry[4][1])) for entry in found}
         return addresses
 
-    async def _keep_session(self, address: str) -> None:
+    async def _keep_session(self, place: str) -> None:
         backoff = Backoff(0.1, 5.0)
         while True:
-            session = Session(self.kind, self._state, self._metrics, address)
+            session = Session(self.kind, self._state, self._metrics, place)
             try:
-                await self._serve(session, address, backoff.reset)
+                await self._serve(session, place, backoff.reset)
             except SessionRefusedError as error:
-                self.problem = f"{self.kind.name} at {address} refuses the policy: {error}"
-                log.error("A replica refuses the policy", service=self.kind.name, error=str(error))
+                self.problem = f"{self.kind.name} at {place} refuses the policy: {error}"
+                log.warning("The policy is refused", service=self.kind.name, error=str(error))
             except SessionLostError as error:
-                self._lose(address, str(error))
+                self._lose(place, str(error))
             finally:
                 await session.close()
             await asyncio.sleep(backoff.next())
 
-    async def _serve(
-        self, session: Session, address: str, welcome: Callable[[], None]
-    ) -> None:
+    async def _serve(self, session: Session, place: str, welcome: Callable[[], None]) -> None:
         await session.greet(self._limits.session_timeout)
         self._policy.learn(self.kind.policy, session.plugins)
         await session.synchronize(await self._policy.for_kind(self.kind.policy))
         welcome()
         async with self._changed:
-            self._ready[address] = session
+            self._ready[place] = session
             self.problem = ""
             self._changed.notify_all()
         self._metrics.session_opened(self.ready)
         log.info("A replica takes part", service=self.kind.name, replica=session.replica)
         await session.listen(self._metrics.caught_up)
 
-    def _lose(self, address: str, reason: str) -> None:
+    def _lose(self, place: str, reason: str) -> None:
         """Give no more cycles to a replica until it has caught up again."""
-        self.problem = f"{self.kind.name} at {address}: {reason}"
-        if self._ready.pop(address, None) is None:
+        self.problem = f"{self.kind.name} at {place}: {reason}"
+        if self._ready.pop(place, None) is None:
             log.debug("A replica is not reached", service=self.kind.name, problem=self.problem)
             return
         self._metrics.session_closed(self.ready)
@@ -203,7 +201,3 @@ class ReplicaPool:
             for session in list(self._ready.values()):
                 with suppress(SessionLostError):  # whoever listens to the session finds out
                     await session.send_changes()
-
-
-def _address(host: str | int, port: str | int) -> str:
-    return f"[{host}]:{port}" if ":" in str(host) else f"{host}:{port}"

@@ -1,0 +1,16 @@
+"""Runs the gateway: `python -m gateway`."""
+
+import asyncio
+
+from gateway.app import serve
+from gateway.settings import GatewaySettings
+from moorage.settings import parse_settings
+
+
+def main() -> None:
+    """Answer until SIGTERM."""
+    asyncio.run(serve(parse_settings(GatewaySettings, "python -m gateway")))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,196 @@
+"""Puts the gateway together and runs it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from aiohttp import web
+from prometheus_client import REGISTRY, CollectorRegistry
+
+from gateway.binding import Binding
+from gateway.cluster.cluster import Cluster
+from gateway.cluster.state import ClusterState
+from gateway.cycle import CycleRunner
+from gateway.decisions import DecisionLog
+from gateway.extender import make_app, run_edge
+from gateway.halves import FilterHalf, ScoreHalf
+from gateway.metrics import ClusterCollector, CycleMetrics
+from gateway.policy import PolicyHolder
+from gateway.replicas.kinds import FILTER, SCORER, Kind
+from gateway.replicas.metrics import SessionFamilies, SessionMetrics
+from gateway.replicas.pool import ReplicaPool
+from gateway.settings import GatewaySettings
+from moorage.errors import ConfigurationError
+from moorage.kube import KubeClient, connect
+from moorage.policy import default_document, load
+from moorage.rpc.admin import Check, Handler, address, admin_server, cause_of
+from moorage.rpc.process import announce, process
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """A gateway that answers; addresses are "host:port"."""
+
+    extender: str
+    admin: str
+
+
+async def serve(settings: GatewaySettings) -> None:
+    """Answer until SIGTERM or SIGINT, then drain.
+
+    Raises:
+        SystemExit: The user must change something; what it is, is on stderr in one line.
+    """
+    with process("gateway", settings) as stop:
+        async with running(settings) as gateway:
+            announce("serving", service="gateway", extender=gateway.extender, admin=gateway.admin)
+            await stop.wait()
+
+
+@asynccontextmanager
+async def running(
+    settings: GatewaySettings, registry: CollectorRegistry = REGISTRY
+) -> AsyncIterator[Running]:
+    """Answer until the block is left, then drain.
+
+    Raises:
+        ConfigurationError: A file, a port or the policy is wrong.
+    """
+    client = await connect(settings.kubeconfig)
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(client.close)
+        parts = _parts(client, settings, registry)
+        stack.push_async_callback(parts.binding.close)
+        await stack.enter_async_context(_background(parts))
+        await stack.enter_async_context(parts.cycles)
+        phase = _Phase()
+        admin = await stack.enter_async_context(
+            admin_server(
+                settings.admin_host,
+                settings.admin_port,
+                checks={"serving": phase.problem, **_checks(parts, settings)},
+                routes=[web.get("/decisions/{namespace}/{pod}", _show_decision(parts.decisions))],
+                registry=registry,
+            )
+        )
+        extender = await stack.enter_async_context(_edge(parts, settings, registry))
+        phase.name = "serving"
+        yield Running(extender=extender, admin=admin)
+        phase.name = "shutting down"
+        await asyncio.sleep(settings.shutdown_delay)
+
+
+@asynccontextmanager
+async def _edge(
+    parts: "_Parts", settings: GatewaySettings, registry: CollectorRegistry
+) -> AsyncIterator[str]:
+    host, port = settings.extender_host, settings.extender_port
+    async with AsyncExitStack() as stack:
+        app = make_app(parts.cycles, settings, registry)
+        try:
+            edge = await stack.enter_async_context(run_edge(app, host, port))
+        except OSError as error:
+            raise ConfigurationError(
+                f"cannot listen on {address(host, port)} for kube-scheduler: {cause_of(error)}; "
+                "choose another --extender-port or --extender-host"
+            ) from error
+        yield address(host, edge.port)
+
+
+class _Phase:
+    name = "starting"
+
+    def problem(self) -> str | None:
+        return None if self.name == "serving" else f"the process is {self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    cluster: Cluster
+    policy: PolicyHolder
+    filters: ReplicaPool
+    scorers: ReplicaPool
+    binding: Binding
+    decisions: DecisionLog
+    cycles: CycleRunner
+
+
+def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorRegistry) -> _Parts:
+    policy = PolicyHolder(load(settings.config) if settings.config else default_document())
+    state = ClusterState(assumed_ttl=settings.assumed_pod_ttl)
+    cluster = Cluster(client, state, registry)
+    registry.register(ClusterCollector(lambda: state.counts, cluster.ages))
+    sessions, metrics = SessionFamilies(registry), CycleMetrics(registry)
+
+    def pool(kind: Kind, targets: tuple[str, ...], patience: float) -> ReplicaPool:
+        return ReplicaPool(
+            kind,
+            targets,
+            state=state,
+            policy=policy,
+            limits=settings,
+            metrics=SessionMetrics(sessions, kind.name),
+            patience=patience,
+        )
+
+    filters = pool(FILTER, settings.filter, float("inf"))
+    scorers = pool(SCORER, settings.scorer, settings.scorer_patience)
+    binding = Binding(settings.binder, state)
+    decisions = DecisionLog(pods=settings.decision_pods, attempts=settings.decision_attempts)
+    cycles = CycleRunner(
+        cluster=cluster,
+        policy=policy,
+        filter_half=FilterHalf(filters, state, policy, metrics),
+        score_half=ScoreHalf(scorers, state, policy, metrics, top=settings.decision_top),
+        binding=binding,
+        decisions=decisions,
+        metrics=metrics,
+    )
+    return _Parts(
+        cluster=cluster,
+        policy=policy,
+        filters=filters,
+        scorers=scorers,
+        binding=binding,
+        decisions=decisions,
+        cycles=cycles,
+    )
+
+
+@asynccontextmanager
+async def _background(parts: _Parts) -> AsyncIterator[None]:
+    async with parts.cluster.following(), asyncio.TaskGroup() as group:
+        tasks = [group.create_task(pool.run()) for pool in (parts.filters, parts.scorers)]
+        yield
+        for task in tasks:
+            task.cancel()
+
+
+def _checks(parts: _Parts, settings: GatewaySettings) -> Mapping[str, Check]:
+    def cache() -> str | None:
+        if not parts.cluster.synced():
+            return "nodes and pods have not been read yet"
+        age = parts.cluster.age()
+        return f"the API server is silent for {age:.0f} s" if age > settings.max_cache_age else None
+
+    def filters() -> str | None:
+        return None if parts.filters.ready else parts.filters.problem
+
+    return {
+        "cache": cache,
+        "policy": lambda: parts.policy.problem or None,
+        "filter": filters,
+    }
+
+
+def _show_decision(decisions: DecisionLog) -> Handler:
+    async def show(request: web.Request) -> web.Response:
+        namespace, pod = request.match_info["namespace"], request.match_info["pod"]
+        found = decisions.show(namespace, pod)
+        if found is None:
+            text = f"no decision is remembered about pod {namespace}/{pod}"
+            return web.json_response({"error": text}, status=404)
+        return web.json_response(found)
+
+    return show

@@ -1,0 +1,1 @@
+"""The cluster as the gateway sees it: watches in, rows and generations out."""

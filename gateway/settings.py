@@ -1,0 +1,75 @@
+"""Settings of the gateway."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from gateway.extender.settings import EdgeSettings
+from moorage.settings import setting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewaySettings(EdgeSettings):
+    """How the gateway runs."""
+
+    extender_host: str = setting(
+        "0.0.0.0",  # noqa: S104 - kube-scheduler runs elsewhere
+        "Address where kube-scheduler calls the extender.",
+    )
+    extender_port: int = setting(
+        8888,
+        "Port where kube-scheduler calls the extender; 0 takes a free one.",
+        minimum=0,
+        maximum=65535,
+    )
+    filter: tuple[str, ...] = setting(
+        ("filter:50051",), "Where filter replicas are, as host:port; each address is a replica."
+    )
+    scorer: tuple[str, ...] = setting(
+        ("scorer:50051",), "Where scorer replicas are, as host:port; each address is a replica."
+    )
+    binder: str = setting("dns:///binder:50051", "Where the binder is, as host:port.")
+    config: Path | None = setting(
+        None, "The policy (MoorageConfiguration); without one the default profile runs."
+    )
+    kubeconfig: Path | None = setting(
+        None, "How to reach the API server; without one the pod's service account is used."
+    )
+    max_cache_age: float = setting(
+        180.0,
+        "Silence of the API server after which the gateway is not ready.",
+        unit="seconds",
+        minimum=1,
+    )
+    assumed_pod_ttl: float = setting(
+        300.0,
+        "How long a pod counts as placed after its bind until it is seen bound.",
+        unit="seconds",
+        minimum=1,
+    )
+    scorer_patience: float = setting(
+        3.0,
+        "How long after the last scorer was lost cycles wait for one; later they go without.",
+        unit="seconds",
+        minimum=0,
+    )
+    session_timeout: float = setting(
+        5.0, "Time that a replica has to greet a new session.", unit="seconds", minimum=0.1
+    )
+    resolve_interval: float = setting(
+        5.0, "How often the names of replicas are looked up.", unit="seconds", minimum=0.1
+    )
+    delta_interval: float = setting(
+        0.05,
+        "How often changes are sent to replicas between cycles.",
+        unit="seconds",
+        minimum=0.001,
+    )
+    decision_pods: int = setting(
+        10_000, "Pods whose decisions are remembered, the newest.", minimum=1
+    )
+    decision_attempts: int = setting(
+        5, "Attempts that are remembered for each pod, the newest.", minimum=1
+    )
+    decision_top: int = setting(
+        5, "Best nodes whose scores are remembered plugin by plugin.", minimum=0
+    )
