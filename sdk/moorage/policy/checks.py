@@ -65,7 +65,8 @@ def _known(fields: dict[str, msgspec.structs.FieldInfo]) -> str:
 def _whole(value: Any, kind: Any, path: str) -> Iterator[Problem]:
     choices = _choices(_unwrapped(kind))
     if choices and value not in choices:
-        near = suggestion(value, map(str, choices)) if isinstance(value, str) else ""
+        words = [choice for choice in choices if isinstance(choice, str)]
+        near = suggestion(value, words) if isinstance(value, str) else ""
         expected = " or ".join(shown(choice).partition(" ")[2] for choice in choices)
         yield Problem(path, f"expected {expected}, got {shown(value)}{near}")
         return

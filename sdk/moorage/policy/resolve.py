@@ -82,7 +82,11 @@ class _Resolver:
             for index, plugin in enumerate(self._written(point).disabled):
                 if plugin.name != ALL and plugin.name not in self._catalogue:
                     path = f"{self._path}.plugins.{point}.disabled[{index}].name"
-                    yield Problem(path, f"{self._unknown(plugin.name)}; nothing is disabled by it")
+                    yield Problem(path, f"nothing to disable: {self._unknown(plugin.name)}")
+        for point in ("filter", "bind"):
+            for entry in self._sets[point].enabled:
+                if entry.weight:
+                    yield Problem(f"{entry.path}.weight", "only score plugins have a weight")
         running = {entry.name for kind in KINDS for entry in self._enabled(kind)}
         for name, (_, path) in self._configs.items():
             if name not in running:
@@ -121,8 +125,8 @@ class _Resolver:
 
     def _unknown(self, name: str) -> str:
         near = suggestion(name, self._catalogue.names())
-        origins = ", ".join(self._catalogue.origins()) or "nowhere: no service has announced any"
-        return f"unknown plugin `{name}`{near}; plugins come from: {origins}"
+        origins = ", ".join(self._catalogue.origins()) or "nowhere, no service runs"
+        return f"unknown plugin `{name}` (plugins come from: {origins}){near}"
 
     def _written(self, point: str) -> PluginSet:
         plugins = self._profile.plugins

@@ -137,7 +137,7 @@ class _Reader:
             key = key_node.value if isinstance(key_node, yaml.ScalarNode) else "?"
             inner = child(path, key)
             if problem := _key_problem(key_node, key in result):
-                self._tree.lines.setdefault(inner, _line(key_node))
+                self._tree.lines[inner] = _line(key_node)
                 self._tree.problems.append(Problem(inner, problem))
                 continue
             self._tree.lines[inner] = _line(key_node)
@@ -204,7 +204,7 @@ def _plain_value(node: yaml.ScalarNode) -> Any:
     kind = node.tag.removeprefix(_TAG)
     if kind in _CONSTRUCTORS:
         return _CONSTRUCTORS[kind](yaml.constructor.SafeConstructor(), node)
-    if kind == "str" and node.style is None and _EXPONENT.fullmatch(node.value):
+    if kind == "str" and not node.style and _EXPONENT.fullmatch(node.value):
         return float(node.value)  # a number in JSON and YAML 1.2, though not in YAML 1.1
     return node.value
 
@@ -218,7 +218,7 @@ _CONSTRUCTORS: dict[str, Any] = {
 
 
 def _is_empty(node: yaml.Node) -> bool:
-    return isinstance(node, yaml.ScalarNode) and node.value == "" and node.style is None
+    return isinstance(node, yaml.ScalarNode) and not node.value and not node.style
 
 
 def _line(part: yaml.Node | yaml.Event) -> int:
