@@ -22,13 +22,15 @@ from sandbox.scheduler.scheduler import Scheduler
 class Settings:
     """The process's options."""
 
-    config: str = setting(
-        "deploy/scheduler/kube-scheduler-config.yaml", "The KubeSchedulerConfiguration's file."
+    config: Path = setting(  # noqa: RUF009 - a path cannot be changed
+        Path("deploy/scheduler/kube-scheduler-config.yaml"), "The KubeSchedulerConfiguration."
     )
     api_server: str = setting("http://127.0.0.1:8001", "Where the API server listens.")
     extender_url: str | None = setting(None, "Replaces every extender's urlPrefix.")
     seed: int | None = setting(None, "Makes ties between nodes break the same way every time.")
-    log_level: LogLevel = setting("info", "The least important log lines to write.")
+    log_level: LogLevel = setting(  # noqa: RUF009 - neither can a literal
+        "info", "The least important log lines to write."
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -36,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     settings = parse_settings(Settings, "python -m sandbox.scheduler", argv)
     configure_logging(settings.log_level)
     try:
-        configuration = load_configuration(Path(settings.config), settings.extender_url)
+        configuration = load_configuration(settings.config, settings.extender_url)
     except ConfigurationError as error:
         sys.stderr.write(f"{error}\n")
         return 2

@@ -1,0 +1,218 @@
+"""The manifests in deploy/: they build, are safe, and fit together."""
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+
+from sandbox.scheduler import load_configuration
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+PROCESSES = ("gateway", "filter", "scorer", "binder")
+
+Manifest = dict[str, Any]
+
+
+def build(folder: str) -> list[Manifest]:
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        pytest.skip("kubectl is not installed")
+    done = subprocess.run(
+        [kubectl, "kustomize", str(DEPLOY / folder)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return list(yaml.safe_load_all(done.stdout))
+
+
+@pytest.fixture(scope="module")
+def base() -> list[Manifest]:
+    return build("base")
+
+
+@pytest.fixture(scope="module")
+def second_scheduler() -> list[Manifest]:
+    return build("overlays/second-scheduler")
+
+
+def one(manifests: list[Manifest], kind: str, name: str) -> Manifest:
+    (found,) = (m for m in manifests if m["kind"] == kind and m["metadata"]["name"] == name)
+    return found
+
+
+def deployments(manifests: list[Manifest]) -> list[Manifest]:
+    return [m for m in manifests if m["kind"] == "Deployment"]
+
+
+def rules(manifests: list[Manifest], kind: str, name: str) -> set[tuple[str, str, str, str]]:
+    return {
+        (group, resource, verb, ",".join(rule.get("resourceNames", ())))
+        for rule in one(manifests, kind, name)["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def test_every_file_is_yaml() -> None:
+    for path in DEPLOY.rglob("*.yaml"):
+        assert all(isinstance(m, dict) for m in yaml.safe_load_all(path.read_text())), path
+
+
+def test_the_base_runs_the_four_processes_from_one_image(base: list[Manifest]) -> None:
+    images = {d["metadata"]["name"]: container(d)["image"] for d in deployments(base)}
+    assert set(images) == set(PROCESSES)
+    assert len(set(images.values())) == 1
+
+
+def test_every_container_passes_the_restricted_profile(second_scheduler: list[Manifest]) -> None:
+    enforced = one(second_scheduler, "Namespace", "moorage")["metadata"]["labels"]
+    assert enforced["pod-security.kubernetes.io/enforce"] == "restricted"
+    for deployment in deployments(second_scheduler):
+        pod = pod_spec(deployment)
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        context = container(deployment)["securityContext"]
+        assert context["allowPrivilegeEscalation"] is False
+        assert context["readOnlyRootFilesystem"] is True
+        assert context["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_nothing_waits_for_the_scheduler_that_it_makes_work(
+    second_scheduler: list[Manifest],
+) -> None:
+    for deployment in deployments(second_scheduler):
+        assert pod_spec(deployment)["schedulerName"] == "default-scheduler"
+        assert pod_spec(deployment)["priorityClassName"] == "system-cluster-critical"
+
+
+def test_everything_is_probed_and_has_bounds(second_scheduler: list[Manifest]) -> None:
+    for deployment in deployments(second_scheduler):
+        main = container(deployment)
+        ports = {port["name"]: port["containerPort"] for port in main["ports"]}
+        for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+            assert main[probe]["httpGet"]["port"] in ports
+        assert main["readinessProbe"]["httpGet"]["path"] == "/readyz"
+        assert main["livenessProbe"]["httpGet"]["path"] == "/livez"
+        assert {"cpu", "memory"} <= main["resources"]["requests"].keys()
+        assert "memory" in main["resources"]["limits"]
+
+
+@pytest.mark.parametrize("name", PROCESSES)
+def test_the_admin_port_is_where_the_probes_look(base: list[Manifest], name: str) -> None:
+    main = container(one(base, "Deployment", name))
+    assert {"name": "admin", "containerPort": 9090} in main["ports"]
+    assert main["readinessProbe"]["httpGet"]["port"] == "admin"
+
+
+@pytest.mark.parametrize("name", ["filter", "scorer"])
+def test_plugin_code_gets_no_access_to_the_api(base: list[Manifest], name: str) -> None:
+    assert pod_spec(one(base, "Deployment", name))["automountServiceAccountToken"] is False
+    bindings = [m for m in base if m["kind"].endswith("RoleBinding")]
+    assert not [b for b in bindings for s in b["subjects"] if s["name"] == name]
+
+
+def test_the_gateway_only_reads_and_the_binder_only_writes_what_it_must(
+    base: list[Manifest],
+) -> None:
+    assert rules(base, "ClusterRole", "moorage-gateway") == {
+        ("", resource, verb, "")
+        for resource in ("nodes", "pods")
+        for verb in ("get", "list", "watch")
+    }
+    assert rules(base, "ClusterRole", "moorage-binder") == {
+        ("", "pods/binding", "create", ""),
+        ("", "pods", "get", ""),
+        ("events.k8s.io", "events", "create", ""),
+        ("events.k8s.io", "events", "patch", ""),
+    }
+
+
+def test_the_second_scheduler_may_touch_only_its_own_lease(
+    second_scheduler: list[Manifest],
+) -> None:
+    lease = yaml.safe_load((DEPLOY / "scheduler/kube-scheduler-config.yaml").read_text())
+    name = lease["leaderElection"]["resourceName"]
+    assert lease["leaderElection"]["resourceNamespace"] == "moorage"
+    assert rules(second_scheduler, "Role", "scheduler-lease") == {
+        ("coordination.k8s.io", "leases", "create", ""),
+        ("coordination.k8s.io", "leases", "get", name),
+        ("coordination.k8s.io", "leases", "update", name),
+    }
+
+
+def test_filter_and_scorer_are_found_replica_by_replica(base: list[Manifest]) -> None:
+    headless = {name: one(base, "Service", name)["spec"].get("clusterIP") for name in PROCESSES}
+    assert headless == {"gateway": None, "filter": "None", "scorer": "None", "binder": None}
+
+
+@pytest.mark.parametrize("name", PROCESSES)
+def test_services_lead_to_open_ports_of_their_pods(base: list[Manifest], name: str) -> None:
+    service, deployment = one(base, "Service", name), one(base, "Deployment", name)
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["selector"].items() <= labels.items()
+    (port,) = service["spec"]["ports"]
+    ports = {p["name"]: p["containerPort"] for p in container(deployment)["ports"]}
+    assert ports[port["targetPort"]] == port["port"]
+
+
+def test_the_gateway_calls_the_services_that_exist(base: list[Manifest]) -> None:
+    args = dict(
+        arg.lstrip("-").split("=", 1)
+        for arg in container(one(base, "Deployment", "gateway"))["args"]
+    )
+    for name in ("filter", "scorer", "binder"):
+        (port,) = one(base, "Service", name)["spec"]["ports"]
+        assert args[name] == f"dns:///{name}:{port['port']}"
+
+
+def test_the_gateway_reads_the_policy_of_the_config_map(base: list[Manifest]) -> None:
+    deployment = one(base, "Deployment", "gateway")
+    (mount,) = (m for m in container(deployment)["volumeMounts"] if m["name"] == "policy")
+    assert "subPath" not in mount
+    assert f"--config={mount['mountPath']}/policy.yaml" in container(deployment)["args"]
+    policy = yaml.safe_load(one(base, "ConfigMap", "policy")["data"]["policy.yaml"])
+    assert policy["kind"] == "MoorageConfiguration"
+
+
+def test_kube_scheduler_asks_the_gateway_for_everything(base: list[Manifest]) -> None:
+    configuration = load_configuration(DEPLOY / "scheduler/kube-scheduler-config.yaml")
+    (extender,) = configuration.extenders
+    url = urlsplit(extender.url_prefix)
+    service = one(base, "Service", "gateway")
+    assert url.hostname == f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc"
+    assert url.port == service["spec"]["ports"][0]["port"]
+    verbs = (
+        extender.filter_verb,
+        extender.prioritize_verb,
+        extender.preempt_verb,
+        extender.bind_verb,
+    )
+    assert verbs == ("filter", "prioritize", "preempt", "bind")
+    assert extender.node_cache_capable
+    assert not extender.ignorable
+    assert configuration.percentage_of_nodes_to_score == 100
+
+
+def test_kube_scheduler_and_the_policies_speak_of_the_same_scheduler() -> None:
+    configuration = load_configuration(DEPLOY / "scheduler/kube-scheduler-config.yaml")
+    names = {profile.scheduler_name for profile in configuration.profiles}
+    for policy in ("base/policy.yaml", "demo/policy.yaml"):
+        profiles = yaml.safe_load((DEPLOY / policy).read_text())["profiles"]
+        assert {profile["schedulerName"] for profile in profiles} == names
+    for pod in yaml.safe_load_all((DEPLOY / "demo/pods.yaml").read_text()):
+        assert pod["spec"]["schedulerName"] in names
+
+
+def pod_spec(deployment: Manifest) -> Manifest:
+    spec: Manifest = deployment["spec"]["template"]["spec"]
+    return spec
+
+
+def container(deployment: Manifest) -> Manifest:
+    (only,) = pod_spec(deployment)["containers"]
+    main: Manifest = only
+    return main
