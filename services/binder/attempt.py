@@ -31,10 +31,14 @@ FINAL = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryLimits:
-    """How long to wait between tries, in seconds."""
+    """When to try again; all times in seconds."""
 
     initial: float = 0.1
+    """The first wait is between 0 and this."""
     maximum: float = 2.0
+    """Waits grow up to this."""
+    reserve: float = 0.1
+    """Time that must be left before the deadline for another try."""
 
 
 class RetryObserver(Protocol):
@@ -51,7 +55,7 @@ class Attempt:
         cluster: The API server.
         binding: The decision.
         deadline: Until when to start new tries, on the monotonic clock; may be moved while it runs.
-        retries: How long to wait between tries.
+        retries: When to try again.
         observer: Who counts.
     """
 
@@ -68,6 +72,7 @@ class Attempt:
         self._cluster = cluster
         self._binding = binding
         self._backoff = Backoff(retries.initial, retries.maximum)
+        self._reserve = retries.reserve
         self._observer = observer
         # Whether a request of ours may have bound the pod without our hearing of it.
         self._may_have_bound = False
@@ -129,7 +134,7 @@ class Attempt:
 
     async def _pause(self, error: KubeError | TimeoutError) -> None:
         wait = self._backoff.next(getattr(error, "retry_after", None))
-        if time.monotonic() + wait >= self.deadline:
+        if time.monotonic() + wait + self._reserve >= self.deadline:
             raise BindError(
                 Reason.UNAVAILABLE,
                 f"{self._binding} is not known to be bound to node {self._binding.node}, "

@@ -26,7 +26,7 @@ class BindLimits:
     waiting: int = 1024
     """Binds that may wait for that; more are refused."""
     retries: RetryLimits = field(default_factory=RetryLimits)
-    """How long to wait between tries."""
+    """When to try again."""
 
 
 class Observer(RetryObserver, Protocol):

@@ -107,7 +107,11 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
 
 
 def _limits(settings: BinderSettings) -> BindLimits:
-    retries = RetryLimits(initial=settings.retry_initial, maximum=settings.retry_maximum)
+    retries = RetryLimits(
+        initial=settings.retry_initial,
+        maximum=settings.retry_maximum,
+        reserve=settings.retry_reserve,
+    )
     return BindLimits(
         concurrency=settings.concurrency, waiting=settings.max_waiting, retries=retries
     )

@@ -12,7 +12,7 @@ from moorage.settings import setting
 class BinderSettings(ServerSettings):
     """Settings of the binder service."""
 
-    kubeconfig: Path | None = setting(  # noqa: RUF009 - a path cannot be changed
+    kubeconfig: Path | None = setting(
         None,
         "How to reach the API server. Without it, the pod's service account is used if there is "
         "one, else KUBECONFIG, else ~/.kube/config.",
@@ -45,6 +45,12 @@ class BinderSettings(ServerSettings):
     )
     retry_maximum: float = setting(
         2.0, "Waits before a request is sent again grow up to this.", unit="seconds", minimum=0.001
+    )
+    retry_reserve: float = setting(
+        0.1,
+        "Time that must be left before the deadline for a request to be sent again.",
+        unit="seconds",
+        minimum=0,
     )
     events: Literal["failures", "all", "none"] = setting(
         "failures",

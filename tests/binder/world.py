@@ -10,7 +10,7 @@ from services.binder.cluster import Cluster
 from services.binder.model import BindError, Binding, Outcome
 from tests.live_api import Object
 
-FAST = RetryLimits(initial=0.01, maximum=0.05)
+FAST = RetryLimits(initial=0.01, maximum=0.05, reserve=0.4)
 
 
 class Observed:
