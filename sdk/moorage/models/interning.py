@@ -10,6 +10,9 @@ T = TypeVar("T")
 CAPACITY: Final = 16_384
 """Different values that a table holds; a full table starts again, which only costs some sharing."""
 
+TEXT_CAPACITY: Final = 8 * CAPACITY
+"""The same for texts: a large cluster has as many names of nodes as it has nodes."""
+
 _fingerprint = msgspec.msgpack.Encoder().encode
 
 
@@ -40,16 +43,19 @@ class Interned(Generic[T]):
 class InternedTexts:
     """Names and labels; cheaper than `Interned`, because a text is its own key."""
 
-    def __init__(self, capacity: int = 8 * CAPACITY) -> None:
-        self._capacity = capacity
+    def __init__(self) -> None:
         self._table: dict[str, str] = {}
 
     def __call__(self, text: str) -> str:
         """Return the first text that was equal to this one."""
-        if len(self._table) >= self._capacity:
-            self._table.clear()
-        return self._table.setdefault(text, text)
+        return self._room().setdefault(text, text)
 
     def of(self, texts: Mapping[str, str]) -> Mapping[str, str]:
         """Return the same keys and values, each the first that was equal."""
-        return {self(key): self(value) for key, value in texts.items()}
+        keep = self._room().setdefault
+        return {keep(key, key): keep(value, value) for key, value in texts.items()}
+
+    def _room(self) -> dict[str, str]:
+        if len(self._table) >= TEXT_CAPACITY:
+            self._table.clear()
+        return self._table
