@@ -12,7 +12,7 @@ import structlog
 
 from moorage.kube import connect
 from moorage.rpc.errors import CallError
-from moorage.rpc.serve import Servicer
+from moorage.rpc.serve import ServiceDefinition, Servicer
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import binder_pb2_grpc
 from services.binder.attempt import RetryLimits
@@ -104,6 +104,16 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
         writer = group.create_task(recorder.run())
         self._stack.callback(writer.cancel)
         self._stack.push_async_callback(recorder.flush, self._settings.request_timeout)
+
+
+def binder_service(settings: BinderSettings) -> ServiceDefinition[BinderServicer]:
+    """Say how the service is made."""
+    return ServiceDefinition(
+        name="binder",
+        grpc_name="moorage.v1.BinderService",
+        create=lambda: BinderServicer(settings),
+        register=binder_pb2_grpc.add_BinderServiceServicer_to_server,
+    )
 
 
 def _limits(settings: BinderSettings) -> BindLimits:

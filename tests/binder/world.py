@@ -8,7 +8,7 @@ from services.binder.attempt import RetryLimits
 from services.binder.binding import Binder, BindLimits
 from services.binder.cluster import Cluster
 from services.binder.model import BindError, Binding, Outcome
-from tests.live_api import Object
+from tests.live_api import Object, send
 
 FAST = RetryLimits(initial=0.01, maximum=0.05, reserve=0.4)
 
@@ -70,3 +70,10 @@ def binding_of(pod: Object, node: str = "node-a", **more: Any) -> Binding:
         node=node,
         **more,
     )
+
+
+async def events_of(client: KubeClient) -> list[Object]:
+    """Return the Events in the namespace default."""
+    answer = await send(client, "GET", "/apis/events.k8s.io/v1/namespaces/default/events")
+    items: list[Object] = answer["items"]
+    return items

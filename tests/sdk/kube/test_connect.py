@@ -90,9 +90,12 @@ async def test_a_certificate_that_is_none_is_a_configuration_error(tmp_path: Pat
         await connect(file)
 
 
-def test_importing_the_package_does_not_load_the_kubernetes_client() -> None:
+def test_importing_the_package_does_not_load_the_kubernetes_client(
+    pytestconfig: pytest.Config,
+) -> None:
     code = "import sys, moorage.kube; sys.exit('kubernetes_asyncio' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": "sdk"}).returncode == 0
+    folder, env = pytestconfig.rootpath, {"PYTHONPATH": "sdk"}
+    assert subprocess.run([sys.executable, "-c", code], cwd=folder, env=env).returncode == 0
 
 
 @asynccontextmanager

@@ -1,0 +1,186 @@
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from moorage.kube import KubeClient
+from services.binder.cluster import Cluster
+from services.binder.events import EventRecorder, Mode
+from services.binder.model import BindError, Outcome, Reason
+from tests.binder.world import binding_of, events_of
+from tests.live_api import Api, until
+
+GATED = BindError(Reason.GATED, "pod default/web has scheduling gates: g")
+
+
+class Counted:
+    def __init__(self) -> None:
+        self.results: list[str] = []
+
+    def event(self, result: str) -> None:
+        self.results.append(result)
+
+
+class Recording:
+    """A recorder and what it counted."""
+
+    def __init__(self, client: KubeClient, mode: Mode, queue: int = 100) -> None:
+        self.counted = Counted()
+        cluster = Cluster(client, request_timeout=5)
+        self.recorder = EventRecorder(
+            cluster, mode=mode, queue=queue, instance="binder-0", observer=self.counted
+        )
+
+
+@asynccontextmanager
+async def recording(client: KubeClient, mode: Mode = "failures") -> AsyncIterator[Recording]:
+    made = Recording(client, mode)
+    writer = asyncio.create_task(made.recorder.run())
+    try:
+        yield made
+    finally:
+        writer.cancel()
+        await asyncio.wait([writer])
+
+
+async def test_a_failed_bind_is_told_as_kube_scheduler_would(client: KubeClient, api: Api) -> None:
+    pod = api.pod()
+    async with recording(client) as made:
+        made.recorder.record(binding_of(pod, profile="batch-scheduler"), GATED)
+        await made.recorder.flush(5)
+    [event] = await events_of(client)
+    assert made.counted.results == ["written"]
+    fields = {key: event.get(key) for key in ("type", "reason", "action")}
+    assert fields == {"type": "Warning", "reason": "FailedBinding", "action": "Binding"}
+    assert (event["reportingController"], event["reportingInstance"]) == (
+        "batch-scheduler",
+        "binder-0",
+    )
+    uid = pod["metadata"]["uid"]
+    assert event["regarding"] | {"kind": "Pod", "name": "web", "uid": uid} == event["regarding"]
+    assert event["note"] == f"Binding default/web to node-a failed: {GATED}"
+
+
+async def test_success_is_left_to_kube_scheduler_by_default(client: KubeClient, api: Api) -> None:
+    async with recording(client) as made:
+        made.recorder.record(binding_of(api.pod()), Outcome.BOUND)
+        await made.recorder.flush(5)
+    assert await events_of(client) == []
+
+
+async def test_success_is_told_if_all_events_are_wanted(client: KubeClient, api: Api) -> None:
+    async with recording(client, "all") as made:
+        binding = binding_of(api.pod())
+        made.recorder.record(binding, Outcome.BOUND)
+        made.recorder.record(binding, Outcome.ALREADY_BOUND)
+        await made.recorder.flush(5)
+    [event] = await events_of(client)
+    assert (event["type"], event["reason"]) == ("Normal", "Scheduled")
+    assert event["note"] == "Successfully assigned default/web to node-a"
+    assert event["reportingController"] == "moorage-binder"
+
+
+async def test_nothing_is_told_if_no_events_are_wanted(client: KubeClient, api: Api) -> None:
+    async with recording(client, "none") as made:
+        made.recorder.record(binding_of(api.pod()), GATED)
+        made.recorder.record(binding_of(api.read_pod()), Outcome.BOUND)
+        await made.recorder.flush(5)
+    assert await events_of(client) == []
+
+
+@pytest.mark.parametrize("reason", [Reason.NOT_FOUND, Reason.OTHER_UID])
+async def test_a_pod_that_is_gone_gets_no_event(
+    client: KubeClient, api: Api, reason: Reason
+) -> None:
+    async with recording(client) as made:
+        made.recorder.record(binding_of(api.pod()), BindError(reason, "gone"))
+        await made.recorder.flush(5)
+    assert await events_of(client) == []
+
+
+async def test_a_failure_that_repeats_is_counted_in_one_event(client: KubeClient, api: Api) -> None:
+    binding = binding_of(api.pod())
+    async with recording(client) as made:
+        for attempt in range(3):
+            made.recorder.record(binding, BindError(Reason.GATED, f"attempt {attempt}"))
+        made.recorder.record(binding, BindError(Reason.UNAVAILABLE, "another cause"))
+        await made.recorder.flush(5)
+    counts = [event.get("series", {}).get("count", 1) for event in await events_of(client)]
+    assert sorted(counts) == [1, 3]
+    assert made.counted.results == ["written"] * 4
+
+
+async def test_a_repeated_failure_makes_a_new_event_when_the_first_has_expired(
+    client: KubeClient, api: Api
+) -> None:
+    binding = binding_of(api.pod())
+    async with recording(client) as made:
+        made.recorder.record(binding, GATED)
+        await made.recorder.flush(5)
+        api.fault("patch", "events", status=404)
+        made.recorder.record(binding, GATED)
+        await made.recorder.flush(5)
+    assert len(await events_of(client)) == 2
+
+
+async def test_an_event_is_written_once_even_if_the_answer_is_lost(
+    client: KubeClient, api: Api
+) -> None:
+    api.fault("create", "events", done=True, drop=True)
+    async with recording(client) as made:
+        made.recorder.record(binding_of(api.pod()), GATED)
+        await made.recorder.flush(5)
+    assert len(await events_of(client)) == 1
+    assert made.counted.results == ["written"]
+
+
+async def test_a_passing_failure_to_write_is_tried_again(client: KubeClient, api: Api) -> None:
+    api.fault("create", "events", status=500, times=2)
+    async with recording(client) as made:
+        made.recorder.record(binding_of(api.pod()), GATED)
+        await made.recorder.flush(5)
+    assert made.counted.results == ["written"]
+
+
+@pytest.mark.parametrize(("status", "times"), [(403, 1), (500, 3)])
+async def test_an_event_that_cannot_be_written_is_counted_and_the_next_one_comes_through(
+    client: KubeClient, api: Api, status: int, times: int
+) -> None:
+    api.fault("create", "events", status=status, times=times)
+    async with recording(client) as made:
+        made.recorder.record(binding_of(api.pod("first")), GATED)
+        made.recorder.record(binding_of(api.pod("second")), GATED)
+        await made.recorder.flush(5)
+    assert made.counted.results == ["failed", "written"]
+
+
+async def test_events_are_dropped_and_counted_when_too_many_wait(
+    client: KubeClient, api: Api
+) -> None:
+    made = Recording(client, "failures", queue=2)
+    pod = api.pod()
+    for _ in range(5):
+        made.recorder.record(binding_of(pod), GATED)
+    assert made.counted.results == ["dropped"] * 3
+
+
+async def test_events_that_cannot_be_written_do_not_keep_the_process(
+    client: KubeClient, api: Api
+) -> None:
+    api.fault("create", "events", delay_seconds=60)
+    async with recording(client) as made:
+        made.recorder.record(binding_of(api.pod()), GATED)
+        await made.recorder.flush(0.05)
+
+
+@pytest.mark.parametrize("name", ["a" * 253, "a" * 229 + "." + "b" * 23])
+async def test_long_names_and_notes_are_shortened_to_what_the_api_server_takes(
+    client: KubeClient, api: Api, name: str
+) -> None:
+    async with recording(client) as made:
+        error = BindError(Reason.GATED, "ü" * 2000)
+        made.recorder.record(binding_of(api.pod(name)), error)
+        await until(lambda: made.counted.results)
+    assert made.counted.results == ["written"]
+    assert len((await events_of(client))[0]["note"].encode()) <= 1024

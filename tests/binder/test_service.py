@@ -1,0 +1,174 @@
+"""The binder as a gateway meets it: over gRPC, and as a process."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from moorage.kube import KubeClient
+from moorage.rpc.serve import running
+from moorage.v1 import binder_pb2 as pb
+from moorage.v1.binder_pb2_grpc import BinderServiceStub
+from sandbox.apiserver import ApiServer
+from services.binder.servicer import binder_service
+from services.binder.settings import BinderSettings
+from tests.binder.world import events_of
+from tests.live_api import Api, Object, until
+
+BINDINGS = ("create", "pods/binding")
+
+
+@pytest.fixture
+def kubeconfig(server: ApiServer, tmp_path: Path) -> Path:
+    file = tmp_path / "kubeconfig"
+    file.write_text(server.kubeconfig())
+    return file
+
+
+def settings_for(kubeconfig: Path, **more: Any) -> BinderSettings:
+    return BinderSettings(
+        kubeconfig=kubeconfig,
+        host="127.0.0.1",
+        port=0,
+        admin_host="127.0.0.1",
+        admin_port=0,
+        shutdown_delay=0.0,
+        **more,
+    )
+
+
+@pytest.fixture
+async def stub(kubeconfig: Path) -> AsyncIterator[BinderServiceStub]:
+    settings = settings_for(kubeconfig)
+    async with (
+        running(binder_service(settings), settings) as service,
+        grpc.aio.insecure_channel(service.grpc) as channel,
+    ):
+        yield BinderServiceStub(channel)
+
+
+def request(pod: Object, node: str = "node-a", **changes: Any) -> pb.BindRequest:
+    metadata = pod["metadata"]
+    fields = {key: metadata[key] for key in ("namespace", "name", "uid")}
+    return pb.BindRequest(**{**fields, "node": node, "profile": "default-scheduler", **changes})
+
+
+async def code_of(stub: BinderServiceStub, asked: pb.BindRequest) -> grpc.StatusCode:
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await stub.Bind(asked, timeout=5)
+    code: grpc.StatusCode = caught.value.code()
+    return code
+
+
+async def test_a_pod_is_bound_and_then_found_bound(stub: BinderServiceStub, api: Api) -> None:
+    asked = request(api.pod(), annotations={"a": "b"})
+    assert (await stub.Bind(asked, timeout=5)).outcome == pb.OUTCOME_BOUND
+    assert (await stub.Bind(asked, timeout=5)).outcome == pb.OUTCOME_ALREADY_BOUND
+    assert api.node_of() == "node-a"
+    assert api.read_pod()["metadata"]["annotations"] == {"a": "b"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"namespace": ""},
+        {"namespace": "Default"},
+        {"namespace": "a.b"},
+        {"name": "web/binding"},
+        {"name": "a" * 254},
+        {"uid": ""},
+        {"node": ""},
+        {"node": "node a"},
+        {"node": "-node"},
+    ],
+    ids=str,
+)
+async def test_fields_that_are_no_names_are_refused_before_anything_is_sent(
+    stub: BinderServiceStub, api: Api, change: dict[str, str]
+) -> None:
+    [field] = change
+    with pytest.raises(grpc.aio.AioRpcError, match=field) as caught:
+        await stub.Bind(request(api.pod(), **change), timeout=5)
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert api.node_of() is None
+
+
+async def test_refusals_have_the_codes_that_the_contract_names(
+    stub: BinderServiceStub, api: Api
+) -> None:
+    bound, other = api.pod("bound", nodeName="x"), api.pod("other")
+    gated = api.pod("gated", schedulingGates=[{"name": "example.com/g"}])
+    codes = grpc.StatusCode
+    assert await code_of(stub, request(bound)) is codes.ALREADY_EXISTS
+    assert await code_of(stub, request(gated)) is codes.FAILED_PRECONDITION
+    assert await code_of(stub, request(other, uid="another")) is codes.FAILED_PRECONDITION
+    assert await code_of(stub, request(other, name="ghost")) is codes.NOT_FOUND
+    api.fault(*BINDINGS, status=403)
+    assert await code_of(stub, request(other)) is codes.PERMISSION_DENIED
+    api.fault(*BINDINGS, status=429, retry_after_seconds=60)
+    assert await code_of(stub, request(other)) is codes.UNAVAILABLE
+
+
+async def test_the_reason_is_sent_for_programs(stub: BinderServiceStub, api: Api) -> None:
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await stub.Bind(request(api.pod(nodeName="x")), timeout=5)
+    assert dict(caught.value.trailing_metadata())["moorage-reason"] == "BOUND_ELSEWHERE"
+
+
+async def test_an_answer_comes_before_the_caller_stops_listening(
+    stub: BinderServiceStub, api: Api
+) -> None:
+    api.fault(*BINDINGS, delay_seconds=1.0)
+    with pytest.raises(grpc.aio.AioRpcError, match="goes on") as caught:
+        await stub.Bind(request(api.pod()), timeout=0.5)
+    assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    await until(api.node_of)
+
+
+async def test_a_bind_goes_on_when_the_caller_hangs_up(stub: BinderServiceStub, api: Api) -> None:
+    posts = api.count(*BINDINGS, delay_seconds=0.2)
+    call = stub.Bind(request(api.pod()), timeout=5)
+    waiting = asyncio.ensure_future(call)
+    await until(lambda: posts() == 1)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    await until(api.node_of)
+
+
+async def test_binds_and_events_are_finished_before_the_service_ends(
+    kubeconfig: Path, api: Api, client: KubeClient
+) -> None:
+    settings = settings_for(kubeconfig, events="all")
+    posts = api.count(*BINDINGS, delay_seconds=0.2)
+    api.pod()
+    async with (
+        running(binder_service(settings), settings) as service,
+        grpc.aio.insecure_channel(service.grpc) as channel,
+    ):
+        call = BinderServiceStub(channel).Bind(request(api.read_pod()), timeout=5)
+        waiting = asyncio.ensure_future(call)
+        await until(lambda: posts() == 1)
+        call.cancel()
+        await asyncio.wait([waiting])
+    assert api.node_of() == "node-a"
+    assert [event["reason"] for event in await events_of(client)] == ["Scheduled"]
+
+
+async def test_a_process_without_a_kubeconfig_says_so_in_one_line(
+    pytestconfig: pytest.Config,
+) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-m", "services.binder", "--kubeconfig", "nowhere", "--port", "0", "--admin-port", "0"),
+        cwd=pytestconfig.rootpath,
+        env={"PYTHONPATH": "sdk:."},
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, stderr = await process.communicate()
+    assert process.returncode == 1
+    assert "there is no kubeconfig at nowhere" in stderr.decode().splitlines()[-1]
