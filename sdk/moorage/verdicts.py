@@ -59,4 +59,5 @@ class Verdicts:
     @property
     def passed(self) -> Mask:
         """True for each node that passes."""
-        return self.codes == 0
+        passed: Mask = self.codes == 0
+        return passed

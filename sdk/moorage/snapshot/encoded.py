@@ -1,6 +1,6 @@
 """Dictionary-encoded columns: each distinct value once, a small code for each row."""
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
@@ -75,13 +75,6 @@ class EncodedColumn(Generic[V]):
         self._values: list[V | None] = [None]
         self._code_of: dict[V | None, int] = {None: 0}
 
-    def fill(self, manifests: Iterable[tuple[int, NodeManifest]]) -> None:
-        """Encode all rows again and forget values that no node has any more."""
-        self._values, self._code_of = [None], {None: 0}
-        self._codes = np.zeros_like(self._codes)
-        for row, manifest in manifests:
-            self.set(row, manifest)
-
     def set(self, row: int, manifest: NodeManifest | None) -> None:
         """Take over the node of *row*, or that it is gone."""
         value = None if manifest is None else self._read(manifest)
@@ -96,7 +89,7 @@ class EncodedColumn(Generic[V]):
         self._codes = np.concatenate([self._codes, np.zeros(capacity - len(self._codes), np.int32)])
 
     def is_stale(self, rows: int) -> bool:
-        """Whether so many values have gone that `fill` is worth its time."""
+        """Whether so many values have gone that encoding anew is worth its time."""
         return len(self._values) > 2 * rows + SLACK
 
     def select(self, rows: npt.NDArray[np.intp]) -> Encoded[V]:

@@ -9,7 +9,8 @@ import numpy.typing as npt
 from moorage.models import ContainerImage, ContainerPort
 from moorage.verdicts import Mask
 
-ANY_ADDRESS = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared with, never listened on
+ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - compared with, never listened on
+"""What a port without address takes; as in kube-scheduler "::" is an address like any other."""
 
 
 class ImageIndex:
@@ -17,12 +18,14 @@ class ImageIndex:
 
     def __init__(self) -> None:
         self._sizes: dict[str, dict[int, int]] = {}
+        self._arrays: dict[str, tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]] = {}
 
     def add(self, row: int, images: Iterable[ContainerImage]) -> None:
         """Take over the images of *row*."""
         for image in images:
             for name in image.names:
                 self._sizes.setdefault(name, {})[row] = image.size_bytes
+                self._arrays.pop(name, None)
 
     def remove(self, row: int, images: Iterable[ContainerImage]) -> None:
         """Forget the images of *row*."""
@@ -31,46 +34,56 @@ class ImageIndex:
                 sizes = self._sizes.get(name)
                 if sizes is not None and sizes.pop(row, None) is not None and not sizes:
                     del self._sizes[name]
+                self._arrays.pop(name, None)
 
     def sizes(self, name: str, capacity: int) -> tuple[npt.NDArray[np.int64], int]:
         """Return the size in bytes at each row, 0 where absent, and how many nodes have it."""
-        sizes = self._sizes.get(name, {})
+        rows, sizes = self._as_arrays(name)
         column = np.zeros(capacity, np.int64)
-        column[list(sizes)] = list(sizes.values())
-        return column, len(sizes)
+        column[rows] = sizes
+        return column, len(rows)
+
+    def _as_arrays(self, name: str) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
+        arrays = self._arrays.get(name)
+        if arrays is None:
+            sizes = self._sizes.get(name, {})
+            arrays = (np.array([*sizes], np.intp), np.array([*sizes.values()], np.int64))
+            if sizes:
+                self._arrays[name] = arrays
+        return arrays
 
 
 class PortIndex:
     """Which host ports are taken on which nodes."""
 
     def __init__(self) -> None:
-        self._addresses: dict[tuple[str, int], dict[int, Counter[str]]] = {}
+        self._rows: dict[tuple[str, int], dict[str, Counter[int]]] = {}
 
     def add(self, row: int, ports: Iterable[ContainerPort]) -> None:
         """Take *ports* on *row*."""
         for port in ports:
-            rows = self._addresses.setdefault((port.protocol, port.host_port), {})
-            rows.setdefault(row, Counter())[port.host_ip] += 1
+            addresses = self._rows.setdefault((port.protocol, port.host_port), {})
+            addresses.setdefault(port.host_ip or ANY_ADDRESS, Counter())[row] += 1
 
     def remove(self, row: int, ports: Iterable[ContainerPort]) -> None:
         """Give *ports* of *row* back."""
         for port in ports:
-            key = (port.protocol, port.host_port)
-            taken = self._addresses[key][row]
-            taken[port.host_ip] -= 1
-            if not +taken:
-                del self._addresses[key][row]
-                if not self._addresses[key]:
-                    del self._addresses[key]
+            key, address = (port.protocol, port.host_port), port.host_ip or ANY_ADDRESS
+            rows = self._rows[key][address]
+            rows[row] -= 1
+            if not rows[row]:
+                del rows[row]
+            if not rows:
+                del self._rows[key][address]
+            if not self._rows[key]:
+                del self._rows[key]
 
     def conflicts(self, ports: Iterable[ContainerPort], capacity: int) -> Mask:
         """Return for each row whether one of *ports* is taken there; an unset address takes all."""
         conflict = np.zeros(capacity, np.bool_)
         for port in ports:
-            for row, taken in self._addresses.get((port.protocol, port.host_port), {}).items():
-                conflict[row] |= any(_overlap(port.host_ip, ip) for ip, n in taken.items() if n)
+            wanted = port.host_ip or ANY_ADDRESS
+            for address, rows in self._rows.get((port.protocol, port.host_port), {}).items():
+                if ANY_ADDRESS in (wanted, address) or wanted == address:
+                    conflict[list(rows)] = True
         return conflict
-
-
-def _overlap(one: str, other: str) -> bool:
-    return one in ANY_ADDRESS or other in ANY_ADDRESS or one == other

@@ -123,7 +123,9 @@ class Nodes(Sequence[Node]):
     def position(self, name: str) -> int | None:
         """Return where in this selection the node called *name* stands."""
         row = self._snapshot.row_of(name)
-        found = () if row is None else np.flatnonzero(self.rows == row)
+        if row is None:
+            return None
+        found = np.flatnonzero(self.rows == row)
         return int(found[0]) if len(found) else None
 
     def _node(self, row: int) -> Node:

@@ -1,14 +1,14 @@
 """The replica's picture of the cluster; sessions write it, cycles read it."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from moorage.models import NodeManifest, Pod
+from moorage.models import ContainerImage, NodeManifest, Pod
 from moorage.snapshot.encoded import EncodedColumn
 from moorage.snapshot.inverted import ImageIndex, PortIndex
 from moorage.snapshot.node import Node
@@ -46,21 +46,23 @@ class Snapshot:
         return len(self._row_of)
 
     def set_node(self, row: int, manifest: NodeManifest) -> None:
-        """Put a new or changed node into *row*; the pods of the same node stay."""
+        """Put a new or changed node into *row*; the pods of the same node stay.
+
+        Raises:
+            QuantityError: An allocatable amount is not a quantity; nothing has changed.
+        """
+        manifest.allocatable  # noqa: B018 - raises before anything has changed
         old = self.node_at(row)
         if old is not None and old.name != manifest.name:
             self.remove_row(row)
             old = None
         self._reserve(row)
-        if old is not None:
-            self.images.remove(row, old.images)
         self._present[row] = True
         self._nodes[row] = Node(self, row, manifest)
         self._row_of[manifest.name] = row
         self.allocatable.replace(row, manifest.allocatable)
-        self.images.add(row, manifest.status.images)
-        for column in self._encoded.values():
-            column.set(row, manifest)
+        self._set_images(row, () if old is None else old.images, manifest.status.images)
+        self._encode(row, manifest)
 
     def remove_row(self, row: int) -> None:
         """Forget the node of *row* and the pods on it, if there is one."""
@@ -73,16 +75,17 @@ class Snapshot:
         self._nodes[row] = None
         del self._row_of[node.name]
         self.allocatable.replace(row, {})
-        self.images.remove(row, node.images)
-        for column in self._encoded.values():
-            column.set(row, None)
+        self._set_images(row, node.images, ())
+        self._encode(row, None)
 
     def place_pod(self, row: int, pod: Pod) -> None:
         """Put a new, changed or moved pod onto the node of *row*.
 
         Raises:
             KeyError: There is no node in *row*.
+            QuantityError: A request is not a quantity; nothing has changed.
         """
+        pod.requests, pod.nonzero_requests  # noqa: B018 - raise before anything has changed
         if self.node_at(row) is None:
             raise KeyError(f"no node in row {row} for pod {pod.namespace}/{pod.name}")
         self.remove_pod(pod.uid)
@@ -127,13 +130,14 @@ class Snapshot:
     ) -> EncodedColumn[Any]:
         """Return the column that *read* makes of the nodes, kept up from the first use on."""
         column = self._encoded.get(key)
-        if column is None:
-            column = self._encoded[key] = EncodedColumn(read, self.capacity)
-            column.fill(self._manifests())
+        if column is None or column.is_stale(len(self)):
+            # A plugin's alarm may go off in the middle: keep the column only when it is complete.
+            column = EncodedColumn(read, self.capacity)
+            for row, manifest in self._manifests():
+                column.set(row, manifest)
+            self._encoded[key] = column
             if len(self._encoded) > MAX_ENCODED_COLUMNS:
                 self._encoded.popitem(last=False)
-        elif column.is_stale(len(self)):
-            column.fill(self._manifests())
         self._encoded.move_to_end(key)
         return column
 
@@ -145,6 +149,9 @@ class Snapshot:
         places = {uid: self._row_of_pod[uid] for uid in excluded_pods if uid in self._row_of_pod}
         pods = [(row, self._pods[row][uid]) for uid, row in places.items()]
         before = {row: self.node_at(row) for row in overrides}
+        for row, node in before.items():
+            if node is not None and node.name != overrides[row].name:
+                pods += [(row, pod) for pod in node.pods if pod.uid not in places]
         try:
             for uid in places:
                 self.remove_pod(uid)
@@ -159,6 +166,20 @@ class Snapshot:
 
     def _manifests(self) -> Iterator[tuple[int, NodeManifest]]:
         return ((node.row, node.manifest) for node in self._nodes if node is not None)
+
+    def _set_images(
+        self, row: int, old: Sequence[ContainerImage], new: Sequence[ContainerImage]
+    ) -> None:
+        if old != new:
+            self.images.remove(row, old)
+            self.images.add(row, new)
+
+    def _encode(self, row: int, manifest: NodeManifest | None) -> None:
+        for key, column in list(self._encoded.items()):
+            try:
+                column.set(row, manifest)
+            except Exception:  # noqa: BLE001 - a plugin's code; it fails in its own cycle again
+                del self._encoded[key]
 
     def _account(self, row: int, pod: Pod, sign: int) -> None:
         self.pod_count += sign
