@@ -124,15 +124,19 @@ class ScorePlugin(Plugin):
         return scores
 
 
-class WrongTypeError(TypeError):
-    """A plugin's method returned something else than it promises; names the method's line."""
+class WrongAnswerError(Exception):
+    """A plugin's method returned something that it may not; the message names the method's line."""
+
+    def __init__(self, method: Callable[..., object], problem: str) -> None:
+        code = inspect.unwrap(method).__code__
+        super().__init__(f"{code.co_name} {problem} ({code.co_filename}:{code.co_firstlineno})")
+
+
+class WrongTypeError(WrongAnswerError):
+    """A plugin's method returned something else than it promises."""
 
     def __init__(self, method: Callable[..., object], value: object, expected: str) -> None:
-        code = inspect.unwrap(method).__code__
-        super().__init__(
-            f"{code.co_name} must return {expected}, not {type(value).__name__} "
-            f"({code.co_filename}:{code.co_firstlineno})"
-        )
+        super().__init__(method, f"must return {expected}, not {type(value).__name__}")
 
 
 def normalize_by_maximum(scores: Scores, *, reverse: bool = False) -> Scores:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from moorage import FilterPlugin, Nodes, PluginFailedError, Pod, Rejection, Verdicts
-from moorage.plugin import Preparation, WrongTypeError
+from moorage import FilterPlugin, Mask, Nodes, PluginFailedError, Pod, Rejection, Verdicts
+from moorage.plugin import WrongAnswerError, WrongTypeError
 from moorage.runtime import EnabledPlugin, PluginRun, Profile, Supervisor
 
 
@@ -85,18 +85,24 @@ async def _verdicts(
     preparation = await supervisor.prepare(enabled, pod, nodes)
     if preparation is not None and preparation.skip:
         return None
-    with supervisor.guard(enabled, point):
-        if preparation is not None and preparation.nodes is not None:
-            return _narrowed(plugin, pod, nodes, preparation)
+    kept = nodes if preparation is None or preparation.nodes is None else preparation.nodes
+    verdicts = supervisor.call(enabled, point, lambda: _ask(plugin, pod, nodes, kept))
+    enabled.breaker.succeeded()
+    return verdicts
+
+
+def _ask(plugin: FilterPlugin, pod: Pod, nodes: Nodes, kept: Nodes) -> Verdicts:
+    if kept is nodes:
         return _checked(plugin, plugin.filter(pod, nodes), len(nodes))
+    return _narrowed(plugin, pod, nodes, np.isin(nodes.rows, kept.rows))
 
 
-def _narrowed(plugin: FilterPlugin, pod: Pod, nodes: Nodes, preparation: Preparation) -> Verdicts:
-    """Reject the nodes that `prepare` left out, and ask the plugin about the others."""
-    assert preparation.nodes is not None  # noqa: S101 - the caller looked
-    kept = np.isin(nodes.rows, preparation.nodes.rows)
+def _narrowed(plugin: FilterPlugin, pod: Pod, nodes: Nodes, kept: Mask) -> Verdicts:
+    """Reject the nodes that `prepare` left out, and ask the plugin about the others, if any."""
     reason = Rejection(f"node(s) didn't satisfy plugin(s) [{plugin.name}]")
     verdicts = nodes.verdicts().reject(~kept, reason)
+    if not kept.any():
+        return verdicts
     inner = _checked(plugin, plugin.filter(pod, nodes.where(kept)), int(kept.sum()))
     for code, rejection in enumerate(inner.reasons, start=1):
         mask = np.zeros(len(nodes), np.bool_)
@@ -109,5 +115,11 @@ def _checked(plugin: FilterPlugin, verdicts: object, count: int) -> Verdicts:
     if not isinstance(verdicts, Verdicts):
         raise WrongTypeError(plugin.filter, verdicts, "Verdicts")
     if len(verdicts.codes) != count:
-        raise ValueError(f"filter returned {len(verdicts.codes)} verdicts for {count} nodes")
+        problem = f"returned {len(verdicts.codes)} verdicts for {count} nodes"
+        raise WrongAnswerError(plugin.filter, problem)
+    if verdicts.codes.max(initial=0) > len(verdicts.reasons):
+        raise WrongAnswerError(plugin.filter, "returned codes without reasons")
+    for rejection in verdicts.reasons:
+        if not isinstance(rejection.reason, str):
+            raise WrongTypeError(plugin.filter, rejection.reason, "text as the reason")
     return verdicts

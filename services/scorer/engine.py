@@ -5,14 +5,14 @@ supervisor. A plugin that fails has no opinion: unless its failure aborts the cy
 scores nor its weight count.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from moorage import Nodes, PluginFailedError, Pod, ScorePlugin, Scores
-from moorage.plugin import MAX_SCORE, WrongTypeError
+from moorage.plugin import MAX_SCORE, WrongAnswerError, WrongTypeError
 from moorage.runtime import EnabledPlugin, PluginRun, Profile, Supervisor
 
 
@@ -84,30 +84,36 @@ async def _scores(
     preparation = await supervisor.prepare(enabled, pod, nodes)
     if preparation is not None and preparation.skip:
         return None
-    with supervisor.guard(enabled, point):
-        raw = _checked(plugin, plugin.score(pod, nodes), len(nodes))
-    with supervisor.guard(enabled, "normalize"):
-        normalized = _normalized(plugin, raw)
+    raw = supervisor.call(
+        enabled, point, lambda: _checked(plugin.score, plugin.score(pod, nodes), len(nodes))
+    )
+    normalized = supervisor.call(enabled, "normalize", lambda: _normalized(plugin, raw))
+    enabled.breaker.succeeded()
     return PluginScores(plugin=plugin.name, weight=enabled.weight, raw=raw, normalized=normalized)
 
 
 def _normalized(plugin: ScorePlugin, raw: Scores) -> Scores:
-    normalized = _checked(plugin, plugin.normalize(raw), len(raw))
+    # A copy, because a plugin may normalise in place.
+    normalized = _checked(plugin.normalize, plugin.normalize(raw.copy()), len(raw))
     outside = (normalized < 0) | (normalized > MAX_SCORE)
     if outside.any():
-        raise ValueError(
-            f"score {normalized[outside][0]:g} is outside 0..{MAX_SCORE}; override normalize"
-        )
+        kept = type(plugin).normalize is ScorePlugin.normalize
+        problem = f"returned {normalized[outside][0]:g}, which is outside 0..{MAX_SCORE}"
+        if kept:
+            raise WrongAnswerError(plugin.score, f"{problem}; override normalize")
+        raise WrongAnswerError(plugin.normalize, problem)
     return normalized
 
 
-def _checked(plugin: ScorePlugin, scores: npt.ArrayLike, count: int) -> Scores:
+def _checked(method: Callable[..., object], scores: npt.ArrayLike, count: int) -> Scores:
     try:
-        array = np.asarray(scores, np.float64)
+        array = np.array(scores, np.float64)
     except (TypeError, ValueError) as error:
-        raise WrongTypeError(plugin.score, scores, "one number for each node") from error
+        raise WrongTypeError(method, scores, "one number for each node") from error
     if array.shape != (count,):
-        raise ValueError(f"score returned an array of shape {array.shape} for {count} nodes")
+        raise WrongAnswerError(
+            method, f"returned an array of shape {array.shape} for {count} nodes"
+        )
     if not np.isfinite(array).all():
-        raise ValueError("score returned a number that is not finite")
+        raise WrongAnswerError(method, "returned a number that is not finite")
     return array

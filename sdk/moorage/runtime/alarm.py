@@ -8,10 +8,9 @@ that swallow the exception.
 
 import signal
 import threading
-from collections.abc import Coroutine, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Generator
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -22,47 +21,47 @@ class BudgetExceededError(BaseException):
     """Time is up. A BaseException, so that a plugin's `except Exception` does not catch it."""
 
 
-@contextmanager
-def alarm(seconds: float) -> Iterator[None]:
-    """Raise BudgetExceededError in the body once *seconds* have passed.
+def call_within(seconds: float, function: Callable[..., T], *args: Any) -> T:
+    """Call *function*, and raise BudgetExceededError in it once *seconds* have passed.
 
-    Without effect outside the main thread, where Python runs no signal handlers.
+    Without limit outside the main thread, where Python runs no signal handlers.
     """
     if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    armed = True
-
-    def ring(_signal: int, _frame: FrameType | None) -> None:
-        if armed:
-            raise BudgetExceededError
-
-    previous = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6), REPEAT_SECONDS)
+        return function(*args)
+    previous = signal.signal(signal.SIGALRM, _ring)
     try:
-        yield
+        try:
+            signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6), REPEAT_SECONDS)
+            return function(*args)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
     finally:
-        armed = False
+        # Once more: the alarm may go off on the very way to the line above and leave it undone.
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
 
 
-class Stepwise:
+def _ring(_signal: int, _frame: FrameType | None) -> None:
+    raise BudgetExceededError
+
+
+class Stepwise(Generic[T]):
     """Awaits a coroutine with an alarm around each of its steps, not around what it waits for."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, T], seconds: float) -> None:
         self._coroutine = coroutine
         self._seconds = seconds
 
-    def __await__(self) -> Generator[Any, Any, Any]:
-        step, value = self._coroutine.send, None
+    def __await__(self) -> Generator[Any, Any, T]:
+        step: Callable[[Any], Any] = self._coroutine.send
+        value: Any = None
         while True:
             try:
-                with alarm(self._seconds):
-                    waits_for = step(value)  # type: ignore[arg-type]  # send or throw
+                waits_for = call_within(self._seconds, step, value)
             except StopIteration as stop:
-                return stop.value
+                result: T = stop.value
+                return result
             try:
                 value, step = (yield waits_for), self._coroutine.send
             except BaseException as error:  # noqa: BLE001 - handed on to the coroutine
-                value, step = error, self._coroutine.throw  # type: ignore[assignment]
+                value, step = error, self._coroutine.throw

@@ -24,14 +24,12 @@ class Breaker:
         """Whether the plugin is suspended now. After the suspension one cycle tries it again."""
         return self.clock() - self.opened_at < SUSPENSION_SECONDS
 
-    def failed(self, *, overran: bool) -> None:
-        """Note a failure; failures other than overruns cost no time and do not count."""
-        if not overran:
-            return
+    def overran(self) -> None:
+        """Note that the plugin overran its time budget; other failures cost no time."""
         self.overruns += 1
         if self.overruns >= OVERRUNS:
             self.opened_at = self.clock()
 
     def succeeded(self) -> None:
-        """Note a cycle within the budget."""
+        """Note a cycle within the budget, at all extension points."""
         self.overruns = 0

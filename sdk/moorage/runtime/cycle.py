@@ -2,20 +2,26 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from moorage.errors import PluginFailedError
 from moorage.models import Pod
 from moorage.plugin import Preparation, WrongTypeError
-from moorage.runtime.alarm import BudgetExceededError, Stepwise, alarm
-from moorage.runtime.failure import problem_of
+from moorage.runtime.alarm import BudgetExceededError, Stepwise, call_within
+from moorage.runtime.failure import overrun_of, problem_of
 from moorage.snapshot import Nodes
 
 if TYPE_CHECKING:
     from moorage.runtime.host import EnabledPlugin
+
+T = TypeVar("T")
+
+FAILURES = (Exception, BudgetExceededError, SystemExit)
+"""What plugin code may raise; everything else, such as cancellation, is not the plugin's."""
+
+DEADLINE_PASSED = "the cycle's deadline passed"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,24 +60,21 @@ class Supervisor:
         self.runs.append(PluginRun(plugin=enabled.name))
         return self.runs[-1]
 
-    @contextmanager
-    def guard(self, enabled: "EnabledPlugin", point: str) -> Iterator[None]:
-        """Watch over plugin code in the body.
+    def call(self, enabled: "EnabledPlugin", point: str, function: Callable[[], T]) -> T:
+        """Call plugin code, and whatever checks its answer.
 
         Raises:
             PluginFailedError: The code raised, or took longer than its budget.
             TimeoutError: The cycle's deadline passed.
         """
         start = self.clock()
-        remaining = self._remaining(start)
+        budget = self._budget(enabled, start)
         try:
-            with alarm(min(enabled.time_budget, remaining)):
-                yield
-        except (Exception, BudgetExceededError) as error:
-            raise self._failed(enabled, point, error, start) from error
+            return call_within(budget, function)
+        except FAILURES as error:
+            raise self._failed(enabled, point, error, budget, start) from error
         finally:
             self.runs[-1].seconds += self.clock() - start
-        enabled.breaker.succeeded()
 
     async def prepare(self, enabled: "EnabledPlugin", pod: Pod, nodes: Nodes) -> Preparation | None:
         """Run the plugin's `prepare`, if it has one.
@@ -83,31 +86,40 @@ class Supervisor:
         if not enabled.prepares:
             return None
         start = self.clock()
-        budget = min(enabled.time_budget, self._remaining(start))
+        budget = self._budget(enabled, start)
         try:
             async with asyncio.timeout(budget):
                 answer = await Stepwise(enabled.plugin.prepare(pod, nodes), budget)
             return _checked(enabled, answer)
-        except (Exception, BudgetExceededError) as error:
-            raise self._failed(enabled, "prepare", error, start) from error
+        except FAILURES as error:
+            raise self._failed(enabled, "prepare", error, budget, start) from error
         finally:
             self.runs[-1].seconds += self.clock() - start
 
-    def _remaining(self, now: float) -> float:
+    def _budget(self, enabled: "EnabledPlugin", now: float) -> float:
         if now >= self.deadline:
-            raise TimeoutError("the cycle's deadline passed")
-        return self.deadline - now
+            raise TimeoutError(DEADLINE_PASSED)
+        return min(enabled.time_budget, self.deadline - now)
 
     def _failed(
-        self, enabled: "EnabledPlugin", point: str, error: BaseException, start: float
+        self,
+        enabled: "EnabledPlugin",
+        point: str,
+        error: BaseException,
+        budget: float,
+        start: float,
     ) -> Exception:
-        overran = isinstance(error, BudgetExceededError | TimeoutError)
-        if overran and self.clock() - start < enabled.time_budget:
-            return TimeoutError("the cycle's deadline passed")
-        enabled.breaker.failed(overran=overran)
-        return PluginFailedError(
-            enabled.name, point, problem_of(error, enabled.plugin, enabled.time_budget)
+        # A plugin may raise a TimeoutError of its own, long before its time is up.
+        overran = isinstance(error, BudgetExceededError) or (
+            isinstance(error, TimeoutError) and self.clock() - start >= budget
         )
+        if not overran:
+            return PluginFailedError(enabled.name, point, problem_of(error, enabled.plugin))
+        if budget < enabled.time_budget:
+            return TimeoutError(DEADLINE_PASSED)
+        enabled.breaker.overran()
+        problem = overrun_of(error, enabled.plugin, budget)
+        return PluginFailedError(enabled.name, point, problem)
 
 
 def _checked(enabled: "EnabledPlugin", answer: object) -> Preparation | None:

@@ -1,7 +1,10 @@
 """Turns an effective policy into running plugin instances."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+
+import structlog
 
 from moorage.errors import ConfigurationError, PluginFailedError, UnknownNameError
 from moorage.plugin import Plugin
@@ -9,6 +12,15 @@ from moorage.policy.arguments import check_arguments
 from moorage.policy.effective import EffectivePlugin, EffectivePolicy, decode_effective
 from moorage.registry import Registry
 from moorage.runtime.breaker import Breaker
+from moorage.runtime.failure import problem_of
+
+log = structlog.get_logger()
+
+START_SECONDS = 10.0
+"""How long `start` of a plugin may take; cycles wait for it."""
+
+STOP_SECONDS = 5.0
+"""How long `stop` of a plugin may take."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -67,6 +79,11 @@ class Policy:
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     users: int = 0
 
+    @property
+    def plugins(self) -> Iterator[EnabledPlugin]:
+        """The plugins of all profiles."""
+        return (enabled for profile in self.profiles.values() for enabled in profile.plugins)
+
     def profile(self, name: str, plugin: str = "") -> Profile:
         """Return the profile called *name*, or only its plugin called *plugin*.
 
@@ -96,20 +113,23 @@ class PluginHost:
         self.registry = registry
         self.latest = Policy()
         self._policies: dict[str, Policy] = {}
+        self._starting = asyncio.Lock()
 
     async def use(self, revision: str, content: bytes) -> Policy:
         """Return the running policy of *revision*, started if no session uses it yet.
 
         Raises:
-            ConfigurationError: It names an unknown plugin, or arguments that one does not take.
+            ConfigurationError: It names an unknown plugin, arguments that one does not take, or
+                one that does not start.
         """
-        policy = self._policies.get(revision)
-        if policy is None:
-            profiles = self._build(decode_effective(content))
-            policy = Policy(revision=revision, profiles=profiles)
-            await _start(policy)
-            self._policies[revision] = policy
-        policy.users += 1
+        async with self._starting:
+            policy = self._policies.get(revision)
+            if policy is None:
+                profiles = self._build(decode_effective(content))
+                policy = Policy(revision=revision, profiles=profiles)
+                await _start(policy)
+                self._policies[revision] = policy
+            policy.users += 1
         former, self.latest = self.latest, policy
         await self._discard(former)
         return policy
@@ -121,15 +141,15 @@ class PluginHost:
 
     async def close(self) -> None:
         """Stop every plugin."""
-        for policy in self._policies.values():
-            await _stop(policy)
-        self._policies.clear()
+        policies, self._policies = self._policies, {}
+        for policy in policies.values():
+            await _stop(policy.plugins)
 
     async def _discard(self, policy: Policy) -> None:
         if policy.users > 0 or policy is self.latest:
             return
         if self._policies.pop(policy.revision, None) is not None:
-            await _stop(policy)
+            await _stop(policy.plugins)
 
     def _build(self, effective: EffectivePolicy) -> dict[str, Profile]:
         return {
@@ -162,19 +182,28 @@ class PluginHost:
 
 
 async def _start(policy: Policy) -> None:
+    started: list[EnabledPlugin] = []
     for profile in policy.profiles.values():
         for enabled in profile.plugins:
             try:
-                await enabled.plugin.start()
-            except Exception as error:
-                await _stop(policy)
+                async with asyncio.timeout(START_SECONDS):
+                    await enabled.plugin.start()
+            except BaseException as error:
+                await _stop(started)
+                if not isinstance(error, Exception):
+                    raise
                 raise ConfigurationError(
                     f"plugin {enabled.name} of profile {profile.name} does not start: "
-                    f"{type(error).__name__}: {error}"
+                    f"{problem_of(error, enabled.plugin)}"
                 ) from error
+            started.append(enabled)
 
 
-async def _stop(policy: Policy) -> None:
-    for profile in policy.profiles.values():
-        for enabled in profile.plugins:
-            await enabled.plugin.stop()
+async def _stop(plugins: Iterable[EnabledPlugin]) -> None:
+    for enabled in plugins:
+        try:
+            async with asyncio.timeout(STOP_SECONDS):
+                await enabled.plugin.stop()
+        except Exception as error:  # noqa: BLE001 - the others must stop all the same
+            problem = problem_of(error, enabled.plugin)
+            log.warning("A plugin does not stop", plugin=enabled.name, error=problem)
