@@ -144,7 +144,7 @@ def _plugins_in(file: Path) -> list[type[Plugin]]:
 
 def _import(file: Path) -> ModuleType:
     file = file.resolve()
-    name = "moorage_plugin_" + "_".join(file.with_suffix("").parts[1:])
+    name = f"moorage_plugin:{file}"  # two files must never share one
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, file)
