@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from moorage.quantity import Quantity, scaled
+from moorage.quantity import INT64_MAX, Quantity, scaled
 
 if TYPE_CHECKING:
     from moorage.models.pod import Container, PodSpec
@@ -93,7 +93,7 @@ def _scale(requests: Mapping[str, Quantity]) -> dict[str, int]:
 
 def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
     for resource, amount in more.items():
-        total[resource] = total.get(resource, 0) + amount
+        total[resource] = min(total.get(resource, 0) + amount, INT64_MAX)
 
 
 def _raise_to(total: dict[str, int], floor: Mapping[str, int]) -> None:

@@ -116,6 +116,11 @@ def test_for_scoring_only_cpu_and_memory_count_even_without_containers() -> None
     assert pod().nonzero_requests == {"cpu": 0, "memory": 0}
 
 
+def test_a_sum_that_does_not_fit_64_bits_becomes_the_largest_that_does() -> None:
+    huge = container(memory="8E")
+    assert pod(huge, huge).requests == {"memory": 2**63 - 1}
+
+
 def test_a_request_that_is_no_quantity_is_an_error_that_quotes_it() -> None:
     with pytest.raises(ValueError, match="'lots'"):
         _ = pod(container(cpu="lots")).requests

@@ -49,4 +49,4 @@ Raises:
 """
 
 encode: Callable[[Any], bytes] = msgspec.json.Encoder(order="deterministic").encode
-"""Write a model as JSON: only the fields it knows, without defaults, keys in a stable order."""
+"""Write a model as JSON: known fields without defaults, in a stable order; equal models alike."""

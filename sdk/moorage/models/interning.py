@@ -29,7 +29,10 @@ class Interned(Generic[T]):
 
     def __call__(self, value: T) -> T:
         """Return the first value that was equal to this one: this one, if it is new."""
-        key = _fingerprint(value)
+        try:
+            key = _fingerprint(value)
+        except OverflowError:  # an integer of more than 64 bits: legal in JSON, not worth sharing
+            return value
         known = self._table.get(key)
         return known if known is not None else self._keep(key, value)
 

@@ -58,9 +58,9 @@ class NodeStatus(Model, frozen=True):
 class NodeManifest(Model, frozen=True, dict=True, gc=True):
     """A node as the API server has it; plugins get a `moorage.Node`, which knows its pods too."""
 
-    metadata: Metadata = Metadata()
-    spec: NodeSpec = NodeSpec()
-    status: NodeStatus = NodeStatus()
+    metadata: Metadata = msgspec.field(default_factory=Metadata)
+    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
+    status: NodeStatus = msgspec.field(default_factory=NodeStatus)
 
     @property
     def name(self) -> str:

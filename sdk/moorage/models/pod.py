@@ -36,7 +36,7 @@ class Container(Model, frozen=True):
 
     name: str = ""
     image: str = ""
-    resources: Resources = Resources()
+    resources: Resources = msgspec.field(default_factory=Resources)
     ports: tuple[ContainerPort, ...] = ()
     restart_policy: str = ""
 
@@ -68,7 +68,7 @@ class PreferredSchedulingTerm(Model, frozen=True):
     """A wish with its weight, 1..100."""
 
     weight: int = 0
-    preference: NodeSelectorTerm = NodeSelectorTerm()
+    preference: NodeSelectorTerm = msgspec.field(default_factory=NodeSelectorTerm)
 
 
 class NodeAffinity(Model, frozen=True):
@@ -97,7 +97,7 @@ class WeightedPodAffinityTerm(Model, frozen=True):
     """A wish with its weight, 1..100."""
 
     weight: int = 0
-    pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
+    pod_affinity_term: PodAffinityTerm = msgspec.field(default_factory=PodAffinityTerm)
 
 
 class PodAffinity(Model, frozen=True):
@@ -175,7 +175,7 @@ class PodSpec(Model, frozen=True):
     host_network: bool = False
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
-    resources: Resources = Resources()
+    resources: Resources = msgspec.field(default_factory=Resources)
     overhead: Mapping[str, Quantity] = msgspec.field(default_factory=dict)
     node_selector: Mapping[str, str] = msgspec.field(default_factory=dict)
     affinity: Affinity | None = None
@@ -195,9 +195,9 @@ class PodStatus(Model, frozen=True):
 class Pod(Model, frozen=True, dict=True, gc=True):
     """A pod."""
 
-    metadata: Metadata = Metadata()
-    spec: PodSpec = PodSpec()
-    status: PodStatus = PodStatus()
+    metadata: Metadata = msgspec.field(default_factory=Metadata)
+    spec: PodSpec = msgspec.field(default_factory=PodSpec)
+    status: PodStatus = msgspec.field(default_factory=PodStatus)
 
     @property
     def name(self) -> str:

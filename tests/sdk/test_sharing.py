@@ -1,0 +1,139 @@
+import gc
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moorage.models import decode_node, decode_pod, encode, interning
+from moorage.models.interning import Interned, InternedTexts
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def web(number: int, **spec: object) -> dict[str, Any]:
+    """One of many pods of a ReplicaSet."""
+    token = {"name": f"token-{number}", "projected": {}}
+    claim = {"name": "data", "persistentVolumeClaim": {"claimName": f"data-{number}"}}
+    return {
+        "metadata": {
+            "name": f"web-{number}",
+            "namespace": "team",
+            "labels": {"app": "web", "tier": "front"},
+            "annotations": {"scrape": "yes", LAST_APPLIED: f"copy of {number}"},
+            "ownerReferences": [{"name": "web", "controller": True}],
+        },
+        "spec": {
+            "nodeName": f"n{number}",
+            "containers": [{"image": "web:1", "resources": {"requests": {"cpu": "1"}}}],
+            "tolerations": [{"key": "gpu", "operator": "Exists"}],
+            "volumes": [token, claim],
+            **spec,
+        },
+        "status": {"phase": "Running"},
+    }
+
+
+def test_pods_of_one_template_share_all_that_they_have_in_common() -> None:
+    one, two = (decode_pod(json.dumps(web(number))) for number in (1, 2))
+    assert one.labels is two.labels
+    assert one.annotations is two.annotations
+    assert one.metadata.namespace is two.metadata.namespace
+    assert one.metadata.owner_references is two.metadata.owner_references
+    assert one.spec.containers is two.spec.containers
+    assert one.spec.tolerations is two.spec.tolerations
+    assert one.status is two.status
+    assert one.requests is two.requests
+    assert one.nonzero_requests is two.nonzero_requests
+
+
+def test_what_is_a_pods_own_stays_its_own() -> None:
+    one, two = (decode_pod(json.dumps(web(number))) for number in (1, 2))
+    assert (one.name, one.spec.node_name, one.claim_names) == ("web-1", "n1", ("data-1",))
+    assert (two.name, two.spec.node_name, two.claim_names) == ("web-2", "n2", ("data-2",))
+    three = decode_pod(json.dumps(web(3, tolerations=[])))
+    assert three.spec.tolerations == ()
+    assert one.spec.tolerations != ()
+
+
+def test_empty_parts_of_different_kinds_are_not_mixed_up() -> None:
+    bare = decode_pod(b'{"metadata": {}, "spec": {}, "status": {}}')
+    node = decode_node(b'{"metadata": {}, "spec": {}, "status": {}}')
+    assert (bare.status.phase, bare.spec.containers, bare.metadata.owner_references) == ("", (), ())
+    assert (bare.labels, bare.requests) == ({}, {})
+    assert (node.spec.taints, node.status.images, node.status.allocatable) == ((), (), {})
+
+
+def test_what_scheduling_does_not_read_is_dropped_on_decoding() -> None:
+    one = decode_pod(json.dumps(web(1)))
+    assert LAST_APPLIED not in one.annotations
+    assert [volume.name for volume in one.spec.volumes] == ["data"]
+    assert b"copy of" not in encode(one)
+    node = decode_node(json.dumps({"metadata": {"annotations": {LAST_APPLIED: "x", "a": "b"}}}))
+    assert node.metadata.annotations == {"a": "b"}
+
+
+def node(number: int) -> dict[str, Any]:
+    return {
+        "metadata": {"name": f"n{number}", "labels": {"host": f"n{number}", "zone": "zone-a"}},
+        "status": {
+            "allocatable": {"cpu": "4", "memory": "16Gi"},
+            "images": [
+                {"names": [f"only-{number}"], "sizeBytes": number},
+                {"names": ["a:1"], "sizeBytes": 5},
+            ],
+        },
+    }
+
+
+def test_nodes_share_images_allocatable_and_the_values_of_labels() -> None:
+    one, two = (decode_node(json.dumps(node(number))) for number in (1, 2))
+    assert one.status.images[0] != two.status.images[0]
+    assert one.status.images[1] is two.status.images[1]
+    assert one.status.allocatable is two.status.allocatable
+    assert one.metadata.labels["zone"] is two.metadata.labels["zone"]
+    assert one.metadata.labels["host"] == "n1"
+
+
+def test_the_garbage_collector_has_little_to_look_at() -> None:
+    texts = [json.dumps(web(number)).encode() for number in range(200)]
+    gc.collect()
+    before = len(gc.get_objects())
+    pods = [decode_pod(text) for text in texts]
+    gc.collect()
+    # The pod itself and the tuples with its claim; not its metadata, containers, labels ...
+    assert (len(gc.get_objects()) - before) / len(pods) < 4
+
+
+def test_a_full_table_starts_again_and_stays_within_its_bound() -> None:
+    interned: Interned[list[int]] = Interned()
+    first = interned([0])
+    assert interned([0]) is first
+    for number in range(interning.CAPACITY):
+        interned([number, number])
+    assert interned([0]) is not first
+    assert interned([0]) == first
+
+
+def test_texts_are_kept_within_their_bound_too() -> None:
+    texts = InternedTexts()
+    first = texts("".join(["node", "-1"]))
+    assert texts("".join(["node", "-1"])) is first
+    for number in range(interning.TEXT_CAPACITY):
+        texts(f"other-{number}")
+    assert texts("".join(["node", "-1"])) is not first
+
+
+values = st.recursive(
+    st.integers() | st.text() | st.booleans(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(st.lists(values, max_size=10))
+def test_interning_never_changes_a_value(several: list[object]) -> None:
+    interned: Interned[object] = Interned()
+    for value in several:
+        known = interned(value)
+        assert (known, type(known)) == (value, type(value))
