@@ -44,7 +44,7 @@ class PodState:
         """Read it off the pod."""
         node = pod["spec"].get("nodeName", "")
         conditions = (pod.get("status") or {}).get("conditions") or ()
-        scheduled = next((c for c in conditions if c.get("type") == "PodScheduled"), {})
+        scheduled: Object = next((c for c in conditions if c.get("type") == "PodScheduled"), {})
         return cls(
             namespace=pod["metadata"]["namespace"],
             name=pod["metadata"]["name"],

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from moorage.rpc.process import announce
 from sandbox.apiserver.server import ApiServer
 from sandbox.apiserver.settings import Settings
 
@@ -33,8 +34,7 @@ async def _serve(settings: Settings, kubeconfig: Path | None) -> None:
     async with ApiServer(settings) as api:
         if kubeconfig:
             kubeconfig.write_text(api.kubeconfig())  # noqa: ASYNC240 - before any request
-        sys.stdout.write(f"listening on {api.url}\n")
-        sys.stdout.flush()
+        announce("serving", service="api-server", api=api.url)
         await stop.wait()
 
 
