@@ -1,7 +1,8 @@
-"""Pods and nodes for tests, with just the fields that a test is about.
+"""Pods and nodes for tests, with just the fields that a test is about, and plugins run on them.
 
     pod = make_pod(requests={"cpu": "500m"}, labels={"app": "web"})
     node = make_node("n1", allocatable={"cpu": "2"}, taints=[Taint(key="gpu", effect="NoSchedule")])
+    assert run_filter(MyPlugin(), pod, node) == {"n1": None}
 
 Everything has a sensible default, and uids follow from names: equal arguments make equal objects.
 """
@@ -10,6 +11,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from moorage.harness import make_nodes, run_filter, run_score
 from moorage.models import (
     Affinity,
     ClaimSource,
@@ -33,6 +35,15 @@ from moorage.models import (
     Volume,
 )
 from moorage.quantity import Quantity
+
+__all__ = [
+    "DEFAULT_ALLOCATABLE",
+    "make_node",
+    "make_nodes",
+    "make_pod",
+    "run_filter",
+    "run_score",
+]
 
 DEFAULT_ALLOCATABLE: Final[Mapping[str, Quantity]] = {"cpu": "4", "memory": "16Gi", "pods": "110"}
 """What a node has unless a test says otherwise."""

@@ -1,5 +1,6 @@
 """How a service runs plugins: built from the policy, supervised, one cycle after another."""
 
+from moorage.runtime.asking import PluginScores, ask_for_scores, ask_for_verdicts
 from moorage.runtime.cycle import PluginRun, Supervisor
 from moorage.runtime.host import EnabledPlugin, PluginHost, Profile
 from moorage.runtime.replica import CycleInput, Replica
@@ -9,7 +10,10 @@ __all__ = [
     "EnabledPlugin",
     "PluginHost",
     "PluginRun",
+    "PluginScores",
     "Profile",
     "Replica",
     "Supervisor",
+    "ask_for_scores",
+    "ask_for_verdicts",
 ]

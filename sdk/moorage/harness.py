@@ -1,0 +1,106 @@
+"""Runs one plugin on built nodes and pods, as a service would but without any server.
+
+Authors import this from `moorage.testing`:
+
+    def test_hot_nodes_are_rejected() -> None:
+        hot = make_node("hot", annotations={"example.com/temperature": "90"})
+        verdicts = run_filter(MaxTemperature(), make_pod(), hot)
+        assert verdicts == {"hot": Rejection("node is too hot")}
+
+The functions are synchronous, so that tests are; an async test calls them by `asyncio.to_thread`.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable
+
+from moorage.models import NodeManifest, Pod
+from moorage.plugin import FilterPlugin, ScorePlugin
+from moorage.runtime import EnabledPlugin, Supervisor, ask_for_scores, ask_for_verdicts
+from moorage.snapshot import Nodes, Snapshot
+from moorage.verdicts import Rejection
+
+
+def make_nodes(*nodes: NodeManifest, pods: Iterable[Pod] = ()) -> Nodes:
+    """Select all *nodes*, in order, of a snapshot with *pods* on the nodes that they name.
+
+    Raises:
+        ValueError: Two nodes or pods share a name or uid, or a pod's node is not there.
+    """
+    pods = tuple(pods)
+    _check_distinct("nodes have the name", (node.name for node in nodes))
+    _check_distinct("pods have the name", (f"{pod.namespace}/{pod.name}" for pod in pods))
+    _check_distinct("pods have the uid", (pod.uid for pod in pods))
+    snapshot = Snapshot()
+    for row, node in enumerate(nodes):
+        snapshot.set_node(row, node)
+    for pod in pods:
+        place = snapshot.row_of(pod.spec.node_name)
+        if place is None:
+            raise ValueError(
+                f"pod {pod.namespace}/{pod.name} is on node {pod.spec.node_name!r}, which is not "
+                "among the nodes"
+            )
+        snapshot.place_pod(place, pod)
+    return snapshot.nodes()
+
+
+def run_filter(
+    plugin: FilterPlugin, pod: Pod, *nodes: NodeManifest, pods: Iterable[Pod] = ()
+) -> dict[str, Rejection | None]:
+    """Return for each node why *plugin* rejects it for *pod*, or None if it does not.
+
+    Args:
+        plugin: The plugin; its `start` is not called.
+        pod: The pod to place.
+        nodes: All nodes of the cluster.
+        pods: The other pods, on their nodes.
+
+    Raises:
+        PluginFailedError: The plugin raised, answered wrongly or took longer than a second.
+        ValueError: Two nodes or pods share a name or uid, or a pod's node is not there.
+    """
+    selection = _cluster(pod, nodes, pods)
+    enabled, supervisor = _enable(plugin)
+    verdicts = asyncio.run(ask_for_verdicts(enabled, pod, selection, supervisor))
+    if verdicts is None:
+        return dict.fromkeys(selection.names)
+    reasons = (None, *verdicts.reasons)
+    return {name: reasons[c] for name, c in zip(selection.names, verdicts.codes, strict=True)}
+
+
+def run_score(
+    plugin: ScorePlugin, pod: Pod, *nodes: NodeManifest, pods: Iterable[Pod] = ()
+) -> dict[str, float]:
+    """Return each node's normalised score, 0..100; nothing if *plugin* skips *pod*.
+
+    Takes and raises the same as `run_filter`.
+    """
+    selection = _cluster(pod, nodes, pods)
+    enabled, supervisor = _enable(plugin)
+    scores = asyncio.run(ask_for_scores(enabled, pod, selection, supervisor))
+    if scores is None:
+        return {}
+    return dict(zip(selection.names, scores.normalized.tolist(), strict=True))
+
+
+def _cluster(pod: Pod, nodes: Iterable[NodeManifest], pods: Iterable[Pod]) -> Nodes:
+    pods = tuple(pods)
+    if any(other.uid == pod.uid for other in pods):
+        raise ValueError(
+            f"pod {pod.namespace}/{pod.name} cannot be placed and on a node at the same time: "
+            "give the others another name"
+        )
+    return make_nodes(*nodes, pods=pods)
+
+
+def _enable(plugin: FilterPlugin | ScorePlugin) -> tuple[EnabledPlugin, Supervisor]:
+    enabled, supervisor = EnabledPlugin(plugin=plugin), Supervisor()
+    supervisor.begin(enabled)
+    return enabled, supervisor
+
+
+def _check_distinct(what: str, values: Iterable[str]) -> None:
+    for value, count in Counter(values).most_common(1):
+        if count > 1:
+            raise ValueError(f"{count} {what} {value!r}: give each its own")

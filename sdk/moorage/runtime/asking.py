@@ -1,0 +1,144 @@
+"""Asks one plugin about the nodes of one cycle, and checks its answer.
+
+The engines of the filter and scorer services call this for each plugin of a profile,
+`moorage.testing` for the one under test.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from moorage.models import Pod
+from moorage.plugin import (
+    MAX_SCORE,
+    FilterPlugin,
+    ScorePlugin,
+    Scores,
+    WrongAnswerError,
+    WrongTypeError,
+)
+from moorage.runtime.cycle import Supervisor
+from moorage.runtime.host import EnabledPlugin
+from moorage.snapshot import Nodes
+from moorage.verdicts import Mask, Rejection, Verdicts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginScores:
+    """One plugin's opinion of all nodes: as returned, and after normalisation to 0..100."""
+
+    plugin: str
+    weight: int
+    raw: Scores
+    normalized: Scores
+
+
+async def ask_for_verdicts(
+    enabled: EnabledPlugin, pod: Pod, nodes: Nodes, supervisor: Supervisor
+) -> Verdicts | None:
+    """Return a filter plugin's verdicts on *nodes*, or None if it has nothing to say about *pod*.
+
+    Raises:
+        PluginFailedError: The plugin raised, answered wrongly, took too long, or is suspended.
+        TimeoutError: The supervisor's deadline passed.
+    """
+    plugin = enabled.plugin
+    assert isinstance(plugin, FilterPlugin)  # noqa: S101 - the registry holds nothing else
+    per_node = type(plugin).filter is FilterPlugin.filter
+    point = "filter_node" if per_node else "filter"
+    enabled.check_not_suspended(point)
+    preparation = await supervisor.prepare(enabled, pod, nodes)
+    if preparation is not None and preparation.skip:
+        return None
+    kept = nodes if preparation is None or preparation.nodes is None else preparation.nodes
+    verdicts = supervisor.call(enabled, point, lambda: _filter(plugin, pod, nodes, kept))
+    enabled.breaker.succeeded()
+    return verdicts
+
+
+async def ask_for_scores(
+    enabled: EnabledPlugin, pod: Pod, nodes: Nodes, supervisor: Supervisor
+) -> PluginScores | None:
+    """Return a score plugin's opinion of *nodes*, or None if it has nothing to say about *pod*.
+
+    Raises:
+        PluginFailedError: The plugin raised, answered wrongly, took too long, or is suspended.
+        TimeoutError: The supervisor's deadline passed.
+    """
+    plugin = enabled.plugin
+    assert isinstance(plugin, ScorePlugin)  # noqa: S101 - the registry holds nothing else
+    per_node = type(plugin).score is ScorePlugin.score
+    point = "score_node" if per_node else "score"
+    enabled.check_not_suspended(point)
+    preparation = await supervisor.prepare(enabled, pod, nodes)
+    if preparation is not None and preparation.skip:
+        return None
+    raw = supervisor.call(enabled, point, lambda: _score(plugin, pod, nodes))
+    normalized = supervisor.call(enabled, "normalize", lambda: _normalize(plugin, raw))
+    enabled.breaker.succeeded()
+    return PluginScores(plugin=plugin.name, weight=enabled.weight, raw=raw, normalized=normalized)
+
+
+def _filter(plugin: FilterPlugin, pod: Pod, nodes: Nodes, kept: Nodes) -> Verdicts:
+    if kept is nodes:
+        return _checked_verdicts(plugin, plugin.filter(pod, nodes), len(nodes))
+    return _narrowed(plugin, pod, nodes, np.isin(nodes.rows, kept.rows))
+
+
+def _narrowed(plugin: FilterPlugin, pod: Pod, nodes: Nodes, kept: Mask) -> Verdicts:
+    """Reject the nodes that `prepare` left out, and ask the plugin about the others, if any."""
+    reason = Rejection(f"node(s) didn't satisfy plugin(s) [{plugin.name}]")
+    verdicts = nodes.verdicts().reject(~kept, reason)
+    if not kept.any():
+        return verdicts
+    inner = _checked_verdicts(plugin, plugin.filter(pod, nodes.where(kept)), int(kept.sum()))
+    for code, rejection in enumerate(inner.reasons, start=1):
+        mask = np.zeros(len(nodes), np.bool_)
+        mask[np.flatnonzero(kept)[inner.codes == code]] = True
+        verdicts.reject(mask, rejection)
+    return verdicts
+
+
+def _checked_verdicts(plugin: FilterPlugin, verdicts: object, count: int) -> Verdicts:
+    if not isinstance(verdicts, Verdicts):
+        raise WrongTypeError(plugin.filter, verdicts, "Verdicts")
+    if len(verdicts.codes) != count:
+        problem = f"returned {len(verdicts.codes)} verdicts for {count} nodes"
+        raise WrongAnswerError(plugin.filter, problem)
+    if verdicts.codes.max(initial=0) > len(verdicts.reasons):
+        raise WrongAnswerError(plugin.filter, "returned codes without reasons")
+    for rejection in verdicts.reasons:
+        if not isinstance(rejection.reason, str):
+            raise WrongTypeError(plugin.filter, rejection.reason, "text as the reason")
+    return verdicts
+
+
+def _score(plugin: ScorePlugin, pod: Pod, nodes: Nodes) -> Scores:
+    return _checked_scores(plugin.score, plugin.score(pod, nodes), len(nodes))
+
+
+def _normalize(plugin: ScorePlugin, raw: Scores) -> Scores:
+    # A copy, because a plugin may normalise in place.
+    normalized = _checked_scores(plugin.normalize, plugin.normalize(raw.copy()), len(raw))
+    outside = (normalized < 0) | (normalized > MAX_SCORE)
+    if outside.any():
+        problem = f"returned {normalized[outside][0]:g}, which is outside 0..{MAX_SCORE}"
+        if type(plugin).normalize is ScorePlugin.normalize:
+            raise WrongAnswerError(plugin.score, f"{problem}; override normalize")
+        raise WrongAnswerError(plugin.normalize, problem)
+    return normalized
+
+
+def _checked_scores(method: Callable[..., object], scores: npt.ArrayLike, count: int) -> Scores:
+    try:
+        array = np.array(scores, np.float64)
+    except (TypeError, ValueError) as error:
+        raise WrongTypeError(method, scores, "one number for each node") from error
+    if array.shape != (count,):
+        problem = f"returned an array of shape {array.shape} for {count} nodes"
+        raise WrongAnswerError(method, problem)
+    if not np.isfinite(array).all():
+        raise WrongAnswerError(method, "returned a number that is not finite")
+    return array
