@@ -7,6 +7,7 @@ import grpc.aio
 import numpy as np
 
 from moorage.registry import Registry
+from moorage.rpc.convert import to_duration
 from moorage.rpc.describe import node_states, plugin_reports
 from moorage.rpc.serve import Servicer
 from moorage.rpc.session import CycleOutcome, CycleService, Wire, run_session
@@ -77,15 +78,14 @@ def _encode(
     request: pb.FilterServiceSessionRequest, outcome: CycleOutcome[FilterRun]
 ) -> pb.FilterResult:
     run = outcome.run
-    result = pb.FilterResult(
+    return pb.FilterResult(
         cycle=request.cycle.id,
         generation=outcome.generation,
         verdicts=run.codes.astype("<u2").tobytes() if run.codes.any() else b"",
         reasons=[_reason(reason) for reason in run.reasons],
         plugins=plugin_reports(run.plugins),
+        duration=to_duration(outcome.seconds),
     )
-    result.duration.FromNanoseconds(int(outcome.seconds * 1e9))
-    return result
 
 
 def _reason(reason: PluginRejection) -> pb.Reason:

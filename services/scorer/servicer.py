@@ -7,6 +7,7 @@ import grpc.aio
 import numpy as np
 
 from moorage.registry import Registry
+from moorage.rpc.convert import to_duration
 from moorage.rpc.describe import node_states, plugin_reports
 from moorage.rpc.serve import Servicer
 from moorage.rpc.session import CycleOutcome, CycleService, Wire, run_session
@@ -72,15 +73,14 @@ def _encode(
     request: pb.ScorerServiceSessionRequest, outcome: CycleOutcome[ScoreRun]
 ) -> pb.ScoreResult:
     totals = outcome.run.totals
-    result = pb.ScoreResult(
+    return pb.ScoreResult(
         cycle=request.cycle.id,
         generation=outcome.generation,
         totals=b"" if totals is None else totals.astype("<f4").tobytes(),
         top=_best(outcome, request.top),
         plugins=plugin_reports(outcome.run.plugins),
+        duration=to_duration(outcome.seconds),
     )
-    result.duration.FromNanoseconds(int(outcome.seconds * 1e9))
-    return result
 
 
 def _best(outcome: CycleOutcome[ScoreRun], count: int) -> list[pb.NodeScore]:

@@ -4,13 +4,13 @@ import inspect
 from collections.abc import Iterable, Sequence
 
 import msgspec
-from google.protobuf.json_format import ParseDict
 from google.protobuf.struct_pb2 import Struct
 
 from moorage.errors import UnknownNameError
 from moorage.plugin import extension_points
 from moorage.quantity import format_quantity
 from moorage.registry import Registry
+from moorage.rpc.convert import to_duration, to_struct
 from moorage.runtime import PluginRun, Replica
 from moorage.v1 import types_pb2 as pb
 
@@ -25,7 +25,7 @@ def describe_plugin(registry: Registry, name: str) -> pb.Plugin:
         name=name,
         summary=(inspect.getdoc(kind) or "").partition("\n")[0],
         extension_points=extension_points(kind),
-        arguments_schema=_struct(msgspec.json.schema(kind.Args)),
+        arguments_schema=to_struct(msgspec.json.schema(kind.Args)),
         default_arguments=_defaults(kind.Args),
         origin=registered.origin,
     )
@@ -33,12 +33,15 @@ def describe_plugin(registry: Registry, name: str) -> pb.Plugin:
 
 def plugin_reports(runs: Iterable[PluginRun]) -> list[pb.PluginReport]:
     """Put on the wire what plugins did in a cycle."""
-    reports = []
-    for run in runs:
-        report = pb.PluginReport(plugin=run.plugin, failure=run.failure, skipped=run.skipped)
-        report.duration.FromNanoseconds(int(run.seconds * 1e9))
-        reports.append(report)
-    return reports
+    return [
+        pb.PluginReport(
+            plugin=run.plugin,
+            duration=to_duration(run.seconds),
+            failure=run.failure,
+            skipped=run.skipped,
+        )
+        for run in runs
+    ]
 
 
 def node_states(replica: Replica, names: Sequence[str]) -> list[pb.NodeState]:
@@ -58,7 +61,7 @@ def _node_state(replica: Replica, name: str) -> pb.NodeState:
     return pb.NodeState(
         name=name,
         row=node.row,
-        manifest=_struct(msgspec.to_builtins(node.manifest)),
+        manifest=to_struct(msgspec.to_builtins(node.manifest)),
         pods=sorted(f"{pod.namespace}/{pod.name}" for pod in node.pods),
         requested={key: format_quantity(key, n) for key, n in node.requested.items()},
     )
@@ -66,10 +69,6 @@ def _node_state(replica: Replica, name: str) -> pb.NodeState:
 
 def _defaults(arguments: type[msgspec.Struct]) -> Struct | None:
     try:
-        return _struct(msgspec.to_builtins(arguments()))
+        return to_struct(msgspec.to_builtins(arguments()))
     except TypeError:  # some arguments are required
         return None
-
-
-def _struct(content: object) -> Struct:
-    return ParseDict(content, Struct())

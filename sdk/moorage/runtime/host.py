@@ -1,10 +1,9 @@
 """Turns an effective policy into running plugin instances."""
 
 import asyncio
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-
-import structlog
 
 from moorage.errors import ConfigurationError, PluginFailedError, UnknownNameError
 from moorage.plugin import Plugin
@@ -14,7 +13,7 @@ from moorage.registry import Registry
 from moorage.runtime.breaker import Breaker
 from moorage.runtime.failure import problem_of
 
-log = structlog.get_logger()
+log = logging.getLogger(__name__)
 
 START_SECONDS = 10.0
 """How long `start` of a plugin may take; cycles wait for it."""
@@ -206,4 +205,4 @@ async def _stop(plugins: Iterable[EnabledPlugin]) -> None:
                 await enabled.plugin.stop()
         except Exception as error:  # noqa: BLE001 - the others must stop all the same
             problem = problem_of(error, enabled.plugin)
-            log.warning("A plugin does not stop", plugin=enabled.name, error=problem)
+            log.warning("Plugin %s does not stop: %s", enabled.name, problem)
