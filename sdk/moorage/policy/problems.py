@@ -28,8 +28,8 @@ def child(path: str, key: str | int) -> str:
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """Return `, did you mean X?` with the nearest known name, or nothing if none is near."""
-    by_folded = {_fold(candidate): candidate for candidate in known}
-    near = difflib.get_close_matches(_fold(name), by_folded, n=1, cutoff=0.6)
+    by_folded = {candidate.lower(): candidate for candidate in known}
+    near = difflib.get_close_matches(name.lower(), by_folded, n=1, cutoff=0.6)
     return f", did you mean `{by_folded[near[0]]}`?" if near else ""
 
 
@@ -46,7 +46,3 @@ def shown(value: object) -> str:
 
 
 _LONGEST = 60
-
-
-def _fold(name: str) -> str:
-    return name.lower().replace("_", "").replace("-", "")

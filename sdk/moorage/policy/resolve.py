@@ -58,7 +58,7 @@ class _Resolver:
             for i, config in enumerate(profile.plugin_config)
         }
         self._sets = {point: self._entries(point) for point in POINTS}
-        self._multi_point = merge(self._known_defaults(), self._sets["multiPoint"])
+        self._multi_point = merge(DEFAULT_MULTI_POINT, self._sets["multiPoint"])
 
     def effective(self, kind: Kind) -> EffectiveProfile:
         entries = self._enabled(kind)
@@ -137,7 +137,3 @@ class _Resolver:
         written, path = self._written(point), f"{self._path}.plugins.{point}.enabled"
         enabled = [Entry(p.name, p.weight, child(path, i)) for i, p in enumerate(written.enabled)]
         return EntrySet(tuple(enabled), frozenset(plugin.name for plugin in written.disabled))
-
-    def _known_defaults(self) -> EntrySet:
-        known = tuple(e for e in DEFAULT_MULTI_POINT.enabled if e.name in self._catalogue)
-        return EntrySet(known, DEFAULT_MULTI_POINT.disabled)
