@@ -110,6 +110,8 @@ def test_scaling_is_exact_arithmetic_rounded_away_from_zero(
         ("memory", 3 * 2**29, "1536Mi"),
         ("memory", 1023, "1023"),
         ("memory", 1000, "1k"),
+        ("memory", 2048, "2Ki"),
+        ("memory", -1024, "-1Ki"),
         ("memory", 2_000_001, "2000001"),
         ("ephemeral-storage", 2**40, "1Ti"),
         ("hugepages-2Mi", 2**22, "4Mi"),

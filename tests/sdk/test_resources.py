@@ -108,6 +108,8 @@ def test_for_scoring_a_pod_with_own_requests_gets_defaults_only_for_what_nobody_
     assert silent.nonzero_requests == {"cpu": 200, "memory": 5 * MI}
     one_mentions = pod(container(cpu="1"), container(), own={"memory": "5Mi"})
     assert one_mentions.nonzero_requests == {"cpu": 1000, "memory": 5 * MI}
+    mentions_zero = pod(container(), init=(container(cpu="0"),), own={"memory": "5Mi"})
+    assert mentions_zero.nonzero_requests == {"cpu": 0, "memory": 5 * MI}
 
 
 def test_for_scoring_only_cpu_and_memory_count_even_without_containers() -> None:

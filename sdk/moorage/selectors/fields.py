@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from moorage.selectors.errors import SelectorError
 
-_TERM: Final = re.compile(r"(?:\\.|[^\\,]|\\\Z)*", re.DOTALL)
+_TERM: Final = re.compile(r"(?:\\.|[^,])*", re.DOTALL)
 _OPERATOR: Final = re.compile(r"!=|==|=")
 _SPECIAL: Final = re.compile(r"\\([\\,=])|([\\=])")
 
