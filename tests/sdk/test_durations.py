@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from moorage.durations import format_duration, parse_duration
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+
 from moorage.settings import parse_settings, setting, settings_table
 
 
@@ -19,7 +20,7 @@ class Settings:
     annotate: bool = setting(True, "Writes an annotation.")
     plugin: tuple[Path, ...] = setting((), "A file to load; may be repeated.")
     origins: tuple[str, ...] = setting(("a", "b"), "Several words.")
-    ca_file: Path | None = setting(None, "Certificates to trust.")  # noqa: RUF009
+    ca_file: Path | None = setting(None, "Certificates to trust.")
     log_format: Literal["json", "text"] = setting("json", "How log lines look.")
 
 
