@@ -6,7 +6,8 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -129,11 +130,18 @@ class Processes:
             for process in processes:
                 group.create_task(process.start())
 
-    async def watch(self) -> None:
-        """Start processes again that die after they had served; runs until cancelled."""
+    def named(self, name: str) -> Process:
+        """Return the process called *name*."""
+        return next(process for process in self._running if process.name == name)
+
+    @asynccontextmanager
+    async def kept(self) -> AsyncIterator[None]:
+        """Start processes again that die, for as long as the block lasts."""
         async with asyncio.TaskGroup() as group:
-            for process in self._running:
-                group.create_task(self._keep(process))
+            tasks = [group.create_task(self._keep(process)) for process in self._running]
+            yield
+            for task in tasks:
+                task.cancel()
 
     async def stop(self) -> None:
         """Stop all processes, those that were started last first."""

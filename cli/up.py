@@ -4,8 +4,7 @@ import asyncio
 import contextlib
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,7 +79,7 @@ class Up:
             if api:
                 await start_scheduler(self._stack, processes, addresses)
         self._show_addresses(addresses)
-        async with _kept(processes):
+        async with processes.kept():
             if not api:
                 self._console.print(
                     f"Point kube-scheduler's extender at {addresses.extender}. Ctrl-C stops."
@@ -196,18 +195,6 @@ class Up:
         if len(states) > SHOWN_PODS:
             self._console.print(f"... and {len(states) - SHOWN_PODS} more pods")
         self._console.print(f"{bound} of {len(states)} pods bound, {len(states) - bound} pending")
-
-
-@asynccontextmanager
-async def _kept(processes: Processes) -> AsyncIterator[None]:
-    """Restart processes that die for as long as the block lasts."""
-    watching = asyncio.create_task(processes.watch())
-    try:
-        yield
-    finally:
-        watching.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await watching
 
 
 @contextlib.contextmanager

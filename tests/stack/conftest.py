@@ -1,0 +1,58 @@
+"""Real processes, started once for all tests of this folder."""
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+import pytest_asyncio
+
+from cli.cluster import connected
+from cli.processes import Processes
+from cli.stack import StackOptions, start_api_server, start_scheduler, start_services
+from tests.stack.stack import Stack
+
+PLUGINS = Path(__file__).parent / "plugins"
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack]:
+    """API server, gateway, filter, two scorers, binder and the stand-in for kube-scheduler."""
+    directory = tmp_path_factory.mktemp("stack")
+    os.environ["MOORAGE_TEST_TRACE"] = str(directory / "trace")
+    options = StackOptions(
+        directory=directory,
+        kubeconfig=None,
+        config=PLUGINS.parent / "policy.yaml",
+        profiles=("moorage", "traced"),
+        plugins=(PLUGINS,),
+        scorers=2,
+    )
+    messages: list[str] = []
+    processes = Processes(messages.append)
+    try:
+        api = await start_api_server(options, processes)
+        addresses = await start_services(options, processes, api)
+        await start_scheduler(options, processes, addresses)
+        async with (
+            connected(api) as cluster,
+            aiohttp.ClientSession() as session,
+            processes.kept(),
+        ):
+            yield Stack(
+                addresses=addresses,
+                cluster=cluster,
+                session=session,
+                processes=processes,
+                messages=messages,
+                trace=directory / "trace",
+            )
+    finally:
+        await processes.stop()
+
+
+@pytest_asyncio.fixture(autouse=True, loop_scope="session")
+async def _cleared(stack: Stack) -> AsyncIterator[None]:
+    yield
+    await stack.clear()

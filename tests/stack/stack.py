@@ -1,0 +1,164 @@
+"""What tests do with a running stack."""
+
+import asyncio
+import os
+import re
+import signal
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from cli.cluster import Cluster
+from cli.processes import Processes
+from cli.stack import Addresses
+from cli.workload import Object, Workload
+
+PATIENCE = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """A running stack, and shorthand for what tests ask of it."""
+
+    addresses: Addresses
+    cluster: Cluster
+    session: aiohttp.ClientSession
+    processes: Processes
+    messages: list[str]
+    trace: Path
+
+    async def create(
+        self, nodes: Iterable[Object] = (), pods: Iterable[Object] = ()
+    ) -> list[Object]:
+        """Create nodes, wait until the gateway knows them, then create pods; return the pods."""
+        nodes = list(nodes)
+        await self.cluster.create(Workload(nodes=nodes), lambda: None)
+        for node in nodes:
+            await self.knows(node["metadata"]["name"])
+        return await self.cluster.create(Workload(pods=list(pods)), lambda: None)
+
+    async def knows(self, node: str) -> None:
+        """Wait until the gateway's cache has a node."""
+
+        async def known() -> bool:
+            answer = await self.filter(pod("probe", schedulerName="moorage"), [node])
+            return "not known" not in str(answer)
+
+        await self.until(known)
+
+    async def filter(self, obj: Object, names: list[str]) -> Any:
+        """Call the extender's filter verb as kube-scheduler does."""
+        return await self.call("filter", {"Pod": obj, "Nodes": None, "NodeNames": names})
+
+    async def prioritize(self, obj: Object, names: list[str]) -> Any:
+        """Call the extender's prioritize verb as kube-scheduler does."""
+        return await self.call("prioritize", {"Pod": obj, "Nodes": None, "NodeNames": names})
+
+    async def bind(self, obj: Object, node: str) -> Any:
+        """Call the extender's bind verb as kube-scheduler does."""
+        metadata = obj["metadata"]
+        call = {
+            "PodName": metadata["name"],
+            "PodNamespace": metadata["namespace"],
+            "PodUID": metadata["uid"],
+            "Node": node,
+        }
+        return await self.call("bind", call)
+
+    async def call(self, verb: str, body: Object) -> Any:
+        """Call the extender."""
+        async with self.session.post(f"{self.addresses.extender}/{verb}", json=body) as response:
+            assert response.status == 200, await response.text()
+            return await response.json(content_type=None)
+
+    async def pods(self) -> dict[str, Object]:
+        """Return all pods by name."""
+        found, _ = await self.cluster.pods()
+        return {obj["metadata"]["name"]: obj for obj in found}
+
+    async def places(self) -> dict[str, str]:
+        """Return the node of each pod by name, "" for none."""
+        return {name: obj["spec"].get("nodeName", "") for name, obj in (await self.pods()).items()}
+
+    async def all_bound(self, count: int) -> dict[str, str]:
+        """Wait until *count* pods are bound; return their places."""
+
+        async def bound() -> bool:
+            return sum(map(bool, (await self.places()).values())) >= count
+
+        await self.until(bound)
+        return await self.places()
+
+    async def decision(self, name: str) -> Any:
+        """Return the newest attempt on a pod in the namespace default."""
+        url = f"{self.addresses.admin}/decisions/default/{name}"
+        async with self.session.get(url) as response:
+            assert response.status == 200, await response.text()
+            return (await response.json())["attempts"][0]
+
+    async def metric(self, name: str, **labels: str) -> float:
+        """Return a sample of the gateway's metrics, 0 if there is none yet."""
+        async with self.session.get(f"{self.addresses.admin}/metrics") as response:
+            text = await response.text()
+        for line in text.splitlines():
+            found = re.fullmatch(rf"{name}(?:{{(.*)}})? (\S+)", line)
+            if found and all(f'{k}="{v}"' in (found[1] or "") for k, v in labels.items()):
+                return float(found[2])
+        return 0.0
+
+    async def fault(self, **fault: Any) -> None:
+        """Inject a fault into the API server."""
+        url = f"{self.addresses.api}/sandbox/faults"
+        async with self.session.post(url, json=fault) as response:
+            assert response.status < 300, await response.text()
+
+    def kill(self, name: str) -> None:
+        """Kill one of the processes at once."""
+        os.kill(self.processes.named(name).pid, signal.SIGKILL)
+
+    async def until(self, condition: Callable[[], Awaitable[bool]]) -> None:
+        """Wait until a condition holds."""
+        async with asyncio.timeout(PATIENCE):
+            while not await condition():  # noqa: ASYNC110 - conditions of any kind
+                await asyncio.sleep(0.02)
+
+    async def clear(self) -> None:
+        """Remove all pods, nodes and faults, and wait until the gateway has seen that."""
+        api = self.addresses.api
+        for path in ("sandbox/faults", "api/v1/namespaces/default/pods", "api/v1/nodes"):
+            async with self.session.delete(f"{api}/{path}") as response:
+                assert response.status < 300, await response.text()
+
+        async def gone() -> bool:
+            sizes = [await self.metric("moorage_cache_size", type=t) for t in ("nodes", "pods")]
+            return sizes == [0, 0]
+
+        await self.until(gone)
+
+
+def node(
+    name: str, cpu: str = "8", labels: dict[str, str] | None = None, **metadata: Any
+) -> Object:
+    """Build a node."""
+    amounts = {"cpu": cpu, "memory": "32Gi", "pods": "110"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels or {}, **metadata},
+        "status": {"allocatable": amounts, "capacity": amounts},
+    }
+
+
+def pod(name: str, cpu: str = "10m", labels: dict[str, str] | None = None, **spec: Any) -> Object:
+    """Build a pod in the namespace default, of the profile "moorage" unless *spec* differs."""
+    container = {"name": "main", "image": "app:1", "resources": {"requests": {"cpu": cpu}}}
+    metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}", "labels": labels or {}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {"schedulerName": "moorage", "containers": [container], **spec},
+    }

@@ -1,0 +1,97 @@
+"""Cycles are serial, binds are not."""
+
+import asyncio
+import itertools
+
+import pytest
+
+from tests.stack.stack import Stack, node, pod
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def test_a_slow_bind_does_not_hold_up_the_next_pods_filter(stack: Stack) -> None:
+    first, *_ = await stack.create([node("n1")], [pod("first", schedulerName="nobody")])
+    await stack.fault(verb="create", resource="pods/binding", delaySeconds=2)
+    bind = asyncio.create_task(stack.bind(first, "n1"))
+
+    async def under_way() -> bool:
+        return await stack.metric("moorage_cache_size", type="assumed_pods") == 1
+
+    await stack.until(under_way)
+    answer = await stack.filter(pod("second"), ["n1"])
+
+    assert answer["NodeNames"] == ["n1"]
+    assert not bind.done()
+    assert await bind == {"Error": ""}
+
+
+async def test_cycles_of_two_callers_never_overlap(stack: Stack) -> None:
+    names = ["n1", "n2", "n3"]
+    await stack.create([node(name) for name in names])
+
+    async def caller(which: str) -> None:
+        for i in range(4):
+            obj = pod(f"{which}-{i}", schedulerName="traced")
+            assert (await stack.filter(obj, names))["NodeNames"] == names
+            # Another set of nodes than the filter's, so that scoring is a cycle of its own.
+            await stack.prioritize(obj, names[:2])
+
+    await asyncio.gather(caller("a"), caller("b"), caller("c"))
+
+    lines = stack.trace.read_text().splitlines()
+    steps = sorted(tuple(map(float, line.split()[:2])) for line in lines)
+    # Each of the 12 pods: filtered, scored ahead, scored for prioritize.
+    assert len(steps) == 36
+    for before, after in itertools.pairwise(steps):
+        assert before[1] <= after[0]
+
+
+async def test_a_pod_being_bound_counts_on_its_node_for_the_next_pod(stack: Stack) -> None:
+    big, *_ = await stack.create(
+        [node("n1", cpu="4")], [pod("big", cpu="3", schedulerName="nobody")]
+    )
+    await stack.fault(verb="create", resource="pods/binding", delaySeconds=1)
+    bind = asyncio.create_task(stack.bind(big, "n1"))
+
+    async def assumed() -> bool:
+        return await stack.metric("moorage_cache_size", type="assumed_pods") == 1
+
+    await stack.until(assumed)
+    answer = await stack.filter(pod("next", cpu="2"), ["n1"])
+
+    assert answer["FailedNodes"] == {"n1": "Insufficient cpu"}
+    await bind
+
+
+async def test_a_steady_cluster_ships_deltas_only(stack: Stack) -> None:
+    await stack.create([node(f"n{i}") for i in range(20)])
+    sent = "moorage_session_sent_bytes_total"
+    full = [await stack.metric(sent, service=s, part="full") for s in ("filter", "scorer")]
+    before = await stack.metric(sent, service="filter", part="delta")
+
+    await stack.create([], [pod(f"p{i}") for i in range(20)])
+    await stack.all_bound(20)
+
+    assert full == [await stack.metric(sent, service=s, part="full") for s in ("filter", "scorer")]
+    delta = await stack.metric(sent, service="filter", part="delta") - before
+    # Each pod is sent as assumed, as bound, and as running; a node is never sent again.
+    assert 0 < delta < 20 * 3 * 1000
+
+
+async def test_the_decision_says_what_each_plugin_did(stack: Stack) -> None:
+    nodes = [node("n1", labels={"nodeGroup": "1"}), node("n2", labels={"nodeGroup": "2"})]
+    nodes.append(node("n3", labels={"nodeGroup": "1"}))
+    await stack.create(nodes, [pod("p", labels={"nodeGroup": "1"})])
+    place = (await stack.all_bound(1))["p"]
+
+    decision = await stack.decision("p")
+
+    assert decision["filter"]["nodes"] == 3
+    assert decision["filter"]["feasible"] == 2
+    group = next(p for p in decision["filter"]["plugins"] if p["plugin"] == "NodeGroup")
+    assert group["rejected"] == 1
+    assert group["reasons"][0]["nodes"] == 1
+    assert {entry["node"] for entry in decision["score"]["top"]} == {"n1", "n3"}
+    assert decision["bind"]["node"] == place
+    assert decision["bind"].get("error", "") == ""
