@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from moorage.integers import parse_int64
+from moorage.models.constraints import Toleration
 from moorage.models.node import Taint
-from moorage.models.pod import Toleration
 
 DO_NOT_SCHEDULE: Final = frozenset(("NoSchedule", "NoExecute"))
 """The effects that keep pods off a node."""

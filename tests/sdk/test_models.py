@@ -16,6 +16,7 @@ from moorage.models import (
     OwnerReference,
     Pod,
     PodSpec,
+    Toleration,
     decode_node,
     decode_pod,
     encode,
@@ -95,6 +96,8 @@ def test_null_means_that_a_field_of_a_pod_is_not_set(path: str) -> None:
 def test_nulls_are_fine_deep_inside() -> None:
     content = {"containers": [{"resources": {"requests": None, "limits": {"cpu": "1"}}}]}
     assert pod(spec=content).spec.containers[0].resources.limits == {"cpu": "1"}
+    listed = pod(spec={"tolerations": [None, {"key": "a"}]})
+    assert listed.spec.tolerations == (Toleration(key="a"),)
     term = {
         "podAffinity": None,
         "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": None},

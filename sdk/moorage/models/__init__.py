@@ -6,6 +6,18 @@ new one.
 """
 
 from moorage.models.codec import decode_node, decode_pod, encode
+from moorage.models.constraints import (
+    Affinity,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorTerm,
+    PodAffinity,
+    PodAffinityTerm,
+    PreferredSchedulingTerm,
+    Toleration,
+    TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
+)
 from moorage.models.meta import Metadata, OwnerReference
 from moorage.models.node import (
     Condition,
@@ -17,27 +29,17 @@ from moorage.models.node import (
     Taint,
 )
 from moorage.models.pod import (
-    Affinity,
     ClaimSource,
     Container,
     ContainerPort,
     EphemeralSource,
     ImageSource,
-    NodeAffinity,
-    NodeSelector,
-    NodeSelectorTerm,
     Pod,
-    PodAffinity,
-    PodAffinityTerm,
     PodSpec,
     PodStatus,
-    PreferredSchedulingTerm,
     Resources,
     SchedulingGate,
-    Toleration,
-    TopologySpreadConstraint,
     Volume,
-    WeightedPodAffinityTerm,
 )
 from moorage.models.selectors import LabelSelector, Requirement
 

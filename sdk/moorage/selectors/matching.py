@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from moorage.integers import parse_int64
+from moorage.models.constraints import NodeSelector, NodeSelectorTerm
 from moorage.models.node import NodeManifest
-from moorage.models.pod import NodeSelector, NodeSelectorTerm
 from moorage.models.selectors import LabelSelector, Requirement
 
 _COMPARISONS: Final[Mapping[str, Callable[[int, int], bool]]] = {
