@@ -22,15 +22,13 @@ from sandbox.scheduler.scheduler import Scheduler
 class Settings:
     """The process's options."""
 
-    config: Path = setting(  # noqa: RUF009 - a path cannot be changed
+    config: Path = setting(
         Path("deploy/scheduler/kube-scheduler-config.yaml"), "The KubeSchedulerConfiguration."
     )
     api_server: str = setting("http://127.0.0.1:8001", "Where the API server listens.")
     extender_url: str | None = setting(None, "Replaces every extender's urlPrefix.")
     seed: int | None = setting(None, "Makes ties between nodes break the same way every time.")
-    log_level: LogLevel = setting(  # noqa: RUF009 - neither can a literal
-        "info", "The least important log lines to write."
-    )
+    log_level: LogLevel = setting("info", "The least important log lines to write.")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -47,7 +47,7 @@ class Informer:
                 _log.warning("watch broke", path=self._path, code=error.code, error=str(error))
                 if error.code not in (0, 429) and error.code < 500:
                     version = ""  # too old, or something else that a new list cures
-                await asyncio.sleep(self._backoff.next())
+            await asyncio.sleep(self._backoff.next())
 
     def learn(self, document: dict[str, Any]) -> None:
         """Take in what a write returned, without waiting for the watch to say the same."""

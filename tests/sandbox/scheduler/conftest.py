@@ -1,0 +1,17 @@
+from collections.abc import AsyncIterator
+
+import pytest
+
+from sandbox.apiserver import ApiServer
+from tests.sandbox.scheduler.support import ScriptedExtender, World
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    extender = ScriptedExtender()
+    await extender.start()
+    async with ApiServer() as server:
+        world = World(server, extender)
+        extender.on["bind"] = world.binds
+        yield world
+    await extender.stop()

@@ -1,0 +1,124 @@
+"""What follows a scheduling cycle: the bind, and what its outcome does."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.live_api import Object, until
+from tests.sandbox.scheduler.support import World
+
+BINDER: Object = {"bindVerb": "bind"}
+
+
+async def test_without_a_binding_extender_the_default_binder_binds(world: World) -> None:
+    world.node("a")
+    world.pod("web")
+    async with world.scheduler({"filterVerb": "filter", "nodeCacheCapable": True}):
+        await until(lambda: world.events("web"))
+    assert world.place("web") == "a"
+    (event,) = world.events("web")
+    assert (event["reason"], event["action"], event["type"]) == ("Scheduled", "Binding", "Normal")
+    assert event["note"] == "Successfully assigned default/web to a"
+    assert event["regarding"]["uid"] == world.api.read_pod("web")["metadata"]["uid"]
+
+
+async def test_a_failed_bind_frees_the_room_and_is_tried_again(world: World) -> None:
+    answers: list[Any] = [{"Error": "device is busy"}]
+    world.extender.on["bind"] = lambda body: answers.pop() if answers else world.binds(body)
+    world.node("a", cpu="1")
+    world.pod("web", cpu="1")
+    async with world.scheduler(BINDER):
+        await until(lambda: world.condition("web")[0])
+        assert world.condition("web") == ("SchedulerError", "device is busy")
+        await until(world.placed("web"))
+    assert world.extender.verbs("web") == ["bind", "bind"]
+
+
+async def test_a_bind_that_succeeded_but_said_otherwise_is_not_repeated(world: World) -> None:
+    async def bind_and_fail(body: Object) -> int:
+        await world.binds(body)
+        return 503
+
+    world.extender.on["bind"] = bind_and_fail
+    world.node("a")
+    world.pod("web")
+    async with world.scheduler(BINDER) as scheduler:
+        await until(lambda: world.events("web"))
+        await until(lambda: len(scheduler.queue) == 0)
+    assert world.place("web") == "a"
+    assert world.extender.verbs("web") == ["bind"]
+    (event,) = world.events("web")
+    assert event["note"].endswith("code 503")
+
+
+async def test_a_bind_that_only_claims_success_leaves_the_pod_assumed(world: World) -> None:
+    world.extender.on["bind"] = lambda _: {}
+    world.node("a", cpu="1")
+    liar = world.pod("liar", cpu="1")["metadata"]["uid"]
+    async with world.scheduler(BINDER) as scheduler:
+        await until(lambda: world.events("liar"))
+        world.pod("next", cpu="1")
+        await until(lambda: world.condition("next")[0])
+        assert scheduler.cache.is_assumed(liar)
+        await world.delete("liar")
+        await until(lambda: "next" in {c.pod for c in world.extender.calls})
+    assert world.extender.verbs("next") == ["bind"]
+
+
+async def test_an_ignorable_binder_that_fails_is_replaced_by_the_default_one(
+    world: World,
+) -> None:
+    world.extender.on["bind"] = lambda _: 500
+    world.node("a")
+    world.pod("web")
+    async with world.scheduler({**BINDER, "ignorable": True}):
+        await until(world.placed("web"))
+    assert world.extender.verbs("web") == ["bind"]
+
+
+async def test_the_default_binders_refusal_is_reported(world: World) -> None:
+    world.api.fault("create", "pods/binding", status=500)
+    world.node("a")
+    world.pod("web")
+    async with world.scheduler():
+        await until(lambda: world.condition("web")[0])
+        reason, message = world.condition("web")
+        await until(world.placed("web"))
+    assert reason == "SchedulerError"
+    assert message.startswith('running Bind plugin "DefaultBinder": ')
+
+
+async def test_pods_on_their_way_take_up_room(world: World) -> None:
+    world.extender.on["bind"] = lambda _: asyncio.Event().wait()
+    world.node("a", cpu="1")
+    for name in ("first", "second"):
+        world.pod(name, cpu="600m")
+    async with world.scheduler(BINDER):
+        await until(lambda: world.condition("second")[0])
+    assert world.condition("second")[1].startswith("0/1 nodes are available: 1 Insufficient cpu.")
+
+
+@pytest.mark.parametrize("answers", [True, False])
+async def test_a_stopping_scheduler_lets_binds_end(
+    world: World, answers: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sandbox.scheduler.scheduler.GRACE_SECONDS", 10.0 if answers else 0.01)
+    gate = asyncio.Event()
+
+    async def slow(body: Object) -> Object:
+        await gate.wait()
+        return await world.binds(body)
+
+    world.extender.on["bind"] = slow
+    world.node("a")
+    world.pod("web")
+    async with world.scheduler(BINDER) as scheduler:
+        await until(lambda: world.extender.busy.get("bind"))
+        scheduler.stop()
+        world.pod("late")
+        if answers:
+            gate.set()
+    assert world.place("web") == ("a" if answers else None)
+    assert [e["reason"] for e in world.events("web")] == (["Scheduled"] if answers else [])
+    assert world.extender.verbs("late") == []

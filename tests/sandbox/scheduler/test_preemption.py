@@ -1,0 +1,223 @@
+"""Who has to go when a more important pod fits nowhere."""
+
+from typing import Any
+
+import pytest
+
+from sandbox.apiserver.paths import parse
+from tests.live_api import Object, until
+from tests.sandbox.scheduler.support import World, keep, metas, node_names
+
+FULL: Object = {
+    "filterVerb": "filter",
+    "preemptVerb": "preempt",
+    "nodeCacheCapable": True,
+}
+
+
+class Crowd:
+    """Nodes filled up with pods, and an important one that comes later."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.low = world.priority_class(10)
+        self.middle = world.priority_class(50)
+        self.high = world.priority_class(1000)
+
+    async def filled(self, **nodes: dict[str, str]) -> None:
+        """Create nodes of 4 CPUs; each pod on them takes 2 and has the priority class given."""
+        for node, pods in nodes.items():
+            self.world.node(node, cpu="4")
+            for pod, priority in pods.items():
+                self.world.pod(pod, cpu="2", priorityClassName=priority)
+                await self.world.bind(pod, node)
+
+    def important(self, cpu: str = "2", **spec: Any) -> None:
+        self.world.pod("vip", cpu=cpu, priorityClassName=self.high, **spec)
+
+    def exists(self, pod: str) -> bool:
+        target = parse(f"/api/v1/namespaces/default/pods/{pod}")
+        return self.world.server.cluster.collection(target.resource).get("default", pod) is not None
+
+
+@pytest.fixture
+def crowd(world: World) -> Crowd:
+    return Crowd(world)
+
+
+@pytest.mark.parametrize("names_only", [True, False])
+async def test_the_least_important_pod_makes_room(crowd: Crowd, names_only: bool) -> None:
+    world = crowd.world
+    await crowd.filled(
+        n1={"a": crowd.middle, "b": crowd.middle}, n2={"c": crowd.low, "d": crowd.middle}
+    )
+    crowd.important()
+    async with world.scheduler({**FULL, "nodeCacheCapable": names_only}):
+        await until(world.placed("vip"))
+    assert world.place("vip") == "n2"
+    assert [crowd.exists(pod) for pod in "abcd"] == [True, True, False, True]
+    assert world.extender.verbs("vip") == ["preempt", "filter"]
+    asked, offered = world.extender.bodies("preempt")[0], world.extender.bodies("filter")[0]
+    assert list(metas(asked)) == ["n1", "n2"]
+    assert (asked["NodeNameToVictims"] is None) == names_only
+    assert node_names(offered) == ["n2"]
+    assert offered["Pod"]["status"]["nominatedNodeName"] == "n2"
+    assert [event["reason"] for event in world.events("c")] == ["Preempted"]
+    assert world.events("vip")[0]["note"] == "0/2 nodes are available: 2 Insufficient cpu."
+
+
+async def test_as_few_pods_as_possible_go(crowd: Crowd) -> None:
+    await crowd.filled(n1={"a": crowd.low, "b": crowd.low}, n2={"c": crowd.low, "d": crowd.low})
+    crowd.important(cpu="3")
+    async with crowd.world.scheduler(FULL):
+        await until(crowd.world.placed("vip"))
+    (asked,) = crowd.world.extender.bodies("preempt")
+    assert [len(v["Pods"]) for v in metas(asked).values()] == [2, 2]
+    assert sum(crowd.exists(pod) for pod in "abcd") == 2
+
+
+async def test_victims_are_named_from_the_most_important_on(crowd: Crowd) -> None:
+    await crowd.filled(n1={"a": crowd.low, "b": crowd.middle})
+    uids = [crowd.world.api.read_pod(pod)["metadata"]["uid"] for pod in "ba"]
+    crowd.important(cpu="4")
+    async with crowd.world.scheduler(FULL):
+        await until(crowd.world.placed("vip"))
+    (asked,) = crowd.world.extender.bodies("preempt")
+    assert [victim["UID"] for victim in metas(asked)["n1"]["Pods"]] == uids
+
+
+async def test_an_extender_may_drop_nodes_and_choose_other_victims(crowd: Crowd) -> None:
+    world = crowd.world
+    await crowd.filled(n1={"a": crowd.low, "b": crowd.low}, n2={"c": crowd.low, "d": crowd.middle})
+    chosen = world.api.read_pod("d")["metadata"]["uid"]
+    world.extender.on["preempt"] = lambda _: {
+        "NodeNameToMetaVictims": {"n2": {"Pods": [{"UID": chosen}]}}
+    }
+    crowd.important()
+    async with world.scheduler(FULL):
+        await until(world.placed("vip"))
+    assert world.place("vip") == "n2"
+    assert [crowd.exists(pod) for pod in "abcd"] == [True, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("answer", "aftermath"),
+    [
+        ({}, "no candidate node for preemption"),
+        (
+            {"NodeNameToMetaVictims": {"n1": {"Pods": []}}},
+            'expected at least one victim pod on node "n1"',
+        ),
+        (
+            {"NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "x"}]}}},
+            (
+                "extender: {url} claims to preempt pod (UID: x) on node: n1, "
+                "but the pod is not found on that node"
+            ),
+        ),
+        ({"NodeNameToMetaVictims": {"n9": {}}}, 'nodeinfo not found for node name "n9"'),
+        (503, "failed preempt with extender at URL {url}/preempt, code 503"),
+    ],
+)
+async def test_without_a_usable_answer_nobody_goes(
+    crowd: Crowd, answer: Any, aftermath: str
+) -> None:
+    world = crowd.world
+    world.extender.on["preempt"] = lambda _: answer
+    await crowd.filled(n1={"a": crowd.low, "b": crowd.low})
+    crowd.important()
+    async with world.scheduler(FULL):
+        await until(lambda: world.condition("vip")[0])
+    assert world.condition("vip") == (
+        "Unschedulable",
+        "0/1 nodes are available: 1 Insufficient cpu. preemption: "
+        + aftermath.format(url=world.extender.url),
+    )
+    assert crowd.exists("a")
+    assert crowd.exists("b")
+
+
+async def test_an_ignorable_extender_that_fails_changes_nothing(crowd: Crowd) -> None:
+    world = crowd.world
+    world.extender.on["preempt"] = lambda _: 500
+    await crowd.filled(n1={"a": crowd.low, "b": crowd.low})
+    crowd.important()
+    async with world.scheduler({**FULL, "ignorable": True}):
+        await until(world.placed("vip"))
+
+
+async def test_pods_of_the_same_importance_stay(crowd: Crowd) -> None:
+    world = crowd.world
+    await crowd.filled(n1={"a": crowd.high, "b": crowd.high}, n2={})
+    world.node("n3", cpu="1")
+    crowd.important()
+    async with world.scheduler(FULL):
+        await until(world.placed("vip"))
+        world.pod("next", cpu="3", priorityClassName=crowd.high)
+        await until(lambda: world.condition("next")[0])
+    assert world.condition("next")[1] == (
+        "0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are available: "
+        "1 Preemption is not helpful for scheduling, "
+        "2 No preemption victims found for incoming pod."
+    )
+    assert world.extender.bodies("preempt") == []
+
+
+async def test_a_pod_may_decline_to_preempt(crowd: Crowd) -> None:
+    world = crowd.world
+    await crowd.filled(n1={"a": crowd.low, "b": crowd.low})
+    modest = world.priority_class(2000, preemptionPolicy="Never")
+    world.pod("modest", cpu="2", priorityClassName=modest)
+    async with world.scheduler(FULL):
+        await until(lambda: world.condition("modest")[0])
+    assert world.condition("modest")[1].endswith(
+        "preemption: not eligible due to preemptionPolicy=Never."
+    )
+
+
+async def test_preemption_can_be_disabled(crowd: Crowd) -> None:
+    world = crowd.world
+    await crowd.filled(n1={"a": crowd.low, "b": crowd.low})
+    crowd.important()
+    plugins = {"postFilter": {"disabled": [{"name": "*"}]}}
+    profiles = [{"schedulerName": "moorage", "plugins": plugins}]
+    async with world.scheduler(FULL, profiles=profiles):
+        await until(lambda: world.condition("vip")[0])
+    assert world.condition("vip")[1] == "0/1 nodes are available: 1 Insufficient cpu."
+
+
+async def test_an_extenders_no_never_leads_to_preemption(crowd: Crowd) -> None:
+    world = crowd.world
+    world.extender.on["filter"] = lambda body: keep(body, lambda _: False, "no", final=False)
+    await crowd.filled(n1={"a": crowd.low})
+    crowd.important()
+    async with world.scheduler(FULL):
+        await until(lambda: world.condition("vip")[0])
+    assert world.condition("vip")[1] == (
+        '0/1 nodes are available: 1 no. preemption: expected at least one victim pod on node "n1"'
+    )
+    assert world.extender.bodies("preempt") == []
+
+
+async def test_room_made_for_one_pod_is_not_taken_by_a_lesser_one(crowd: Crowd) -> None:
+    world = crowd.world
+    rejections = ["not yet"]
+
+    def hesitate(body: Object) -> Object:
+        # The preemptor's room is held while an extender keeps it off the node.
+        if body["Pod"]["metadata"]["name"] == "vip" and rejections:
+            return keep(body, lambda _: False, rejections[0], final=False)
+        return keep(body, lambda _: True)
+
+    world.extender.on["filter"] = hesitate
+    await crowd.filled(n1={"a": crowd.low, "b": crowd.middle})
+    crowd.important()
+    async with world.scheduler(FULL):
+        await until(lambda: world.extender.bodies("filter", "vip"))
+        world.pod("thief", cpu="2", priorityClassName=crowd.low)
+        await until(lambda: world.condition("thief")[0])
+        assert world.extender.verbs("thief") == []
+        rejections.clear()
+        await world.change("/api/v1/nodes/n1", {"metadata": {"annotations": {"go": "on"}}})
+        await until(world.placed("vip"))
+    assert world.place("thief") is None

@@ -1,0 +1,74 @@
+"""The scheduler as a process of its own."""
+
+import asyncio
+import json
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.live_api import until
+from tests.sandbox.scheduler.support import World
+
+CONFIG = Path(__file__).parents[3] / "deploy/scheduler/kube-scheduler-config.yaml"
+
+
+async def start(*options: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-m", "sandbox.scheduler", *options),
+        cwd=Path(__file__).parents[3],
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+
+
+async def test_the_deployed_configuration_runs_against_the_sandbox(world: World) -> None:
+    world.node("a")
+    world.pod("web")
+    process = await start(
+        f"--config={CONFIG}",
+        f"--api-server={world.server.url}",
+        f"--extender-url={world.extender.url}",
+        "--seed=1",
+    )
+    assert process.stdout
+    try:
+        running = json.loads(await process.stdout.readline())
+        assert running == {
+            "event": "running",
+            "apiServer": world.server.url,
+            "schedulerNames": ["moorage"],
+            "nodes": 1,
+            "pods": 1,
+        }
+        await until(world.placed("web"))
+        process.send_signal(signal.SIGTERM)
+        assert await process.wait() == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+    assert world.extender.verbs("web") == ["filter", "bind"]
+    assert [event["reason"] for event in world.events("web")] == ["Scheduled"]
+
+
+async def test_it_stops_while_the_api_server_is_away() -> None:
+    process = await start(f"--config={CONFIG}", "--api-server=http://127.0.0.1:9")
+    assert process.stderr
+    await process.stderr.readline()  # the first complaint
+    process.send_signal(signal.SIGTERM)
+    await process.communicate()
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("text", ["kind: Policy", "extenders: {}"])
+async def test_a_bad_configuration_ends_it_with_one_line(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    process = await start(f"--config={path}")
+    _, errors = await process.communicate()
+    assert process.returncode == 2
+    (line,) = errors.decode().splitlines()
+    assert line.startswith(f"{path}: not a valid KubeSchedulerConfiguration: ")
