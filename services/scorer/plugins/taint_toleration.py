@@ -10,8 +10,7 @@ class TaintToleration(ScorePlugin):
 
     def score(self, pod: Pod, nodes: Nodes) -> Scores:
         """Count the taints that the pod does not tolerate."""
-        # Only these tolerations count: one for NoSchedule alone excuses no PreferNoSchedule taint.
-        tolerations = [t for t in pod.spec.tolerations if t.effect in ("", "PreferNoSchedule")]
+        tolerations = pod.spec.tolerations
 
         def count(taints: tuple[Taint, ...] | None) -> int:
             return count_untolerated(taints or (), tolerations, PREFER_NO_SCHEDULE)

@@ -1,0 +1,139 @@
+"""Random clusters: few names, keys and values, so that everything collides often."""
+
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from moorage.models import (
+    Container,
+    ContainerImage,
+    ContainerPort,
+    NodeManifest,
+    NodeSelector,
+    NodeSelectorTerm,
+    Pod,
+    Requirement,
+    Resources,
+    Taint,
+    Toleration,
+)
+from moorage.testing import make_node, make_pod
+
+KEYS = ("zone", "disk", "size")
+VALUES = ("a", "b", "", "1", "2")
+NAMES = tuple(f"n{i}" for i in range(6))
+EFFECTS = ("NoSchedule", "NoExecute", "PreferNoSchedule")
+TAINT_KEYS = ("gpu", "node.kubernetes.io/unschedulable")
+GPU = "example.com/gpu"
+
+labels = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(VALUES))
+taints = st.builds(
+    Taint,
+    key=st.sampled_from(TAINT_KEYS),
+    value=st.sampled_from(VALUES),
+    effect=st.sampled_from(EFFECTS),
+)
+tolerations = st.builds(
+    Toleration,
+    key=st.sampled_from(("", *TAINT_KEYS)),
+    operator=st.sampled_from(("Exists", "Equal", "Gt", "Lt")),
+    value=st.sampled_from(VALUES),
+    effect=st.sampled_from(("", *EFFECTS)),
+)
+amounts = {
+    "cpu": st.sampled_from(("0", "500m", "1", "3")),
+    "memory": st.sampled_from(("0", "1Gi", "1500M", "3Gi")),
+    "ephemeral-storage": st.sampled_from(("0", "10Gi")),
+    GPU: st.sampled_from(("0", "1", "3")),
+    "hugepages-2Mi": st.sampled_from(("0", "4Mi")),
+}
+requests = st.fixed_dictionaries({}, optional=amounts)
+allocatable = st.fixed_dictionaries({"pods": st.sampled_from(("0", "1", "3"))}, optional=amounts)
+images = st.builds(
+    ContainerImage,
+    names=st.lists(st.sampled_from(("app:v1", "base:latest", "db:2")), max_size=2).map(tuple),
+    size_bytes=st.integers(0, 3_000_000_000),
+)
+ports = st.builds(
+    ContainerPort,
+    host_port=st.sampled_from((0, 80, 81)),
+    host_ip=st.sampled_from(("", "0.0.0.0", "127.0.0.1", "10.0.0.1", "::")),
+    protocol=st.sampled_from(("TCP", "UDP")),
+)
+containers = st.builds(
+    Container,
+    name=st.just("c"),
+    image=st.sampled_from(("app:v1", "base", "registry:5000/x", "db:2")),
+    resources=st.builds(Resources, requests=requests),
+    ports=st.lists(ports, max_size=2).map(tuple),
+)
+conditions = st.builds(
+    Requirement,
+    key=st.sampled_from(KEYS),
+    operator=st.sampled_from(("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")),
+    values=st.lists(st.sampled_from(VALUES), max_size=2).map(tuple),
+)
+fields = st.builds(
+    Requirement,
+    key=st.sampled_from(("metadata.name", "metadata.uid")),
+    operator=st.sampled_from(("In", "NotIn")),
+    values=st.tuples(st.sampled_from(NAMES)),
+)
+terms = st.builds(
+    NodeSelectorTerm,
+    match_expressions=st.lists(conditions, max_size=2).map(tuple),
+    match_fields=st.lists(fields, max_size=1).map(tuple),
+)
+selectors = st.builds(NodeSelector, node_selector_terms=st.lists(terms, max_size=3).map(tuple))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    nodes: list[NodeManifest]
+    pods: list[Pod]
+
+    def pods_on(self, node: NodeManifest) -> list[Pod]:
+        return [pod for pod in self.pods if pod.spec.node_name == node.name]
+
+
+@st.composite
+def nodes(draw: st.DrawFn, name: str) -> NodeManifest:
+    node = make_node(
+        name,
+        labels=draw(labels),
+        taints=draw(st.lists(taints, max_size=2)),
+        unschedulable=draw(st.booleans()),
+    )
+    status = replace(
+        node.status,
+        allocatable=draw(allocatable),
+        images=tuple(draw(st.lists(images, max_size=2))),
+    )
+    return replace(node, status=status)
+
+
+@st.composite
+def placed_pods(draw: st.DrawFn, name: str, places: tuple[str, ...]) -> Pod:
+    spec = make_pod(name, node=draw(st.sampled_from(places)))
+    parts = tuple(draw(st.lists(containers, min_size=1, max_size=2)))
+    return replace(spec, spec=replace(spec.spec, containers=parts))
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> Cluster:
+    names = NAMES[: draw(st.integers(1, len(NAMES)))]
+    members = [draw(nodes(name)) for name in names]
+    count = draw(st.integers(0, 5))
+    return Cluster(nodes=members, pods=[draw(placed_pods(f"p{i}", names)) for i in range(count)])
+
+
+@st.composite
+def incoming_pods(draw: st.DrawFn) -> Pod:
+    pod = make_pod("incoming", tolerations=draw(st.lists(tolerations, max_size=2)))
+    spec = replace(
+        pod.spec,
+        containers=tuple(draw(st.lists(containers, min_size=1, max_size=2))),
+        init_containers=tuple(draw(st.lists(containers, max_size=1))),
+    )
+    return replace(pod, spec=spec)
