@@ -10,6 +10,7 @@ from aiohttp import web
 from gateway.extender.app import CONNECTIONS, SETTINGS
 
 _LOOK_AGAIN = 0.05  # seconds
+_READ_AHEAD = 1 << 20  # bytes; aiohttp stops and restarts reading every 128 kB otherwise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,7 @@ async def run_edge(app: web.Application, host: str, port: int) -> AsyncIterator[
         keepalive_timeout=settings.http_keep_alive,
         shutdown_timeout=settings.http_timeout,
         auto_decompress=False,
+        read_bufsize=_READ_AHEAD,
     )
     await runner.setup()
     try:

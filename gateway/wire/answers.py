@@ -75,7 +75,7 @@ def prioritize_answer(names: NodeNames, scores: Sequence[int], *, omit_zeros: bo
     if len(scores) != len(names.names):
         raise ValueError(f"{len(scores)} scores for {len(names.names)} nodes")
     hosts: Sequence[str] = names.names
-    if omit_zeros and any(scores):
+    if omit_zeros and 0 in scores and any(scores):
         hosts, scores = list(compress(hosts, scores)), list(filter(None, scores))
     try:
         return _priorities(hosts, scores, plain=names.plain)

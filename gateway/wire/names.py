@@ -47,9 +47,8 @@ class NodeNamesMemory:
             if known.encoded == encoded:
                 return known
         names = _decode(encoded)
-        distinct = dict.fromkeys(names)
-        if len(distinct) != len(names):
-            return NodeNames.of(list(distinct))
+        if len(set(names)) != len(names):
+            return NodeNames.of(list(dict.fromkeys(names)))
         return NodeNames(names=names, encoded=encoded, plain=b"\\" not in encoded)
 
     def write(self, feasible: Sequence[str], asked: NodeNames) -> NodeNames:

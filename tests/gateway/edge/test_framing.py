@@ -1,0 +1,237 @@
+"""The bytes around the JSON: what keeps Go's connections alive, and what ends them."""
+
+import asyncio
+import io
+import json
+from typing import Any
+
+import aiohttp
+import pytest
+from prometheus_client import CollectorRegistry
+
+from gateway.calls import FilterOutcome, SchedulingCall
+from gateway.extender import EdgeSettings, make_app, run_edge
+from tests.gateway.edge.support import (
+    ScriptedCycles,
+    ServedEdge,
+    go_request,
+    names_args,
+    serving,
+    text,
+)
+
+BODY = text(names_args("a", "b")).encode()
+
+
+async def test_an_answer_is_json_of_exactly_its_length() -> None:
+    async with serving() as edge, edge.connect() as wire:
+        answer = await wire.post("/filter", BODY)
+        assert answer.headers["content-type"] == "application/json"
+        assert "connection" not in answer.headers
+        assert "content-encoding" not in answer.headers
+        assert answer.body[-1:] == b"}"
+        # Nothing follows the body: the next bytes are the next answer.
+        assert (await wire.post("/prioritize", BODY)).body.endswith(b"]")
+
+
+async def test_go_s_connection_outlives_every_kind_of_answer() -> None:
+    calls = [
+        ("POST", "/filter", BODY, 200),
+        ("POST", "/filter", b"{}", 200),
+        ("POST", "/prioritize", b"", 200),
+        ("POST", "/preempt", b"{}", 400),
+        ("POST", "/bind", b"[]", 200),
+        ("GET", "/filter", b"", 405),
+        ("POST", "/filters", BODY, 404),
+        ("POST", "/filter", BODY, 200),
+    ]
+    async with serving() as edge, edge.connect() as wire:
+        for method, path, body, status in calls:
+            await wire.send(go_request(method, path, body))
+            answer = await wire.answer()
+            assert answer.status == status
+            assert "connection" not in answer.headers
+            if status != 200:
+                assert answer.body == b""
+
+
+@pytest.mark.parametrize("path", ["/filter", "/filter/", "/filter/NodeName", "/filter/NodeName/"])
+async def test_a_trailing_slash_is_no_redirect(path: str) -> None:
+    async with serving() as edge:
+        assert (await edge.post(path, BODY)).json["NodeNames"] == ["a", "b"]
+        assert edge.cycles.scheduling[-1].plugin == ("NodeName" if "Node" in path else "")
+
+
+@pytest.mark.parametrize("prefix", ["scheduler", "/scheduler", "/scheduler/"])
+async def test_verbs_are_below_the_prefix(prefix: str) -> None:
+    async with serving(extender_prefix=prefix) as edge:
+        assert (await edge.post("/scheduler/filter", BODY)).status == 200
+        assert (await edge.post("/scheduler/bind/", BODY)).status == 200
+        assert (await edge.post("/filter", BODY)).status == 404
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/Filter", "/filter/a/b", "/bind/Binder", "/filter//", "/x%2Fy"]
+)
+async def test_an_unknown_path_is_a_404_without_a_body(path: str) -> None:
+    async with serving() as edge:
+        answer = await edge.post(path, BODY)
+        counted = edge.count(
+            "moorage_extender_bad_requests_total", verb="none", reason="unknown_path"
+        )
+    assert (answer.status, answer.body, counted) == (404, b"", 1)
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "OPTIONS"])
+@pytest.mark.parametrize("path", ["/bind", "/prioritize/Fit"])
+async def test_another_method_is_a_405_that_names_post(method: str, path: str) -> None:
+    async with serving() as edge, edge.connect() as wire:
+        await wire.send(go_request(method, path, b""))
+        answer = await wire.answer()
+    assert (answer.status, answer.headers["allow"], answer.body) == (405, "POST", b"")
+
+
+@pytest.mark.parametrize(
+    ("path", "limit"),
+    [
+        ("/filter", "scheduling_body_limit"),
+        ("/prioritize", "scheduling_body_limit"),
+        ("/preempt", "preempt_body_limit"),
+        ("/bind", "bind_body_limit"),
+    ],
+)
+async def test_a_body_over_its_limit_is_a_413_and_the_end_of_the_connection(
+    path: str, limit: str
+) -> None:
+    settings: dict[str, Any] = {limit: 1000}
+    async with serving(**settings) as edge, edge.connect() as wire:
+        await wire.send(go_request("POST", path, b" " * 1001))
+        answer = await wire.answer()
+        assert (answer.status, answer.body) == (413, b"")
+        assert answer.headers["connection"] == "close"
+        assert await wire.closed_by_server()
+
+
+async def test_a_body_of_exactly_its_limit_is_read() -> None:
+    async with serving(scheduling_body_limit=len(BODY)) as edge:
+        assert (await edge.post("/filter", BODY)).status == 200
+
+
+async def test_a_chunked_body_is_read_up_to_the_limit() -> None:
+    head = b"POST /filter HTTP/1.1\r\nHost: g\r\nTransfer-Encoding: chunked\r\n\r\n"
+    chunks = b"%x\r\n%s\r\n" % (len(BODY), BODY)
+    async with serving(scheduling_body_limit=len(BODY)) as edge:
+        async with edge.connect() as wire:
+            await wire.send(head + chunks + b"0\r\n\r\n")
+            assert (await wire.answer()).json["NodeNames"] == ["a", "b"]
+        async with edge.connect() as wire:
+            await wire.send(head + chunks + b"1\r\n \r\n0\r\n\r\n")
+            assert (await wire.answer()).status == 413
+
+
+async def test_a_badly_framed_body_is_an_error_and_the_end_of_the_connection() -> None:
+    async with serving() as edge, edge.connect() as wire:
+        await wire.send(b"POST /filter HTTP/1.1\r\nHost: g\r\nTransfer-Encoding: chunked\r\n\r\n")
+        await wire.send(b"5\r\n{}\r\nnonsense\r\n\r\n")
+        answer = await wire.answer()
+        assert answer.status in (200, 400)
+        assert await wire.closed_by_server()
+
+
+async def test_a_compressed_body_is_not_unpacked() -> None:
+    async with serving() as edge, aiohttp.ClientSession() as session:
+        url = f"http://127.0.0.1:{edge.port}/filter"
+        async with session.post(url, data=BODY, compress="gzip") as response:
+            assert "not understood" in (await response.json())["Error"]
+
+
+async def test_fourteen_megabytes_are_read_and_answered() -> None:
+    fat = {"metadata": {"name": "n"}, "status": {"images": [{"names": ["x" * 1000]}] * 14}}
+    items = [fat | {"metadata": {"name": f"n{index}"}} for index in range(1000)]
+    args = {"Pod": names_args()["Pod"], "Nodes": {"items": items}, "NodeNames": None}
+    async with serving() as edge, aiohttp.ClientSession() as session:
+        url = f"http://127.0.0.1:{edge.port}/filter"
+        async with session.post(url, data=io.BytesIO(text(args).encode())) as response:
+            assert len(json.loads(await response.read())["Nodes"]["items"]) == 1000
+
+
+async def test_a_body_that_does_not_arrive_is_answered_in_time() -> None:
+    async with serving(http_timeout=0.1) as edge, edge.connect() as wire:
+        await wire.send(go_request("POST", "/filter", BODY)[:-10])
+        answer = await wire.answer()
+        assert "its body did not arrive in time" in answer.json["Error"]
+        assert answer.headers["connection"] == "close"
+        assert edge.count("moorage_extender_bad_requests_total", verb="filter", reason="slow_body")
+
+
+async def test_a_slow_body_has_less_time_left_for_the_cycle() -> None:
+    request = go_request("POST", "/filter", BODY)
+    loop = asyncio.get_running_loop()
+    async with serving(http_timeout=60.0) as edge, edge.connect() as wire:
+        await wire.send(request[:-1])
+        middle = loop.time()
+        await wire.send(request[-1:])
+        await wire.answer()
+        (call,) = edge.cycles.scheduling
+        assert call.deadline < loop.time() + 48.0
+        assert call.deadline > middle + 40.0
+
+
+@pytest.mark.parametrize("verb", ["filter", "prioritize"])
+async def test_a_call_is_cancelled_when_its_caller_hangs_up(verb: str) -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def hang(_: SchedulingCall) -> FilterOutcome:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        raise AssertionError
+
+    cycles = ScriptedCycles(on_filter=hang, on_prioritize=hang)  # type: ignore[arg-type]
+    async with serving(cycles) as edge:
+        async with edge.connect() as wire:
+            await wire.send(go_request("POST", f"/{verb}", BODY))
+            await begun.wait()
+        await ended.wait()
+        await edge.until_counted(verb=verb, result="cancelled")
+
+
+async def test_a_caller_that_hangs_up_while_sending_is_no_failure_of_ours() -> None:
+    async with serving() as edge:
+        async with edge.connect() as wire:
+            await wire.send(go_request("POST", "/filter", BODY)[:-10])
+        await edge.until_counted(verb="filter", result="cancelled")
+
+
+async def test_a_stopping_edge_serves_open_connections_and_asks_them_to_leave() -> None:
+    registry = CollectorRegistry()
+    app = make_app(ScriptedCycles(), EdgeSettings(http_drain_time=30.0), registry)
+    running = run_edge(app, "127.0.0.1", 0)
+    edge = await running.__aenter__()
+    served = ServedEdge(port=edge.port, cycles=ScriptedCycles(), registry=registry)
+    async with served.connect() as wire, asyncio.TaskGroup() as group:
+        assert "connection" not in (await wire.post("/filter", BODY)).headers
+        group.create_task(running.__aexit__(None, None, None))
+        await refusing(edge.port)
+        answer = await wire.post("/filter", BODY)
+        assert answer.json["NodeNames"] == ["a", "b"]
+        assert answer.headers["connection"] == "close"
+        assert await wire.closed_by_server()
+
+
+async def refusing(port: int) -> None:
+    while True:
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+        except (ConnectionRefusedError, ConnectionResetError):
+            return
+        writer.close()
+
+
+async def test_idle_connections_live_as_long_as_the_setting_says_and_longer_than_go_s() -> None:
+    async with serving(http_keep_alive=0.05) as edge, edge.connect() as wire:
+        await wire.post("/filter", BODY)
+        assert await wire.closed_by_server()
+    assert EdgeSettings().http_keep_alive > 90

@@ -1,0 +1,87 @@
+"""Whatever the names and the casing, the wire says what json says."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.calls import FilterOutcome
+from gateway.wire.answers import filter_answer, prioritize_answer
+from gateway.wire.errors import BadRequestError
+from gateway.wire.names import NodeNames, NodeNamesMemory
+from gateway.wire.requests import read_scheduling
+from tests.gateway.edge.support import pod, text
+
+NAMES = st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=8)
+
+
+def casings(key: str) -> st.SearchStrategy[str]:
+    return st.tuples(*(st.sampled_from((c.lower(), c.upper())) for c in key)).map("".join)
+
+
+@given(names=NAMES)
+def test_names_are_read_as_json_reads_them(names: list[str]) -> None:
+    memory = NodeNamesMemory()
+    body = text({"Pod": pod(), "Nodes": None, "NodeNames": names}).encode()
+    for _ in range(2):
+        request = read_scheduling(body, memory)
+        assert list(request.names.names) == list(dict.fromkeys(names))
+        filter_answer(request, FilterOutcome(feasible=request.names.names), memory)
+
+
+@given(names=NAMES, data=st.data())
+def test_any_part_of_the_names_is_written_as_json(names: list[str], data: st.DataObject) -> None:
+    memory = NodeNamesMemory()
+    body = json.dumps({"Pod": pod(), "NodeNames": names}, ensure_ascii=False).encode()
+    request = read_scheduling(body, memory)
+    feasible = [name for name in request.names.names if data.draw(st.booleans())]
+    reasons = dict.fromkeys(set(request.names.names) - set(feasible), 'a "reason"')
+    outcome = FilterOutcome(feasible=feasible, failed=reasons)
+    answer = json.loads(filter_answer(request, outcome, memory))
+    assert answer["NodeNames"] == feasible
+    assert (answer["FailedNodes"] or {}) == reasons
+
+
+@given(names=NAMES.map(lambda names: list(dict.fromkeys(names))), data=st.data())
+def test_scores_are_written_as_json(names: list[str], data: st.DataObject) -> None:
+    scores = data.draw(st.lists(st.integers(0, 100), min_size=len(names), max_size=len(names)))
+    answer = json.loads(prioritize_answer(NodeNames.of(names), scores, omit_zeros=False))
+    assert answer == [{"Host": h, "Score": s} for h, s in zip(names, scores, strict=True)]
+
+
+@given(keys=st.tuples(casings("Pod"), casings("Nodes"), casings("NodeNames")), names=NAMES)
+def test_casing_makes_no_difference(keys: tuple[str, ...], names: list[str]) -> None:
+    values: tuple[Any, ...] = (pod(), None, names)
+    body = text(dict(zip(keys, values, strict=True))).encode()
+    request = read_scheduling(body, NodeNamesMemory())
+    assert list(request.names.names) == list(dict.fromkeys(names))
+    assert request.pod_json == text(pod()).encode()
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        ',"Nodes":null,"NodeNames":["a"],"NodeNames":["b"]}',
+        ',"Other":[{"Pod":1,"Nodes":null,"NodeNames":["a"]}],"NodeNames":["b"]}',
+        ',"Other":"\\",\\"Nodes\\":null,\\"NodeNames\\":[","Nodes":null,"NodeNames":["b"]}',
+        ',"Nodes":null,"NodeNames":["a"],"Other":{"x":1},"nodenames":["b"]}',
+        ',"Nodes":null,"NodeNames":["b"],"Other":["a"]}',
+    ],
+)
+def test_bodies_that_only_look_like_go_s_are_read_as_a_whole(tail: str) -> None:
+    body = ('{"Pod":' + text(pod()) + tail).encode()
+    assert list(read_scheduling(body, NodeNamesMemory()).names.names) == ["b"]
+
+
+@given(cut=st.integers(0, 10_000), byte=st.binary(min_size=0, max_size=2))
+def test_a_damaged_body_is_refused_or_is_json(cut: int, byte: bytes) -> None:
+    whole = text({"Pod": pod(), "Nodes": None, "NodeNames": ["a", "b"]}).encode()
+    at = cut % len(whole)
+    body = whole[:at] + byte + whole[at + 1 :]
+    try:
+        read_scheduling(body, NodeNamesMemory())
+    except BadRequestError:
+        return
+    json.loads(body.decode(errors="replace"))  # as Go reads text that is not UTF-8
