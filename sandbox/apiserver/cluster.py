@@ -252,7 +252,9 @@ class Cluster:
 
     def _validate(self, resource: Resource, obj: Object, causes: Iterator[errors.Cause]) -> None:
         metadata = obj["metadata"]
-        found = [*names.check_metadata(metadata, resource.rules.name_syntax), *causes]
+        found = list(causes)
+        if resource.storage != "none":
+            found = [*names.check_metadata(metadata, resource.rules.name_syntax), *found]
         if found:
             name = metadata.get("name", "")
             raise errors.invalid(resource.kind, name, found, group=resource.group)

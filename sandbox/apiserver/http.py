@@ -105,6 +105,9 @@ async def failures_as_status(request: web.Request, handler: Handler) -> web.Stre
         too_large = errors.too_large(request.client_max_size)
         log.debug("request too large", path=request.path, reason=str(error))
         return status_response(too_large.status(), 413)
+    except RecursionError:
+        too_deep = errors.bad_request("the body of the request is nested too deeply")
+        return status_response(too_deep.status(), 400)
     except web.HTTPMethodNotAllowed:
         return status_response(errors.method_not_allowed().status(), 405)
     except web.HTTPNotFound:

@@ -1,5 +1,6 @@
 """Namespaces: which exist from the start, when objects can be created in them, how they go."""
 
+from sandbox.apiserver import shapes
 from sandbox.apiserver.errors import forbidden, not_found
 from sandbox.apiserver.names import DNS_LABEL
 from sandbox.apiserver.rules import Rules
@@ -46,10 +47,15 @@ def remove_if_done(store: Store, name: str) -> None:
 
 
 def _activate(namespace: Object) -> None:
-    name = namespace["metadata"]["name"]
+    name = namespace["metadata"].get("name", "")
     namespace["spec"] = {"finalizers": ["kubernetes"]}
     namespace["status"] = {"phase": "Active"}
     namespace["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = name
 
 
-RULES = Rules(on_create=_activate, name_syntax=DNS_LABEL, status_apart=True)
+RULES = Rules(
+    on_create=_activate,
+    name_syntax=DNS_LABEL,
+    shape=shapes.checks(shapes.Namespace),
+    status_apart=True,
+)

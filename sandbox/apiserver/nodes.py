@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from moorage.models.codec import decode_node
 from moorage.quantity import QuantityError, scaled
+from sandbox.apiserver import shapes
 from sandbox.apiserver.errors import Cause
 from sandbox.apiserver.rules import Rules
 from sandbox.apiserver.store import Object
@@ -15,6 +16,9 @@ EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 def _default(node: Object) -> None:
     node.setdefault("spec", {})
     status = node.setdefault("status", {})
+    for kind in ("capacity", "allocatable"):
+        if kind in status:
+            status[kind] = {name: str(value) for name, value in status[kind].items()}
     if "capacity" in status:
         status.setdefault("allocatable", dict(status["capacity"]))
 
@@ -49,4 +53,12 @@ def _unsupported(path: str, value: str) -> Cause:
     return Cause(field=path, reason="FieldValueNotSupported", message=message)
 
 
-RULES = Rules(default=_default, validate=_validate, shape=decode_node, status_apart=True)
+_check_ours = shapes.checks(shapes.Node)
+
+
+def _check_types(text: bytes) -> None:
+    _check_ours(text)
+    decode_node(text)  # as every client of ours will
+
+
+RULES = Rules(default=_default, validate=_validate, shape=_check_types, status_apart=True)

@@ -25,6 +25,7 @@ EVICTION_SECONDS = 300
 
 def default(pod: Object) -> None:
     """Fill in the fields that the client left out."""
+    pod.setdefault("status", {}).setdefault("phase", "Pending")
     spec = pod.setdefault("spec", {})
     for key, value in _SPEC.items():
         spec.setdefault(key, value)
@@ -63,6 +64,9 @@ def _default_container(container: Object) -> None:
         container.setdefault(key, value)
     container.setdefault("imagePullPolicy", _pull_policy(str(container.get("image", ""))))
     resources = container.setdefault("resources", {})
+    for kind in ("limits", "requests"):
+        if kind in resources:
+            resources[kind] = {name: str(value) for name, value in resources[kind].items()}
     for name, limit in resources.get("limits", {}).items():
         resources.setdefault("requests", {}).setdefault(name, limit)
     for port in container.get("ports", ()):

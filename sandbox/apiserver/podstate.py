@@ -8,7 +8,12 @@ def pod_state(pod: Object) -> str:
     status = pod.get("status", {})
     if pod["metadata"].get("deletionTimestamp"):
         return "Unknown" if status.get("reason") == "NodeLost" else "Terminating"
-    return _container_trouble(status) or _gated(status) or status.get("reason") or status["phase"]
+    return (
+        _container_trouble(status)
+        or _gated(status)
+        or status.get("reason")
+        or status.get("phase", "")
+    )
 
 
 def ready_containers(pod: Object) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from sandbox.apiserver import shapes
 from sandbox.apiserver.errors import Cause, forbidden
 from sandbox.apiserver.rules import Rules
 from sandbox.apiserver.store import Object, Store
@@ -49,14 +50,13 @@ def _class_of(store: Store, name: str) -> Object | None:
 
 
 def _default(priority_class: Object) -> None:
+    priority_class.setdefault("value", 0)
     priority_class.setdefault("preemptionPolicy", LOWER_PRIORITY)
 
 
 def _validate(priority_class: Object) -> Iterator[Cause]:
-    name, value = priority_class["metadata"]["name"], priority_class.setdefault("value", 0)
-    if not isinstance(value, int) or isinstance(value, bool):
-        yield Cause(field="value", reason="FieldValueInvalid", message="must be an integer")
-    elif value > HIGHEST_USER_VALUE and SYSTEM_CLASSES.get(name) != value:
+    name, value = priority_class["metadata"].get("name"), priority_class["value"]
+    if value > HIGHEST_USER_VALUE and SYSTEM_CLASSES.get(str(name)) != value:
         why = f"maximum allowed value of a user defined priority is {HIGHEST_USER_VALUE}"
         yield Cause(field="value", reason="FieldValueForbidden", message=f"Forbidden: {why}")
 
@@ -67,4 +67,9 @@ def _validate_update(new: Object, old: Object) -> Iterator[Cause]:
         yield Cause(field="value", reason="FieldValueForbidden", message=why)
 
 
-RULES = Rules(default=_default, validate=_validate, validate_update=_validate_update)
+RULES = Rules(
+    default=_default,
+    validate=_validate,
+    validate_update=_validate_update,
+    shape=shapes.checks(shapes.PriorityClass),
+)

@@ -15,6 +15,7 @@ from sandbox.apiserver import (
     pods,
     priorities,
     reviews,
+    shapes,
 )
 from sandbox.apiserver.eventviews import View
 from sandbox.apiserver.rules import PLAIN, Rules
@@ -22,6 +23,7 @@ from sandbox.apiserver.tables import Column
 
 OBJECT_FIELDS = {"metadata.name": "", "metadata.namespace": ""}
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+EACH_VERBS = ("create", "delete", "get", "list", "patch", "update", "watch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +90,7 @@ RESOURCES = (
         plural="namespaces",
         kind="Namespace",
         namespaced=False,
+        verbs=EACH_VERBS,
         short_names=("ns",),
         subresources={"status": "Namespace"},
         fields={"status.phase": ""},
@@ -100,6 +103,7 @@ RESOURCES = (
         short_names=("ev",),
         fields=eventviews.CORE_FIELDS,
         columns=columns.EVENTS,
+        rules=eventviews.CORE_RULES,
         storage="events",
     ),
     Resource(
@@ -109,10 +113,17 @@ RESOURCES = (
         short_names=("ev",),
         fields=eventviews.GROUP_FIELDS,
         columns=columns.EVENTS,
+        rules=eventviews.GROUP_RULES,
         view=eventviews.GROUP_VIEW,
         storage="events",
     ),
-    Resource(group="coordination.k8s.io", plural="leases", kind="Lease", columns=columns.LEASES),
+    Resource(
+        group="coordination.k8s.io",
+        plural="leases",
+        kind="Lease",
+        columns=columns.LEASES,
+        rules=Rules(shape=shapes.checks(shapes.Lease)),
+    ),
     Resource(
         group="scheduling.k8s.io",
         plural="priorityclasses",

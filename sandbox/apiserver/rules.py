@@ -39,7 +39,7 @@ class Rules:
     validate_update: Callable[[Object, Object], Iterator[Cause]] = _same
     """Yield the fields of the new object (first) that may not differ from the old one."""
     name_syntax: Syntax = DNS_SUBDOMAIN
-    shape: Callable[[bytes], object] | None = None
+    shape: Callable[[bytes], None] | None = None
     """Decodes the object as its readers will; raises msgspec.DecodeError if a type is wrong."""
     returned_when_deleted: bool = False
     """Deleting answers with the object, not with a Status."""

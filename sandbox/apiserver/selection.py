@@ -36,7 +36,7 @@ class Selection:
 
     def _field(self, obj: Object, path: str) -> str:
         view = self.resource.view
-        value: Any = view.show(obj) if view and not path.startswith("metadata.") else obj
+        value: Any = view.show(obj) if view else obj
         for key in path.split("."):
             value = value.get(key) if isinstance(value, dict) else None
         if isinstance(value, bool):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -95,8 +96,8 @@ class Verbs:
         body = decode(call.body, call.media_type)
         if not isinstance(body, dict) or body.get("kind", "Eviction") != "Eviction":
             raise errors.bad_request("the body of the request must be an Eviction")
-        options = body.get("deleteOptions") or {}
-        self._cluster.delete(call.target, _deletion(encode(options), call.dry_run))
+        deletion = _deletion(body.get("deleteOptions") or {}, call)
+        self._cluster.delete(call.target, deletion)
         return Answer(201, encode(errors.success(code=201)))
 
     def _update(self, call: Call) -> Answer:
@@ -108,7 +109,7 @@ class Verbs:
         return _object(call, item, 201 if created else 200)
 
     def _delete(self, call: Call) -> Answer:
-        item = self._cluster.delete(call.target, _deletion(call.body, call.dry_run))
+        item = self._cluster.delete(call.target, _deletion(_delete_options(call), call))
         metadata, resource = item.object["metadata"], call.target.resource
         if resource.rules.returned_when_deleted or metadata.get("deletionTimestamp"):
             return _object(call, item)
@@ -124,7 +125,7 @@ class Verbs:
             metadata = item.object["metadata"]
             space = metadata.get("namespace")
             target = Target(resource=resource, namespace=space, name=metadata["name"])
-            self._cluster.delete(target, _deletion(call.body, call.dry_run))
+            self._cluster.delete(target, _deletion(_delete_options(call), call))
         version = {"resourceVersion": str(self._cluster.store.revision)}
         return Answer(200, call.format.many(resource, items, version))
 
@@ -133,14 +134,18 @@ def _object(call: Call, item: Item, code: int = 200) -> Answer:
     return Answer(code, call.format.one(call.target.resource, item))
 
 
-def _deletion(body: bytes, dry_run: bool) -> Deletion:
+def _delete_options(call: Call) -> Any:
+    return decode(call.body, call.media_type) if call.body else {}
+
+
+def _deletion(value: Any, call: Call) -> Deletion:
     try:
-        options = msgspec.json.decode(body, type=DeleteOptions) if body else DeleteOptions()
-    except (msgspec.DecodeError, RecursionError) as error:
+        options = msgspec.convert(value, DeleteOptions)
+    except msgspec.ValidationError as error:
         raise errors.bad_request(f"DeleteOptions: {error}") from error
     wanted = options.preconditions or Preconditions()
     return Deletion(
         uid=wanted.uid or "",
         resource_version=wanted.resource_version or "",
-        dry_run=dry_run or options.dry_run == ["All"],
+        dry_run=call.dry_run or options.dry_run == ["All"],
     )
