@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry, Counter
 
 from gateway.cluster.kinds import node_reflector, pod_reflector
 from gateway.cluster.reflector import Reflector
+from gateway.cluster.sinks import NodeSink, PodSink
 from gateway.cluster.state import ClusterState
 from gateway.cluster.watching import Restart
 from moorage.kube import KubeClient
@@ -25,8 +26,8 @@ class Cluster:
         families = WatchFamilies(registry)
         self.state = state
         self._reflectors: dict[str, Reflector[Any]] = {
-            "nodes": node_reflector(client, state.nodes, WatchMetrics(families, "nodes")),
-            "pods": pod_reflector(client, state.pods, WatchMetrics(families, "pods")),
+            "nodes": node_reflector(client, NodeSink(state), WatchMetrics(families, "nodes")),
+            "pods": pod_reflector(client, PodSink(state), WatchMetrics(families, "pods")),
         }
 
     @asynccontextmanager

@@ -1,6 +1,7 @@
 """The cluster as the gateway knows it: rows, placed and assumed pods, generations.
 
-Reflectors write it, cycles read it, and sessions send its changes to the replicas. Pure: no I/O.
+Reflectors write it through the sinks, cycles read it, and sessions send its changes to the
+replicas. Pure: no I/O.
 """
 
 import heapq
@@ -53,8 +54,6 @@ class ClusterState:
 
     Attributes:
         generation: Grows with every change that replicas must see.
-        nodes: The sink of the node reflector; keys are names.
-        pods: The sink of the pod reflector; keys are UIDs.
     """
 
     def __init__(
@@ -67,8 +66,6 @@ class ClusterState:
             clock: A monotonic clock in seconds.
         """
         self.generation = 1
-        self.nodes = NodeSink(self)
-        self.pods = PodSink(self)
         self.row_of: dict[str, int] = {}
         self._entries: dict[str, _NodeEntry] = {}
         self._names: list[str | None] = []
@@ -80,11 +77,6 @@ class ClusterState:
         self._log: deque[tuple[int, int | str]] = deque(maxlen=LOG_LENGTH)
         self._ttl = assumed_ttl
         self._clock = clock
-        self._listeners: list[Callable[[], None]] = []
-
-    def on_change(self, listener: Callable[[], None]) -> None:
-        """Call *listener* after every change."""
-        self._listeners.append(listener)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -250,53 +242,3 @@ class ClusterState:
     def _record(self, *keys: int | str) -> None:
         self.generation += 1
         self._log.extend((self.generation, key) for key in keys)
-        for listener in self._listeners:
-            listener()
-
-
-class NodeSink:
-    """What the node reflector feeds; keys are names."""
-
-    def __init__(self, state: ClusterState) -> None:
-        self._state = state
-
-    def replace(self, objects: Sequence[NodeManifest]) -> None:
-        """Take over a full list."""
-        present = {manifest.name for manifest in objects}
-        for name in self._state.known_nodes():
-            if name not in present:
-                self._state.drop_node(name)
-        for manifest in objects:
-            self._state.set_node(manifest)
-
-    def upsert(self, obj: NodeManifest) -> None:
-        """Take over a new or changed node."""
-        self._state.set_node(obj)
-
-    def delete(self, key: str) -> None:
-        """Forget a node by name."""
-        self._state.drop_node(key)
-
-
-class PodSink:
-    """What the pod reflector feeds; keys are UIDs."""
-
-    def __init__(self, state: ClusterState) -> None:
-        self._state = state
-
-    def replace(self, objects: Sequence[Pod]) -> None:
-        """Take over a full list."""
-        present = {pod.uid for pod in objects}
-        for uid in self._state.known_pods():
-            if uid not in present:
-                self._state.drop_pod(uid)
-        for pod in objects:
-            self._state.set_pod(pod)
-
-    def upsert(self, obj: Pod) -> None:
-        """Take over a new or changed pod."""
-        self._state.set_pod(obj)
-
-    def delete(self, key: str) -> None:
-        """Forget a pod by UID."""
-        self._state.drop_pod(key)

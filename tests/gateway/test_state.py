@@ -1,0 +1,221 @@
+"""The cluster state: rows, places, generations, and deltas that replicas can trust."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from gateway.cluster.sinks import NodeSink, PodSink
+from gateway.cluster.state import Changes, ClusterState
+from moorage.models import Pod, decode_node, encode
+from moorage.runtime import Replica
+from moorage.testing import make_node, make_pod
+
+
+def place(name: str, node: str = "", cpu: str = "100m") -> Pod:
+    return make_pod(name, node=node, requests={"cpu": cpu})
+
+
+@dataclass
+class Clock:
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def apply(replica: Replica, changes: Changes) -> None:
+    """Do what a replica does with a state message."""
+    for uid in changes.removed_pods:
+        replica.snapshot.remove_pod(uid)
+    for row in changes.removed_rows:
+        replica.snapshot.remove_row(row)
+    replica.set_nodes(changes.nodes)
+    replica.place_pods([(row, encode(pod)) for row, pod in changes.pods])
+    replica.generation = changes.generation
+
+
+def picture(replica: Replica) -> dict[str, Any]:
+    """Return all that plugins could see."""
+    nodes = replica.snapshot.nodes()
+    return {
+        node.name: (node.row, node.manifest, dict(node.requested), {p.uid: p for p in node.pods})
+        for node in nodes
+    }
+
+
+class ReplicasFollow(RuleBasedStateMachine):
+    """Whatever happens, a replica fed with deltas equals one fed with everything at once."""
+
+    names = st.sampled_from(["a", "b", "c", "d"])
+    cpus = st.sampled_from(["100m", "1", "2"])
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.state = ClusterState()
+        self.follower = Replica()
+        apply(self.follower, self.state.everything())
+
+    @rule(name=names, cpu=cpus)
+    def node(self, name: str, cpu: str) -> None:
+        self.state.set_node(make_node(name, allocatable={"cpu": cpu}))
+
+    @rule(name=names)
+    def node_gone(self, name: str) -> None:
+        self.state.drop_node(name)
+
+    @rule(name=names, node=st.sampled_from(["", "a", "b", "c", "d"]), cpu=cpus)
+    def pod(self, name: str, node: str, cpu: str) -> None:
+        self.state.set_pod(place(name, node, cpu))
+
+    @rule(name=names)
+    def pod_gone(self, name: str) -> None:
+        self.state.drop_pod(place(name).uid)
+
+    @rule(name=names, node=names)
+    def assumed(self, name: str, node: str) -> None:
+        self.state.assume(place(name), node)
+
+    @rule(name=names)
+    def forgotten(self, name: str) -> None:
+        self.state.forget(place(name).uid)
+
+    @rule()
+    def synchronise(self) -> None:
+        changes = self.state.changes_since(self.follower.generation)
+        assert changes is not None
+        apply(self.follower, changes)
+
+    @invariant()
+    def follower_equals_rebuild(self) -> None:
+        changes = self.state.changes_since(self.follower.generation)
+        assert changes is not None
+        apply(self.follower, changes)
+        rebuilt = Replica()
+        apply(rebuilt, self.state.everything())
+        assert picture(self.follower) == picture(rebuilt)
+
+
+class ReplicasCatchUp(ReplicasFollow):
+    """The same when the replica catches up only now and then."""
+
+    @invariant()
+    def follower_equals_rebuild(self) -> None:
+        pass
+
+    def teardown(self) -> None:
+        super().follower_equals_rebuild()
+
+
+TestReplicasFollow = ReplicasFollow.TestCase
+TestReplicasCatchUp = ReplicasCatchUp.TestCase
+TestReplicasFollow.settings = TestReplicasCatchUp.settings = settings(
+    max_examples=60, stateful_step_count=30, deadline=None
+)
+
+
+@dataclass
+class World:
+    clock: Clock = field(default_factory=Clock)
+    state: ClusterState = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.state = ClusterState(assumed_ttl=10, clock=self.clock)
+        for name in ("a", "b"):
+            self.state.set_node(make_node(name))
+
+    def placed(self) -> dict[str, str | None]:
+        pods = self.state.everything().pods
+        return {pod.name: self.state.name_at(row) for row, pod in pods}
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_a_node_that_reads_the_same_is_no_change(world: World) -> None:
+    before = world.state.generation
+    world.state.set_node(make_node("a"))
+    assert world.state.generation == before
+
+
+def test_an_unbound_pod_is_no_change_for_replicas(world: World) -> None:
+    before = world.state.generation
+    world.state.set_pod(place("p"))
+    assert world.state.generation == before
+    assert world.state.pod(place("p").uid) == place("p")
+
+
+def test_a_row_stays_with_its_node_and_is_given_away_when_it_is_gone(world: World) -> None:
+    row = world.state.row_of["a"]
+    world.state.set_node(make_node("a", labels={"x": "y"}))
+    assert world.state.row_of["a"] == row
+    world.state.drop_node("a")
+    world.state.set_node(make_node("c"))
+    assert world.state.row_of["c"] == row
+
+
+def test_a_pod_waits_for_its_node(world: World) -> None:
+    world.state.set_pod(place("p", "late"))
+    assert world.placed() == {}
+    world.state.set_node(make_node("late"))
+    assert world.placed() == {"p": "late"}
+
+
+def test_an_assumed_pod_stays_until_it_is_seen_bound(world: World) -> None:
+    world.state.assume(place("p"), "a")
+    world.state.confirm(place("p").uid)
+    assert world.state.counts["assumed_pods"] == 1
+    world.state.set_pod(place("p", "a"))
+    assert world.placed() == {"p": "a"}
+    assert world.state.counts["assumed_pods"] == 0
+
+
+def test_an_assumed_pod_whose_bind_failed_has_no_place(world: World) -> None:
+    world.state.assume(place("p"), "a")
+    world.state.forget(place("p").uid)
+    assert world.placed() == {}
+
+
+def test_a_confirmed_pod_that_is_never_seen_bound_expires(world: World) -> None:
+    world.state.assume(place("p"), "a")
+    world.clock.now = 100
+    assert world.state.expire() == 0  # its bind is under way still
+    world.state.confirm(place("p").uid)
+    world.clock.now = 110
+    assert world.state.expire() == 1
+    assert world.placed() == {}
+
+
+def test_the_api_server_has_the_last_word_on_a_place(world: World) -> None:
+    world.state.assume(place("p"), "a")
+    world.state.set_pod(place("p", "b"))
+    assert world.placed() == {"p": "b"}
+
+
+def test_a_full_list_forgets_what_it_lacks(world: World) -> None:
+    pods, nodes = PodSink(world.state), NodeSink(world.state)
+    pods.replace([place("p", "a"), place("q", "b")])
+    pods.replace([place("q", "b")])
+    assert world.placed() == {"q": "b"}
+    nodes.replace([make_node("a")])
+    assert list(world.state.row_of) == ["a"]
+    assert world.placed() == {}
+
+
+def test_a_replica_too_far_behind_gets_no_delta(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.cluster.state.LOG_LENGTH", 3)
+    state = ClusterState()
+    first = state.generation
+    for i in range(5):
+        state.set_node(make_node(f"n{i}"))
+    assert state.changes_since(first) is None
+    behind_by_one = state.changes_since(state.generation - 1)
+    assert behind_by_one is not None
+    assert [decode_node(content).name for _, content in behind_by_one.nodes] == ["n4"]
