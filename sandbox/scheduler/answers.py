@@ -67,12 +67,7 @@ def score_answer(value: Any) -> list[tuple[str, int]]:
     Raises:
         AnswerError: A field has the wrong type, for instance a score that is not an integer.
     """
-    scores = []
-    for item in _array(value, "v1.HostPriorityList"):
-        fields = _fields(item, "HostPriority")
-        host = _string(fields.get("host"), "HostPriority.Host")
-        scores.append((host, _integer(fields.get("score"), "HostPriority.Score")))
-    return scores
+    return [_score(item) for item in _array(value, "v1.HostPriorityList")]
 
 
 def preempt_answer(value: Any) -> dict[str, list[str]]:
@@ -117,7 +112,21 @@ def _fields(value: Any, kind: str) -> dict[str, Any]:
 
 def _names(value: Any) -> list[str] | None:
     field = "ExtenderFilterResult.NodeNames"
-    return None if value is None else [_string(item, field) for item in _array(value, field)]
+    if value is None:
+        return None
+    names = _array(value, field)
+    if set(map(type, names)) <= {str}:  # thousands of names, and nearly always just that
+        return names
+    return [_string(name, field) for name in names]
+
+
+def _score(item: Any) -> tuple[str, int]:
+    if type(item) is dict and type(item.get("Score")) is int and "Host" in item:
+        host, score = item["Host"], item["Score"]  # as nearly always, so no detours
+    else:
+        fields = _fields(item, "HostPriority")
+        host, score = fields.get("host"), fields.get("score")
+    return _string(host, "HostPriority.Host"), _integer(score, "HostPriority.Score")
 
 
 def _node_items(value: Any) -> list[dict[str, Any]]:

@@ -178,10 +178,13 @@ class Cache:
         """Return the node that is held for a pod, or nothing."""
         return self._nominated.get(pod.uid, "") or pod.pod.status.nominated_node_name
 
+    @property
+    def holds_room(self) -> bool:
+        """Whether there are nominees at all."""
+        return bool(self._nominated)
+
     def nominees(self, node: str, pod: KnownPod) -> list[KnownPod]:
         """Return the pods for which room on the node is held against this pod."""
-        if not self._nominated:
-            return []
         rivals = self._nominees.get(node, {}).values()
         priority = pod.pod.spec.priority
         return [r for r in rivals if r.uid != pod.uid and r.pod.spec.priority >= priority]

@@ -8,6 +8,7 @@ import asyncio
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import structlog
@@ -17,7 +18,7 @@ from sandbox.scheduler.answers import AnswerError, FilterAnswer, filter_answer, 
 from sandbox.scheduler.cache import Cache, KnownPod, NodeInfo
 from sandbox.scheduler.config import Configuration, Profile
 from sandbox.scheduler.extender import Extender, ExtenderError, filter_body
-from sandbox.scheduler.filters import Filter, Filters, named_nodes, refusal
+from sandbox.scheduler.filters import Checks, Filters, named_nodes
 from sandbox.scheduler.gojson import node_json
 from sandbox.scheduler.verdicts import NoNodesError, Refusal, Unschedulable
 
@@ -99,11 +100,12 @@ class Cycle:
             return next(iter(feasible))
         return await self._best(pod, feasible)
 
-    async def _on_nominated(
-        self, pod: KnownPod, checks: list[tuple[str, Filter]], diagnosis: Diagnosis
-    ) -> Nodes:
+    async def _on_nominated(self, pod: KnownPod, checks: Checks, diagnosis: Diagnosis) -> Nodes:
         node = self._cache.node(self._cache.nomination(pod))
-        if node is None or not self._fits(pod, checks, node, diagnosis):
+        if node is None:
+            return {}
+        if no := refusal_with_nominees(self._cache, pod, checks, node):
+            diagnosis.refuse(node.name, *no)
             return {}
         try:
             return await self._ask_extenders(pod, {node.name: node.wire}, diagnosis)
@@ -115,7 +117,7 @@ class Cycle:
         self,
         pod: KnownPod,
         profile: Profile,
-        checks: list[tuple[str, Filter]],
+        checks: Checks,
         diagnosis: Diagnosis,
     ) -> Nodes:
         sample = self._sample(pod, profile, checks, diagnosis)
@@ -130,7 +132,7 @@ class Cycle:
         self,
         pod: KnownPod,
         profile: Profile,
-        checks: list[tuple[str, Filter]],
+        checks: Checks,
         diagnosis: Diagnosis,
     ) -> list[NodeInfo]:
         nodes, total = self._nodes_in_turn(pod.pod), len(self._cache.nodes)
@@ -138,9 +140,14 @@ class Cycle:
         if percentage is None:
             percentage = self._configuration.percentage_of_nodes_to_score
         enough = sample_size(len(nodes), percentage)
+        # Room is seldom held, and this is the innermost loop.
+        held = partial(refusal_with_nominees, self._cache, pod, checks)
+        refusal = held if self._cache.holds_room else checks.refusal
         found: list[NodeInfo] = []
         for node in nodes:
-            if self._fits(pod, checks, node, diagnosis):
+            if no := refusal(node):
+                diagnosis.refuse(node.name, *no)
+            else:
                 found.append(node)
                 if len(found) == enough:
                     break
@@ -153,18 +160,6 @@ class Cycle:
             nodes = [node for node in nodes if node.name in names]
         start = self._start % len(nodes) if nodes else 0
         return nodes[start:] + nodes[:start]
-
-    def _fits(
-        self,
-        pod: KnownPod,
-        checks: list[tuple[str, Filter]],
-        node: NodeInfo,
-        diagnosis: Diagnosis,
-    ) -> bool:
-        no = refusal_with_nominees(self._cache, pod, checks, node)
-        if no:
-            diagnosis.refuse(node.name, *no)
-        return no is None
 
     async def _ask_extenders(self, pod: KnownPod, nodes: Nodes, diagnosis: Diagnosis) -> Nodes:
         for extender in self._extenders:
@@ -229,17 +224,16 @@ class Cycle:
 
 
 def refusal_with_nominees(
-    cache: Cache, pod: KnownPod, checks: list[tuple[str, Filter]], node: NodeInfo
+    cache: Cache, pod: KnownPod, checks: Checks, node: NodeInfo
 ) -> tuple[str, Refusal] | None:
     """Check a node as it is, and as it will be once pods have come for which room is held on it."""
-    nominees = cache.nominees(node.name, pod)
-    if nominees:
+    if nominees := cache.nominees(node.name, pod):
         fuller = node.copy()
         for other in nominees:
             fuller.add(other)
-        if no := refusal(checks, fuller):
+        if no := checks.refusal(fuller):
             return no
-    return refusal(checks, node)
+    return checks.refusal(node)
 
 
 def _survivors(url: str, answer: FilterAnswer, nodes: Nodes, names_only: bool) -> Nodes:

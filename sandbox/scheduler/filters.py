@@ -4,7 +4,7 @@ In kube-scheduler's order: NodeUnschedulable, TaintToleration, NodeAffinity, Nod
 NodeResourcesFit. (NodeName has nothing to do: a pod with a node never comes here.)
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from moorage.models import ContainerPort, Pod, Taint
 from moorage.selectors import matches_node_selector
@@ -24,6 +24,25 @@ TOO_MANY_PODS = "Too many pods"
 _UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
 
+# What nodes that are neither cordoned nor tainted need not be asked.
+_ABOUT_SPECIAL_NODES = frozenset(("NodeUnschedulable", "TaintToleration"))
+
+
+class Checks:
+    """The filters that have something to say about one pod."""
+
+    def __init__(self, checks: list[tuple[str, Filter]]) -> None:
+        self._for_special = checks
+        self._for_usual = [c for c in checks if c[0] not in _ABOUT_SPECIAL_NODES]
+
+    def refusal(self, node: NodeInfo) -> tuple[str, Refusal] | None:
+        """Return the first "no" with its plugin's name, or None if the node fits."""
+        for name, check in self._for_special if node.is_special else self._for_usual:
+            if no := check(node):
+                return name, no
+        return None
+
+
 class Filters:
     """The in-tree filters that a profile runs."""
 
@@ -38,10 +57,10 @@ class Filters:
         )
         self._makers = [(name, make) for name, make in makers if profile.filters_with(name)]
 
-    def prepare(self, pod: Pod) -> list[tuple[str, Filter]]:
-        """Return the filters that have something to say about this pod, by plugin name."""
+    def prepare(self, pod: Pod) -> Checks:
+        """Return what is to be checked for this pod, in order."""
         made = ((name, make(pod)) for name, make in self._makers)
-        return [(name, check) for name, check in made if check]
+        return Checks([(name, check) for name, check in made if check])
 
     def _resources(self, pod: Pod) -> Filter:
         wanted = [
@@ -62,14 +81,6 @@ class Filters:
             return _shortage(node, wanted)
 
         return check
-
-
-def refusal(checks: Iterable[tuple[str, Filter]], node: NodeInfo) -> tuple[str, Refusal] | None:
-    """Return the first "no" with its plugin's name, or None if the node fits."""
-    for name, check in checks:
-        if no := check(node):
-            return name, no
-    return None
 
 
 def named_nodes(pod: Pod) -> frozenset[str] | None:
@@ -105,17 +116,13 @@ def _shortage(node: NodeInfo, wanted: list[tuple[str, int]]) -> Refusal:
 def _node_unschedulable(pod: Pod) -> Filter | None:
     if any(tolerates(toleration, _UNSCHEDULABLE_TAINT) for toleration in pod.spec.tolerations):
         return None
-    return lambda node: (
-        UNSCHEDULABLE if node.is_special and node.manifest.spec.unschedulable else None
-    )
+    return lambda node: UNSCHEDULABLE if node.manifest.spec.unschedulable else None
 
 
 def _taint_toleration(pod: Pod) -> Filter:
     tolerations = pod.spec.tolerations
 
     def check(node: NodeInfo) -> Refusal | None:
-        if not node.is_special:
-            return None
         taints = node.manifest.spec.taints
         return TAINTED if untolerated(taints, tolerations, DO_NOT_SCHEDULE) else None
 

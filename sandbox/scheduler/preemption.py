@@ -13,7 +13,7 @@ from sandbox.scheduler.answers import AnswerError, preempt_answer
 from sandbox.scheduler.cache import Cache, KnownPod, NodeInfo
 from sandbox.scheduler.cycle import refusal_with_nominees
 from sandbox.scheduler.extender import Extender, ExtenderError, preempt_body
-from sandbox.scheduler.filters import Filter
+from sandbox.scheduler.filters import Checks
 from sandbox.scheduler.verdicts import Refusal, Unschedulable, summary
 
 _log = structlog.get_logger()
@@ -53,9 +53,7 @@ class Preemption:
         self._extenders = extenders
         self._rng = rng
 
-    async def plan(
-        self, pod: KnownPod, checks: list[tuple[str, Filter]], verdict: Unschedulable
-    ) -> Plan:
+    async def plan(self, pod: KnownPod, checks: Checks, verdict: Unschedulable) -> Plan:
         """Return who has to go from where.
 
         Raises:
@@ -87,7 +85,7 @@ class Preemption:
             raise PreemptionError("not eligible due to a terminating pod on the nominated node.")
 
     def _candidates(
-        self, pod: KnownPod, checks: list[tuple[str, Filter]], verdict: Unschedulable
+        self, pod: KnownPod, checks: Checks, verdict: Unschedulable
     ) -> dict[str, Victims]:
         refusals = verdict.refusals
         curable = [
@@ -122,9 +120,7 @@ class Preemption:
             return PreemptionError(text if len(problems) == 1 else f"[{text}]")
         return NoCandidatesError(summary(len(self._cache.nodes), failures, NOT_HELPFUL))
 
-    def _dry_run(
-        self, pod: KnownPod, checks: list[tuple[str, Filter]], node: NodeInfo
-    ) -> Victims | Refusal:
+    def _dry_run(self, pod: KnownPod, checks: Checks, node: NodeInfo) -> Victims | Refusal:
         lower = sorted(_lower(pod, node), key=_importance)
         if not lower:
             return NO_VICTIMS

@@ -90,12 +90,19 @@ async def test_the_default_binders_refusal_is_reported(world: World) -> None:
 
 
 async def test_pods_on_their_way_take_up_room(world: World) -> None:
-    world.extender.on["bind"] = lambda _: asyncio.Event().wait()
+    gate = asyncio.Event()
+
+    async def slow(body: Object) -> Object:
+        await gate.wait()
+        return await world.binds(body)
+
+    world.extender.on["bind"] = slow
     world.node("a", cpu="1")
     for name in ("first", "second"):
         world.pod(name, cpu="600m")
     async with world.scheduler(BINDER):
         await until(lambda: world.condition("second")[0])
+        gate.set()
     assert world.condition("second")[1].startswith("0/1 nodes are available: 1 Insufficient cpu.")
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from sandbox.scheduler.cache import KnownPod, NodeInfo
 from sandbox.scheduler.config import Profile
-from sandbox.scheduler.filters import Filters, named_nodes, refusal
+from sandbox.scheduler.filters import Filters, named_nodes
 from sandbox.scheduler.verdicts import Refusal
 from tests.sandbox.scheduler.support import configuration, known_pod, node_info, requesting
 
@@ -13,7 +13,7 @@ TAINT = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
 
 def refused(pod: KnownPod, node: NodeInfo, **options: Any) -> tuple[str, Refusal] | None:
     filters = Filters(Profile(), options.get("ignored", frozenset()))
-    return refusal(filters.prepare(pod.pod), node)
+    return filters.prepare(pod.pod).refusal(node)
 
 
 def port(number: int, **fields: str) -> Any:
@@ -121,7 +121,7 @@ def test_a_disabled_filter_says_nothing() -> None:
     plugins = {"filter": {"disabled": [{"name": "*"}]}}
     (profile,) = configuration(profiles=[{"plugins": plugins}]).profiles
     checks = Filters(profile, frozenset()).prepare(known_pod(**requesting(cpu="99")).pod)
-    assert refusal(checks, node_info(unschedulable=True)) is None
+    assert checks.refusal(node_info(unschedulable=True)) is None
 
 
 def test_pods_of_a_daemon_set_name_their_node() -> None:
