@@ -23,6 +23,9 @@ UNKNOWN_NODE = "node(s) not known to Moorage yet"
 
 OK = 0
 
+ANSWER_SECONDS = 0.02
+"""Kept back of a call's deadline, so that it fails here, with a cause, and not at the edge."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
@@ -46,7 +49,7 @@ class Subject:
             names=call.node_names,
             given=call.nodes,
             plugin=call.plugin,
-            deadline=call.deadline,
+            deadline=call.deadline - ANSWER_SECONDS,
         )
 
     @classmethod
@@ -58,7 +61,7 @@ class Subject:
             names=list(call.victims),
             excluded_pods=[uid for victims in call.victims.values() for uid in victims.uids],
             preempting=True,
-            deadline=call.deadline,
+            deadline=call.deadline - ANSWER_SECONDS,
         )
 
     def restricted(self, names: Sequence[str]) -> Self:

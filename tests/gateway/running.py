@@ -1,0 +1,198 @@
+"""A gateway in this process, with services that are real or misbehave, and an API server."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import grpc.aio
+from prometheus_client import CollectorRegistry
+
+from gateway.app import running
+from gateway.settings import GatewaySettings
+from moorage import FilterPlugin, ScorePlugin
+from moorage.registry import Registry
+from moorage.rpc.serve import ServerSettings, ServiceDefinition
+from moorage.rpc.serve import running as serving
+from moorage.v1 import filter_pb2 as pb
+from moorage.v1 import filter_pb2_grpc, scorer_pb2_grpc, types_pb2
+from sandbox.apiserver import ApiServer
+from services.filter.plugins import BUILT_INS as FILTERS
+from services.filter.servicer import FilterServicer
+from services.scorer.plugins import BUILT_INS as SCORERS
+from services.scorer.servicer import ScorerServicer
+from tests.live_api import Api, until
+
+SETTINGS = ServerSettings(
+    host="127.0.0.1",
+    port=0,
+    admin_host="127.0.0.1",
+    admin_port=0,
+    shutdown_delay=0,
+    shutdown_grace=0,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gateway:
+    """A running gateway, as kube-scheduler and people see it."""
+
+    url: str
+    admin: str
+    api: Api
+    session: aiohttp.ClientSession
+    registry: CollectorRegistry
+
+    async def call(self, verb: str, body: Any) -> tuple[int, Any]:
+        """Call the extender; return the status and the decoded answer."""
+        async with self.session.post(f"{self.url}/{verb}", json=body) as response:
+            text = await response.read()
+            return response.status, await response.json(content_type=None) if text else None
+
+    async def filter(self, pod: Any, *names: str) -> Any:
+        """Call the filter verb."""
+        status, answer = await self.call("filter", {"Pod": pod, "NodeNames": names})
+        assert status == 200
+        return answer
+
+    async def prioritize(self, pod: Any, *names: str) -> Any:
+        """Call the prioritize verb."""
+        status, answer = await self.call("prioritize", {"Pod": pod, "NodeNames": names})
+        assert status == 200
+        return answer
+
+    async def get(self, path: str) -> tuple[int, Any]:
+        """Ask the admin port."""
+        async with self.session.get(f"{self.admin}{path}") as response:
+            return response.status, await response.json()
+
+    async def node(self, *names: str) -> None:
+        """Create nodes, and wait until the gateway knows them."""
+        amounts = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+        for name in names:
+            obj = {"metadata": {"name": name}, "status": {"allocatable": amounts}}
+            self.api.create("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", **obj})
+        await until(lambda: self.sample("moorage_cache_size", type="nodes") >= len(names))
+
+    def sample(self, name: str, **labels: str) -> float:
+        """Return a sample of a metric, 0 if there is none."""
+        return self.registry.get_sample_value(name, labels) or 0.0
+
+
+Result = Callable[[types_pb2.Cycle], Awaitable[pb.FilterResult]]
+
+
+class Misbehaving(FilterServicer):
+    """A filter service that keeps the session in order, but answers cycles as the test says."""
+
+    def __init__(self, result: Result) -> None:
+        super().__init__(Registry(FilterPlugin))
+        self._result = result
+
+    async def Session(
+        self, request_iterator: AsyncIterator[pb.FilterServiceSessionRequest], context: Any
+    ) -> AsyncIterator[pb.FilterServiceSessionResponse]:
+        yield pb.FilterServiceSessionResponse(hello=types_pb2.Hello(replica="odd"))
+        async for request in request_iterator:
+            if request.HasField("state"):
+                done = types_pb2.Acknowledgement(generation=request.state.generation)
+                yield pb.FilterServiceSessionResponse(acknowledgement=done)
+            if request.HasField("cycle"):
+                result = await self._result(request.cycle)
+                result.cycle = request.cycle.id
+                yield pb.FilterServiceSessionResponse(result=result)
+
+
+@asynccontextmanager
+async def filter_service(*plugins: type[FilterPlugin], port: int = 0) -> AsyncIterator[str]:
+    """Run a real filter service with the built-in plugins and more; give its address."""
+    definition = ServiceDefinition(
+        name="filter",
+        grpc_name="moorage.v1.FilterService",
+        create=lambda: FilterServicer(Registry(FilterPlugin, (*FILTERS, *plugins))),
+        register=filter_pb2_grpc.add_FilterServiceServicer_to_server,
+    )
+    async with serving(definition, replace(SETTINGS, port=port)) as server:
+        yield server.grpc
+
+
+@asynccontextmanager
+async def scorer_service(*plugins: type[ScorePlugin]) -> AsyncIterator[str]:
+    """Run a real scorer service with the built-in plugins and more; give its address."""
+    definition = ServiceDefinition(
+        name="scorer",
+        grpc_name="moorage.v1.ScorerService",
+        create=lambda: ScorerServicer(Registry(ScorePlugin, (*SCORERS, *plugins))),
+        register=scorer_pb2_grpc.add_ScorerServiceServicer_to_server,
+    )
+    async with serving(definition, SETTINGS) as server:
+        yield server.grpc
+
+
+@asynccontextmanager
+async def misbehaving_filter(result: Result) -> AsyncIterator[str]:
+    """Run a filter service that answers cycles with *result*; give its address."""
+    server = grpc.aio.server()
+    filter_pb2_grpc.add_FilterServiceServicer_to_server(Misbehaving(result), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        yield f"127.0.0.1:{port}"
+    finally:
+        await server.stop(None)
+
+
+@asynccontextmanager
+async def gateway(
+    directory: Path, *, filters: str = "127.0.0.1:1", scorer: str = "127.0.0.1:1", **more: Any
+) -> AsyncIterator[Gateway]:
+    """Run a gateway on an API server of its own; wait until it has read the cluster."""
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(ApiServer())
+        kubeconfig = directory / "kubeconfig"
+        kubeconfig.write_text(server.kubeconfig())
+        registry = CollectorRegistry()
+        settings = GatewaySettings(
+            extender_host="127.0.0.1",
+            extender_port=0,
+            admin_host="127.0.0.1",
+            admin_port=0,
+            shutdown_delay=0,
+            http_drain_time=0,
+            filter=(filters,),
+            scorer=(scorer,),
+            binder="127.0.0.1:1",
+            kubeconfig=kubeconfig,
+            **more,
+        )
+        process = await stack.enter_async_context(running(settings, registry))
+        session = await stack.enter_async_context(aiohttp.ClientSession())
+        running_gateway = Gateway(
+            url=f"http://{process.extender}",
+            admin=f"http://{process.admin}",
+            api=Api(server),
+            session=session,
+            registry=registry,
+        )
+        await until(
+            lambda: running_gateway.sample("moorage_cache_age_seconds", resource="pods") < 1
+        )
+        yield running_gateway
+
+
+async def ready(running_gateway: Gateway) -> None:
+    """Wait until the gateway answers cycles."""
+    async with asyncio.timeout(10):
+        while (await running_gateway.get("/readyz"))[0] != 200:  # noqa: ASYNC110 - over HTTP
+            await asyncio.sleep(0.02)
+
+
+def pod(name: str = "p", **spec: Any) -> dict[str, Any]:
+    """Build a pod as kube-scheduler sends it."""
+    return {
+        "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}"},
+        "spec": {"schedulerName": "moorage", "containers": [{"name": "c"}], **spec},
+    }

@@ -1,0 +1,203 @@
+"""What callers are told when filter or scorer is down, slow, restarting or answering garbage."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from moorage import FilterPlugin, Node, Pod, ScorePlugin
+from moorage.v1 import filter_pb2 as pb
+from moorage.v1 import types_pb2
+from tests.gateway.running import (
+    filter_service,
+    gateway,
+    misbehaving_filter,
+    pod,
+    ready,
+    scorer_service,
+)
+from tests.live_api import until
+
+OK = types_pb2.CycleStatus()
+REASON = pb.Reason(plugin="X", text="no")
+
+Answer = Callable[[types_pb2.Cycle], Awaitable[pb.FilterResult]]
+
+
+def always(result: pb.FilterResult) -> Answer:
+    async def answer(_: types_pb2.Cycle) -> pb.FilterResult:
+        return pb.FilterResult.FromString(result.SerializeToString())
+
+    return answer
+
+
+async def never(_: types_pb2.Cycle) -> pb.FilterResult:
+    await asyncio.Event().wait()
+    return pb.FilterResult()
+
+
+async def test_a_filter_that_is_down_is_an_error_and_no_veto(tmp_path: Path) -> None:
+    async with scorer_service() as scorer, gateway(tmp_path, scorer=scorer) as running:
+        status, answer = await running.get("/readyz")
+        assert status == 503
+        assert {check["name"] for check in answer["checks"]} == {"filter", "policy"}
+        answer = await running.filter(pod(), "n1")
+        assert answer["Error"] == "Moorage has no policy yet; see /readyz of its gateway"
+        assert answer["NodeNames"] is None
+
+
+async def test_a_filter_that_goes_away_is_an_error_within_the_deadline(tmp_path: Path) -> None:
+    async with scorer_service() as scorer:
+        service = filter_service()
+        address = await service.__aenter__()
+        async with gateway(tmp_path, filters=address, scorer=scorer, http_timeout=1.0) as running:
+            await running.node("n1")
+            await ready(running)
+            await service.__aexit__(None, None, None)
+            answer = await running.filter(pod(), "n1")
+            assert answer["Error"] == "filter service is not available"
+            counted = running.sample(
+                "moorage_extender_requests_total", verb="filter", result="failed"
+            )
+            assert counted == 1
+
+
+async def test_a_scorer_that_goes_away_costs_the_scores_only(tmp_path: Path) -> None:
+    service = scorer_service()
+    address = await service.__aenter__()
+    async with (
+        filter_service() as filters,
+        gateway(tmp_path, filters=filters, scorer=address, scorer_patience=0) as running,
+    ):
+        await running.node("n1", "n2")
+        await ready(running)
+        await service.__aexit__(None, None, None)
+        answer = await running.filter(pod(), "n1", "n2")
+        assert answer["NodeNames"] == ["n1", "n2"]
+        assert await running.prioritize(pod(), "n1", "n2") == []
+        hidden = running.sample("moorage_extender_hidden_failures_total", result="failed")
+        assert hidden == 1
+        _, decision = await running.get("/decisions/default/p")
+        assert decision["attempts"][0]["scoreError"] == "scorer service is not available"
+
+
+async def test_a_slow_filter_is_an_error_within_the_deadline(tmp_path: Path) -> None:
+    async with (
+        misbehaving_filter(never) as filters,
+        scorer_service() as scorer,
+        gateway(tmp_path, filters=filters, scorer=scorer, http_timeout=0.5) as running,
+    ):
+        await running.node("n1")
+        await ready(running)
+        answer = await running.filter(pod(), "n1")
+        assert "in time" in answer["Error"]
+
+
+@pytest.mark.parametrize(
+    ("result", "error"),
+    [
+        pytest.param(
+            pb.FilterResult(verdicts=b"\1\0\1\0\1\0\1\0", reasons=[REASON]),
+            "filter service answers nonsense: verdicts do not match the nodes",
+            id="verdicts for other nodes",
+        ),
+        pytest.param(
+            pb.FilterResult(verdicts=b"\2\0\2\0", reasons=[REASON]),
+            "filter service answers nonsense: a verdict has no reason",
+            id="a verdict without a reason",
+        ),
+        pytest.param(
+            pb.FilterResult(status=types_pb2.CycleStatus(code=13, message="it broke")),
+            "filter service: it broke",
+            id="a failure",
+        ),
+    ],
+)
+async def test_garbage_from_the_filter_is_an_error_and_no_veto(
+    tmp_path: Path, result: pb.FilterResult, error: str
+) -> None:
+    async with (
+        misbehaving_filter(always(result)) as filters,
+        scorer_service() as scorer,
+        gateway(tmp_path, filters=filters, scorer=scorer) as running,
+    ):
+        await running.node("n1", "n2")
+        await ready(running)
+        answer = await running.filter(pod(), "n1", "n2")
+        assert answer["Error"] == error
+        assert answer["NodeNames"] is None
+        assert answer["FailedNodes"] is None
+        nonsense = running.sample("moorage_invalid_results_total", service="filter")
+        assert nonsense == ("nonsense" in error)
+
+
+async def test_a_new_filter_gets_the_whole_state_before_its_first_cycle(tmp_path: Path) -> None:
+    seen: list[int] = []
+
+    class Counts(FilterPlugin):
+        def filter_node(self, pod: Pod, node: Node) -> None:
+            seen.append(len(node.pods))
+
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(
+        "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\n"
+        "profiles: [{plugins: {filter: {enabled: [{name: Counts}]}}}]\n"
+    )
+    async with scorer_service() as scorer:
+        first = filter_service(Counts)
+        address = await first.__aenter__()
+        async with gateway(tmp_path, filters=address, scorer=scorer, config=policy) as running:
+            await running.node("n1")
+            running.api.pod("bound", nodeName="n1")
+            await until(lambda: running.sample("moorage_cache_size", type="pods") == 1)
+            await ready(running)
+            await running.filter(pod(), "n1")
+            sent = "moorage_session_sent_bytes_total"
+            before = running.sample(sent, service="filter", part="full")
+            await first.__aexit__(None, None, None)
+            async with filter_service(Counts, port=int(address.rpartition(":")[2])):
+                answer = await running.filter(pod("q"), "n1")
+                assert answer["NodeNames"] == ["n1"]
+                assert seen == [1, 1]
+                assert running.sample(sent, service="filter", part="full") > before
+
+
+async def test_a_plugin_that_fails_is_named_with_file_and_line(tmp_path: Path) -> None:
+    class Broken(FilterPlugin):
+        def filter_node(self, pod: Pod, node: Node) -> None:
+            raise ValueError("no temperature")
+
+    class BrokenScore(ScorePlugin):
+        def score_node(self, pod: Pod, node: Node) -> float:
+            raise KeyError("x")
+
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(
+        "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\n"
+        "profiles:\n"
+        "- schedulerName: aborts\n  plugins: {filter: {enabled: [{name: Broken}]}}\n"
+        "- schedulerName: ignores\n  plugins: {multiPoint: {enabled: [{name: Broken}, "
+        "{name: BrokenScore}]}}\n  pluginConfig: [{name: Broken, failurePolicy: Ignore}]\n"
+    )
+    async with (
+        filter_service(Broken) as filters,
+        scorer_service(BrokenScore) as scorer,
+        gateway(tmp_path, filters=filters, scorer=scorer, config=policy) as running,
+    ):
+        await running.node("n1", "n2")
+        await ready(running)
+        answer = await running.filter(pod(schedulerName="aborts"), "n1", "n2")
+        problem = f"filter_node: ValueError: no temperature ({__file__}:"
+        assert answer["Error"].startswith(f"filter service: plugin Broken failed in {problem}")
+        answer = await running.filter(pod("q", schedulerName="ignores"), "n1", "n2")
+        assert answer["NodeNames"] == ["n1", "n2"]
+        assert len(await running.prioritize(pod("q", schedulerName="ignores"), "n1", "n2")) == 2
+        _, decision = await running.get("/decisions/default/q")
+        attempt = decision["attempts"][0]
+        failures = {p["plugin"]: p.get("failure", "") for p in attempt["filter"]["plugins"]}
+        assert __file__ in failures["Broken"]
+        failures = {p["plugin"]: p.get("failure", "") for p in attempt["score"]["plugins"]}
+        assert __file__ in failures["BrokenScore"]
+        for name, half in (("Broken", "filter"), ("BrokenScore", "score")):
+            assert running.sample("moorage_plugin_failures_total", plugin=name, half=half) == 1
