@@ -235,6 +235,9 @@ class Cluster:
             new.pop(other, None)
             # A copy, because the rules may fill in defaults.
             new |= without_nulls({other: old[other]}) if other in old else {}
+        for key in target.resource.rules.kept:
+            if key in old["spec"]:
+                new.setdefault("spec", {}).setdefault(key, old["spec"][key])
         return new
 
     def _check_preconditions(self, target: Target, deletion: Deletion, there: Object) -> None:

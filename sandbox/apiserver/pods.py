@@ -29,6 +29,7 @@ RULES = Rules(
     validate=podchecks.validate,
     validate_update=podchecks.validate_update,
     shape=_check_types,
+    kept=("priority", "preemptionPolicy"),
     returned_when_deleted=True,
     status_apart=True,
 )

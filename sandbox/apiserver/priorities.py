@@ -19,7 +19,7 @@ def resolve_priority(store: Store, pod: Object) -> None:
     Raises:
         StatusError: 403, the class does not exist or the pod brought another priority.
     """
-    spec, name = pod["spec"], pod["metadata"]["name"]
+    spec, name = pod["spec"], pod["metadata"].get("name", "")
     found = _class_of(store, spec.get("priorityClassName", ""))
     if found is None:
         wanted = spec["priorityClassName"]

@@ -43,6 +43,8 @@ class Rules:
     """Decodes the object as its readers will; raises msgspec.DecodeError if a type is wrong."""
     returned_when_deleted: bool = False
     """Deleting answers with the object, not with a Status."""
+    kept: tuple[str, ...] = ()
+    """Fields of the spec that an update leaves alone by leaving them out."""
     status_apart: bool = False
     """Status is written through the status subresource only."""
 

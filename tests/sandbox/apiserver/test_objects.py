@@ -1,0 +1,138 @@
+"""Creating, reading and replacing objects."""
+
+import re
+
+from tests.sandbox.apiserver.support import NODES, PODS, Http, labelled, node, pod
+
+
+async def test_a_created_object_gets_its_metadata_from_the_server(http: Http) -> None:
+    created = await http.create(PODS, pod())
+    metadata = created["metadata"]
+    assert metadata["namespace"] == "default"
+    assert metadata["generation"] == 1
+    assert re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", metadata["uid"])
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", metadata["creationTimestamp"])
+    assert (await http.get(f"{PODS}/web")).body == created
+
+
+async def test_every_write_gives_a_larger_resource_version(http: Http) -> None:
+    created = [await http.create(NODES, node(f"n{i}")) for i in range(3)]
+    versions = [int(each["metadata"]["resourceVersion"]) for each in created]
+    assert versions == sorted(set(versions))
+    listed = (await http.get(NODES)).body["metadata"]["resourceVersion"]
+    assert int(listed) >= versions[-1]
+
+
+async def test_the_metadata_of_a_dump_is_replaced(http: Http) -> None:
+    dumped = node()
+    dumped["metadata"] |= {"uid": "old", "resourceVersion": "7", "managedFields": [{}]}
+    metadata = (await http.create(NODES, dumped))["metadata"]
+    assert metadata["uid"] != "old"
+    assert metadata["resourceVersion"] != "7"
+    assert "managedFields" not in metadata
+
+
+async def test_generate_name_makes_different_names(http: Http) -> None:
+    template = pod() | {"metadata": {"generateName": "web-"}}
+    names = {(await http.create(PODS, template))["metadata"]["name"] for _ in range(5)}
+    assert len(names) == 5
+    assert all(re.fullmatch(r"web-[a-z0-9]{5}", name) for name in names)
+
+
+async def test_a_name_can_be_used_once(http: Http) -> None:
+    await http.create(PODS, pod())
+    reply = await http.send("POST", PODS, pod())
+    assert (reply.code, reply.body["reason"]) == (409, "AlreadyExists")
+    assert reply.message == 'pods "web" already exists'
+    assert reply.body["details"] == {"name": "web", "kind": "pods"}
+
+
+async def test_an_update_with_an_old_resource_version_conflicts(http: Http) -> None:
+    first = await http.create(NODES, node())
+    second = await http.send("PUT", f"{NODES}/n1", labelled(first, a="1"))
+    assert second.code == 200
+    reply = await http.send("PUT", f"{NODES}/n1", first)
+    assert (reply.code, reply.body["reason"]) == (409, "Conflict")
+    assert reply.message == (
+        'Operation cannot be fulfilled on nodes "n1": the object has been modified; '
+        "please apply your changes to the latest version and try again"
+    )
+
+
+async def test_an_update_that_changes_nothing_is_not_a_new_version(http: Http) -> None:
+    created = await http.create(NODES, node())
+    assert (await http.send("PUT", f"{NODES}/n1", created)).body == created
+
+
+async def test_an_update_keeps_what_belongs_to_the_server(http: Http) -> None:
+    created = (await http.create(NODES, node()))["metadata"]
+    updated = (await http.send("PUT", f"{NODES}/n1", labelled(node(), a="1"))).body["metadata"]
+    assert updated["uid"] == created["uid"]
+    assert updated["creationTimestamp"] == created["creationTimestamp"]
+    assert updated["labels"] == {"a": "1"}
+
+
+async def test_only_the_status_subresource_writes_the_status(http: Http) -> None:
+    created = await http.create(PODS, pod())
+    running = created | {"status": created["status"] | {"phase": "Running"}}
+    assert (await http.send("PUT", f"{PODS}/web", running)).body["status"]["phase"] == "Pending"
+    changed = running | {"spec": created["spec"] | {"schedulerName": "other"}}
+    updated = (await http.send("PUT", f"{PODS}/web/status", changed)).body
+    assert updated["status"]["phase"] == "Running"
+    assert updated["spec"] == created["spec"]
+
+
+async def test_a_change_of_the_spec_counts_as_a_generation(http: Http) -> None:
+    created = await http.create(NODES, node())
+    cordoned = await http.send("PUT", f"{NODES}/n1", created | {"spec": {"unschedulable": True}})
+    assert cordoned.body["metadata"]["generation"] == 2
+    labelled_only = await http.send("PUT", f"{NODES}/n1", labelled(cordoned.body, a="1"))
+    assert labelled_only.body["metadata"]["generation"] == 2
+
+
+async def test_a_dry_run_changes_nothing(http: Http) -> None:
+    reply = await http.send("POST", f"{PODS}?dryRun=All", pod())
+    assert (reply.code, reply.body["metadata"]["name"]) == (201, "web")
+    assert await http.names(PODS) == []
+    await http.create(PODS, pod())
+    assert (await http.send("DELETE", f"{PODS}/web?dryRun=All")).code == 200
+    assert (await http.send("PUT", f"{PODS}/web?dryRun=All", labelled(pod(), a="1"))).code == 200
+    assert "labels" not in (await http.get(f"{PODS}/web")).body["metadata"]
+
+
+async def test_pods_need_a_namespace_that_exists(http: Http) -> None:
+    path = "/api/v1/namespaces/team/pods"
+    reply = await http.send("POST", path, pod())
+    assert (reply.code, reply.message) == (404, 'namespaces "team" not found')
+    await http.create("/api/v1/namespaces", {"metadata": {"name": "team"}})
+    assert (await http.create(path, pod()))["metadata"]["namespace"] == "team"
+
+
+async def test_the_usual_namespaces_and_priority_classes_are_there(http: Http) -> None:
+    assert {"default", "kube-system"} <= set(await http.names("/api/v1/namespaces"))
+    classes = (await http.get("/apis/scheduling.k8s.io/v1/priorityclasses")).body["items"]
+    values = {each["metadata"]["name"]: each["value"] for each in classes}
+    assert values == {
+        "system-cluster-critical": 2_000_000_000,
+        "system-node-critical": 2_000_001_000,
+    }
+
+
+async def test_leases_can_be_taken_and_renewed(http: Http) -> None:
+    path = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+    spec = {"holderIdentity": "a", "renewTime": "2026-01-01T00:00:00.000000Z"}
+    created = await http.create(path, {"metadata": {"name": "gateway"}, "spec": spec})
+    assert created["apiVersion"] == "coordination.k8s.io/v1"
+    taken = created | {"spec": spec | {"holderIdentity": "b"}}
+    assert (await http.send("PUT", f"{path}/gateway", taken)).code == 200
+    late = await http.send("PUT", f"{path}/gateway", created)
+    assert late.code == 409
+    assert late.message.startswith(
+        'Operation cannot be fulfilled on leases.coordination.k8s.io "gateway"'
+    )
+
+
+async def test_yaml_is_read_as_well(http: Http) -> None:
+    text = b"kind: Node\nmetadata:\n  name: n1\n  labels: {a: b}\n"
+    reply = await http.send("POST", NODES, text, media="application/yaml")
+    assert (reply.code, reply.body["metadata"]["labels"]) == (201, {"a": "b"})
