@@ -1,0 +1,240 @@
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from moorage import NodeManifest
+from moorage.models import ContainerPort
+from moorage.quantity import QuantityError
+from moorage.snapshot import Snapshot
+from moorage.snapshot.encoded import SLACK
+from moorage.snapshot.snapshot import FIRST_CAPACITY, MAX_ENCODED_COLUMNS
+from moorage.testing import make_node, make_nodes, make_pod
+
+
+class Counting:
+    """Reads a label, and counts how often."""
+
+    def __init__(self, key: str = "zone") -> None:
+        self.key = key
+        self.calls = 0
+
+    def __call__(self, node: NodeManifest) -> str | None:
+        self.calls += 1
+        return node.metadata.labels.get(self.key)
+
+
+def test_a_row_can_be_used_again_for_another_node() -> None:
+    snapshot = Snapshot()
+    snapshot.set_node(3, make_node("old", images={"app": 5}))
+    snapshot.place_pod(3, make_pod("p", requests={"cpu": "1"}))
+    snapshot.remove_row(3)
+    snapshot.set_node(3, make_node("new"))
+    nodes = snapshot.nodes()
+    assert nodes.names == ["new"]
+    assert nodes.requested("cpu").tolist() == [0]
+    assert nodes.image_sizes("app")[1] == 0
+    assert (snapshot.row_of("old"), snapshot.row_of("new")) == (None, 3)
+
+
+def test_a_node_that_replaces_another_in_its_row_does_not_inherit_its_pods() -> None:
+    snapshot = Snapshot()
+    snapshot.set_node(0, make_node("old"))
+    snapshot.place_pod(0, make_pod("p"))
+    snapshot.set_node(0, make_node("new"))
+    assert (snapshot.pod_count, snapshot.nodes()[0].pods) == (0, ())
+
+
+def test_a_changed_node_keeps_its_pods() -> None:
+    snapshot = Snapshot()
+    snapshot.set_node(0, make_node("n1"))
+    snapshot.place_pod(0, make_pod("p", requests={"cpu": "1"}))
+    snapshot.set_node(0, make_node("n1", labels={"zone": "a"}))
+    node = snapshot.nodes()[0]
+    assert (node.labels["zone"], node.requested["cpu"], len(node.pods)) == ("a", 1000, 1)
+
+
+def test_a_pod_that_moves_is_counted_once() -> None:
+    snapshot = Snapshot()
+    for row in (0, 1):
+        snapshot.set_node(row, make_node(f"n{row}"))
+        snapshot.place_pod(row, make_pod("p", requests={"cpu": "1"}))
+    assert snapshot.nodes().requested("cpu").tolist() == [0, 1000]
+    assert snapshot.pod_count == 1
+
+
+def test_a_pod_needs_a_node() -> None:
+    with pytest.raises(KeyError, match="no node in row 5 for pod default/p"):
+        Snapshot().place_pod(5, make_pod("p"))
+
+
+@pytest.mark.parametrize("row", [FIRST_CAPACITY - 1, FIRST_CAPACITY, 10 * FIRST_CAPACITY])
+def test_rows_beyond_the_capacity_make_it_grow(row: int) -> None:
+    snapshot = Snapshot()
+    snapshot.set_node(0, make_node("n0", labels={"zone": "a"}, allocatable={"cpu": "1"}))
+    before = snapshot.nodes().label("zone").codes
+    snapshot.set_node(row, make_node("far", labels={"zone": "b"}, allocatable={"cpu": "2"}))
+    nodes = snapshot.nodes()
+    assert before.tolist() == [1]
+    assert nodes.rows.tolist() == [0, row]
+    assert nodes.allocatable("cpu").tolist() == [1000, 2000]
+    assert nodes.label("zone").isin(("b",)).tolist() == [False, True]
+
+
+def test_bitmaps_select_rows_and_leave_out_those_without_a_node() -> None:
+    snapshot = Snapshot()
+    for row in (0, 2, 9):
+        snapshot.set_node(row, make_node(f"n{row}"))
+    assert snapshot.rows_of(bytes([0b00000111, 0b00000010])).tolist() == [0, 2, 9]
+    assert snapshot.rows_of(bytes([0b00000110])).tolist() == [2]
+    assert snapshot.rows_of(bytes(100)).tolist() == []
+    assert snapshot.rows_of(b"\xff" * 100).tolist() == [0, 2, 9]
+
+
+def test_a_property_is_read_again_only_when_its_node_changes() -> None:
+    snapshot, read = Snapshot(), Counting()
+    for row in range(5):
+        snapshot.set_node(row, make_node(f"n{row}"))
+    snapshot.nodes().encoded("zone", read)
+    snapshot.nodes().encoded("zone", read)
+    assert read.calls == 5
+    snapshot.set_node(2, make_node("n2", labels={"zone": "a"}))
+    assert read.calls == 6
+    assert snapshot.nodes().encoded("zone", read).isin(("a",)).tolist() == [
+        *(False, False, True),
+        *(False, False),
+    ]
+
+
+def test_the_column_unused_for_longest_makes_room_and_comes_back_when_asked_for() -> None:
+    snapshot, kept, evicted = Snapshot(), Counting(), Counting()
+    snapshot.set_node(0, make_node("n0", labels={"zone": "a"}))
+    snapshot.nodes().encoded("evicted", evicted)
+    snapshot.nodes().encoded("kept", kept)
+    for number in range(MAX_ENCODED_COLUMNS - 1):
+        snapshot.nodes().encoded(number, Counting())
+        snapshot.nodes().encoded("kept", kept)
+    assert (kept.calls, evicted.calls) == (1, 1)
+    snapshot.set_node(0, make_node("n0", labels={"zone": "b"}))
+    assert evicted.calls == 1, "an evicted column is no longer kept up"
+    assert snapshot.nodes().encoded("evicted", evicted).isin(("b",)).tolist() == [True]
+    assert (kept.calls, evicted.calls) == (2, 2)
+
+
+def test_values_that_no_node_has_any_more_are_forgotten_in_time() -> None:
+    snapshot = Snapshot()
+    for number in range(SLACK + 10):
+        snapshot.set_node(0, make_node("n0", annotations={"load": str(number)}))
+        column = snapshot.nodes().annotation("load")
+        assert column.values[column.codes[0]] == str(number)
+    assert len(column.values) < SLACK
+
+
+def test_a_reader_that_fails_fails_whoever_asks_and_not_the_change_of_a_node() -> None:
+    snapshot = Snapshot()
+    read: Callable[[NodeManifest], float] = lambda node: float(node.metadata.labels["load"])  # noqa: E731
+    snapshot.set_node(0, make_node("n0", labels={"load": "1"}))
+    assert snapshot.nodes().encoded("load", read).map(lambda value: value).tolist() == [1]
+    snapshot.set_node(1, make_node("n1"))
+    with pytest.raises(KeyError, match="load"):
+        snapshot.nodes().encoded("load", read)
+    snapshot.set_node(1, make_node("n1", labels={"load": "2"}))
+    assert snapshot.nodes().encoded("load", read).map(lambda value: value).tolist() == [1, 2]
+
+
+def test_a_reader_interrupted_halfway_leaves_no_half_column() -> None:
+    snapshot = Snapshot()
+    for row in range(2):
+        snapshot.set_node(row, make_node(f"n{row}", labels={"zone": "a"}))
+
+    def interrupted(node: NodeManifest) -> str:
+        if node.name == "n1":
+            raise KeyboardInterrupt
+        return "a"
+
+    with pytest.raises(KeyboardInterrupt):
+        snapshot.nodes().encoded("zone", interrupted)
+    assert snapshot.nodes().encoded("zone", Counting()).isin(("a",)).tolist() == [True, True]
+
+
+def test_functions_are_called_once_for_each_distinct_value_of_the_selection() -> None:
+    nodes = make_nodes(*(make_node(f"n{i}", labels={"zone": f"z{i % 2}"}) for i in range(10)))
+    seen: list[str | None] = []
+
+    def see(value: str | None) -> int:
+        seen.append(value)
+        return 7
+
+    assert nodes.label("zone").map(see).tolist() == [7] * 10
+    assert sorted(seen, key=str) == [None, "z0", "z1"]
+    seen.clear()
+    assert nodes[:2].label("kubernetes.io/hostname").map(see).tolist() == [7, 7]
+    assert seen == ["n0", "n1"]
+
+
+def test_overrides_last_as_long_as_their_context_even_if_it_fails() -> None:
+    snapshot = Snapshot()
+    snapshot.set_node(0, make_node("n0", allocatable={"cpu": "1"}))
+    snapshot.place_pod(0, make_pod("p", requests={"cpu": "1"}))
+    override = {0: make_node("n0", allocatable={"cpu": "2"}), 70: make_node("n70")}
+
+    def fail_amid_overrides() -> None:
+        with snapshot.overlaid(override, [make_pod("p").uid, "unknown"]):
+            nodes = snapshot.nodes()
+            assert nodes.names == ["n0", "n70"]
+            assert nodes.allocatable("cpu").tolist() == [2000, 4000]
+            assert nodes.requested("cpu").tolist() == [0, 0]
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail_amid_overrides()
+    nodes = snapshot.nodes()
+    assert nodes.names == ["n0"]
+    assert nodes.allocatable("cpu").tolist() == [1000]
+    assert nodes.requested("cpu").tolist() == [1000]
+
+
+def test_an_override_that_replaces_a_node_gives_its_pods_back() -> None:
+    snapshot = Snapshot()
+    snapshot.set_node(0, make_node("n0"))
+    snapshot.place_pod(0, make_pod("p"))
+    with snapshot.overlaid({0: make_node("other")}, ()):
+        assert snapshot.nodes()[0].pods == ()
+    assert [pod.name for pod in snapshot.nodes()[0].pods] == ["p"]
+
+
+def test_an_amount_that_is_no_quantity_changes_nothing() -> None:
+    snapshot = Snapshot()
+    snapshot.set_node(0, make_node("n0"))
+    snapshot.place_pod(0, make_pod("p", requests={"cpu": "1"}))
+    with pytest.raises(QuantityError):
+        snapshot.set_node(0, make_node("n0", labels={"zone": "a"}, allocatable={"cpu": "many"}))
+    with pytest.raises(QuantityError):
+        snapshot.place_pod(0, make_pod("p", requests={"cpu": "many"}))
+    node = snapshot.nodes()[0]
+    assert "zone" not in node.labels
+    assert (node.requested["cpu"], snapshot.pod_count) == (1000, 1)
+
+
+def test_a_selection_keeps_its_order() -> None:
+    snapshot = Snapshot()
+    for row in range(4):
+        snapshot.set_node(row, make_node(f"n{row}", allocatable={"cpu": str(row)}))
+    nodes = snapshot.nodes(np.array([3, 1, 2]))
+    assert nodes.names == ["n3", "n1", "n2"]
+    assert nodes.allocatable("cpu").tolist() == [3000, 1000, 2000]
+    assert nodes.where(np.array([True, False, True])).names == ["n3", "n2"]
+    assert (nodes[1].name, nodes[1:].names) == ("n1", ["n1", "n2"])
+    assert (nodes.position("n2"), nodes.position("n0"), nodes.position("x")) == (2, None, None)
+
+
+def test_ports_are_free_again_once_the_last_pod_that_took_them_is_gone() -> None:
+    snapshot = Snapshot()
+    snapshot.set_node(0, make_node("n0"))
+    port = ContainerPort(host_port=80)
+    for name in ("a", "b"):
+        snapshot.place_pod(0, make_pod(name, host_ports=[80]))
+    snapshot.remove_pod(make_pod("a").uid)
+    assert snapshot.nodes().port_conflicts([port]).tolist() == [True]
+    snapshot.remove_pod(make_pod("b").uid)
+    assert snapshot.nodes().port_conflicts([port]).tolist() == [False]
