@@ -1,0 +1,112 @@
+"""What the gateway does with calls that are out of the ordinary."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.gateway.running import Gateway, filter_service, gateway, pod, ready, scorer_service
+from tests.live_api import until
+
+
+@pytest.fixture
+async def running(tmp_path: Path) -> AsyncIterator[Gateway]:
+    async with (
+        filter_service() as filters,
+        scorer_service() as scorer,
+        gateway(tmp_path, filters=filters, scorer=scorer) as process,
+    ):
+        await process.node("n1", "n2")
+        await ready(process)
+        yield process
+
+
+async def test_a_node_that_is_not_known_yet_is_rejected_with_a_reason(running: Gateway) -> None:
+    answer = await running.filter(pod(), "n1", "new")
+    assert answer["NodeNames"] == ["n1"]
+    assert answer["FailedAndUnresolvableNodes"] == {"new": "node(s) not known to Moorage yet"}
+
+
+async def test_pods_of_other_schedulers_pass_untouched(running: Gateway) -> None:
+    other = pod(schedulerName="default-scheduler", nodeSelector={"no": "node"})
+    answer = await running.filter(other, "n1", "new")
+    assert answer["NodeNames"] == ["n1", "new"]
+    assert await running.prioritize(other, "n1", "n2") == []
+    assert running.sample("moorage_foreign_pods_total") == 2
+    assert (await running.get("/decisions/default/p"))[0] == 404
+
+
+async def test_one_plugin_can_be_asked_alone(running: Gateway) -> None:
+    picky = pod(nodeSelector={"no": "node"}, nodeName="")
+    body = {"Pod": picky, "NodeNames": ["n1", "n2"]}
+    _, answer = await running.call("filter/NodePorts", body)
+    assert answer["NodeNames"] == ["n1", "n2"]
+    _, answer = await running.call("filter/NodeAffinity", body)
+    assert answer["NodeNames"] == []
+    _, scores = await running.call("prioritize/TaintToleration", body)
+    assert scores == [{"Host": "n1", "Score": 10}, {"Host": "n2", "Score": 10}]
+
+
+async def test_an_unknown_plugin_is_an_error_that_names_those_there_are(running: Gateway) -> None:
+    _, answer = await running.call("filter/NoSuch", {"Pod": pod(), "NodeNames": ["n1"]})
+    assert answer["Error"].startswith("filter service: plugin 'NoSuch' is not enabled here")
+    assert "NodeAffinity" in answer["Error"]
+
+
+async def test_given_nodes_count_as_they_are_for_this_cycle_only(running: Gateway) -> None:
+    def node(name: str, **labels: str) -> dict[str, object]:
+        amounts = {"cpu": "1", "memory": "1Gi", "pods": "10"}
+        return {"metadata": {"name": name, "labels": labels}, "status": {"allocatable": amounts}}
+
+    picky = pod(nodeSelector={"disk": "ssd"})
+    items = [node("n1", disk="ssd"), node("brand-new", disk="ssd"), node("n2")]
+    _, answer = await running.call("filter", {"Pod": picky, "Nodes": {"items": items}})
+    assert [n["metadata"]["name"] for n in answer["Nodes"]["items"]] == ["n1", "brand-new"]
+    assert list(answer["FailedAndUnresolvableNodes"]) == ["n2"]
+
+    assert (await running.filter(picky, "n1", "n2"))["NodeNames"] == []
+
+
+async def test_prioritize_takes_any_subset_of_the_survivors(running: Gateway) -> None:
+    await running.filter(pod(), "n1", "n2")
+    assert [s["Host"] for s in await running.prioritize(pod(), "n2")] == ["n2"]
+
+
+async def test_prioritize_needs_no_filter_before_it(running: Gateway) -> None:
+    scores = await running.prioritize(pod("never-filtered"), "n1", "n2")
+    assert {score["Host"] for score in scores} == {"n1", "n2"}
+    _, decision = await running.get("/decisions/default/never-filtered")
+    assert decision["attempts"][0]["score"]["nodes"] == 2
+
+
+async def test_preemption_keeps_the_nodes_that_fit_without_the_victims(running: Gateway) -> None:
+    for name, node in (("v1", "n1"), ("v2", "n2")):
+        requests = {"requests": {"cpu": "4"}}
+        running.api.pod(
+            name, nodeName=node, containers=[{"name": "c", "image": "x", "resources": requests}]
+        )
+    await until(lambda: running.sample("moorage_cache_size", type="pods") == 2)
+    uid = running.api.read_pod("v1")["metadata"]["uid"]
+    needs = pod(containers=[{"name": "c", "resources": {"requests": {"cpu": "3"}}}])
+    assert (await running.filter(needs, "n1", "n2"))["NodeNames"] == []
+
+    victims = {
+        "n1": {"Pods": [{"UID": uid}], "NumPDBViolations": 1},
+        "n2": {"Pods": [{"UID": "of-another-pod"}], "NumPDBViolations": 0},
+    }
+    _, answer = await running.call("preempt", {"Pod": needs, "NodeNameToMetaVictims": victims})
+
+    assert answer == {"NodeNameToMetaVictims": {"n1": victims["n1"]}}
+
+
+async def test_attempts_on_a_pod_are_remembered_newest_first(running: Gateway) -> None:
+    await running.filter(pod(), "n1")
+    await running.filter(pod(), "n1", "n2")
+    _, answer = await running.get("/decisions/default/p")
+    assert [attempt["filter"]["nodes"] for attempt in answer["attempts"]] == [2, 1]
+
+
+async def test_a_decision_that_is_not_remembered_is_a_404_that_says_so(running: Gateway) -> None:
+    status, answer = await running.get("/decisions/default/nobody")
+    assert status == 404
+    assert answer == {"error": "no decision is remembered about pod default/nobody"}
