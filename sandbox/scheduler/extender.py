@@ -75,8 +75,9 @@ class Extender:
         if self._session is None:
             raise RuntimeError("an extender is called inside `async with` only")
         answered = False
+        options: Any = {"data": body, "headers": _headers(body), **self._server_name()}
         try:
-            async with self._session.post(url, data=body, headers=_headers(body)) as response:
+            async with self._session.post(url, **options) as response:
                 answered = True
                 if response.status != 200:
                     raise ExtenderError(
@@ -88,6 +89,10 @@ class Extender:
         except (aiohttp.ClientError, ValueError, OSError) as error:
             raise ExtenderError(f'Post "{url}": {_network_message(error)}') from error
 
+    def _server_name(self) -> dict[str, str]:
+        tls = self.config.tls_config
+        return {"server_hostname": tls.server_name} if tls and tls.server_name else {}
+
     def _ssl(self) -> ssl.SSLContext | bool:
         tls = self.config.tls_config
         if tls is None and not self.config.enable_https:
@@ -96,7 +101,8 @@ class Extender:
         if tls and tls.cert_file:
             context.load_cert_chain(tls.cert_file, tls.key_file)
         # Like kube-scheduler: enableHTTPS without a CA verifies nothing.
-        if (tls and tls.insecure) or not (tls and tls.ca_file):
+        trusts = tls is not None and bool(tls.ca_file)
+        if (tls and tls.insecure) or (self.config.enable_https and not trusts):
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         return context
 

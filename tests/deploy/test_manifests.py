@@ -9,6 +9,9 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
+from moorage.policy import load
+from sandbox.apiserver import ApiServer
+from sandbox.apiserver.paths import parse
 from sandbox.scheduler import load_configuration
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -205,6 +208,36 @@ def test_kube_scheduler_and_the_policies_speak_of_the_same_scheduler() -> None:
         assert {profile["schedulerName"] for profile in profiles} == names
     for pod in yaml.safe_load_all((DEPLOY / "demo/pods.yaml").read_text()):
         assert pod["spec"]["schedulerName"] in names
+
+
+def test_the_policies_are_policies() -> None:
+    for path in ("base/policy.yaml", "demo/policy.yaml"):
+        load(DEPLOY / path)
+
+
+def test_an_api_server_takes_the_objects_of_the_demonstration() -> None:
+    cluster = ApiServer().cluster
+    counts = []
+    for file, prefix in (("nodes", "/api/v1/nodes"), ("pods", "/api/v1/namespaces/default/pods")):
+        objects = list(yaml.safe_load_all((DEPLOY / f"demo/{file}.yaml").read_text()))
+        for obj in objects:
+            cluster.create(parse(f"{prefix}/{obj['metadata']['name']}"), obj)
+        counts.append(len(objects))
+    assert counts == [3, 6]
+
+
+def test_one_demonstration_node_has_the_image_and_no_other_difference() -> None:
+    nodes = list(yaml.safe_load_all((DEPLOY / "demo/nodes.yaml").read_text()))
+    assert len({str(node["status"]["allocatable"]) for node in nodes}) == 1
+    assert not [node for node in nodes if node.get("spec", {}).get("taints")]
+    (pod,) = (
+        pod
+        for pod in yaml.safe_load_all((DEPLOY / "demo/pods.yaml").read_text())
+        if pod["metadata"]["name"] == "notebook"
+    )
+    (image,) = (container["image"] for container in pod["spec"]["containers"])
+    holders = [n for n in nodes for i in n["status"].get("images", ()) if image in i["names"]]
+    assert [node["metadata"]["name"] for node in holders] == ["demo-m03"]
 
 
 def pod_spec(deployment: Manifest) -> Manifest:
