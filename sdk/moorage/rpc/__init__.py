@@ -12,3 +12,9 @@ Plugins need nothing of this; it comes with the extra `moorage[rpc]`. Import fro
     metrics      what all processes count
     logs         one line for each event
 """
+
+import os
+
+# gRPC's core writes lines of its own on stderr, as if nobody else logged there; it reads this when it
+# is imported.
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")

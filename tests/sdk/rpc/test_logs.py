@@ -1,8 +1,9 @@
 import json
-import subprocess
 import sys
 
 import pytest
+
+from tests.sdk.rpc.support import run
 
 PROGRAM = """
 import logging, warnings, structlog
@@ -24,16 +25,16 @@ with structlog.contextvars.bound_contextvars(rpc="a/b"):
 """
 
 
-def lines(level: str, form: str) -> list[str]:
-    program = PROGRAM.format(level=level, form=form)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
-    assert done.stdout == b""
-    return done.stderr.decode().splitlines()
+async def lines(level: str, form: str) -> list[str]:
+    process = await run(sys.executable, "-c", PROGRAM.format(level=level, form=form))
+    output, errors = await process.communicate()
+    assert (process.returncode, output) == (0, b"")
+    return errors.decode().splitlines()
 
 
 @pytest.mark.parametrize("form", ["json", "auto"])
-def test_every_event_is_one_line_of_json_whoever_logs_it(form: str) -> None:
-    events = [json.loads(line) for line in lines("info", form)]
+async def test_every_event_is_one_line_of_json_whoever_logs_it(form: str) -> None:
+    events = [json.loads(line) for line in await lines("info", form)]
     assert [e["level"] for e in events] == ["info", "warning", "warning", "error", "error"]
     assert {e["rpc"] for e in events} == {"a/b"}
     assert all(e["timestamp"].endswith("Z") for e in events)
@@ -46,21 +47,21 @@ def test_every_event_is_one_line_of_json_whoever_logs_it(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["json", "text"])
-def test_tracebacks_do_not_show_values_of_variables(form: str) -> None:
-    text = "\n".join(lines("info", form))
+async def test_tracebacks_do_not_show_values_of_variables(form: str) -> None:
+    text = "\n".join(await lines("info", form))
     assert "second line" in text
     assert "do not show'" not in text.replace('fail("do not show")', "")
 
 
-def test_the_level_is_the_least_that_is_shown() -> None:
-    assert [json.loads(line)["event"] for line in lines("error", "json")] == [
+async def test_the_level_is_the_least_that_is_shown() -> None:
+    assert [json.loads(line)["event"] for line in await lines("error", "json")] == [
         "Failure",
         "Failure of a library",
     ]
-    assert json.loads(lines("debug", "json")[0])["event"] == "Detail"
+    assert json.loads((await lines("debug", "json"))[0])["event"] == "Detail"
 
 
-def test_text_is_for_people() -> None:
-    fact = lines("info", "text")[0]
+async def test_text_is_for_people() -> None:
+    fact = (await lines("info", "text"))[0]
     assert "Fact" in fact
     assert "count=3" in fact

@@ -51,7 +51,7 @@ async def test_a_failing_check_makes_a_service_unready_and_says_why() -> None:
 async def test_a_call_under_way_finishes_while_the_service_drains() -> None:
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(running(tiny(), settings()))
-        async with connect(server.grpc) as channel:
+        async with grpc.aio.insecure_channel(server.grpc) as channel:
             call = asyncio.ensure_future(bind(channel, "slow"))
             await server.servicer.binding.wait()
             await stack.aclose()
@@ -62,13 +62,14 @@ async def test_a_call_under_way_finishes_while_the_service_drains() -> None:
 async def test_no_new_calls_get_in_while_the_last_ones_finish() -> None:
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(running(tiny(), settings()))
-        async with connect(server.grpc) as channel:
+        async with grpc.aio.insecure_channel(server.grpc) as channel:
             call = asyncio.ensure_future(bind(channel, "stuck"))
             await server.servicer.binding.wait()
             draining = asyncio.create_task(stack.aclose())
             await until(lambda: refused(server.grpc))
             assert not draining.done()
-            call.cancel()
+            server.servicer.unstuck.set()
+            assert (await call).outcome == Outcome.OUTCOME_BOUND
             await draining
 
 
@@ -84,7 +85,7 @@ async def refused(address: str) -> bool:
 async def test_calls_that_outlast_the_grace_are_ended() -> None:
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(running(tiny(), settings(shutdown_grace=0.01)))
-        async with connect(server.grpc) as channel:
+        async with grpc.aio.insecure_channel(server.grpc) as channel:
             call = asyncio.ensure_future(bind(channel, "stuck"))
             await server.servicer.binding.wait()
             await stack.aclose()
@@ -96,7 +97,7 @@ async def test_calls_that_outlast_the_grace_are_ended() -> None:
 async def test_during_the_delay_a_service_is_unready_but_still_answers() -> None:
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(running(tiny(), settings(shutdown_delay=60.0)))
-        async with connect(server.grpc) as channel:
+        async with grpc.aio.insecure_channel(server.grpc) as channel:
             await bind(channel)
             draining = asyncio.create_task(stack.aclose())
             await until(lambda: unready(server.admin))
@@ -126,7 +127,7 @@ async def test_clients_that_watch_the_health_do_not_hold_up_the_drain() -> None:
 async def test_sessions_outlive_the_age_at_which_connections_are_renewed() -> None:
     async with (
         running(tiny(), settings(max_connection_age=0.2)) as server,
-        connect(server.grpc) as channel,
+        grpc.aio.insecure_channel(server.grpc) as channel,  # one that does not repeat calls
     ):
         session = asyncio.ensure_future(bind(channel, "slow"))
         await server.servicer.binding.wait()
@@ -197,7 +198,10 @@ async def test_a_failing_background_task_ends_the_service_with_its_error() -> No
         register=add_BinderServiceServicer_to_server,
     )
     with pytest.raises(ExceptionGroup) as failed:  # noqa: PT012 - two blocks make one service
-        async with running(definition, settings()) as server, connect(server.grpc) as channel:
+        async with (
+            running(definition, settings()) as server,
+            grpc.aio.insecure_channel(server.grpc) as channel,
+        ):
             call = asyncio.ensure_future(bind(channel, "slow"))
             await asyncio.wait([call])
     assert failed.group_contains(KeyError, match="background")

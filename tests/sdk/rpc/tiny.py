@@ -26,6 +26,7 @@ class TinyServicer(Servicer, BinderServiceServicer):
         self.failing = failing
         self.binding = asyncio.Event()
         self.draining = asyncio.Event()
+        self.unstuck = asyncio.Event()
         self.stopped = False
         self.peers: list[str] = []
 
@@ -43,12 +44,12 @@ class TinyServicer(Servicer, BinderServiceServicer):
         return {"cluster": lambda: "no such cluster" if self.failing == "ready" else None}
 
     async def Bind(self, request: BindRequest, context: Any) -> BindResponse:
-        """Bind at once, or on a node called "slow" at the drain, or on one called "stuck" never."""
+        """Bind at once, or on a node called "slow" at the drain, or on one called "stuck" later."""
         self.peers.append(context.peer())
         if request.node in ("slow", "stuck"):
             self.binding.set()
             os.write(1, b'{"event":"binding"}\n')
-            await (self.draining if request.node == "slow" else asyncio.Event()).wait()
+            await (self.draining if request.node == "slow" else self.unstuck).wait()
         return BindResponse(outcome=Outcome.OUTCOME_BOUND)
 
 
