@@ -1,0 +1,1 @@
+"""Measures Moorage; see `make bench`."""
