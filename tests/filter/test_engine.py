@@ -1,0 +1,214 @@
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from moorage import (
+    SKIP,
+    FilterPlugin,
+    Node,
+    Nodes,
+    PluginFailedError,
+    Pod,
+    Preparation,
+    Rejection,
+    Verdicts,
+)
+from moorage.runtime import EnabledPlugin, Profile, Supervisor
+from moorage.testing import make_node, make_nodes, make_pod
+from services.filter.engine import FilterRun, run_filters
+
+NODES = make_nodes(*(make_node(f"n{i}") for i in range(4)))
+
+
+class Rejects(FilterPlugin):
+    """Rejects some nodes, and notes which it was asked about."""
+
+    def __init__(self, *names: str, reason: str = "no", unresolvable: bool = True) -> None:
+        super().__init__()
+        self.names = names
+        self.rejection = Rejection(reason, unresolvable)
+        self.asked: list[str] = []
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
+        self.asked = nodes.names
+        return nodes.verdicts().reject([name in self.names for name in nodes.names], self.rejection)
+
+
+class RejectsToo(Rejects):
+    """The same in per-node form."""
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
+        self.asked = nodes.names
+        return FilterPlugin.filter(self, pod, nodes)
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        return self.rejection if node.name in self.names else None
+
+
+class Skips(Rejects):
+    """Has nothing to say."""
+
+    async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
+        return SKIP
+
+
+class Narrows(Rejects):
+    """Knows beforehand which nodes come into question."""
+
+    keep: tuple[str, ...] = ()
+
+    async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
+        return Preparation(nodes=nodes.where(np.array([n in self.keep for n in nodes.names])))
+
+
+class Answers(FilterPlugin):
+    """Answers whatever a test wants."""
+
+    def __init__(self, answer: Callable[[Nodes], object]) -> None:
+        super().__init__()
+        self.answer = answer
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
+        return self.answer(nodes)  # type: ignore[return-value]
+
+
+class AnswersPerNode(Answers):
+    """The same in per-node form."""
+
+    filter = FilterPlugin.filter
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        return self.answer(NODES)  # type: ignore[return-value]
+
+
+def narrowing(*keep: str, rejects: tuple[str, ...] = ()) -> Narrows:
+    plugin = Narrows(*rejects)
+    plugin.keep = keep
+    return plugin
+
+
+async def run(*plugins: FilterPlugin, aborts: bool = True) -> FilterRun:
+    enabled = tuple(EnabledPlugin(plugin=plugin, aborts=aborts) for plugin in plugins)
+    profile = Profile(name="m", plugins=enabled)
+    return await run_filters(profile, make_pod(), NODES, Supervisor())
+
+
+def by_node(result: FilterRun) -> list[tuple[str, str] | None]:
+    reasons = [(reason.plugin, reason.rejection.reason) for reason in result.reasons]
+    return [reasons[code - 1] if code else None for code in result.codes.tolist()]
+
+
+async def test_without_plugins_all_nodes_are_feasible() -> None:
+    assert by_node(await run()) == [None] * 4
+
+
+async def test_the_first_plugin_to_reject_a_node_gives_its_reason() -> None:
+    first = Rejects("n0", "n1", reason="full", unresolvable=False)
+    second = RejectsToo("n1", "n2", reason="far")
+    result = await run(first, second)
+    rejected = ("Rejects", "full")
+    assert by_node(result) == [rejected, rejected, ("RejectsToo", "far"), None]
+    assert [reason.rejection.unresolvable for reason in result.reasons] == [False, True]
+
+
+async def test_plugins_are_asked_about_survivors_only_and_not_at_all_without_any() -> None:
+    first, second, third = Rejects("n0", "n3"), Rejects("n1", "n2"), Rejects()
+    result = await run(first, second, third)
+    assert first.asked == NODES.names
+    assert second.asked == ["n1", "n2"]
+    assert third.asked == []
+    assert [report.plugin for report in result.plugins] == ["Rejects", "Rejects"]
+
+
+async def test_a_plugin_that_skips_the_pod_lets_all_pass_and_is_reported_so() -> None:
+    plugin = Skips("n0")
+    result = await run(plugin)
+    assert by_node(result) == [None] * 4
+    assert plugin.asked == []
+    assert [report.skipped for report in result.plugins] == [True]
+
+
+async def test_prepare_may_narrow_the_nodes() -> None:
+    plugin = narrowing("n1", "n3", rejects=("n3",))
+    result = await run(plugin)
+    outside = ("Narrows", "node(s) didn't satisfy plugin(s) [Narrows]")
+    assert by_node(result) == [outside, None, outside, ("Narrows", "no")]
+    assert plugin.asked == ["n1", "n3"]
+    assert all(reason.rejection.unresolvable for reason in result.reasons)
+
+
+async def test_narrowing_to_nothing_rejects_all_without_asking_further() -> None:
+    plugin = narrowing()
+    result = await run(plugin)
+    assert set(by_node(result)) == {("Narrows", "node(s) didn't satisfy plugin(s) [Narrows]")}
+    assert plugin.asked == []
+
+
+async def test_narrowing_to_nodes_rejected_before_does_not_bring_them_back() -> None:
+    class NarrowsToAll(Rejects):
+        async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
+            return Preparation(nodes=NODES)
+
+    plugin = NarrowsToAll()
+    result = await run(Rejects("n0"), plugin)
+    assert by_node(result) == [("Rejects", "no"), None, None, None]
+    assert plugin.asked == ["n1", "n2", "n3"]
+
+
+def codes_without_reasons(nodes: Nodes) -> Verdicts:
+    verdicts = nodes.verdicts()
+    verdicts.codes[:] = 1
+    return verdicts
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (lambda _: None, r"filter must return Verdicts, not NoneType \(.*test_engine.py:\d+\)"),
+        (lambda _: [True] * 4, r"filter must return Verdicts, not list \(.*test_engine.py:\d+\)"),
+        (lambda nodes: nodes[:2].verdicts(), "filter returned 2 verdicts for 4 nodes"),
+        (codes_without_reasons, "filter returned codes without reasons"),
+        (
+            lambda nodes: nodes.verdicts().reject(True, Rejection(5)),  # type: ignore[arg-type]
+            "filter must return text as the reason, not int",
+        ),
+        (lambda _: 1 / 0, r"ZeroDivisionError: division by zero \(.*test_engine.py:\d+\)"),
+    ],
+    ids=["None", "list", "too few", "codes without reasons", "reason not text", "exception"],
+)
+async def test_a_failing_plugin_aborts_the_cycle_or_is_left_out(
+    answer: Callable[[Nodes], object], problem: str
+) -> None:
+    with pytest.raises(PluginFailedError, match=f"plugin Answers failed in filter: {problem}"):
+        await run(Answers(answer))
+    result = await run(Rejects("n0"), Answers(answer), Rejects("n1"), aborts=False)
+    assert by_node(result) == [("Rejects", "no"), ("Rejects", "no"), None, None]
+    failures = [report.failure for report in result.plugins]
+    assert (failures[0], failures[2]) == ("", "")
+    assert failures[1]
+
+
+async def test_per_node_answers_are_checked_too() -> None:
+    with pytest.raises(
+        PluginFailedError,
+        match="AnswersPerNode failed in filter_node: "
+        "filter_node must return Rejection or None, not bool",
+    ):
+        await run(AnswersPerNode(lambda _: False))
+
+
+async def test_an_overrun_is_a_failure_and_repeated_ones_suspend_the_plugin() -> None:
+    def loop(_: Nodes) -> object:
+        while True:
+            pass
+
+    enabled = EnabledPlugin(plugin=Answers(loop), aborts=False, time_budget=0.03)
+    profile = Profile(name="m", plugins=(enabled,))
+    failures = []
+    for _ in range(4):
+        result = await run_filters(profile, make_pod(), NODES, Supervisor())
+        failures.append(result.plugins[0].failure)
+        assert by_node(result) == [None] * 4
+    assert all(text.startswith("it took longer than its time budget") for text in failures[:3])
+    assert failures[3].startswith("suspended")

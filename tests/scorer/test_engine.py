@@ -1,0 +1,152 @@
+import numpy as np
+import pytest
+
+from moorage import SKIP, Node, Nodes, PluginFailedError, Pod, Preparation, ScorePlugin, Scores
+from moorage.runtime import EnabledPlugin, Profile, Supervisor
+from moorage.testing import make_node, make_nodes, make_pod
+from services.scorer.engine import ScoreRun, run_scores
+
+NODES = make_nodes(*(make_node(f"n{i}") for i in range(3)))
+
+
+class Gives(ScorePlugin):
+    """Gives what a test wants."""
+
+    def __init__(self, *scores: object) -> None:
+        super().__init__()
+        self.scores = scores
+
+    def score(self, pod: Pod, nodes: Nodes) -> list[float]:
+        return list(self.scores)  # type: ignore[arg-type]
+
+
+class GivesPerNode(Gives):
+    """The same in per-node form."""
+
+    score = ScorePlugin.score  # type: ignore[assignment]
+
+    def score_node(self, pod: Pod, node: Node) -> float:
+        return self.scores[node.row]  # type: ignore[return-value]
+
+
+class Halves(Gives):
+    """Normalises, in place."""
+
+    def normalize(self, scores: Scores) -> Scores:
+        scores /= 2
+        return scores
+
+
+class Normalises(Gives):
+    """Normalises to what a test wants."""
+
+    result: object = None
+
+    def normalize(self, scores: Scores) -> Scores:
+        return self.result  # type: ignore[return-value]
+
+
+class Skips(Gives):
+    """Has no opinion."""
+
+    async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
+        return SKIP
+
+
+async def run(*plugins: ScorePlugin | tuple[ScorePlugin, int], aborts: bool = True) -> ScoreRun:
+    weighted = [plugin if isinstance(plugin, tuple) else (plugin, 1) for plugin in plugins]
+    enabled = (EnabledPlugin(plugin=p, weight=w, aborts=aborts) for p, w in weighted)
+    profile = Profile(name="m", plugins=tuple(enabled))
+    return await run_scores(profile, make_pod(), NODES, Supervisor())
+
+
+def totals(result: ScoreRun) -> list[float]:
+    assert result.totals is not None
+    return [float(total) for total in result.totals]
+
+
+async def test_the_total_is_the_mean_by_weight() -> None:
+    # (100*3 + 0*1)/4, (50*3 + 100*1)/4, (0*3 + 100*1)/4
+    result = await run((Gives(100, 50, 0), 3), (GivesPerNode(0, 100, 100), 1))
+    assert totals(result) == [75, 62.5, 25]
+    assert [(s.plugin, s.weight) for s in result.scores] == [("Gives", 3), ("GivesPerNode", 1)]
+
+
+async def test_raw_and_normalised_scores_are_kept_apart() -> None:
+    result = await run(Halves(200, 100, 0))
+    (scores,) = result.scores
+    assert scores.raw.tolist() == [200, 100, 0]
+    assert scores.normalized.tolist() == [100, 50, 0]
+    assert totals(result) == [100, 50, 0]
+
+
+async def test_without_any_opinion_there_are_no_totals() -> None:
+    assert (await run()).totals is None
+    result = await run(Skips(1, 2, 3))
+    assert result.totals is None
+    assert [report.skipped for report in result.plugins] == [True]
+
+
+async def test_a_plugin_without_opinion_does_not_dilute_the_others() -> None:
+    assert totals(await run((Skips(0, 0, 0), 9), Gives(100, 50, 0))) == [100, 50, 0]
+
+
+async def test_numbers_of_all_kinds_are_numbers() -> None:
+    assert totals(await run(Gives(True, np.int64(2), 3.5))) == [1, 2, 3.5]
+    assert totals(await run(GivesPerNode(1, np.float32(2), 3.5))) == [1, 2, 3.5]
+
+
+LINE = r" \(.*test_engine.py:\d+\)"
+
+
+@pytest.mark.parametrize(
+    ("plugin", "problem"),
+    [
+        (Gives(1, 2), rf"score: score returned an array of shape \(2,\) for 3 nodes{LINE}"),
+        (
+            Gives([1], [2], [3]),
+            rf"score: score returned an array of shape \(3, 1\) for 3 nodes{LINE}",
+        ),
+        (Gives(1, 2, "x"), f"score: score must return one number for each node, not list{LINE}"),
+        (Gives(1, 2, None), f"score: score returned a number that is not finite{LINE}"),
+        (Gives(1, 2, float("nan")), f"score: score returned a number that is not finite{LINE}"),
+        (Gives(1, 2, float("inf")), f"score: score returned a number that is not finite{LINE}"),
+        (
+            Gives(1, 2, 100.5),
+            rf"normalize: score returned 100.5, which is outside 0..100; override normalize{LINE}",
+        ),
+        (Gives(1, -1, 0), r"normalize: score returned -1, which is outside 0..100; override"),
+        (Halves(0, 0, 300), rf"normalize: normalize returned 150, which is outside 0..100{LINE}"),
+        (Normalises(1, 2, 3), r"normalize: normalize returned an array of shape \(\)"),
+        (GivesPerNode(1, 2, "x"), f"score_node: score_node must return a number, not str{LINE}"),
+        (GivesPerNode(1, 2, True), f"score_node: score_node must return a number, not bool{LINE}"),
+        (GivesPerNode(1), f"score_node: IndexError: tuple index out of range{LINE}"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else f"{type(value).__name__}{value.scores}",
+)
+async def test_a_failing_plugin_aborts_the_cycle_or_is_neutral(
+    plugin: ScorePlugin, problem: str
+) -> None:
+    with pytest.raises(PluginFailedError, match=f"plugin {plugin.name} failed in {problem}"):
+        await run(plugin)
+    result = await run((plugin, 50), Gives(100, 50, 0), aborts=False)
+    assert totals(result) == [100, 50, 0], "neither its scores nor its weight count"
+    assert result.plugins[0].failure
+    assert result.plugins[1].failure == ""
+    assert [scores.plugin for scores in result.scores] == ["Gives"]
+
+
+async def test_repeated_overruns_of_normalize_alone_suspend_the_plugin() -> None:
+    class Slow(Gives):
+        def normalize(self, scores: Scores) -> Scores:
+            while True:
+                pass
+
+    enabled = EnabledPlugin(plugin=Slow(1, 2, 3), aborts=False, time_budget=0.03)
+    profile = Profile(name="m", plugins=(enabled,))
+    failures: list[str] = []
+    for _ in range(4):
+        result = await run_scores(profile, make_pod(), NODES, Supervisor())
+        failures.append(result.plugins[0].failure)
+    assert all(text.startswith("it took longer than its time budget") for text in failures[:3])
+    assert failures[3].startswith("suspended")

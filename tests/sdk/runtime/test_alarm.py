@@ -1,0 +1,119 @@
+import asyncio
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from moorage.runtime.alarm import BudgetExceededError, Stepwise, call_within
+
+BUDGET = 0.05
+
+
+def loop_for_ever() -> None:
+    while True:
+        pass
+
+
+def sleep_for_ever() -> None:
+    time.sleep(3600)
+
+
+def swallow_exceptions() -> None:
+    while True:
+        with contextlib.suppress(Exception):  # what bad plugins do
+            time.sleep(3600)
+
+
+def swallow_everything_once() -> None:
+    try:
+        loop_for_ever()
+    except BaseException:  # noqa: BLE001 - what worse plugins do
+        loop_for_ever()
+
+
+def assert_disarmed() -> None:
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+    assert signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
+
+
+@pytest.mark.parametrize(
+    "function", [loop_for_ever, sleep_for_ever, swallow_exceptions, swallow_everything_once]
+)
+def test_code_that_takes_too_long_is_interrupted(function: Callable[[], None]) -> None:
+    with pytest.raises(BudgetExceededError) as interruption:
+        call_within(BUDGET, function)
+    functions = {entry.name for entry in interruption.traceback}
+    assert function.__name__ in functions, "the traceback shows where time was spent"
+    assert_disarmed()
+
+
+def test_results_and_exceptions_pass() -> None:
+    assert call_within(BUDGET, divmod, 7, 2) == (3, 1)
+    with pytest.raises(ZeroDivisionError):
+        call_within(BUDGET, divmod, 7, 0)
+    assert_disarmed()
+
+
+def test_an_alarm_never_outlives_its_call_even_if_it_rings_at_the_very_end() -> None:
+    def spend(rounds: int) -> None:
+        for _ in range(rounds):
+            pass
+
+    rang = 0
+    for attempt in range(3000):
+        try:
+            call_within(1e-6 * (1 + attempt % 40), spend, attempt % 97)
+        except BudgetExceededError:
+            rang += 1
+        assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+    assert rang > 0
+
+
+def test_outside_the_main_thread_there_is_no_limit() -> None:
+    results: list[float] = []
+    thread = threading.Thread(target=lambda: results.append(call_within(1e-6, sum, range(1000))))
+    thread.start()
+    thread.join()
+    assert results == [499_500]
+
+
+async def test_a_coroutine_is_interrupted_where_it_blocks() -> None:
+    async def block() -> None:
+        await asyncio.sleep(0)
+        sleep_for_ever()
+
+    with pytest.raises(BudgetExceededError):
+        await Stepwise(block(), BUDGET)
+
+
+async def test_what_a_coroutine_waits_for_takes_as_long_as_it_takes() -> None:
+    async def wait() -> str:
+        await asyncio.sleep(2 * BUDGET)
+        return "done"
+
+    assert await Stepwise(wait(), BUDGET) == "done"
+
+
+async def test_cancellation_reaches_the_coroutine() -> None:
+    entered, seen = asyncio.Event(), []
+
+    async def wait() -> None:
+        try:
+            entered.set()
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            seen.append("cancelled")
+            raise
+
+    async def step() -> None:
+        await Stepwise(wait(), BUDGET)
+
+    task = asyncio.create_task(step())
+    await entered.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert seen == ["cancelled"]
