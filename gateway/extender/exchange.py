@@ -74,8 +74,6 @@ class Exchange:
             log.warning("a call was not answered in time", verb=handler.verb)
             return "timeout", handler.failed(TOO_SLOW)
         except Exception:
-            if request.transport is None:  # the caller hung up while it was sending
-                raise
             log.exception("a call failed for an unexpected reason", verb=handler.verb)
             return "internal", handler.failed(INTERNAL)
 

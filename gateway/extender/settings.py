@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from moorage.rpc.process import ProcessSettings
+from moorage.rpc.process import AdminSettings
 from moorage.settings import setting
 
 _MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EdgeSettings(ProcessSettings):
+class EdgeSettings(AdminSettings):
     """Settings of the extender edge; the gateway's own settings extend these."""
 
     extender_prefix: str = setting(

@@ -26,6 +26,7 @@ def with_items(*items: Any) -> dict[str, Any]:
         ("\ufeff" + text(ARGS), "malformed"),
         (text(ARGS) + "garbage", "trailing characters"),
         (text(ARGS)[:-1], "truncated"),
+        (text(ARGS)[:-1] + "]", "malformed"),
         (text(ARGS) + "]}", "trailing characters"),
         ("null", "Expected `object`, got `null` - at `$`"),
         ("[]", "Expected `object`, got `array` - at `$`"),

@@ -219,6 +219,12 @@ async def test_one_call_s_answer_is_not_another_s() -> None:
             assert list(edge.cycles.scheduling[-1].node_names) == names
 
 
+async def test_arrays_of_the_same_length_are_told_apart() -> None:
+    async with serving() as edge:
+        for names in (["a", "b"], ["b", "a"], ["c", "d"]):
+            assert (await edge.post("/filter", names_args(*names))).json["NodeNames"] == names
+
+
 async def test_a_prioritize_call_has_the_survivors_of_the_filter_call() -> None:
     async def odd(call: SchedulingCall) -> FilterOutcome:
         return FilterOutcome(feasible=call.node_names[1::2])

@@ -34,6 +34,7 @@ async def test_failures_have_results_of_their_own() -> None:
     async with serving(ScriptedCycles(on_filter=fail)) as edge:
         await edge.post("/filter", names_args("a"))
         assert edge.count("moorage_extender_requests_total", verb="filter", result="failed") == 1
+        assert edge.count("moorage_extender_hidden_failures_total", result="failed") == 0
 
 
 async def test_every_series_is_there_before_the_first_call() -> None:
