@@ -120,13 +120,34 @@ async def test_the_reason_is_sent_for_programs(stub: BinderServiceStub, api: Api
 
 
 async def test_an_answer_comes_before_the_caller_stops_listening(
-    stub: BinderServiceStub, api: Api
+    kubeconfig: Path, api: Api
 ) -> None:
-    api.fault(*BINDINGS, delay_seconds=1.0)
-    with pytest.raises(grpc.aio.AioRpcError, match="goes on") as caught:
-        await stub.Bind(request(api.pod()), timeout=0.5)
-    assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-    await until(api.node_of)
+    settings = settings_for(kubeconfig, answer_margin=0.8)
+    api.fault(*BINDINGS, delay_seconds=0.5)
+    async with (
+        running(binder_service(settings), settings) as service,
+        grpc.aio.insecure_channel(service.grpc) as channel,
+    ):
+        with pytest.raises(grpc.aio.AioRpcError, match="goes on") as caught:
+            await BinderServiceStub(channel).Bind(request(api.pod()), timeout=1.0)
+        assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        await until(api.node_of)
+
+
+async def test_binds_and_tries_are_counted(stub: BinderServiceStub, api: Api) -> None:
+    def value(name: str, **labels: str) -> float:
+        return REGISTRY.get_sample_value(name, labels) or 0.0
+
+    bound = value("moorage_binds_total", outcome="bound")
+    gated = value("moorage_binds_total", outcome="gated")
+    retries = value("moorage_bind_retries_total", cause="500")
+    api.fault(*BINDINGS, status=500)
+    await stub.Bind(request(api.pod()), timeout=5)
+    await code_of(stub, request(api.pod("gated", schedulingGates=[{"name": "example.com/g"}])))
+    assert value("moorage_binds_total", outcome="bound") == bound + 1
+    assert value("moorage_binds_total", outcome="gated") == gated + 1
+    assert value("moorage_bind_retries_total", cause="500") == retries + 1
+    assert value("moorage_binds_running") == 0
 
 
 async def test_a_bind_goes_on_when_the_caller_hangs_up(stub: BinderServiceStub, api: Api) -> None:
