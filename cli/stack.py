@@ -1,5 +1,6 @@
 """Which processes `moorage up` starts, with which options, and where they are found."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -160,5 +161,5 @@ def _common(admin: int) -> list[str]:
         "--shutdown-delay=0s",
         "--shutdown-grace=2s",
         "--log-format=text",
-        "--exit-with-parent",
+        f"--exit-with-parent={os.getpid()}",
     ]

@@ -3,34 +3,44 @@
 python -m sandbox.apiserver --port 0 --kubeconfig-out FILE
 """
 
-import argparse
 import asyncio
-import signal
-import sys
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from moorage.rpc.process import announce
+from moorage.errors import ConfigurationError
+from moorage.rpc.process import ProcessSettings, announce, process
+from moorage.settings import parse_settings, setting
 from sandbox.apiserver.server import ApiServer
 from sandbox.apiserver.settings import Settings
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve until SIGTERM or SIGINT; return the exit code."""
-    options = _parser().parse_args(arguments)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options(ProcessSettings):
+    """The process's options."""
+
+    host: str = setting("127.0.0.1", "Address to listen on.")
+    port: int = setting(0, "Port to listen on; 0 takes a free one.", minimum=0, maximum=65535)
+    kubeconfig_out: Path | None = setting(None, "Where to write a kubeconfig for kubectl.")
+    run_bound_pods: bool = setting(False, "Play the kubelet: bound pods become Running.")
+
+
+def main() -> None:
+    """Serve until SIGTERM or SIGINT."""
+    asyncio.run(_serve(parse_settings(Options, "python -m sandbox.apiserver")))
+
+
+async def _serve(options: Options) -> None:
     settings = Settings(host=options.host, port=options.port, run_bound_pods=options.run_bound_pods)
-    try:
-        asyncio.run(_serve(settings, options.kubeconfig_out))
-    except OSError as error:
-        sys.stderr.write(f"cannot serve on {options.host}:{options.port}: {error}\n")
-        return 1
-    return 0
+    with process("api-server", options) as stop:
+        try:
+            await _run(settings, options.kubeconfig_out, stop)
+        except OSError as error:
+            raise ConfigurationError(
+                f"cannot serve on {options.host}:{options.port}: {error}"
+            ) from error
 
 
-async def _serve(settings: Settings, kubeconfig: Path | None) -> None:
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+async def _run(settings: Settings, kubeconfig: Path | None, stop: asyncio.Event) -> None:
     async with ApiServer(settings) as api:
         if kubeconfig:
             kubeconfig.write_text(api.kubeconfig())  # noqa: ASYNC240 - before any request
@@ -38,20 +48,5 @@ async def _serve(settings: Settings, kubeconfig: Path | None) -> None:
         await stop.wait()
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m sandbox.apiserver", description="A small Kubernetes API server, in memory."
-    )
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
-    parser.add_argument("--port", type=int, default=0, help="port; 0 takes a free one (default)")
-    parser.add_argument(
-        "--kubeconfig-out", type=Path, metavar="FILE", help="write a kubeconfig for kubectl here"
-    )
-    parser.add_argument(
-        "--run-bound-pods", action="store_true", help="play the kubelet: bound pods become Running"
-    )
-    return parser
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -5,21 +5,20 @@ python -m sandbox.scheduler --config FILE --api-server URL [--extender-url URL] 
 
 import asyncio
 import json
-import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from moorage.errors import ConfigurationError
-from moorage.rpc.logs import LogLevel, configure_logging
+from moorage.rpc.process import ProcessSettings, process
 from moorage.settings import parse_settings, setting
 from sandbox.scheduler.config import Configuration, load_configuration
 from sandbox.scheduler.scheduler import Scheduler
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(ProcessSettings):
     """The process's options."""
 
     config: Path = setting(
@@ -28,13 +27,11 @@ class Settings:
     api_server: str = setting("http://127.0.0.1:8001", "Where the API server listens.")
     extender_url: str | None = setting(None, "Replaces every extender's urlPrefix.")
     seed: int | None = setting(None, "Makes ties between nodes break the same way every time.")
-    log_level: LogLevel = setting("info", "The least important log lines to write.")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Schedule until SIGTERM or SIGINT; return the exit code."""
     settings = parse_settings(Settings, "python -m sandbox.scheduler", argv)
-    configure_logging(settings.log_level)
     try:
         configuration = load_configuration(settings.config, settings.extender_url)
     except ConfigurationError as error:
@@ -45,14 +42,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 async def _schedule(configuration: Configuration, settings: Settings) -> None:
-    scheduler = Scheduler(configuration, settings.api_server, seed=settings.seed)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, scheduler.stop)
-    async with asyncio.TaskGroup() as group:
-        running = group.create_task(scheduler.run())
-        announcing = group.create_task(_announce(scheduler, configuration, settings))
-        await running
-        announcing.cancel()
+    with process("kube-scheduler", settings) as stop:
+        scheduler = Scheduler(configuration, settings.api_server, seed=settings.seed)
+        async with asyncio.TaskGroup() as group:
+            announcing = group.create_task(_announce(scheduler, configuration, settings))
+            running = group.create_task(scheduler.run())
+            await stop.wait()
+            scheduler.stop()
+            await running
+            announcing.cancel()
 
 
 async def _announce(scheduler: Scheduler, configuration: Configuration, settings: Settings) -> None:

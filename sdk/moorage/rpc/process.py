@@ -29,6 +29,24 @@ PR_SET_PDEATHSIG = 1
 class ProcessSettings:
     """Settings of every process. An inheriting class adds its own."""
 
+    log_level: Literal["debug", "info", "warning", "error"] = setting(
+        "info", "Least severe events that are logged."
+    )
+    log_format: Literal["auto", "json", "text"] = setting(
+        "auto", "Form of the log on stderr; auto is text on a terminal and JSON elsewhere."
+    )
+    exit_with_parent: int | None = setting(
+        None,
+        "Id of the process that starts this one: die when it dies (Linux). For processes of a "
+        "developer's sandbox, not for containers.",
+        minimum=1,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminSettings(ProcessSettings):
+    """Settings of every process that has an admin server and clients to say goodbye to."""
+
     admin_host: str = setting("0.0.0.0", "Address of the admin server.")  # noqa: S104
     admin_port: int = setting(
         9090,
@@ -45,17 +63,6 @@ class ProcessSettings:
     shutdown_grace: float = setting(
         20.0, "Time that calls under way get to finish.", unit="seconds", minimum=0
     )
-    log_level: Literal["debug", "info", "warning", "error"] = setting(
-        "info", "Least severe events that are logged."
-    )
-    log_format: Literal["auto", "json", "text"] = setting(
-        "auto", "Form of the log on stderr; auto is text on a terminal and JSON elsewhere."
-    )
-    exit_with_parent: bool = setting(
-        False,
-        "Die when the process that started this one dies (Linux). For processes of a developer's "
-        "sandbox, not for containers.",
-    )
 
 
 @contextmanager
@@ -67,7 +74,7 @@ def process(name: str, settings: ProcessSettings) -> Iterator[asyncio.Event]:
     """
     try:
         if settings.exit_with_parent:
-            _exit_with_parent()
+            _exit_with_parent(settings.exit_with_parent)
         configure_logging(settings.log_level, settings.log_format)
         show_build(name)
         # Otherwise each counter comes with a second series that nobody asks for.
@@ -104,13 +111,12 @@ def announce(event: str, **fields: str) -> None:
     sys.stdout.flush()
 
 
-def _exit_with_parent() -> None:
+def _exit_with_parent(parent: int) -> None:
     """Have the kernel kill this process when the thread that started it ends.
 
     SIGKILL, since a process that hangs must not stay behind; a parent that ends in order stops its
     children in order, before this matters.
     """
-    parent = os.getppid()
     if not sys.platform.startswith("linux"):
         raise ConfigurationError("--exit-with-parent works on Linux only; leave it out")
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

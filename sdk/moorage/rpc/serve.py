@@ -28,7 +28,7 @@ from moorage.errors import ConfigurationError
 from moorage.rpc.admin import Check, address, admin_server, cause_of
 from moorage.rpc.channel import LARGEST_MESSAGE
 from moorage.rpc.interceptor import CallInterceptor
-from moorage.rpc.process import ProcessSettings, announce, process
+from moorage.rpc.process import AdminSettings, announce, process
 from moorage.rpc.standard import Health, add_reflection
 from moorage.settings import setting
 
@@ -36,7 +36,7 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServerSettings(ProcessSettings):
+class ServerSettings(AdminSettings):
     """Settings of a gRPC service. An inheriting class adds its own."""
 
     host: str = setting("0.0.0.0", "Address to serve gRPC on.")  # noqa: S104
@@ -127,6 +127,9 @@ async def running(
             admin_server(settings.admin_host, settings.admin_port, checks=checks)
         )
         server, port = _listening_server(settings)
+        stack.push_async_callback(
+            server.stop, None
+        )  # if it goes no further, the port is free again
         definition.register(servicer, server)
         health = Health(definition.grpc_name, server)
         if settings.reflection:

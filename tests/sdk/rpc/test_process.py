@@ -88,8 +88,8 @@ async def test_a_taken_port_is_one_line(start_tiny: StartTiny, option: str) -> N
 
 async def test_a_process_dies_with_its_parent_if_told_to(start_tiny: StartTiny) -> None:
     program = (
-        "import subprocess, sys; from tests.sdk.rpc.support import tiny_command;"
-        "subprocess.run(tiny_command('--exit-with-parent'))"
+        "import os, subprocess; from tests.sdk.rpc.support import tiny_command;"
+        "subprocess.run(tiny_command(f'--exit-with-parent={os.getpid()}'))"
     )
     parent = Tiny(await run(sys.executable, "-c", program))
     assert (await parent.event())["event"] == "serving"
