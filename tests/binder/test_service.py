@@ -8,6 +8,7 @@ from typing import Any
 
 import grpc
 import pytest
+from prometheus_client import REGISTRY
 
 from moorage.kube import KubeClient
 from moorage.rpc.serve import running
