@@ -43,8 +43,18 @@ class ClusterView(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Scored:
+    """The scores of a pod's survivors, on their way. Normalised for exactly these nodes."""
+
     names: Sequence[str]
     scores: "asyncio.Future[Sequence[int]]"
+
+    async def collect(self, names: Sequence[str]) -> Sequence[int]:
+        """Return the scores in the order of *names*, the same nodes."""
+        scores = await asyncio.shield(self.scores)
+        if not scores or names == self.names:
+            return scores
+        by_name = dict(zip(self.names, scores, strict=True))
+        return [by_name[name] for name in names]
 
 
 class CycleRunner:
@@ -96,8 +106,8 @@ class CycleRunner:
         if not self._is_ours(call.pod.spec.scheduler_name):
             return PrioritizeOutcome(scores=())
         scored = self._scored.pop(call.pod.uid, None)
-        if scored is not None and not call.plugin and scored.names == call.node_names:
-            return PrioritizeOutcome(scores=await asyncio.shield(scored.scores))
+        if scored is not None and not call.plugin and _same(scored.names, call.node_names):
+            return PrioritizeOutcome(scores=await scored.collect(call.node_names))
         decision = self._decisions.latest(call.pod.namespace, call.pod.name, call.pod.uid)
         if decision is None:
             decision = self._begin(call)
@@ -187,3 +197,7 @@ class CycleRunner:
             decision.score_error = str(error)
             scores.set_exception(error)
             scores.exception()  # it may never come
+
+
+def _same(some: Sequence[str], others: Sequence[str]) -> bool:
+    return len(some) == len(others) and (some == others or set(some) == set(others))

@@ -71,7 +71,7 @@ class ReplicaPool:
             policy: The policy that they run.
             limits: Timeouts and intervals, in seconds.
             metrics: Counts sessions and bytes.
-            patience: For how many seconds after the last replica was lost a cycle waits for one.
+            patience: For how many seconds without any replica a cycle waits for one.
         """
         self.kind = kind
         self.problem = f"no {kind.name} replica has been reached yet"
@@ -83,7 +83,7 @@ class ReplicaPool:
         self._patience = patience
         self._ready: dict[str, Session] = {}
         self._changed = asyncio.Condition()
-        self._lost_at = float("-inf")
+        self._lost_at = time.monotonic()
         self._turns = itertools.count()
 
     @property

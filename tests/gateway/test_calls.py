@@ -67,6 +67,13 @@ async def test_given_nodes_count_as_they_are_for_this_cycle_only(running: Gatewa
     assert (await running.filter(picky, "n1", "n2"))["NodeNames"] == []
 
 
+async def test_prioritize_collects_the_scores_of_the_filters_cycle(running: Gateway) -> None:
+    await running.filter(pod(), "n1", "n2")
+    scores = await running.prioritize(pod(), "n2", "n1")
+    assert [score["Host"] for score in scores] == ["n2", "n1"]
+    assert running.sample("moorage_cycle_duration_seconds_count", half="score") == 1
+
+
 async def test_prioritize_takes_any_subset_of_the_survivors(running: Gateway) -> None:
     await running.filter(pod(), "n1", "n2")
     assert [s["Host"] for s in await running.prioritize(pod(), "n2")] == ["n2"]
