@@ -15,6 +15,5 @@ Plugins need nothing of this; it comes with the extra `moorage[rpc]`. Import fro
 
 import os
 
-# gRPC's core writes lines of its own on stderr, as if nobody else logged there; it reads this when it
-# is imported.
+# gRPC's core writes lines of its own on stderr; it reads this once, when it is imported.
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")

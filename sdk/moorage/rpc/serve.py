@@ -126,16 +126,14 @@ async def running(
         admin = await stack.enter_async_context(
             admin_server(settings.admin_host, settings.admin_port, checks=checks)
         )
+        _require_free(settings.host, settings.port)
+        await servicer.start()
+        stack.push_async_callback(servicer.stop)
         server, port = _listening_server(settings)
-        stack.push_async_callback(
-            server.stop, None
-        )  # if it goes no further, the port is free again
         definition.register(servicer, server)
         health = Health(definition.grpc_name, server)
         if settings.reflection:
             add_reflection(definition.grpc_name, server)
-        await servicer.start()
-        stack.push_async_callback(servicer.stop)
         await health.serving()
         await server.start()
         stack.push_async_callback(server.stop, settings.shutdown_grace)
@@ -155,7 +153,6 @@ class _Phase:
 
 
 def _listening_server(settings: ServerSettings) -> tuple[grpc.aio.Server, int]:
-    _require_free(settings.host, settings.port)
     server = grpc.aio.server(
         interceptors=[CallInterceptor()],
         options=_options(settings),

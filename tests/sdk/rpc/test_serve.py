@@ -1,4 +1,5 @@
 import asyncio
+import socket
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -166,12 +167,15 @@ async def test_a_message_of_many_megabytes_gets_through() -> None:
 @pytest.mark.parametrize(
     ("failing", "error"), [("create", PluginLoadError), ("start", ConfigurationError)]
 )
-async def test_a_service_that_cannot_start_says_so_and_leaves_no_port(
+async def test_a_service_that_cannot_start_says_so_and_leaves_its_port(
     failing: str, error: type[Exception]
 ) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
     with pytest.raises(error):
-        async with running(tiny(failing), settings()):
+        async with running(tiny(failing), settings(port=port)):
             pytest.fail("it must not serve")
+    socket.create_server(("127.0.0.1", port)).close()
 
 
 class Ailing(TinyServicer):
