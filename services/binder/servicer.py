@@ -10,6 +10,7 @@ from typing import Any
 import grpc.aio
 import structlog
 
+from moorage.errors import ConfigurationError
 from moorage.kube import connect
 from moorage.rpc.errors import CallError
 from moorage.rpc.serve import ServiceDefinition, Servicer
@@ -61,9 +62,10 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
         """Connect to the API server.
 
         Raises:
-            ConfigurationError: There is no usable kubeconfig or service account.
+            ConfigurationError: There is no usable kubeconfig or service account, or settings
+                contradict each other.
         """
-        settings = self._settings
+        settings, limits = self._settings, _limits(self._settings)
         client = await connect(settings.kubeconfig, context=settings.context)
         self._stack.push_async_callback(client.close)
         cluster = Cluster(client, request_timeout=settings.request_timeout)
@@ -74,7 +76,7 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
             instance=f"moorage-binder-{socket.gethostname()}",
             observer=EventMetrics(),
         )
-        self._binder = Binder(cluster, limits=_limits(settings), observer=BindReporter(recorder))
+        self._binder = Binder(cluster, limits=limits, observer=BindReporter(recorder))
         await self._write_in_background(recorder)
         self._stack.push_async_callback(self._binder.drain)
         _log.info("The binder writes to an API server", host=client.host)
@@ -117,6 +119,11 @@ def binder_service(settings: BinderSettings) -> ServiceDefinition[BinderServicer
 
 
 def _limits(settings: BinderSettings) -> BindLimits:
+    if settings.retry_initial > settings.retry_maximum:
+        raise ConfigurationError(
+            f"--retry-initial is {settings.retry_initial} s, more than --retry-maximum, which is "
+            f"{settings.retry_maximum} s; lower the first or raise the second"
+        )
     retries = RetryLimits(
         initial=settings.retry_initial,
         maximum=settings.retry_maximum,

@@ -10,6 +10,7 @@ import grpc
 import pytest
 from prometheus_client import REGISTRY
 
+from moorage.errors import ConfigurationError
 from moorage.kube import KubeClient
 from moorage.rpc.serve import running
 from moorage.v1 import binder_pb2 as pb
@@ -179,6 +180,13 @@ async def test_binds_and_events_are_finished_before_the_service_ends(
         await asyncio.wait([waiting])
     assert api.node_of() == "node-a"
     assert [event["reason"] for event in await events_of(client)] == ["Scheduled"]
+
+
+async def test_waits_that_shrink_are_refused_at_the_start(kubeconfig: Path) -> None:
+    settings = settings_for(kubeconfig, retry_initial=3.0)
+    with pytest.raises(ConfigurationError, match="--retry-initial is 3.0 s"):
+        async with running(binder_service(settings), settings):
+            pass
 
 
 async def test_a_process_without_a_kubeconfig_says_so_in_one_line(
