@@ -184,7 +184,7 @@ async def test_binds_and_events_are_finished_before_the_service_ends(
 
 async def test_waits_that_shrink_are_refused_at_the_start(kubeconfig: Path) -> None:
     settings = settings_for(kubeconfig, retry_initial=3.0)
-    with pytest.raises(ConfigurationError, match="--retry-initial is 3.0 s"):
+    with pytest.raises(ConfigurationError, match=r"--retry-initial is 3\.0 s"):
         async with running(binder_service(settings), settings):
             pass
 
