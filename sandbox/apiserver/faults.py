@@ -94,6 +94,10 @@ class Faults:
                 return fault
         return None
 
+    def watches(self) -> int:
+        """Return how many watches run."""
+        return len(self._watches)
+
     def watching(self, watch: Watch) -> None:
         """Note a running watch."""
         self._watches.add(watch)

@@ -1,7 +1,6 @@
 """The edge: reads requests, calls the verbs, writes answers. Nothing below here knows HTTP."""
 
 import asyncio
-import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -113,10 +112,8 @@ async def failures_as_status(request: web.Request, handler: Handler) -> web.Stre
         return status_response(errors.method_not_allowed().status(), 405)
     except web.HTTPNotFound:
         return status_response(errors.no_such_path().status(), 404)
-    except Exception as error:  # noqa: BLE001 - answered with 500 and logged
-        # Not log.exception: it may print local variables, and so the objects of users.
-        trace = "".join(traceback.format_exception(error))
-        log.error("request failed", method=request.method, path=request.path, trace=trace)
+    except Exception:
+        log.exception("request failed", method=request.method, path=request.path)
         failure = errors.internal("the sandbox API server failed; its log says why")
         return status_response(failure.status(), 500)
 

@@ -73,7 +73,8 @@ class Watch:
                 await self._collection.changed.wait(min(deadline, bookmark_at) - loop.time())
 
     def _is_expired(self) -> bool:
-        return self._position < self._collection.forgotten
+        # A version from the future comes from another server: its objects are unknown here.
+        return not self._collection.forgotten <= self._position <= self._cluster.store.revision
 
     def _is_behind(self) -> bool:
         return self._is_expired() or next(self._collection.since(self._position), None) is not None
