@@ -1,9 +1,12 @@
 """What was decided about each pod, and why. In memory, the newest pods only."""
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from typing import Any
 
 import msgspec
+
+UNPACKED = 256
+"""Attempts that stay as they are, because the pods may not be bound yet."""
 
 
 class Record(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
@@ -103,13 +106,15 @@ class Decision(Record):
 
 
 class DecisionLog:
-    """The latest attempts of the newest pods."""
+    """The latest attempts of the newest pods. Older ones are kept packed, in a tenth of the room."""
 
-    def __init__(self, *, pods: int, attempts: int) -> None:
+    def __init__(self, *, pods: int, attempts: int, unpacked: int = UNPACKED) -> None:
         """Remember *attempts* of each of the *pods* that were decided on last."""
         self._pods = pods
         self._attempts = attempts
-        self._log: OrderedDict[tuple[str, str], list[Decision]] = OrderedDict()
+        self._unpacked = unpacked
+        self._log: OrderedDict[tuple[str, str], list[Decision | bytes]] = OrderedDict()
+        self._newest: deque[Decision] = deque()
 
     def __len__(self) -> int:
         return len(self._log)
@@ -123,15 +128,31 @@ class DecisionLog:
         self._log.move_to_end(key)
         if len(self._log) > self._pods:
             self._log.popitem(last=False)
+        self._newest.append(decision)
+        if len(self._newest) > self._unpacked:
+            self._pack(self._newest.popleft())
 
     def latest(self, namespace: str, pod: str, uid: str) -> Decision | None:
-        """Return the latest attempt of a pod, if it is the pod with this uid."""
-        attempts = self._log.get((namespace, pod), ())
-        return attempts[-1] if attempts and attempts[-1].uid == uid else None
+        """Return the latest attempt of a pod, to be written to, if it is the pod with this uid."""
+        attempts = self._log.get((namespace, pod))
+        if not attempts:
+            return None
+        latest = attempts[-1] = _unpack(attempts[-1])
+        return latest if latest.uid == uid else None
 
     def show(self, namespace: str, pod: str) -> dict[str, Any] | None:
         """Return the attempts of a pod as JSON-like content, newest first."""
         attempts = self._log.get((namespace, pod))
         if attempts is None:
             return None
-        return {"attempts": msgspec.to_builtins(attempts[::-1])}
+        return {"attempts": [msgspec.to_builtins(_unpack(each)) for each in attempts[::-1]]}
+
+    def _pack(self, decision: Decision) -> None:
+        attempts = self._log.get((decision.namespace, decision.pod), [])
+        for index, attempt in enumerate(attempts):
+            if attempt is decision:
+                attempts[index] = msgspec.json.encode(decision)
+
+
+def _unpack(attempt: Decision | bytes) -> Decision:
+    return msgspec.json.decode(attempt, type=Decision) if isinstance(attempt, bytes) else attempt
