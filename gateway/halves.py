@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -88,19 +88,27 @@ class _Half:
         self._policy = policy
         self._metrics = metrics
 
-    def _cycle(self, subject: Subject, found: Candidates) -> pb.Cycle:
-        return pb.Cycle(
-            profile=subject.pod.spec.scheduler_name,
-            pod=pb.Pod(json=subject.pod_json),
-            candidates=found.bitmap,
-            plugin=subject.plugin,
-            overrides=found.overrides,
-            excluded_pods=subject.excluded_pods,
-        )
+    async def _ask(self, subject: Subject, **more: object) -> tuple[Any, Candidates]:
+        """Return the result of a cycle that went well, and the nodes that it is about."""
+        found: Candidates | None = None
 
-    def _check(self, status: pb.CycleStatus) -> None:
-        if status.code != OK:
-            raise CallFailedError(f"{self._pool.kind.name} service: {status.message}")
+        def make() -> pb.Cycle:
+            nonlocal found
+            found = candidates(subject.names, subject.given, self._state)
+            return pb.Cycle(
+                profile=subject.pod.spec.scheduler_name,
+                pod=pb.Pod(json=subject.pod_json),
+                candidates=found.bitmap,
+                plugin=subject.plugin,
+                overrides=found.overrides,
+                excluded_pods=subject.excluded_pods,
+            )
+
+        result = await self._pool.cycle(make, subject.deadline, **more)
+        assert found is not None  # noqa: S101 - there is no result of what was not sent
+        if result.status.code != OK:
+            raise CallFailedError(f"{self._pool.kind.name} service: {result.status.message}")
+        return result, found
 
     def _nonsense(self, what: str) -> CallFailedError:
         self._metrics.nonsense(self._pool.kind.name)
@@ -116,15 +124,8 @@ class FilterHalf(_Half):
         Raises:
             CallFailedError: The filter service fails, does not answer in time, or answers nonsense.
         """
-        sent: list[Candidates] = []
-
-        def make() -> pb.Cycle:
-            sent[:] = [candidates(subject.names, subject.given, self._state)]
-            return self._cycle(subject, sent[0])
-
-        result: filter_pb2.FilterResult = await self._pool.cycle(make, subject.deadline)
-        found = sent[0]
-        self._check(result.status)
+        result: filter_pb2.FilterResult
+        result, found = await self._ask(subject)
         codes = self._codes(result, len(found.positions))
         record = filter_record(result, codes, len(found.unknown))
         if subject.preempting:
@@ -168,17 +169,8 @@ class ScoreHalf(_Half):
         Raises:
             CallFailedError: The scorer service fails, does not answer in time, or answers nonsense.
         """
-        sent: list[Candidates] = []
-
-        def make() -> pb.Cycle:
-            sent[:] = [candidates(subject.names, subject.given, self._state)]
-            return self._cycle(subject, sent[0])
-
-        result: scorer_pb2.ScoreResult = await self._pool.cycle(
-            make, subject.deadline, top=self._top
-        )
-        found = sent[0]
-        self._check(result.status)
+        result: scorer_pb2.ScoreResult
+        result, found = await self._ask(subject, top=self._top)
         decision.score = score_record(result, len(found.positions))
         self._metrics.scored(decision.score)
         if not result.totals:
