@@ -106,7 +106,7 @@ class Decision(Record):
 
 
 class DecisionLog:
-    """The latest attempts of the newest pods. Older ones are kept packed, in a tenth of the room."""
+    """The latest attempts of the newest pods; older ones are kept packed, in less room."""
 
     def __init__(self, *, pods: int, attempts: int, unpacked: int = UNPACKED) -> None:
         """Remember *attempts* of each of the *pods* that were decided on last."""
