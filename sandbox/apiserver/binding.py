@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from sandbox.apiserver.cluster import Cluster, uid_mismatch
+from sandbox.apiserver.cluster import Cluster
 from sandbox.apiserver.errors import StatusError, bad_request, conflict
 from sandbox.apiserver.paths import Target
+from sandbox.apiserver.preconditions import check_uid, check_version
 from sandbox.apiserver.store import Object
 from sandbox.apiserver.times import now, stamp
 
@@ -29,7 +30,10 @@ def bind(cluster: Cluster, pod: Target, binding: Object, *, dry_run: bool = Fals
         )
     node = _node_of(binding.get("target", {}))
     pod = Target(resource=pod.resource, namespace=pod.namespace, name=name)
-    _check_preconditions(cluster, pod, {} if legacy else metadata)
+    there = cluster.get(pod).object["metadata"]
+    if not legacy:
+        check_uid(pod, metadata.get("uid", ""), there)
+        check_version(pod, metadata.get("resourceVersion", ""), there)
     _assign(cluster, pod, node, metadata, dry_run=dry_run)
 
 
@@ -44,21 +48,6 @@ def _node_of(target: Any) -> str:
     if not name or not isinstance(name, str):
         raise StatusError(500, "", "target.name: Required value")
     return name
-
-
-def _check_preconditions(cluster: Cluster, pod: Target, metadata: Object) -> None:
-    there = cluster.get(pod).object["metadata"]
-    uid = metadata.get("uid") or there["uid"]
-    if uid != there["uid"]:
-        raise conflict("pods", pod.name, uid_mismatch(pod, uid, there["uid"]))
-    version = metadata.get("resourceVersion") or there["resourceVersion"]
-    if version != there["resourceVersion"]:
-        why = (
-            f"StorageError: invalid object, Code: 4, Key: /registry/pods/{pod.space}/{pod.name}, "
-            "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: ResourceVersion in "
-            f"precondition: {version}, ResourceVersion in object meta: {there['resourceVersion']}"
-        )
-        raise conflict("pods", pod.name, why)
 
 
 def _assign(

@@ -6,36 +6,23 @@ Every method is atomic: nothing in here awaits.
 
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from sandbox.apiserver import errors, names, namespaces, priorities
 from sandbox.apiserver.incoming import without_nulls
 from sandbox.apiserver.paths import Target
+from sandbox.apiserver.preconditions import Deletion, check_deletion, check_identity
 from sandbox.apiserver.resources import BY_PATH, BY_STORAGE, Resource
 from sandbox.apiserver.selection import Selection
 from sandbox.apiserver.settings import Settings
 from sandbox.apiserver.store import Collection, Item, Object, Store
 from sandbox.apiserver.times import now, stamp
 
-MODIFIED = (
-    "the object has been modified; please apply your changes to the latest version and try again"
-)
 _SERVER_OWNED = ("uid", "creationTimestamp", "generation", "deletionTimestamp",
                  "deletionGracePeriodSeconds", "resourceVersion", "namespace", "name",
                  "generateName")  # fmt: skip
 _ATTEMPTS = 8
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deletion:
-    """What a DELETE asks for beyond the object."""
-
-    uid: str = ""
-    """Delete only the object with this UID."""
-    resource_version: str = ""
-    """Delete only this version."""
-    dry_run: bool = False
 
 
 class Cluster:
@@ -90,8 +77,9 @@ class Cluster:
         rules.on_create(obj)
         rules.admit(self.store, obj)
         self._validate(resource, obj, rules.validate(obj))
-        if self.collection(resource).get(target.space, metadata["name"]):
-            raise errors.already_exists(resource.plural, metadata["name"], group=resource.group)
+        name = metadata.get("name", "")
+        if self.collection(resource).get(target.space, name):
+            raise errors.already_exists(resource.plural, name, group=resource.group)
         if dry_run or resource.storage == "none":
             return Item(obj, self.store.revision, applied)
         item = self.store.put(resource.stored_as, obj, applied)
@@ -113,7 +101,7 @@ class Cluster:
         """
         resource, rules = target.resource, target.resource.rules
         old = self.get(target)
-        self._check_identity(target, obj, old.object)
+        check_identity(target, obj["metadata"], old.object["metadata"])
         new = self._merged(target, obj, old.object)
         rules.default(new)
         causes = [*rules.validate(new), *rules.validate_update(new, old.object)]
@@ -134,7 +122,7 @@ class Cluster:
         """
         item = self.get(target)
         metadata = item.object["metadata"]
-        self._check_preconditions(target, deletion, metadata)
+        check_deletion(target, deletion, metadata)
         is_namespace = target.resource.stored_as == namespaces.STORAGE
         if is_namespace:
             namespaces.require_deletable(target.name)
@@ -211,21 +199,6 @@ class Cluster:
                 break
         return name
 
-    def _check_identity(self, target: Target, obj: Object, old: Object) -> None:
-        resource, given, there = target.resource, obj["metadata"], old["metadata"]
-        name = given.get("name", target.name)
-        if name != target.name:
-            raise errors.bad_request(
-                f"the name of the object ({name}) does not match the name on the URL "
-                f"({target.name})"
-            )
-        if given.get("uid", there["uid"]) != there["uid"]:
-            why = uid_mismatch(target, given["uid"], there["uid"])
-            raise errors.conflict(resource.plural, name, why, group=resource.group)
-        version = given.get("resourceVersion") or there["resourceVersion"]
-        if version != there["resourceVersion"]:
-            raise errors.conflict(resource.plural, name, MODIFIED, group=resource.group)
-
     def _merged(self, target: Target, obj: Object, old: Object) -> Object:
         kept = {key: old["metadata"][key] for key in _SERVER_OWNED if key in old["metadata"]}
         given = {k: v for k, v in obj["metadata"].items() if k not in _SERVER_OWNED}
@@ -239,19 +212,6 @@ class Cluster:
             if key in old["spec"]:
                 new.setdefault("spec", {}).setdefault(key, old["spec"][key])
         return new
-
-    def _check_preconditions(self, target: Target, deletion: Deletion, there: Object) -> None:
-        resource = target.resource
-        if deletion.uid and deletion.uid != there["uid"]:
-            why = uid_mismatch(target, deletion.uid, there["uid"])
-            raise errors.conflict(resource.plural, target.name, why, group=resource.group)
-        version = there["resourceVersion"]
-        if deletion.resource_version and deletion.resource_version != version:
-            why = (
-                f"Precondition failed: ResourceVersion in precondition: "
-                f"{deletion.resource_version}, ResourceVersion in object meta: {version}"
-            )
-            raise errors.conflict(resource.plural, target.name, why, group=resource.group)
 
     def _validate(self, resource: Resource, obj: Object, causes: Iterator[errors.Cause]) -> None:
         metadata = obj["metadata"]
@@ -274,17 +234,6 @@ class Cluster:
         for name, value in priorities.SYSTEM_CLASSES.items():
             obj = _object(classes.resource, name) | {"value": value, "globalDefault": False}
             self.create(replace(classes, name=name), obj)
-
-
-def uid_mismatch(target: Target, wanted: str, found: str) -> str:
-    """Say why a UID precondition failed, as the storage layer of Kubernetes does."""
-    parts = ("registry", target.resource.plural, target.space, target.name)
-    key = "".join(f"/{part}" for part in parts if part)
-    return (
-        f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, "
-        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, "
-        f"UID in object meta: {found}"
-    )
 
 
 def _object(resource: Resource, name: str) -> Object:

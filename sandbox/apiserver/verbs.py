@@ -8,10 +8,11 @@ import msgspec
 
 from sandbox.apiserver import errors, pages
 from sandbox.apiserver.binding import bind
-from sandbox.apiserver.cluster import Cluster, Deletion
+from sandbox.apiserver.cluster import Cluster
 from sandbox.apiserver.incoming import check_object, decode
 from sandbox.apiserver.patches import patch
 from sandbox.apiserver.paths import Target
+from sandbox.apiserver.preconditions import Deletion
 from sandbox.apiserver.requests import Call
 from sandbox.apiserver.resources import BY_PATH
 from sandbox.apiserver.selection import select
