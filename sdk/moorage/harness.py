@@ -12,13 +12,17 @@ The functions are synchronous, so that tests are; an async test calls them by `a
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
+from contextlib import closing
+from typing import Any, TypeVar
 
 from moorage.models import NodeManifest, Pod
 from moorage.plugin import FilterPlugin, ScorePlugin
 from moorage.runtime import EnabledPlugin, Supervisor, ask_for_scores, ask_for_verdicts
 from moorage.snapshot import Nodes, Snapshot
 from moorage.verdicts import Rejection
+
+T = TypeVar("T")
 
 
 def make_nodes(*nodes: NodeManifest, pods: Iterable[Pod] = ()) -> Nodes:
@@ -59,10 +63,11 @@ def run_filter(
     Raises:
         PluginFailedError: The plugin raised, answered wrongly or took longer than a second.
         ValueError: Two nodes or pods share a name or uid, or a pod's node is not there.
+        RuntimeError: It is called from a coroutine.
     """
     selection = _cluster(pod, nodes, pods)
     enabled, supervisor = _enable(plugin)
-    verdicts = asyncio.run(ask_for_verdicts(enabled, pod, selection, supervisor))
+    verdicts = _run(ask_for_verdicts(enabled, pod, selection, supervisor))
     if verdicts is None:
         return dict.fromkeys(selection.names)
     reasons = (None, *verdicts.reasons)
@@ -78,7 +83,7 @@ def run_score(
     """
     selection = _cluster(pod, nodes, pods)
     enabled, supervisor = _enable(plugin)
-    scores = asyncio.run(ask_for_scores(enabled, pod, selection, supervisor))
+    scores = _run(ask_for_scores(enabled, pod, selection, supervisor))
     if scores is None:
         return {}
     return dict(zip(selection.names, scores.normalized.tolist(), strict=True))
@@ -98,6 +103,18 @@ def _enable(plugin: FilterPlugin | ScorePlugin) -> tuple[EnabledPlugin, Supervis
     enabled, supervisor = EnabledPlugin(plugin=plugin), Supervisor()
     supervisor.begin(enabled)
     return enabled, supervisor
+
+
+def _run(coroutine: Coroutine[Any, Any, T]) -> T:
+    with closing(coroutine):
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(coroutine)
+        raise RuntimeError(
+            "run_filter and run_score are synchronous: call them from a test that is not async, or "
+            "by asyncio.to_thread"
+        )
 
 
 def _check_distinct(what: str, values: Iterable[str]) -> None:

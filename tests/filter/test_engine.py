@@ -28,7 +28,7 @@ class Rejects(FilterPlugin):
         super().__init__()
         self.names = names
         self.rejection = Rejection(reason, unresolvable)
-        self.asked: list[str] = []
+        self.asked: list[str] | None = None
 
     def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
         self.asked = nodes.names
@@ -117,7 +117,7 @@ async def test_plugins_are_asked_about_survivors_only_and_not_at_all_without_any
     result = await run(first, second, third)
     assert first.asked == NODES.names
     assert second.asked == ["n1", "n2"]
-    assert third.asked == []
+    assert third.asked is None
     assert [report.plugin for report in result.plugins] == ["Rejects", "Rejects"]
 
 
@@ -125,7 +125,7 @@ async def test_a_plugin_that_skips_the_pod_lets_all_pass_and_is_reported_so() ->
     plugin = Skips("n0")
     result = await run(plugin)
     assert by_node(result) == [None] * 4
-    assert plugin.asked == []
+    assert plugin.asked is None
     assert [report.skipped for report in result.plugins] == [True]
 
 
@@ -142,7 +142,7 @@ async def test_narrowing_to_nothing_rejects_all_without_asking_further() -> None
     plugin = narrowing()
     result = await run(plugin)
     assert set(by_node(result)) == {("Narrows", "node(s) didn't satisfy plugin(s) [Narrows]")}
-    assert plugin.asked == []
+    assert plugin.asked is None
 
 
 async def test_narrowing_to_nodes_rejected_before_does_not_bring_them_back() -> None:

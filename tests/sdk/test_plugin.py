@@ -1,3 +1,5 @@
+import asyncio
+
 import numpy as np
 import pytest
 
@@ -143,3 +145,10 @@ def test_make_nodes_refuses_what_cannot_be() -> None:
         make_nodes(make_node("n"), pods=[make_pod(node="m")])
     with pytest.raises(ValueError, match="cannot be placed and on a node at the same time"):
         run_filter(Hot(), make_pod(), make_node("n"), pods=[make_pod(node="n")])
+
+
+async def test_async_tests_are_told_how_to_run_a_plugin() -> None:
+    with pytest.raises(RuntimeError, match=r"asyncio\.to_thread"):
+        run_filter(Hot(), make_pod(), *NODES)
+    verdicts = await asyncio.to_thread(run_filter, Hot(), make_pod(), NODES[0])
+    assert verdicts == {"cool": None}

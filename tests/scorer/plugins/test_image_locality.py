@@ -41,6 +41,14 @@ def test_images_count_in_proportion_to_the_nodes_that_have_them() -> None:
     assert scores == {"n0": 38, "n1": 38, "n2": 0, "n3": 0}
 
 
+def test_an_image_counts_in_whole_bytes() -> None:
+    # 3 bytes on 1 of 2 nodes count as 1.5 -> 1, twice; of 2 * 50 bytes: 100 * 2 // 100
+    plugin = ImageLocality(ImageLocality.Args(min_threshold=0, max_container_threshold=50))
+    nodes = make_node("n0", images={"a:1": 3, "b:1": 3}), make_node("n1")
+    scores = run_score(plugin, make_pod(image="a:1", images=["b:1"]), *nodes)
+    assert scores == {"n0": 2, "n1": 0}
+
+
 def test_each_container_raises_the_upper_threshold() -> None:
     # Two containers, one with an image of 1000 MiB: 100 * 977 // 1977 = 49.4
     pod = make_pod(image="app:v1", images=["other"])

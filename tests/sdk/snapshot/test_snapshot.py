@@ -111,7 +111,7 @@ def test_the_column_unused_for_longest_makes_room_and_comes_back_when_asked_for(
     snapshot.set_node(0, make_node("n0", labels={"zone": "a"}))
     snapshot.nodes().encoded("evicted", evicted)
     snapshot.nodes().encoded("kept", kept)
-    for number in range(MAX_ENCODED_COLUMNS - 1):
+    for number in range(MAX_ENCODED_COLUMNS + 5):
         snapshot.nodes().encoded(number, Counting())
         snapshot.nodes().encoded("kept", kept)
     assert (kept.calls, evicted.calls) == (1, 1)
