@@ -19,6 +19,8 @@ from sandbox.apiserver.settings import Settings
 from sandbox.apiserver.store import Collection, Item, Object, Store
 from sandbox.apiserver.times import now, stamp
 
+__all__ = ["Cluster", "Deletion"]
+
 _SERVER_OWNED = ("uid", "creationTimestamp", "generation", "deletionTimestamp",
                  "deletionGracePeriodSeconds", "resourceVersion", "namespace", "name",
                  "generateName")  # fmt: skip
