@@ -4,16 +4,20 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
+import msgspec
 
-from cli.workload import Object, Workload
+from cli.manifests import Object
+from cli.workload import Workload
 from moorage.errors import ConfigurationError
 
 AT_ONCE = 16
 """Objects that are created side by side."""
+
+LONGEST_LINE = 1 << 24
+"""Bytes of a line of a watch; a node with its images is a long one."""
 
 PATHS = {
     "Namespace": "/api/v1/namespaces",
@@ -22,40 +26,12 @@ PATHS = {
     "Pod": "/api/v1/namespaces/{namespace}/pods",
 }
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodState:
-    """How far a pod is.
-
-    Attributes:
-        node: Where it is bound; empty if it is not.
-        problem: What kube-scheduler says of it; empty if it says nothing.
-        decided: It is bound, or no node suits it.
-    """
-
-    namespace: str
-    name: str
-    node: str = ""
-    problem: str = ""
-    decided: bool = False
-
-    @classmethod
-    def of(cls, pod: Object) -> "PodState":
-        """Read it off the pod."""
-        node = pod["spec"].get("nodeName", "")
-        conditions = (pod.get("status") or {}).get("conditions") or ()
-        scheduled: Object = next((c for c in conditions if c.get("type") == "PodScheduled"), {})
-        return cls(
-            namespace=pod["metadata"]["namespace"],
-            name=pod["metadata"]["name"],
-            node=node,
-            problem="" if node else scheduled.get("message", ""),
-            decided=bool(node) or scheduled.get("reason") == "Unschedulable",
-        )
+MAY_EXIST = ("Namespace", "PriorityClass")
+"""Kinds that the API server has objects of from its start."""
 
 
 class Cluster:
-    """A client of the embedded API server and of the gateway's admin port."""
+    """A client of the embedded API server."""
 
     def __init__(self, session: aiohttp.ClientSession, api: str) -> None:
         self._session = session
@@ -65,7 +41,8 @@ class Cluster:
         """Create everything; call *progress* after each object; return the pods as created.
 
         Raises:
-            ConfigurationError: The API server refuses an object; names it and the reason.
+            ConfigurationError: In ExceptionGroups: the API server refuses an object; names it and
+                the reason.
         """
         for objects in (workload.namespaces, workload.priority_classes, workload.nodes):
             await self._create_all(objects, progress)
@@ -73,12 +50,17 @@ class Cluster:
 
     async def pods(self) -> tuple[list[Object], str]:
         """Return all pods, and the version to watch from."""
-        async with self._session.get(f"{self._api}/api/v1/pods") as response:
-            page = await response.json()
+        page = await self._get("/api/v1/pods")
         return page["items"], page["metadata"]["resourceVersion"]
 
+    async def failed_attempts(self) -> list[Object]:
+        """Return the events of attempts to schedule a pod that came to nothing."""
+        page = await self._get("/api/v1/events?fieldSelector=reason=FailedScheduling")
+        events: list[Object] = page["items"]
+        return events
+
     async def watch(self, version: str) -> AsyncIterator[tuple[str, Object]]:
-        """Yield what happens to pods: the kind of event and the pod."""
+        """Yield what happens to pods, the kind of event and the pod, until the server ends it."""
         query = {"watch": "true", "resourceVersion": version}
         timeout = aiohttp.ClientTimeout(total=None)
         async with self._session.get(
@@ -88,6 +70,19 @@ class Cluster:
                 event = json.loads(line)
                 if event["type"] in ("ADDED", "MODIFIED", "DELETED"):
                     yield event["type"], event["object"]
+
+    async def follow(self) -> AsyncIterator[tuple[str, Object]]:
+        """Yield all pods as ADDED, then what happens to them, for ever."""
+        while True:
+            pods, version = await self.pods()
+            for pod in pods:
+                yield "ADDED", pod
+            async for kind, pod in self.watch(version):
+                yield kind, pod
+
+    async def _get(self, path: str) -> Any:
+        async with self._session.get(self._api + path) as response:
+            return await response.json()
 
     async def _create_all(
         self, objects: Sequence[Object], progress: Callable[[], None]
@@ -106,12 +101,17 @@ class Cluster:
 
     async def _create(self, obj: Object) -> Object:
         kind, metadata = obj["kind"], obj["metadata"]
-        path = PATHS[kind].format(namespace=metadata.get("namespace", "default"))
-        async with self._session.post(self._api + path, json=obj) as response:
+        path = PATHS[kind].format(namespace=metadata.get("namespace") or "default")
+        # YAML has values that the standard library's JSON does not know, such as dates.
+        body = msgspec.json.encode(obj)
+        headers = {"Content-Type": "application/json"}
+        async with self._session.post(self._api + path, data=body, headers=headers) as response:
             answer: dict[str, Any] = await response.json()
+        if response.status == 409 and kind in MAY_EXIST:
+            return obj
         if response.status >= 400:
             raise ConfigurationError(
-                f"cannot create {kind} {metadata.get('name')}: {answer.get('message')}"
+                f"the API server refuses {kind} {metadata.get('name')}: {answer.get('message')}"
             )
         return answer
 
@@ -120,6 +120,5 @@ class Cluster:
 async def connected(api: str) -> AsyncIterator[Cluster]:
     """Connect to the API server at *api*."""
     connector = aiohttp.TCPConnector(limit=2 * AT_ONCE)
-    # A node with its images is a long line.
-    async with aiohttp.ClientSession(connector=connector, read_bufsize=1 << 22) as session:
+    async with aiohttp.ClientSession(connector=connector, read_bufsize=LONGEST_LINE) as session:
         yield Cluster(session, api)

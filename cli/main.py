@@ -1,18 +1,14 @@
 """The `moorage` command."""
 
-import asyncio
 import sys
 from pathlib import Path
 
 import click
-from rich.console import Console
 
-from cli.policies import resolved_policy
-from cli.stack import StackOptions
-from cli.up import Up, UpOptions, run_directory
-from cli.workload import Workload, read_workload
-from moorage.errors import ConfigurationError
-from moorage.policy import ResolvedPolicy
+from cli.failures import clear_failures
+
+# The commands import what they need themselves: help is there at once, and Ctrl-C works during
+# the imports, which take a second.
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 PATH = click.Path(exists=True, path_type=Path)
@@ -26,20 +22,38 @@ def main() -> None:
 
 
 @main.command()
-@click.option("--nodes", default="3", metavar="N|FILE", help="Nodes: how many, or a file.")
-@click.option("--pods", default="0", metavar="N|FILE", help="Pods: how many, or a file.")
-@click.option("--scorers", default=1, type=click.IntRange(1, 64), help="Scorer replicas.")
+@click.option("--nodes", metavar="N|FILE", help="Nodes: how many, or a file.  [default: 3]")
+@click.option("--pods", metavar="N|FILE", help="Pods: how many, or a file.  [default: 0]")
+@click.option(
+    "--scorers",
+    default=1,
+    type=click.IntRange(1, 64),
+    show_default=True,
+    help="How many scorer replicas to run.",
+)
 @click.option("--config", type=FILE, help="The policy (MoorageConfiguration).")
-@click.option("--plugin", "plugins", type=PATH, multiple=True, help="A Python file or folder.")
-@click.option("--kubeconfig", type=FILE, help="Use this cluster instead of an embedded one.")
+@click.option(
+    "--plugin",
+    "plugins",
+    type=PATH,
+    multiple=True,
+    help="A Python file or folder with plugins; repeatable. Without --config they are enabled.",
+)
+@click.option("--kubeconfig", type=FILE, help="Serve this cluster instead of an embedded one.")
 @click.option("--once", is_flag=True, help="End with the result once all pods are decided on.")
-@click.option("--timeout", default=120.0, help="Seconds that --once may take.", show_default=True)
+@click.option(
+    "--timeout",
+    default=120.0,
+    type=click.FloatRange(0, min_open=True),
+    show_default=True,
+    help="Seconds that --once may take.",
+)
 @click.option("--extender-port", default=0, type=PORT, help="The extender's port; 0: a free one.")
 @click.option("--admin-port", default=0, type=PORT, help="The admin port; 0: a free one.")
 @click.option("--api-port", default=0, type=PORT, help="The API server's port; 0: a free one.")
 def up(
-    nodes: str,
-    pods: str,
+    nodes: str | None,
+    pods: str | None,
     scorers: int,
     config: Path | None,
     plugins: tuple[Path, ...],
@@ -52,32 +66,36 @@ def up(
 ) -> None:
     """Start every process, schedule the pods, and show where each went and why.
 
-    FILE holds manifests in YAML, or what `kubectl get nodes,pods -o json` (or yaml) prints of a
-    real cluster; pods that were bound there stay bound.
+    FILE holds manifests in YAML, or what `kubectl get nodes,pods -A -o json` (or yaml) prints of a
+    real cluster; pods that were bound there stay bound. A file given for nodes brings its pods too
+    and the other way round, unless --pods or --nodes says something else; pods that are bound in
+    the nodes' file always come with their nodes.
+
+    Exit codes of --once: 0 when every pod is bound or suits no node, 1 when scheduling fails or
+    takes too long, 130 after Ctrl-C.
     """
-    console = Console(soft_wrap=False)
-    try:
-        policy = resolved_policy(config, plugins)
-        workload = Workload() if kubeconfig else read_workload(nodes, pods, policy.profile_names)
-        with run_directory() as directory:
-            stack = StackOptions(
-                directory=directory,
-                kubeconfig=kubeconfig,
-                config=config,
-                profiles=policy.profile_names,
-                plugins=plugins,
-                scorers=scorers,
-                extender_port=extender_port,
-                admin_port=admin_port,
-                api_port=api_port,
-            )
-            run = Up(console, stack, UpOptions(once=once, timeout=timeout))
-            code = asyncio.run(run.run(workload))
-    except* ConfigurationError as errors:
-        for error in errors.exceptions:
-            click.echo(f"moorage: {error}", err=True)
-        code = 1
-    sys.exit(code)
+    if kubeconfig and (nodes or pods or once or api_port):
+        raise click.UsageError(
+            "--kubeconfig serves a cluster as it is: leave out --nodes, --pods, --once, --api-port"
+        )
+    with clear_failures():
+        from cli.up import UpOptions
+        from cli.up import up as run
+
+        options = UpOptions(
+            nodes=nodes,
+            pods=pods,
+            scorers=scorers,
+            config=config,
+            plugins=plugins,
+            kubeconfig=kubeconfig,
+            once=once,
+            timeout=timeout,
+            extender_port=extender_port,
+            admin_port=admin_port,
+            api_port=api_port,
+        )
+        sys.exit(run(options))
 
 
 @main.group()
@@ -90,23 +108,27 @@ def config() -> None:
 @click.option("--plugin", "plugins", type=PATH, multiple=True, help="A Python file or folder.")
 def validate(file: Path, plugins: tuple[Path, ...]) -> None:
     """Check FILE against the plugins of this machine; say what is wrong and where."""
-    policy = _resolved(file, plugins)
-    for warning in policy.warnings:
-        click.echo(f"warning: {warning}", err=True)
-    click.echo(f"{file}: valid, profiles: {', '.join(policy.profile_names)}")
+    with clear_failures():
+        from cli.policies import choose_policy
+
+        policy = choose_policy(file, plugins)
+    for note in policy.notes:
+        click.echo(f"Note: {note}", err=True)
+    click.echo(f"{file}: valid, profiles: {', '.join(policy.resolved.profile_names)}")
 
 
 @config.command()
 @click.argument("file", type=FILE, required=False)
 @click.option("--plugin", "plugins", type=PATH, multiple=True, help="A Python file or folder.")
 def show(file: Path | None, plugins: tuple[Path, ...]) -> None:
-    """Print the effective policy of FILE, or the default one, with everything filled in."""
-    click.echo(_resolved(file, plugins).to_yaml(), nl=False)
+    """Print the effective policy of FILE with everything filled in.
 
+    Without FILE it is the default one, with what --plugin brings enabled, as `moorage up` runs it.
+    """
+    with clear_failures():
+        from cli.policies import choose_policy
 
-def _resolved(file: Path | None, plugins: tuple[Path, ...]) -> ResolvedPolicy:
-    try:
-        return resolved_policy(file, plugins)
-    except ConfigurationError as error:
-        click.echo(f"moorage: {error}", err=True)
-        sys.exit(1)
+        policy = choose_policy(file, plugins)
+    for note in policy.notes:
+        click.echo(f"Note: {note}", err=True)
+    click.echo(policy.resolved.to_yaml(), nl=False)

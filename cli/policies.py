@@ -1,41 +1,108 @@
-"""Checks and shows policies, with the plugins of this machine."""
+"""Chooses, checks and shows policies, with the plugins of this machine."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+import yaml
 
 from moorage import FilterPlugin, ScorePlugin
-from moorage.plugin import extension_points
+from moorage.errors import ConfigurationError
+from moorage.plugin import Plugin, extension_points
 from moorage.policy import (
+    API_VERSION,
+    DEFAULT_PROFILE,
+    KIND,
     Catalogue,
+    Kind,
     PluginInfo,
     ResolvedPolicy,
     check_arguments,
     default_document,
     load,
+    parse,
     resolve,
 )
 from moorage.registry import Registry, load_registry
 from services.filter.plugins import BUILT_INS as FILTERS
 from services.scorer.plugins import BUILT_INS as SCORERS
 
+MADE_HERE = "policy made from --plugin"
 
-def resolved_policy(config: Path | None, plugins: Sequence[Path]) -> ResolvedPolicy:
-    """Resolve a policy, or the default one, against built-in, installed and given plugins.
+KINDS: Mapping[Kind, tuple[type[Plugin], Sequence[type[Plugin]]]] = {
+    "filter": (FilterPlugin, FILTERS),
+    "score": (ScorePlugin, SCORERS),
+}
+"""The kinds whose plugins can be loaded here, and the built-in ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The policy that runs.
+
+    Attributes:
+        text: The document, if it is neither a file nor the default.
+        notes: What people should know: what was enabled for them, and what has no effect.
+    """
+
+    resolved: ResolvedPolicy
+    text: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def choose_policy(config: Path | None, plugins: Sequence[Path]) -> Policy:
+    """Resolve the policy in *config*; without one, the default with *plugins* enabled.
+
+    Args:
+        config: The policy file.
+        plugins: Files and folders with plugins beside the built-in and installed ones.
 
     Raises:
         ConfigurationError: The policy or a plugin is wrong; says where.
     """
-    registries = (
-        load_registry(FilterPlugin, FILTERS, plugins),
-        load_registry(ScorePlugin, SCORERS, plugins),
-    )
-    document = load(config) if config else default_document()
-    policy = resolve(document, Catalogue(i for r in registries for i in _infos(r)))
-    for registry, kind in zip(registries, ("filter", "score"), strict=True):
-        _check_arguments(policy, registry, kind)
-    return policy
+    registries = {kind: load_registry(*KINDS[kind], plugins) for kind in KINDS}
+    given = _given(registries)
+    if config is None and given:
+        return _made(given, registries)
+    resolved = resolve(load(config) if config else default_document(), _catalogue(registries))
+    _check_arguments(resolved, registries)
+    unused = sorted(given - _running(resolved))
+    notes = [
+        f"plugin {name} is enabled in no profile of {config}: add it to plugins.multiPoint.enabled"
+        for name in unused
+    ]
+    return Policy(resolved=resolved, notes=(*resolved.warnings, *notes))
+
+
+def _made(given: set[str], registries: Mapping[Kind, Registry]) -> Policy:
+    names = sorted(given)
+    enabled = {"multiPoint": {"enabled": [{"name": name} for name in names]}}
+    profile = {"schedulerName": DEFAULT_PROFILE, "plugins": enabled}
+    document = {"apiVersion": API_VERSION, "kind": KIND, "profiles": [profile]}
+    text = yaml.safe_dump(document, sort_keys=False)
+    resolved = resolve(parse(text, MADE_HERE), _catalogue(registries))
+    try:
+        _check_arguments(resolved, registries)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{error}; give arguments in a policy: --config FILE") from error
+    note = f"enabled from --plugin beside the default plugins: {', '.join(names)}"
+    return Policy(resolved=resolved, text=text, notes=(note, *resolved.warnings))
+
+
+def _given(registries: Mapping[Kind, Registry]) -> set[str]:
+    """Return the names that are there only because of --plugin."""
+    everything = {name for registry in registries.values() for name in registry}
+    return everything - {name for kind in KINDS for name in load_registry(*KINDS[kind], ())}
+
+
+def _running(policy: ResolvedPolicy) -> set[str]:
+    profiles = [profile for kind in KINDS for profile in policy.policies[kind].profiles]
+    return {plugin.name for profile in profiles for plugin in profile.plugins}
+
+
+def _catalogue(registries: Mapping[Kind, Registry]) -> Catalogue:
+    return Catalogue(info for registry in registries.values() for info in _infos(registry))
 
 
 def _infos(registry: Registry) -> Iterator[PluginInfo]:
@@ -60,10 +127,10 @@ def _defaults(arguments: type[msgspec.Struct]) -> dict[str, object]:
     return defaults
 
 
-def _check_arguments(policy: ResolvedPolicy, registry: Registry, kind: str) -> None:
-    effective = policy.policies["filter" if kind == "filter" else "score"]
-    for profile in effective.profiles:
-        for plugin in profile.plugins:
-            registered = registry.get(plugin.name)
-            if registered is not None:
-                check_arguments(plugin.args, registered.kind.Args, plugin.path)
+def _check_arguments(policy: ResolvedPolicy, registries: Mapping[Kind, Registry]) -> None:
+    for kind, registry in registries.items():
+        for profile in policy.policies[kind].profiles:
+            for plugin in profile.plugins:
+                registered = registry.get(plugin.name)
+                if registered is not None:
+                    check_arguments(plugin.args, registered.kind.Args, plugin.path)

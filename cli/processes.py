@@ -20,7 +20,13 @@ STOP_SECONDS = 10.0
 """Time that a process has to end after SIGTERM before it is killed."""
 
 RESTART_PAUSE = 0.2
-"""Seconds between the end of a process that served and its next start."""
+"""Seconds between the end of a process and its next start; doubles with each death in a row."""
+
+STEADY_SECONDS = 20.0
+"""A process that ran for longer than this has not died in a row with the last time."""
+
+DEATHS = 5
+"""Deaths in a row after which a process is given up."""
 
 
 class ProcessFailedError(ConfigurationError):
@@ -35,6 +41,8 @@ class Process:
         name: What people call it.
         module: The Python module that it runs.
         options: Its command line.
+        log: Where its stderr goes.
+        replaceable: It can be started again without losing anything.
         served: What it said when it was ready.
     """
 
@@ -42,14 +50,14 @@ class Process:
     module: str
     options: Sequence[str]
     log: Path
+    replaceable: bool = True
     served: Mapping[str, str] = field(default_factory=dict)
     _process: asyncio.subprocess.Process | None = None
 
     @property
     def pid(self) -> int:
         """The process id."""
-        assert self._process is not None  # noqa: S101 - started first
-        return self._process.pid
+        return self._started.pid
 
     async def start(self) -> None:
         """Start it and wait until it serves.
@@ -60,6 +68,7 @@ class Process:
         with self.log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
+                "-P",  # whatever lies in the current directory must not pass for our modules
                 "-m",
                 self.module,
                 *self.options,
@@ -67,19 +76,20 @@ class Process:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
                 env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                start_new_session=True,  # Ctrl-C is for us alone: we stop the others in order
             )
         try:
             async with asyncio.timeout(START_SECONDS):
                 self.served = await self._announcement()
         except TimeoutError as error:
+            await self.stop()
             raise ProcessFailedError(
                 f"{self.name} is not ready after {START_SECONDS:g} s; its log is {self.log}"
             ) from error
 
     async def wait(self) -> str:
         """Wait until it ends; say how."""
-        assert self._process is not None  # noqa: S101 - started first
-        code = await self._process.wait()
+        code = await self._started.wait()
         if code < 0:
             return f"{self.name} was killed by {signal.Signals(-code).name}"
         return f"{self.name} ended with exit code {code}: {self._last_words()}"
@@ -96,10 +106,14 @@ class Process:
             self._process.kill()
             await self._process.wait()
 
+    @property
+    def _started(self) -> asyncio.subprocess.Process:
+        assert self._process is not None  # noqa: S101 - started first
+        return self._process
+
     async def _announcement(self) -> Mapping[str, str]:
-        assert self._process is not None  # noqa: S101 - just started
-        assert self._process.stdout is not None  # noqa: S101 - a pipe
-        async for line in self._process.stdout:
+        assert self._started.stdout is not None  # noqa: S101 - a pipe
+        async for line in self._started.stdout:
             if line.startswith(b"{"):
                 announcement: Mapping[str, str] = json.loads(line)
                 return announcement
@@ -116,47 +130,68 @@ class Processes:
     def __init__(self, say: Callable[[str], None]) -> None:
         """Tell people what happens with *say*."""
         self._say = say
-        self._running: list[Process] = []
-        self._stopping = False
+        self._groups: list[Sequence[Process]] = []
 
     async def start(self, *processes: Process) -> None:
         """Start processes side by side and wait until all of them serve.
 
         Raises:
-            ProcessFailedError: One does not.
+            ProcessFailedError: One does not; maybe in an ExceptionGroup.
         """
-        self._running.extend(processes)
+        self._groups.append(processes)
         async with asyncio.TaskGroup() as group:
             for process in processes:
                 group.create_task(process.start())
 
     def named(self, name: str) -> Process:
         """Return the process called *name*."""
-        return next(process for process in self._running if process.name == name)
+        return next(process for process in self._all() if process.name == name)
 
     @asynccontextmanager
     async def kept(self) -> AsyncIterator[None]:
-        """Start processes again that die, for as long as the block lasts."""
+        """Start processes again that die, for as long as the block lasts.
+
+        Raises:
+            ProcessFailedError: In an ExceptionGroup: one died that cannot be replaced, or again
+                and again.
+        """
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._keep(process)) for process in self._running]
+            tasks = [group.create_task(self._keep(process)) for process in self._all()]
             yield
             for task in tasks:
                 task.cancel()
 
     async def stop(self) -> None:
-        """Stop all processes, those that were started last first."""
-        self._stopping = True
-        for process in reversed(self._running):
-            await process.stop()
+        """Stop all processes; those that were started together stop together, the last first."""
+        for processes in reversed(self._groups):
+            async with asyncio.TaskGroup() as group:
+                for process in processes:
+                    group.create_task(process.stop())
+
+    def _all(self) -> list[Process]:
+        return [process for processes in self._groups for process in processes]
 
     async def _keep(self, process: Process) -> None:
+        clock, deaths = asyncio.get_running_loop().time, 0
         while True:
-            end = await process.wait()
-            if self._stopping:
-                return
-            self._say(f"{end}; starting it again")
-            await asyncio.sleep(RESTART_PAUSE)
-            await process.start()
+            began = clock()
+            end = await (process.wait() if deaths == 0 else _run_again(process))
+            if not process.replaceable:
+                raise ProcessFailedError(f"{end}; the embedded cluster is lost")
+            deaths = 1 if clock() - began > STEADY_SECONDS else deaths + 1
+            if deaths > DEATHS:
+                raise ProcessFailedError(f"{end}; it died {deaths} times in a row")
+            pause = RESTART_PAUSE * 2 ** (deaths - 1)
+            self._say(f"{end}; starting it again in {pause:g} s")
+            await asyncio.sleep(pause)
+
+
+async def _run_again(process: Process) -> str:
+    try:
+        await process.start()
+    except ProcessFailedError as error:
+        return str(error)
+    return await process.wait()
 
 
 def free_ports(count: int) -> list[int]:

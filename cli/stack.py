@@ -65,8 +65,10 @@ async def start_api_server(options: StackOptions, processes: Processes) -> str:
             f"--port={options.api_port or port}",
             f"--kubeconfig-out={kubeconfig_of(options)}",
             "--run-bound-pods",
+            *_sandbox(),
         ],
         log=options.directory / "api-server.log",
+        replaceable=False,
     )
     await processes.start(server)
     return server.served["api"]
@@ -109,6 +111,7 @@ async def start_scheduler(
                 f"--config={file}",
                 f"--api-server={addresses.api}",
                 f"--extender-url={addresses.extender}",
+                *_sandbox(),
             ],
             log=options.directory / "kube-scheduler.log",
         )
@@ -154,12 +157,15 @@ def _gateway(
     )
 
 
+def _sandbox() -> list[str]:
+    return ["--log-format=text", f"--exit-with-parent={os.getpid()}"]
+
+
 def _common(admin: int) -> list[str]:
     return [
+        *_sandbox(),
         f"--admin-host={HOST}",
         f"--admin-port={admin}",
         "--shutdown-delay=0s",
         "--shutdown-grace=2s",
-        "--log-format=text",
-        f"--exit-with-parent={os.getpid()}",
     ]

@@ -1,22 +1,26 @@
-"""Reads nodes and pods from what people have: manifests, or a dump of a real cluster."""
+"""What `moorage up` creates: generated nodes and pods, or those of files, made at home here."""
 
-import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-import yaml
-
+from cli.manifests import Object, read_objects
 from moorage.errors import ConfigurationError
 
-Object = dict[str, Any]
+DEFAULT_NODES = 3
+"""Nodes that are generated if neither an option nor a file says anything of nodes."""
 
 ZONES = 3
 """Generated nodes are spread over this many zones."""
 
 SERVER_SET = ("resourceVersion", "uid", "creationTimestamp", "generation", "managedFields")
 """Metadata that the embedded API server sets anew."""
+
+BUILT_IN_CLASSES = "system-"
+"""The priority classes that every API server has, and nobody may create."""
+
+FINISHED = ("Succeeded", "Failed")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -34,38 +38,142 @@ class Workload:
     notes: list[str] = field(default_factory=list)
 
     @property
-    def unbound(self) -> list[Object]:
-        """The pods that are to be scheduled."""
-        return [pod for pod in self.pods if not pod["spec"].get("nodeName")]
+    def size(self) -> int:
+        """How many objects there are."""
+        kinds = (self.namespaces, self.priority_classes, self.nodes, self.pods)
+        return sum(map(len, kinds))
+
+    def without_pods(self) -> "Workload":
+        """Return what must be there before the pods."""
+        return replace(self, pods=[])
 
 
-def read_workload(nodes: str, pods: str, profiles: Sequence[str]) -> Workload:
+def read_workload(nodes: str | None, pods: str | None, profiles: Sequence[str]) -> Workload:
     """Read or generate nodes and pods.
 
+    A file given for one kind brings the other kind too, unless that has an option of its own; but
+    pods that are bound in the nodes' file come with their nodes in any case.
+
     Args:
-        nodes: How many to generate, or a file.
-        pods: How many to generate, or a file.
+        nodes: How many to generate, a file, or None.
+        pods: How many to generate, a file, or None.
         profiles: The schedulerNames that are served; the first is given to pods that name none.
 
     Raises:
         ConfigurationError: A file cannot be read, or holds something else.
     """
     workload = Workload()
-    sources = dict.fromkeys([*([] if _is_count(nodes) else [nodes])])
-    for name, generate, count in (("nodes", _node, nodes), ("pods", _pod, pods)):
-        if _is_count(count):
-            getattr(workload, name).extend(generate(i) for i in range(int(count)))
-    if not _is_count(pods):
-        sources[pods] = None
-    for source in sources:
-        for obj in _objects(Path(source)):
-            _add(workload, obj, source)
+    for file in dict.fromkeys(text for text in (nodes, pods) if text and not text.isdecimal()):
+        taken = _Taken(
+            nodes=nodes in (None, file), pods=pods in (None, file), bound_pods=file == nodes
+        )
+        _take(workload, file, taken)
+    if nodes is None and not workload.nodes:
+        nodes = str(DEFAULT_NODES)
+    workload.nodes += [_node(i) for i in range(_count(nodes))]
+    workload.pods += [_pod(i) for i in range(_count(pods))]
     _adopt(workload, profiles)
+    workload.notes += _homeless(workload)
     return workload
 
 
-def _is_count(text: str) -> bool:
-    return text.isdecimal()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Taken:
+    """What is taken from a file."""
+
+    nodes: bool
+    pods: bool
+    bound_pods: bool
+
+
+def _count(text: str | None) -> int:
+    return int(text) if text and text.isdecimal() else 0
+
+
+def _take(workload: Workload, file: str, taken: _Taken) -> None:
+    left: Counter[str] = Counter()
+    seen: set[tuple[str, str, str]] = set()
+    for obj in read_objects(Path(file)):
+        kind, metadata = obj["kind"], obj["metadata"]
+        name = metadata.get("name")
+        key = (kind, metadata.get("namespace", "default"), name or "")
+        if name and key in seen:
+            raise ConfigurationError(f"{file}: {kind} {key[1]}/{name} is there twice")
+        seen.add(key)
+        for field_name in SERVER_SET:
+            metadata.pop(field_name, None)
+        if not _take_one(workload, obj, taken, file):
+            left[kind] += 1
+    workload.notes += [f"{file}: left out {count} of kind {kind}" for kind, count in left.items()]
+
+
+def _take_one(workload: Workload, obj: Object, taken: _Taken, file: str) -> bool:
+    match obj["kind"]:
+        case "Namespace":
+            workload.namespaces.append(obj)
+        case "PriorityClass":
+            if not obj["metadata"].get("name", "").startswith(BUILT_IN_CLASSES):
+                workload.priority_classes.append(obj)
+        case "Node" if taken.nodes:
+            workload.nodes.append(obj)
+        case "Pod":
+            return _take_pod(workload, obj, taken, file)
+        case _:
+            return False
+    return True
+
+
+def _take_pod(workload: Workload, pod: Object, taken: _Taken, file: str) -> bool:
+    if not isinstance(pod.get("spec"), dict):
+        raise ConfigurationError(f"{file}: pod {pod['metadata'].get('name')} has no spec")
+    bound = bool(pod["spec"].get("nodeName"))
+    if not (taken.pods or (taken.bound_pods and bound)):
+        return False
+    if (pod.get("status") or {}).get("phase") not in FINISHED:
+        workload.pods.append(pod)
+    return True  # a finished pod takes no room: not worth a word
+
+
+def _adopt(workload: Workload, profiles: Sequence[str]) -> None:
+    """Make pods that were written for another cluster at home in this one."""
+    names = {obj["metadata"].get("name") for obj in workload.namespaces}
+    classes = {obj["metadata"].get("name") for obj in workload.priority_classes}
+    renamed: Counter[str] = Counter()
+    for pod in workload.pods:
+        namespace = pod["metadata"].setdefault("namespace", "default")
+        if namespace not in names:
+            names.add(namespace)
+            workload.namespaces.append(_named("v1", "Namespace", namespace))
+        spec = pod["spec"]
+        wanted = spec.get("priorityClassName") or ""
+        if wanted and wanted not in classes and not wanted.startswith(BUILT_IN_CLASSES):
+            classes.add(wanted)
+            workload.priority_classes.append(_priority_class(wanted, spec))
+        scheduler = spec.get("schedulerName") or "default-scheduler"
+        if not spec.get("nodeName") and scheduler not in profiles:
+            spec["schedulerName"] = profiles[0]
+            renamed[scheduler] += 1
+    workload.notes += [
+        f"pods of schedulerName {scheduler} are scheduled as {profiles[0]} here: {count}"
+        for scheduler, count in renamed.items()
+    ]
+
+
+def _homeless(workload: Workload) -> Iterator[str]:
+    names = {node["metadata"].get("name") for node in workload.nodes}
+    places = [pod["spec"].get("nodeName") for pod in workload.pods]
+    if count := sum(bool(place) and place not in names for place in places):
+        yield f"pods that are bound to nodes that are not here: {count}"
+
+
+def _priority_class(name: str, spec: Object) -> Object:
+    policy = {key: spec[key] for key in ("preemptionPolicy",) if spec.get(key)}
+    made = _named("scheduling.k8s.io/v1", "PriorityClass", name)
+    return {**made, "value": spec.get("priority") or 0, **policy}
+
+
+def _named(api_version: str, kind: str, name: str) -> Object:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}}
 
 
 def _node(index: int) -> Object:
@@ -75,96 +183,15 @@ def _node(index: int) -> Object:
         "kubernetes.io/hostname": name,
         "topology.kubernetes.io/zone": f"zone-{index % ZONES + 1}",
     }
+    ready = {"type": "Ready", "status": "True"}
     return {
-        "apiVersion": "v1",
-        "kind": "Node",
+        **_named("v1", "Node", name),
         "metadata": {"name": name, "labels": labels},
-        "status": {
-            "capacity": amounts,
-            "allocatable": amounts,
-            "conditions": [{"type": "Ready", "status": "True"}],
-        },
+        "status": {"capacity": amounts, "allocatable": amounts, "conditions": [ready]},
     }
 
 
 def _pod(index: int) -> Object:
     requests = {"cpu": "100m", "memory": "128Mi"}
     container = {"name": "main", "image": "example.com/app:1", "resources": {"requests": requests}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": f"pod-{index:04}", "namespace": "default"},
-        "spec": {"containers": [container]},
-    }
-
-
-def _objects(path: Path) -> Iterator[Object]:
-    try:
-        text = path.read_text()
-        documents = [json.loads(text)] if path.suffix == ".json" else _yaml_documents(text)
-    except OSError as error:
-        raise ConfigurationError(f"cannot read {path}: {error.strerror}") from error
-    except (ValueError, yaml.YAMLError) as error:
-        raise ConfigurationError(f"{path} is neither YAML nor JSON: {error}") from error
-    for index, document in enumerate(documents):
-        if document is None:
-            continue
-        if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
-            raise ConfigurationError(f"{path}: document {index + 1} is no Kubernetes object")
-        yield from document.get("items") or () if document["kind"].endswith("List") else (document,)
-
-
-def _yaml_documents(text: str) -> list[Any]:
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return list(yaml.load_all(text, loader))
-
-
-def _add(workload: Workload, obj: Object, source: str) -> None:
-    kind, name = obj.get("kind"), (obj.get("metadata") or {}).get("name")
-    metadata = obj.setdefault("metadata", {})
-    for key in SERVER_SET:
-        metadata.pop(key, None)
-    match kind:
-        case "Node":
-            workload.nodes.append(obj)
-        case "Pod":
-            if not isinstance(obj.get("spec"), dict):
-                raise ConfigurationError(f"{source}: pod {name} has no spec")
-            if (obj.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
-                workload.pods.append(obj)
-        case "Namespace":
-            workload.namespaces.append(obj)
-        case "PriorityClass":
-            workload.priority_classes.append(obj)
-        case _:
-            workload.notes.append(f"{source}: {kind} {name} is left out: only nodes and pods count")
-
-
-def _adopt(workload: Workload, profiles: Sequence[str]) -> None:
-    """Make pods that were written for another cluster at home in this one."""
-    names = {obj["metadata"]["name"] for obj in workload.namespaces} | {"default", "kube-system"}
-    classes = {obj["metadata"]["name"] for obj in workload.priority_classes}
-    renamed: dict[str, int] = {}
-    for pod in workload.pods:
-        namespace = pod["metadata"].setdefault("namespace", "default")
-        if namespace not in names:
-            names.add(namespace)
-            workload.namespaces.append(_named("v1", "Namespace", namespace))
-        spec = pod["spec"]
-        wanted = spec.get("priorityClassName", "")
-        if wanted and wanted not in classes and not wanted.startswith("system-"):
-            classes.add(wanted)
-            made = _named("scheduling.k8s.io/v1", "PriorityClass", wanted)
-            workload.priority_classes.append({**made, "value": spec.get("priority", 0)})
-        scheduler = spec.get("schedulerName", "default-scheduler")
-        if not spec.get("nodeName") and scheduler not in profiles:
-            spec["schedulerName"] = profiles[0]
-            renamed[scheduler] = renamed.get(scheduler, 0) + 1
-    for scheduler, count in renamed.items():
-        workload.notes.append(
-            f"{count} pods of schedulerName {scheduler} are scheduled as {profiles[0]} here"
-        )
-
-
-def _named(api_version: str, kind: str, name: str) -> Object:
-    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}}
+    return {**_named("v1", "Pod", f"pod-{index:04}"), "spec": {"containers": [container]}}

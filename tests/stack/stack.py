@@ -12,9 +12,10 @@ from typing import Any
 import aiohttp
 
 from cli.cluster import Cluster
+from cli.manifests import Object
 from cli.processes import Processes
 from cli.stack import Addresses
-from cli.workload import Object, Workload
+from cli.workload import Workload
 
 PATIENCE = 60.0
 

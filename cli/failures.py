@@ -1,0 +1,36 @@
+"""Turns what went wrong into one clear line and an exit code. For every command."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from moorage.errors import MoorageError
+
+
+@contextmanager
+def clear_failures() -> Iterator[None]:
+    """Run a command; if something is wrong that people can change, say so and exit with 1.
+
+    Of several failures at once the first is told: the others are mostly its consequences.
+
+    Raises:
+        SystemExit: With 1, after a line on stderr.
+    """
+    try:
+        yield
+    except Exception as error:
+        told = next((e for e in _causes(error) if isinstance(e, MoorageError)), None)
+        if told is None:
+            raise
+        click.echo(f"moorage: {told}", err=True)
+        sys.exit(1)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _causes(inner)
+    else:
+        yield error
