@@ -20,6 +20,8 @@ from gateway.extender.verbs import (
     VerbHandler,
 )
 from gateway.wire.names import NodeNamesMemory
+from gateway.wire.nodes import NodesMemory
+from gateway.wire.requests import Memory
 
 log = structlog.get_logger()
 
@@ -35,7 +37,9 @@ def make_app(
 ) -> web.Application:
     """Return the application that answers kube-scheduler's calls through `cycles`."""
     metrics, connections = EdgeMetrics(registry), Connections()
-    context = Context(cycles=cycles, settings=settings, metrics=metrics, memory=NodeNamesMemory())
+    nodes = NodesMemory(settings.given_nodes_remembered)
+    memory = Memory(names=NodeNamesMemory(), nodes=nodes)
+    context = Context(cycles=cycles, settings=settings, metrics=metrics, memory=memory)
     bind = BindHandler(context)
     app = web.Application()
     app[SETTINGS], app[CONNECTIONS] = settings, connections

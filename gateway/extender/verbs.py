@@ -17,7 +17,6 @@ from gateway.extender.bodies import answer, refusal
 from gateway.extender.metrics import EdgeMetrics, Verb
 from gateway.extender.settings import EdgeSettings
 from gateway.wire import answers, requests
-from gateway.wire.names import NodeNamesMemory
 
 log = structlog.get_logger()
 
@@ -29,7 +28,7 @@ class Context:
     cycles: Cycles
     settings: EdgeSettings
     metrics: EdgeMetrics
-    memory: NodeNamesMemory
+    memory: requests.Memory
 
 
 class VerbHandler(ABC):

@@ -7,7 +7,7 @@ import msgspec
 
 from gateway.calls import FilterOutcome, PreemptOutcome, Victims
 from gateway.wire.names import NodeNames, NodeNamesMemory
-from gateway.wire.requests import SchedulingRequest
+from gateway.wire.requests import Memory, SchedulingRequest
 
 NO_OPINION = b"[]"
 """The answer to a prioritize call that failed: nothing is added to any node's score."""
@@ -31,19 +31,14 @@ class _HostPriority(msgspec.Struct):
     Score: int
 
 
-def filter_answer(
-    request: SchedulingRequest, outcome: FilterOutcome, memory: NodeNamesMemory
-) -> bytes:
+def filter_answer(request: SchedulingRequest, outcome: FilterOutcome, memory: Memory) -> bytes:
     """Answer a filter call in the fields in which it asked."""
-    names = (
-        memory.write(outcome.feasible, request.names).encoded if request.names_given else b"null"
-    )
     return b"".join(
         (
             b'{"Nodes":',
             *_nodes(request, outcome.feasible),
             b',"NodeNames":',
-            names,
+            _names(request, outcome.feasible, memory.names),
             b',"FailedNodes":',
             _encode(outcome.failed) if outcome.failed else b"null",
             b',"FailedAndUnresolvableNodes":',
@@ -99,10 +94,8 @@ def _names(request: SchedulingRequest, feasible: Sequence[str], memory: NodeName
 
 
 def _nodes(request: SchedulingRequest, feasible: Sequence[str]) -> Iterable[msgspec.Raw | bytes]:
-    if request.nodes is None or request.nodes_json is None:
+    if request.nodes is None:
         return (b"null",)
-    if len(feasible) == len(request.nodes):
-        return (request.nodes_json,)
     raw = {node.manifest.name: node.raw for node in request.nodes}
     return (b'{"metadata":{},"items":[', *_commas([raw[name] for name in feasible]), b"]}")
 

@@ -15,18 +15,25 @@ from gateway.calls import GivenNode, Victims
 from gateway.wire import casing
 from gateway.wire.errors import BadRequestError, decode_each, decoding
 from gateway.wire.names import NodeNames, NodeNamesMemory
-from moorage.models import Pod, decode_node, decode_pod
+from gateway.wire.nodes import NodesMemory
+from moorage.models import Pod, decode_pod
 
 _NAMES_MODE = b',"Nodes":null,"NodeNames":'
 _NULL = msgspec.Raw(b"null")
 T = TypeVar("T", bound=msgspec.Struct)
 
 
+class NodeList(msgspec.Struct):
+    """A list of nodes, each as its JSON."""
+
+    items: list[msgspec.Raw] | None = None
+
+
 class ExtenderArgs(msgspec.Struct, forbid_unknown_fields=True):
     """The body of a filter or prioritize call, as Go names it."""
 
     Pod: msgspec.Raw
-    Nodes: msgspec.Raw = _NULL
+    Nodes: NodeList | None = None
     NodeNames: msgspec.Raw = _NULL
 
 
@@ -67,27 +74,30 @@ class PreemptionArgs(msgspec.Struct, forbid_unknown_fields=True):
     NodeNameToMetaVictims: dict[str, MetaVictims] | None = None
 
 
-class _NodeList(msgspec.Struct):
-    items: list[msgspec.Raw] | None = None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulingRequest:
-    """A filter or prioritize call, read. `nodes_json` is `Nodes` as it came, None without it."""
+    """A filter or prioritize call, read."""
 
     pod: Pod
     pod_json: bytes
     names: NodeNames
     names_given: bool
     nodes: Sequence[GivenNode] | None
-    nodes_json: msgspec.Raw | None
 
 
-def read_scheduling(body: bytes, memory: NodeNamesMemory) -> SchedulingRequest:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """What is known again from call to call."""
+
+    names: NodeNamesMemory
+    nodes: NodesMemory
+
+
+def read_scheduling(body: bytes, memory: Memory) -> SchedulingRequest:
     """Read a filter or prioritize call; raises BadRequestError."""
-    args, names = _split(body, memory) or _whole(body, memory)
+    args, names = _split(body, memory.names) or _whole(body, memory.names)
     pod = _read_pod(args.Pod)
-    nodes = None if _is_null(args.Nodes) else _read_nodes(args.Nodes)
+    nodes = None if args.Nodes is None else memory.nodes.read(args.Nodes.items or [])
     if names is None and nodes is None:
         raise BadRequestError("the call has neither NodeNames nor Nodes")
     asked = names or NodeNames.of(list(nodes or ()))
@@ -97,7 +107,6 @@ def read_scheduling(body: bytes, memory: NodeNamesMemory) -> SchedulingRequest:
         names=asked,
         names_given=names is not None,
         nodes=None if nodes is None else _aligned(nodes, asked),
-        nodes_json=None if nodes is None else args.Nodes,
     )
 
 
@@ -150,14 +159,13 @@ _read_preemption_args = _reader(
     ),
 )
 _decode_extender_args = msgspec.json.Decoder(ExtenderArgs).decode
-_decode_node_list = msgspec.json.Decoder(_NodeList).decode
 
 
 def _split(body: bytes, memory: NodeNamesMemory) -> tuple[ExtenderArgs, NodeNames] | None:
     # kube-scheduler's bodies end with the names. When what is before and after the cut are both
     # JSON, the whole is: cutting spares one pass over the names, and those known need none.
-    cut = body.find(_NAMES_MODE)
-    if cut > 0 and body.endswith(b"]}"):
+    cut = body.find(_NAMES_MODE) if body.endswith(b"]}") else -1
+    if cut > 0:
         with suppress(msgspec.DecodeError, UnicodeDecodeError):
             args = _decode_extender_args(body[:cut] + b"}")
             return args, memory.read(body[cut + len(_NAMES_MODE) : -1])
@@ -181,18 +189,6 @@ def _read_pod(raw: msgspec.Raw) -> Pod:
     _require(pod.metadata.name, "$.Pod.metadata.name")
     _require(pod.metadata.uid, "$.Pod.metadata.uid")
     return pod
-
-
-def _read_nodes(raw: msgspec.Raw) -> dict[str, GivenNode]:
-    with decoding("$.Nodes"):
-        items = _decode_node_list(raw).items or []
-    manifests = decode_each(decode_node, items, "$.Nodes.items[{}]".format)
-    for index, manifest in enumerate(manifests):
-        _require(manifest.metadata.name, f"$.Nodes.items[{index}].metadata.name")
-    return {
-        manifest.metadata.name: GivenNode(manifest=manifest, raw=item)
-        for manifest, item in zip(manifests, items, strict=True)
-    }
 
 
 def _aligned(nodes: dict[str, GivenNode], names: NodeNames) -> list[GivenNode]:

@@ -41,9 +41,9 @@ def with_items(*items: Any) -> dict[str, Any]:
         (ARGS | {"NodeNames": ["a", 1.5]}, "Expected `str`, got `float` - at `$.NodeNames[1]`"),
         (ARGS | {"NodeNames": ["a", None]}, "Expected `str`, got `null` - at `$.NodeNames[1]`"),
         ('{"Pod":' + text(pod()) + ',"Nodes":null,"NodeNames":[NaN]}', "malformed"),
-        (LIST_OF_NODES | {"Nodes": []}, "Expected `object`, got `array` - at `$.Nodes`"),
+        (LIST_OF_NODES | {"Nodes": []}, "Expected `object | null`, got `array` - at `$.Nodes`"),
         (with_items(node("a"), 3), "- at `$.Nodes.items[1]`"),
-        (with_items(node("a"), {}), "`$.Nodes.items[1].metadata.name` is empty"),
+        (with_items(node("a"), {}), "name is empty - at `$.Nodes.items[1].metadata.name`"),
         (with_items({"metadata": {"name": 1}}), "- at `$.Nodes.items[0].metadata.name`"),
     ],
 )

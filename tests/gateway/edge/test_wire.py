@@ -7,14 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.calls import FilterOutcome
+from gateway.calls import FilterOutcome, GivenNode
 from gateway.wire.answers import filter_answer, prioritize_answer
 from gateway.wire.errors import BadRequestError
 from gateway.wire.names import NodeNames, NodeNamesMemory
-from gateway.wire.requests import read_scheduling
-from tests.gateway.edge.support import pod, text
+from gateway.wire.nodes import NodesMemory
+from gateway.wire.requests import Memory, read_scheduling
+from tests.gateway.edge.support import node, nodes_args, pod, text
 
 NAMES = st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=8)
+
+
+def fresh_memory(nodes: int = 10) -> Memory:
+    return Memory(names=NodeNamesMemory(), nodes=NodesMemory(nodes))
 
 
 def casings(key: str) -> st.SearchStrategy[str]:
@@ -23,7 +28,7 @@ def casings(key: str) -> st.SearchStrategy[str]:
 
 @given(names=NAMES)
 def test_names_are_read_as_json_reads_them(names: list[str]) -> None:
-    memory = NodeNamesMemory()
+    memory = fresh_memory()
     body = text({"Pod": pod(), "Nodes": None, "NodeNames": names}).encode()
     for _ in range(2):
         request = read_scheduling(body, memory)
@@ -33,7 +38,7 @@ def test_names_are_read_as_json_reads_them(names: list[str]) -> None:
 
 @given(names=NAMES, data=st.data())
 def test_any_part_of_the_names_is_written_as_json(names: list[str], data: st.DataObject) -> None:
-    memory = NodeNamesMemory()
+    memory = fresh_memory()
     body = json.dumps({"Pod": pod(), "NodeNames": names}, ensure_ascii=False).encode()
     request = read_scheduling(body, memory)
     feasible = [name for name in request.names.names if data.draw(st.booleans())]
@@ -55,7 +60,7 @@ def test_scores_are_written_as_json(names: list[str], data: st.DataObject) -> No
 def test_casing_makes_no_difference(keys: tuple[str, ...], names: list[str]) -> None:
     values: tuple[Any, ...] = (pod(), None, names)
     body = text(dict(zip(keys, values, strict=True))).encode()
-    request = read_scheduling(body, NodeNamesMemory())
+    request = read_scheduling(body, fresh_memory())
     assert list(request.names.names) == list(dict.fromkeys(names))
     assert request.pod_json == text(pod()).encode()
 
@@ -72,7 +77,7 @@ def test_casing_makes_no_difference(keys: tuple[str, ...], names: list[str]) -> 
 )
 def test_bodies_that_only_look_like_go_s_are_read_as_a_whole(tail: str) -> None:
     body = ('{"Pod":' + text(pod()) + tail).encode()
-    assert list(read_scheduling(body, NodeNamesMemory()).names.names) == ["b"]
+    assert list(read_scheduling(body, fresh_memory()).names.names) == ["b"]
 
 
 @given(cut=st.integers(0, 10_000), byte=st.binary(min_size=0, max_size=2))
@@ -81,7 +86,32 @@ def test_a_damaged_body_is_refused_or_is_json(cut: int, byte: bytes) -> None:
     at = cut % len(whole)
     body = whole[:at] + byte + whole[at + 1 :]
     try:
-        read_scheduling(body, NodeNamesMemory())
+        read_scheduling(body, fresh_memory())
     except BadRequestError:
         return
     json.loads(body.decode(errors="replace"))  # as Go reads text that is not UTF-8
+
+
+@pytest.mark.parametrize("limit", [2, 3, 10])
+def test_unchanged_nodes_keep_their_manifest_and_changed_ones_do_not(limit: int) -> None:
+    memory = fresh_memory(limit)
+    before = given_nodes({"a": "1", "b": "1"}, memory)
+    after = given_nodes({"b": "1", "a": "2"}, memory)
+    assert after["b"].manifest is before["b"].manifest
+    assert after["a"].manifest.metadata.labels == {"version": "2"}
+    again = given_nodes({"a": "1", "b": "1"}, memory)
+    assert again["a"].manifest == before["a"].manifest
+
+
+def test_no_more_nodes_are_remembered_than_twice_the_limit() -> None:
+    memory = fresh_memory(2)
+    first = given_nodes({"a": "1"}, memory)
+    given_nodes(dict.fromkeys("bcdef", "1"), memory)
+    assert given_nodes({"a": "1"}, memory)["a"].manifest is not first["a"].manifest
+
+
+def given_nodes(versions: dict[str, str], memory: Memory) -> dict[str, GivenNode]:
+    items = [node(name, version=version) for name, version in versions.items()]
+    args = nodes_args() | {"Nodes": {"metadata": {}, "items": items}}
+    nodes = read_scheduling(text(args).encode(), memory).nodes
+    return {given.manifest.name: given for given in nodes or ()}
