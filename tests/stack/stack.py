@@ -116,9 +116,21 @@ class Stack:
         async with self.session.post(url, json=fault) as response:
             assert response.status < 300, await response.text()
 
-    def kill(self, name: str) -> None:
-        """Kill one of the processes at once."""
-        os.kill(self.processes.named(name).pid, signal.SIGKILL)
+    def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> None:
+        """Send a signal to one of the processes; by default it dies at once."""
+        os.kill(self.processes.named(name).pid, number)
+
+    async def answers(self) -> None:
+        """Wait until the gateway answers and is ready."""
+
+        async def ready() -> bool:
+            try:
+                async with self.session.get(f"{self.addresses.admin}/readyz") as response:
+                    return response.status == 200
+            except aiohttp.ClientError:
+                return False
+
+        await self.until(ready)
 
     async def until(self, condition: Callable[[], Awaitable[bool]]) -> None:
         """Wait until a condition holds."""

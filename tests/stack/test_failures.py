@@ -1,6 +1,7 @@
 """Processes die, and no pod is lost or bound twice."""
 
 import asyncio
+import signal
 
 import pytest
 
@@ -52,6 +53,27 @@ async def test_the_gateway_comes_back_and_goes_on(stack: Stack) -> None:
     stack.kill("gateway")
 
     assert len(await stack.all_bound(50)) == 50
+
+
+async def test_a_gateway_that_is_told_to_stop_finishes_its_binds(stack: Stack) -> None:
+    obj, *_ = await stack.create([node("n1")], [pod("p", schedulerName="nobody")])
+    await stack.fault(verb="create", resource="pods/binding", delaySeconds=1)
+    bind = asyncio.create_task(stack.bind(obj, "n1"))
+
+    async def under_way() -> bool:
+        return await stack.metric("moorage_cache_size", type="assumed_pods") == 1
+
+    await stack.until(under_way)
+    stack.kill("gateway", signal.SIGTERM)
+
+    assert await bind == {"Error": ""}
+    assert (await stack.places())["p"] == "n1"
+
+    async def restarted() -> bool:
+        return any("gateway ended with exit code 0" in message for message in stack.messages)
+
+    await stack.until(restarted)
+    await stack.answers()
 
 
 async def _note_places(stack: Stack, version: str, bound: dict[str, list[str]]) -> None:
