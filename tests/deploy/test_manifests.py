@@ -9,10 +9,15 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
+from gateway.settings import GatewaySettings
 from moorage.policy import load
+from moorage.settings import parse_settings
 from sandbox.apiserver import ApiServer
 from sandbox.apiserver.paths import parse
 from sandbox.scheduler import load_configuration
+from services.binder.settings import BinderSettings
+from services.filter.settings import FilterSettings
+from services.scorer.settings import ScorerSettings
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 PROCESSES = ("gateway", "filter", "scorer", "binder")
@@ -249,3 +254,20 @@ def container(deployment: Manifest) -> Manifest:
     (only,) = pod_spec(deployment)["containers"]
     main: Manifest = only
     return main
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("gateway", GatewaySettings),
+        ("filter", FilterSettings),
+        ("scorer", ScorerSettings),
+        ("binder", BinderSettings),
+    ],
+)
+def test_every_process_understands_its_options(
+    base: list[Manifest], name: str, settings: type[Any]
+) -> None:
+    template = container(one(base, "Deployment", name))
+    environ = {e["name"]: e.get("value", "") for e in template.get("env", ())}
+    parse_settings(settings, name, template.get("args", ()), environ)
