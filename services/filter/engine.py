@@ -63,7 +63,7 @@ async def run_filters(
             report.failure = error.problem
             continue
         report.skipped = verdicts is None
-        if verdicts is None or verdicts.passed.all():
+        if verdicts is None or not verdicts.reasons:
             continue
         rejected = ~verdicts.passed
         codes[positions[rejected]] = verdicts.codes[rejected] + len(reasons)

@@ -28,17 +28,19 @@ def call_within(seconds: float, function: Callable[..., T], *args: Any) -> T:
     """
     if threading.current_thread() is not threading.main_thread():
         return function(*args)
-    previous = signal.signal(signal.SIGALRM, _ring)
+    if signal.getsignal(signal.SIGALRM) is not _ring:
+        signal.signal(signal.SIGALRM, _ring)  # for good: each change is a system call
+    armed = True
     try:
         try:
             signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6), REPEAT_SECONDS)
             return function(*args)
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
+            armed = False
     finally:
-        # Once more: the alarm may go off on the very way to the line above and leave it undone.
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)
+        if armed:  # it went off on the very way to the line that disarms it
+            signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _ring(_signal: int, _frame: FrameType | None) -> None:
