@@ -91,7 +91,7 @@ def test_an_operator_that_does_not_exist_is_a_failure_not_a_no() -> None:
         passing(requiring(term(label("zone", "Near", "a"))))
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(clusters(), labels, st.none() | selectors)
 def test_agrees_with_a_look_at_each_node(
     cluster: Cluster, selector: dict[str, str], required: NodeSelector | None

@@ -79,7 +79,7 @@ def test_resources_of_kubernetes_cannot_be_ignored() -> None:
     assert verdicts == {"n1": Rejection("Insufficient cpu")}
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(clusters(), incoming_pods())
 def test_agrees_with_a_look_at_each_node(cluster: Cluster, pod: Pod) -> None:
     order = ["cpu", "memory", "ephemeral-storage", GPU, "hugepages-2Mi"]

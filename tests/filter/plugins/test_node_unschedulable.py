@@ -36,7 +36,7 @@ def test_only_pods_that_tolerate_it_go_onto_cordoned_nodes(
     assert verdicts == {"free": None, "cordoned": verdict}
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(clusters(), incoming_pods())
 def test_agrees_with_a_look_at_each_node(cluster: Cluster, pod: Pod) -> None:
     taint = Taint(key=KEY, effect="NoSchedule")

@@ -93,7 +93,7 @@ def test_thresholds_are_arguments_and_must_be_in_order() -> None:
         check_arguments({"minThreshold": 2**40}, ImageLocality.Args, "args")
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(clusters(), incoming_pods(), st.integers(0, 100 * MIB))
 def test_agrees_with_a_look_at_each_node(cluster: Cluster, pod: Pod, low: int) -> None:
     sizes = [

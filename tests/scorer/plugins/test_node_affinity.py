@@ -58,7 +58,7 @@ def test_pods_without_wishes_are_skipped() -> None:
     assert run_score(NodeAffinity(), preferring(), *NODES) == {}
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(
     clusters(),
     st.lists(

@@ -36,7 +36,7 @@ def test_nodes_without_such_taints_are_all_best() -> None:
     }
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(clusters(), incoming_pods())
 def test_agrees_with_a_look_at_each_node(cluster: Cluster, pod: Pod) -> None:
     def count(node: NodeManifest) -> int:
