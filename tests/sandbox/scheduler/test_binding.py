@@ -36,16 +36,19 @@ async def test_a_failed_bind_frees_the_room_and_is_tried_again(world: World) -> 
 
 
 async def test_a_bind_that_succeeded_but_said_otherwise_is_not_repeated(world: World) -> None:
-    async def bind_and_fail(body: Object) -> int:
-        await world.binds(body)
-        return 503
-
-    world.extender.on["bind"] = bind_and_fail
     world.node("a")
-    world.pod("web")
     async with world.scheduler(BINDER) as scheduler:
+
+        async def bind_and_fail(body: Object) -> int:
+            await world.binds(body)
+            pods = scheduler.cache.pods
+            await until(lambda: pods[body["PodUID"]].pod.spec.node_name)
+            return 503
+
+        world.extender.on["bind"] = bind_and_fail
+        world.pod("web")
         await until(lambda: world.events("web"))
-        await until(lambda: len(scheduler.queue) == 0)
+        assert len(scheduler.queue) == 0
     assert world.place("web") == "a"
     assert world.extender.verbs("web") == ["bind"]
     (event,) = world.events("web")

@@ -120,7 +120,7 @@ async def test_a_stable_rejection_is_asked_again_once_and_then_left_alone(
     patches = world.api.count("patch", "pods/status")
     world.pod("web")
     async with world.scheduler(FULL) as scheduler:
-        await until(lambda: len(world.extender.calls) == 2 and scheduler.queue.wait())
+        await until(lambda: (scheduler.queue.wait() or 0) > 60 and len(world.extender.calls) == 2)
         await until(lambda: (world.events("web") or [{}])[0].get("series"))
         assert len(world.extender.calls) == 2
     assert patches() == 1
@@ -218,6 +218,29 @@ async def test_an_ignorable_extender_comes_last_and_may_fail(two_nodes: World) -
         await other.stop()
     assert world.place("web") == "b"
     assert node_names(world.extender.calls[0].json) == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "offers"),
+    [
+        (None, [["b"]]),
+        ({"NodeNames": []}, [["b"], ["a", "b"]]),
+        ({"Error": "not that one"}, [["b"], ["a", "b"]]),
+    ],
+)
+async def test_the_nominated_node_is_tried_alone_and_first(
+    two_nodes: World, answer: Any, offers: list[list[str]]
+) -> None:
+    world = two_nodes
+    world.extender.on["filter"] = lambda body: (
+        answer if answer and len(body["NodeNames"]) == 1 else keep(body, lambda _: True)
+    )
+    world.pod("web")
+    status = {"status": {"nominatedNodeName": "b"}}
+    await world.change("/api/v1/namespaces/default/pods/web/status", status)
+    async with world.scheduler(FILTER):
+        await until(world.placed("web"))
+    assert [sorted(node_names(body)) for body in world.extender.bodies("filter")] == offers
 
 
 async def test_scores_are_weighted_added_up_and_the_highest_wins(two_nodes: World) -> None:

@@ -56,7 +56,7 @@ async def test_a_mere_annotation_on_a_node_wakes_a_pod_that_an_extender_rejected
     world.node("a")
     world.pod("web")
     async with world.scheduler(FILTER) as scheduler:
-        await until(lambda: len(world.extender.calls) == 2 and scheduler.queue.wait())
+        await until(lambda: (scheduler.queue.wait() or 0) > 60 and len(world.extender.calls) == 2)
         open_nodes.add("a")
         await world.change("/api/v1/nodes/a", {"metadata": {"annotations": {"opened": "now"}}})
         await until(world.placed("web"))

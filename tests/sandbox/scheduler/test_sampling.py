@@ -36,13 +36,14 @@ def test_a_percentage_is_taken_but_never_below_100_nodes(
 async def test_each_pod_starts_where_the_search_for_the_last_one_ended(world: World) -> None:
     for index in range(150):
         world.node(f"n{index:03}")
-    for name in ("first", "second"):
+    for name in ("first", "second", "third"):
         world.pod(name)
     async with world.scheduler({"filterVerb": "filter", "nodeCacheCapable": True}):
-        await until(world.placed("first", "second"))
-    first, second = (node_names(body) for body in world.extender.bodies("filter"))
-    assert (len(first), len(second)) == (100, 100)
-    assert (first[0], second[0], second[-1]) == ("n000", "n100", "n049")
+        await until(world.placed("first", "second", "third"))
+    samples = [node_names(body) for body in world.extender.bodies("filter")]
+    assert [len(names) for names in samples] == [100, 100, 100]
+    assert [names[0] for names in samples] == ["n000", "n100", "n050"]
+    assert [names[-1] for names in samples] == ["n099", "n049", "n149"]
 
 
 async def test_a_percentage_of_100_shows_every_node(world: World) -> None:
