@@ -115,7 +115,7 @@ class Following:
     async def _watch(self, progress: Callable[[int], None]) -> None:
         async for kind, pod in self._cluster.follow():
             if self._note(kind, pod):
-                progress(len(self._pods) - self._outcomes[Outcome.WAITING])
+                progress(len(self._wanted) - self._outcomes[Outcome.WAITING])
 
     async def _settled(self) -> None:
         while not await self._is_settled():

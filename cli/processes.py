@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from moorage.errors import ConfigurationError
@@ -132,16 +133,19 @@ class Processes:
         self._say = say
         self._groups: list[Sequence[Process]] = []
 
-    async def start(self, *processes: Process) -> None:
-        """Start processes side by side and wait until all of them serve.
+    async def start(self, *groups: Sequence[Process]) -> None:
+        """Start all processes at once and wait until all of them serve.
+
+        Args:
+            groups: What depends on whom: the last group is stopped first.
 
         Raises:
-            ProcessFailedError: One does not; maybe in an ExceptionGroup.
+            ProcessFailedError: In an ExceptionGroup: one does not.
         """
-        self._groups.append(processes)
-        async with asyncio.TaskGroup() as group:
-            for process in processes:
-                group.create_task(process.start())
+        self._groups.extend(groups)
+        async with asyncio.TaskGroup() as tasks:
+            for process in chain(*groups):
+                tasks.create_task(process.start())
 
     def named(self, name: str) -> Process:
         """Return the process called *name*."""
@@ -162,14 +166,14 @@ class Processes:
                 task.cancel()
 
     async def stop(self) -> None:
-        """Stop all processes; those that were started together stop together, the last first."""
+        """Stop all processes, the last group first."""
         for processes in reversed(self._groups):
             async with asyncio.TaskGroup() as group:
                 for process in processes:
                     group.create_task(process.stop())
 
     def _all(self) -> list[Process]:
-        return [process for processes in self._groups for process in processes]
+        return list(chain(*self._groups))
 
     async def _keep(self, process: Process) -> None:
         clock, deaths = asyncio.get_running_loop().time, 0

@@ -55,90 +55,93 @@ class Addresses:
     kubeconfig: Path
 
 
-async def start_api_server(options: StackOptions, processes: Processes) -> str:
-    """Start the embedded API server and return its URL."""
-    (port,) = free_ports(1)
-    server = Process(
+async def start_stack(options: StackOptions, processes: Processes) -> Addresses:
+    """Start everything at once: what comes up first waits for the others.
+
+    Raises:
+        ProcessFailedError: In an ExceptionGroup: a process does not serve.
+    """
+    addresses = _choose_addresses(options)
+    services = [_service(name, options, addresses) for name in addresses.services]
+    groups = [[*services], [_gateway(options, addresses)]]
+    if addresses.api:
+        _write_kubeconfig(addresses)
+        groups = [[_api_server(options, addresses)], *groups, [_scheduler(options, addresses)]]
+    await processes.start(*groups)
+    return addresses
+
+
+def _choose_addresses(options: StackOptions) -> Addresses:
+    names = ["filter", *(f"scorer-{i + 1}" for i in range(options.scorers)), "binder"]
+    extender, admin, api, *ports = free_ports(3 + len(names))
+    return Addresses(
+        extender=f"http://{HOST}:{options.extender_port or extender}",
+        admin=f"http://{HOST}:{options.admin_port or admin}",
+        services={name: f"{HOST}:{port}" for name, port in zip(names, ports, strict=True)},
+        api="" if options.kubeconfig else f"http://{HOST}:{options.api_port or api}",
+        kubeconfig=options.kubeconfig or options.directory / "kubeconfig",
+    )
+
+
+def _write_kubeconfig(addresses: Addresses) -> None:
+    """Write it before the API server runs, so that nobody has to wait for that."""
+    name = "moorage"
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": name,
+        "clusters": [{"name": name, "cluster": {"server": addresses.api}}],
+        "users": [{"name": name, "user": {}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+    }
+    addresses.kubeconfig.write_text(yaml.safe_dump(config, sort_keys=False))
+
+
+def _api_server(options: StackOptions, addresses: Addresses) -> Process:
+    return Process(
         name="api-server",
         module="sandbox.apiserver",
-        options=[
-            f"--port={options.api_port or port}",
-            f"--kubeconfig-out={kubeconfig_of(options)}",
-            "--run-bound-pods",
-            *_sandbox(),
-        ],
+        options=[f"--port={_port(addresses.api)}", "--run-bound-pods", *_common()],
         log=options.directory / "api-server.log",
         replaceable=False,
     )
-    await processes.start(server)
-    return server.served["api"]
 
 
-async def start_services(options: StackOptions, processes: Processes, api: str) -> Addresses:
-    """Start filter, scorers, binder and gateway."""
-    names = ["filter", *(f"scorer-{i + 1}" for i in range(options.scorers)), "binder"]
-    extender, admin, *ports = free_ports(2 + 2 * len(names))
-    extender, admin = options.extender_port or extender, options.admin_port or admin
-    places = dict(zip(names, ports, strict=False))
-    admins = dict(zip(names, ports[len(names) :], strict=True))
-    services = {name: f"{HOST}:{port}" for name, port in places.items()}
-    await processes.start(
-        *(_service(name, places[name], admins[name], options) for name in names),
-        _gateway(options, services, extender, admin),
-    )
-    return Addresses(
-        extender=f"http://{HOST}:{extender}",
-        admin=f"http://{HOST}:{admin}",
-        services=services,
-        api=api,
-        kubeconfig=kubeconfig_of(options),
-    )
-
-
-async def start_scheduler(
-    options: StackOptions, processes: Processes, addresses: Addresses
-) -> None:
-    """Start the stand-in for kube-scheduler, with the configuration that is deployed."""
+def _scheduler(options: StackOptions, addresses: Addresses) -> Process:
+    """Return the stand-in for kube-scheduler, with the configuration that is deployed."""
     config = yaml.safe_load(SCHEDULER_CONFIG.read_text())
     config["profiles"] = [{"schedulerName": name} for name in options.profiles]
     file = options.directory / "kube-scheduler-config.yaml"
     file.write_text(yaml.safe_dump(config))
-    await processes.start(
-        Process(
-            name="kube-scheduler",
-            module="sandbox.scheduler",
-            options=[
-                f"--config={file}",
-                f"--api-server={addresses.api}",
-                f"--extender-url={addresses.extender}",
-                *_sandbox(),
-            ],
-            log=options.directory / "kube-scheduler.log",
-        )
+    return Process(
+        name="kube-scheduler",
+        module="sandbox.scheduler",
+        options=[
+            f"--config={file}",
+            f"--api-server={addresses.api}",
+            f"--extender-url={addresses.extender}",
+            *_common(),
+        ],
+        log=options.directory / "kube-scheduler.log",
     )
 
 
-def kubeconfig_of(options: StackOptions) -> Path:
-    """Return the kubeconfig of the cluster in use."""
-    return options.kubeconfig or options.directory / "kubeconfig"
-
-
-def _service(name: str, port: int, admin: int, options: StackOptions) -> Process:
-    service = name.partition("-")[0]
-    more = [f"--kubeconfig={kubeconfig_of(options)}"]
+def _service(name: str, options: StackOptions, addresses: Addresses) -> Process:
+    service, port = name.partition("-")[0], _port(addresses.services[name])
+    more = [f"--kubeconfig={addresses.kubeconfig}"]
     if service != "binder":
         more = [f"--plugin={path.resolve()}" for path in options.plugins]
+    # Nobody needs its admin port to be the same after a restart.
     return Process(
         name=name,
         module=f"services.{service}",
-        options=[f"--host={HOST}", f"--port={port}", *_common(admin), *more],
+        options=[f"--host={HOST}", f"--port={port}", *_common(), *_admin(0), *more],
         log=options.directory / f"{name}.log",
     )
 
 
-def _gateway(
-    options: StackOptions, services: Mapping[str, str], extender: int, admin: int
-) -> Process:
+def _gateway(options: StackOptions, addresses: Addresses) -> Process:
+    services = addresses.services
     more = [f"--config={options.config}"] if options.config else []
     more += [f"--scorer={place}" for name, place in services.items() if name.startswith("scorer")]
     return Process(
@@ -146,26 +149,30 @@ def _gateway(
         module="gateway",
         options=[
             f"--extender-host={HOST}",
-            f"--extender-port={extender}",
-            f"--kubeconfig={kubeconfig_of(options)}",
+            f"--extender-port={_port(addresses.extender)}",
+            f"--kubeconfig={addresses.kubeconfig}",
             f"--filter={services['filter']}",
             f"--binder={services['binder']}",
-            *_common(admin),
+            *_common(),
+            *_admin(_port(addresses.admin)),
             *more,
         ],
         log=options.directory / "gateway.log",
     )
 
 
-def _sandbox() -> list[str]:
+def _common() -> list[str]:
     return ["--log-format=text", f"--exit-with-parent={os.getpid()}"]
 
 
-def _common(admin: int) -> list[str]:
+def _admin(port: int) -> list[str]:
     return [
-        *_sandbox(),
         f"--admin-host={HOST}",
-        f"--admin-port={admin}",
+        f"--admin-port={port}",
         "--shutdown-delay=0s",
         "--shutdown-grace=2s",
     ]
+
+
+def _port(address: str) -> int:
+    return int(address.rpartition(":")[2])

@@ -19,13 +19,7 @@ from cli.policies import choose_policy
 from cli.processes import Processes, ProcessFailedError
 from cli.report import show_addresses, show_change, show_result
 from cli.screen import Screen
-from cli.stack import (
-    Addresses,
-    StackOptions,
-    start_api_server,
-    start_scheduler,
-    start_services,
-)
+from cli.stack import Addresses, StackOptions, start_stack
 from cli.workload import Workload, read_workload
 from moorage.rpc.process import stop_signals
 
@@ -113,7 +107,7 @@ class _Up:
 
     async def _work(self, workload: Workload) -> int:
         with self._screen.status("Starting the processes ..."):
-            addresses = await self._start()
+            addresses = await start_stack(self._stack, self._processes)
         show_addresses(self._screen, addresses)
         self._screen.say(f"Logs: {self._stack.directory}", style="dim")
         async with self._processes.kept(), gateway_at(addresses.admin) as gateway:
@@ -124,14 +118,6 @@ class _Up:
                 raise ProcessFailedError(f"the gateway is not ready: {problem}")
             async with _news_of_deaths(), connected(addresses.api) as cluster:
                 return await self._schedule(cluster, gateway, workload)
-
-    async def _start(self) -> Addresses:
-        if self._stack.kubeconfig:
-            return await start_services(self._stack, self._processes, "")
-        api = await start_api_server(self._stack, self._processes)
-        addresses = await start_services(self._stack, self._processes, api)
-        await start_scheduler(self._stack, self._processes, addresses)
-        return addresses
 
     async def _serve(self, addresses: Addresses, problem: str) -> int:
         """Serve a cluster that is not ours, until cancelled."""
@@ -150,7 +136,7 @@ class _Up:
         settled = True
         try:
             async with asyncio.timeout(limit):
-                with self._screen.progress("Scheduling pods", len(workload.pods)) as progress:
+                with self._screen.progress("Scheduling pods", len(following.pods)) as progress:
                     await following.until_settled(progress)
         except TimeoutError:
             settled = False

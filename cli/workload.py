@@ -20,6 +20,9 @@ SERVER_SET = ("resourceVersion", "uid", "creationTimestamp", "generation", "mana
 BUILT_IN_CLASSES = "system-"
 """The priority classes that every API server has, and nobody may create."""
 
+LEFT_OUT = {"Node": "--nodes says otherwise", "Pod": "--pods says otherwise"}
+"""Why objects of a file are not taken over, by kind."""
+
 FINISHED = ("Succeeded", "Failed")
 
 
@@ -104,7 +107,10 @@ def _take(workload: Workload, file: str, taken: _Taken) -> None:
             metadata.pop(field_name, None)
         if not _take_one(workload, obj, taken, file):
             left[kind] += 1
-    workload.notes += [f"{file}: left out {count} of kind {kind}" for kind, count in left.items()]
+    workload.notes += [
+        f"{file}: {count} of kind {kind} left out: {LEFT_OUT.get(kind, 'it has no place here')}"
+        for kind, count in left.items()
+    ]
 
 
 def _take_one(workload: Workload, obj: Object, taken: _Taken, file: str) -> bool:

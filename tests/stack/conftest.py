@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from cli.cluster import connected
 from cli.processes import Processes
-from cli.stack import StackOptions, start_api_server, start_scheduler, start_services
+from cli.stack import StackOptions, start_stack
 from tests.stack.stack import Stack
 
 PLUGINS = Path(__file__).parent / "plugins"
@@ -32,11 +32,9 @@ async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack
     messages: list[str] = []
     processes = Processes(messages.append)
     try:
-        api = await start_api_server(options, processes)
-        addresses = await start_services(options, processes, api)
-        await start_scheduler(options, processes, addresses)
+        addresses = await start_stack(options, processes)
         async with (
-            connected(api) as cluster,
+            connected(addresses.api) as cluster,
             aiohttp.ClientSession() as session,
             processes.kept(),
         ):
