@@ -8,8 +8,6 @@ scores nor its weight count.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from moorage import Nodes, PluginFailedError, Pod, Scores
 from moorage.runtime import PluginRun, PluginScores, Profile, Supervisor, ask_for_scores
 
@@ -56,5 +54,7 @@ async def run_scores(profile: Profile, pod: Pod, nodes: Nodes, supervisor: Super
 def _totals(scores: Sequence[PluginScores]) -> Scores | None:
     if not scores:
         return None
-    matrix = np.stack([opinion.normalized for opinion in scores])
-    return np.average(matrix, axis=0, weights=[opinion.weight for opinion in scores])
+    total: Scores = scores[0].weight * scores[0].normalized
+    for opinion in scores[1:]:
+        total += opinion.weight * opinion.normalized
+    return total / sum(opinion.weight for opinion in scores)

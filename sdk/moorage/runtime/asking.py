@@ -120,15 +120,20 @@ def _score(plugin: ScorePlugin, pod: Pod, nodes: Nodes) -> Scores:
 
 
 def _normalize(plugin: ScorePlugin, raw: Scores) -> Scores:
+    if type(plugin).normalize is ScorePlugin.normalize:
+        _check_range(plugin.score, raw, "; override normalize")
+        return raw
     # A copy, because a plugin may normalise in place.
     normalized = _checked_scores(plugin.normalize, plugin.normalize(raw.copy()), len(raw))
-    outside = (normalized < 0) | (normalized > MAX_SCORE)
-    if outside.any():
-        problem = f"returned {normalized[outside][0]:g}, which is outside 0..{MAX_SCORE}"
-        if type(plugin).normalize is ScorePlugin.normalize:
-            raise WrongAnswerError(plugin.score, f"{problem}; override normalize")
-        raise WrongAnswerError(plugin.normalize, problem)
+    _check_range(plugin.normalize, normalized)
     return normalized
+
+
+def _check_range(method: Callable[..., object], scores: Scores, advice: str = "") -> None:
+    for extreme in (scores.min(initial=0), scores.max(initial=0)):
+        if not 0 <= extreme <= MAX_SCORE:
+            problem = f"returned {extreme:g}, which is outside 0..{MAX_SCORE}{advice}"
+            raise WrongAnswerError(method, problem)
 
 
 def _checked_scores(method: Callable[..., object], scores: npt.ArrayLike, count: int) -> Scores:
