@@ -109,6 +109,28 @@ async def test_pods_on_their_way_take_up_room(world: World) -> None:
     assert world.condition("second")[1].startswith("0/1 nodes are available: 1 Insufficient cpu.")
 
 
+async def test_a_pod_that_changes_while_it_is_bound_is_not_scheduled_twice(world: World) -> None:
+    gate = asyncio.Event()
+
+    async def slow(body: Object) -> Object:
+        await gate.wait()
+        return await world.binds(body)
+
+    world.extender.on["bind"] = slow
+    world.node("a")
+    uid = world.pod("web")["metadata"]["uid"]
+    async with world.scheduler({**BINDER, "filterVerb": "filter"}) as scheduler:
+        await until(lambda: world.extender.busy.get("bind"))
+        change = {"metadata": {"labels": {"new": "label"}}}
+        await world.change("/api/v1/namespaces/default/pods/web", change)
+        await until(lambda: scheduler.cache.pods[uid].pod.labels)
+        world.pod("after")
+        await until(lambda: world.extender.busy["bind"] == 2)
+        gate.set()
+        await until(world.placed("web", "after"))
+    assert world.extender.verbs("web") == ["filter", "bind"]
+
+
 @pytest.mark.parametrize("answers", [True, False])
 async def test_a_stopping_scheduler_lets_binds_end(
     world: World, answers: bool, monkeypatch: pytest.MonkeyPatch

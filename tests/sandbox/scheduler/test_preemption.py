@@ -76,6 +76,16 @@ async def test_as_few_pods_as_possible_go(crowd: Crowd) -> None:
     assert sum(crowd.exists(pod) for pod in "abcd") == 2
 
 
+async def test_two_unimportant_victims_are_better_than_one_of_more_importance(
+    crowd: Crowd,
+) -> None:
+    await crowd.filled(n1={"a": crowd.middle}, n2={"b": crowd.low, "c": crowd.low})
+    crowd.important(cpu="3")
+    async with crowd.world.scheduler(FULL):
+        await until(crowd.world.placed("vip"))
+    assert [crowd.exists(pod) for pod in "abc"] == [True, False, False]
+
+
 async def test_victims_are_named_from_the_most_important_on(crowd: Crowd) -> None:
     await crowd.filled(n1={"a": crowd.low, "b": crowd.middle})
     uids = [crowd.world.api.read_pod(pod)["metadata"]["uid"] for pod in "ba"]
