@@ -28,7 +28,7 @@ log = structlog.get_logger()
 SETTINGS = web.AppKey("settings", EdgeSettings)
 CONNECTIONS = web.AppKey("connections", Connections)
 
-_Handler = Callable[[web.Request], Awaitable[web.Response]]
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _LOGGED_PATH = 200  # characters
 
 
@@ -77,7 +77,7 @@ def _add(
 
 
 def _wrong_method(handler: VerbHandler, metrics: EdgeMetrics) -> _Handler:
-    async def refuse(request: web.Request) -> web.Response:
+    async def refuse(request: web.Request) -> web.StreamResponse:
         metrics.bad_request(handler.verb, "method")
         log.warning("a call was not a POST", verb=handler.verb, method=request.method)
         return refusal(405, Allow="POST")
@@ -86,7 +86,7 @@ def _wrong_method(handler: VerbHandler, metrics: EdgeMetrics) -> _Handler:
 
 
 def _unknown_path(known: list[str], metrics: EdgeMetrics) -> _Handler:
-    async def refuse(request: web.Request) -> web.Response:
+    async def refuse(request: web.Request) -> web.StreamResponse:
         metrics.bad_request("none", "unknown_path")
         path = request.path[:_LOGGED_PATH]
         log.warning("a call was to an unknown path", path=path, known=known)

@@ -42,7 +42,7 @@ class Exchange:
         self._connections = connections
         self._budget = settings.http_timeout * (1 - settings.http_timeout_margin)
 
-    async def handle(self, request: web.Request) -> web.Response:
+    async def handle(self, request: web.Request) -> web.StreamResponse:
         """Answer, whatever happens; cancelled only when the caller hangs up."""
         now = asyncio.get_running_loop().time
         arrival = now()
@@ -55,7 +55,9 @@ class Exchange:
             response.force_close()
         return response
 
-    async def _respond(self, request: web.Request, deadline: float) -> tuple[Result, web.Response]:
+    async def _respond(
+        self, request: web.Request, deadline: float
+    ) -> tuple[Result, web.StreamResponse]:
         handler, body = self._handler, None
         plugin = request.match_info.get("plugin", "")
         try:
@@ -77,7 +79,7 @@ class Exchange:
             log.exception("a call failed for an unexpected reason", verb=handler.verb)
             return "internal", handler.failed(INTERNAL)
 
-    def _bad(self, error: BadRequestError) -> web.Response:
+    def _bad(self, error: BadRequestError) -> web.StreamResponse:
         verb = self._handler.verb
         self._metrics.bad_request(verb, error.reason)
         log.warning("a call was not understood", verb=verb, problem=str(error))

@@ -42,10 +42,10 @@ class VerbHandler(ABC):
         """Return the answer's JSON; raises BadRequestError, CallFailedError, anything."""
 
     @abstractmethod
-    def failed(self, message: str) -> web.Response:
+    def failed(self, message: str) -> web.StreamResponse:
         """Word a failure."""
 
-    def bad(self, message: str) -> web.Response:
+    def bad(self, message: str) -> web.StreamResponse:
         """Word a request that was not understood."""
         return self.failed(message)
 
@@ -66,7 +66,7 @@ class FilterHandler(VerbHandler):
         self._context.metrics.nodes(self.verb, len(request.names.names), len(outcome.feasible))
         return answers.filter_answer(request, outcome, self._context.memory)
 
-    def failed(self, message: str) -> web.Response:
+    def failed(self, message: str) -> web.StreamResponse:
         """Put it where kube-scheduler shows it to users."""
         return answer(answers.filter_error(message))
 
@@ -89,7 +89,7 @@ class PrioritizeHandler(VerbHandler):
         omit_zeros = self._context.settings.omit_zero_scores
         return answers.prioritize_answer(request.names, scores, omit_zeros=omit_zeros)
 
-    def failed(self, message: str) -> web.Response:
+    def failed(self, message: str) -> web.StreamResponse:
         """Have no opinion: an error would have the same effect, and cost the connection."""
         del message
         return answer(answers.NO_OPINION)
@@ -113,12 +113,12 @@ class PreemptHandler(VerbHandler):
         self._context.metrics.nodes(self.verb, len(victims), len(outcome.victims))
         return answers.preempt_answer(outcome)
 
-    def failed(self, message: str) -> web.Response:
+    def failed(self, message: str) -> web.StreamResponse:
         """Give up; the protocol has no field for the message."""
         del message
         return refusal(503)
 
-    def bad(self, message: str) -> web.Response:
+    def bad(self, message: str) -> web.StreamResponse:
         """Refuse."""
         del message
         return refusal(400)
@@ -148,7 +148,7 @@ class BindHandler(VerbHandler):
         await self._bind(call)
         return answers.bind_answer("")
 
-    def failed(self, message: str) -> web.Response:
+    def failed(self, message: str) -> web.StreamResponse:
         """Put it where kube-scheduler shows it to users."""
         return answer(answers.bind_answer(message))
 
