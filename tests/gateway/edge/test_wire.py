@@ -100,7 +100,7 @@ def test_unchanged_nodes_keep_their_manifest_and_changed_ones_do_not(limit: int)
     assert after["b"].manifest is before["b"].manifest
     assert after["a"].manifest.metadata.labels == {"version": "2"}
     again = given_nodes({"a": "1", "b": "1"}, memory)
-    assert again["a"].manifest == before["a"].manifest
+    assert again["a"].manifest is before["a"].manifest
 
 
 def test_no_more_nodes_are_remembered_than_twice_the_limit() -> None:
