@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import click
 
-from moorage.errors import MoorageError
+from moorage.errors import MoorageError, causes
 
 
 @contextmanager
@@ -21,16 +21,8 @@ def clear_failures() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        told = next((e for e in _causes(error) if isinstance(e, MoorageError)), None)
+        told = next((e for e in causes(error) if isinstance(e, MoorageError)), None)
         if told is None:
             raise
         click.echo(f"moorage: {told}", err=True)
         sys.exit(1)
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:
-            yield from _causes(inner)
-    else:
-        yield error

@@ -12,6 +12,7 @@ import aiohttp
 import click
 
 from cli.cluster import Cluster, connected
+from cli.failures import clear_failures
 from cli.following import Following
 from cli.gateway import Gateway, gateway_at
 from cli.manifests import Object
@@ -51,8 +52,9 @@ def up(options: UpOptions) -> int:
     """Run until the result is there, or until a signal; return the exit code.
 
     Raises:
-        ConfigurationError: Maybe in ExceptionGroups: an input is wrong, a process does not start,
-            or an object is refused.
+        ConfigurationError: An input is wrong.
+        SystemExit: With 1, after a line on stderr: a process does not start, or an object is
+            refused.
     """
     screen = Screen()
     policy = choose_policy(options.config, options.plugins)
@@ -62,7 +64,7 @@ def up(options: UpOptions) -> int:
         workload = read_workload(options.nodes, options.pods, profiles)
     for note in (*policy.notes, *workload.notes):
         screen.say(f"Note: {note}", style="yellow")
-    with _run_directory() as run:
+    with _run_directory() as run, clear_failures():
         stack = StackOptions(
             directory=run.path,
             kubeconfig=options.kubeconfig,

@@ -10,6 +10,8 @@
 A "no" is not here: it is a value (`moorage.Rejection`).
 """
 
+from collections.abc import Iterator
+
 
 class MoorageError(Exception):
     """The root of the tree."""
@@ -39,3 +41,12 @@ class UnknownNameError(MoorageError):
 
 class NoStateError(MoorageError):
     """A cycle came before any state, and brought no nodes of its own."""
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an exception, or those that a group of exceptions holds, however deep."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from causes(inner)
+    else:
+        yield error

@@ -17,7 +17,7 @@ from typing import Literal
 import msgspec
 from prometheus_client import disable_created_metrics
 
-from moorage.errors import ConfigurationError
+from moorage.errors import ConfigurationError, causes
 from moorage.rpc.logs import configure_logging
 from moorage.rpc.metrics import show_build
 from moorage.settings import setting
@@ -70,7 +70,8 @@ def process(name: str, settings: ProcessSettings) -> Iterator[asyncio.Event]:
     """Set up logs and signals; give the event that the first SIGTERM or SIGINT sets.
 
     Raises:
-        SystemExit: A ConfigurationError came out of the block: exit code 1, its text is on stderr.
+        SystemExit: A ConfigurationError came out of the block, alone or in a group: exit code 1,
+            its text is on stderr.
     """
     try:
         if settings.exit_with_parent:
@@ -81,8 +82,11 @@ def process(name: str, settings: ProcessSettings) -> Iterator[asyncio.Event]:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         with stop_signals() as stop:
             yield stop
-    except ConfigurationError as error:
-        raise SystemExit(f"moorage {name}: {' '.join(str(error).split())}") from error
+    except (ConfigurationError, ExceptionGroup) as error:
+        told = next((e for e in causes(error) if isinstance(e, ConfigurationError)), None)
+        if told is None:
+            raise
+        raise SystemExit(f"moorage {name}: {' '.join(str(told).split())}") from error
 
 
 @contextmanager

@@ -1,0 +1,135 @@
+"""The `moorage` command in a process of its own, and what it leaves behind."""
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+MOORAGE = Path(sys.executable).parent / "moorage"
+PATIENCE = 60.0
+
+Object = dict[str, Any]
+
+
+@dataclass(slots=True, kw_only=True)
+class Command:
+    """A running command, or one that ended.
+
+    Attributes:
+        home: Where its temporary files go; marks its processes.
+        lines: What it wrote on stdout so far.
+    """
+
+    home: Path
+    process: asyncio.subprocess.Process
+    lines: list[str] = field(default_factory=list)
+
+    async def line(self, start: str) -> str:
+        """Read on until a line begins with *start*; return it."""
+        assert self.process.stdout
+        async with asyncio.timeout(PATIENCE):
+            async for raw in self.process.stdout:
+                self.lines.append(raw.decode().rstrip("\n"))
+                if self.lines[-1].startswith(start):
+                    return self.lines[-1]
+        raise AssertionError(f"no line begins with {start!r}: {self.lines}")
+
+    async def ended(self) -> tuple[int, str]:
+        """Wait for its end; return its exit code and what it wrote on stderr."""
+        async with asyncio.timeout(PATIENCE):
+            out, errors = await self.process.communicate()
+        self.lines += out.decode().splitlines()
+        return self.process.returncode or 0, errors.decode()
+
+    def signal(self, number: signal.Signals, *, group: bool = False) -> None:
+        """Signal it alone, or its process group as Ctrl-C in a terminal does."""
+        if group:
+            os.killpg(self.process.pid, number)
+        else:
+            self.process.send_signal(number)
+
+    def rows(self) -> dict[str, tuple[str, str]]:
+        """Return node and reason of each pod in the table that it wrote."""
+        table = self.lines[self._header() + 1 :]
+        found = (re.fullmatch(r"(\S+/\S+)  +(\S+)  +(.+)", line) for line in table)
+        return {row[1]: (row[2], row[3]) for row in found if row}
+
+    def processes(self) -> list[int]:
+        """Return the ids of its processes: of all that inherited its temporary folder."""
+        return [int(path.name) for path in Path("/proc").glob("[0-9]*") if self._is_ours(path)]
+
+    def _header(self) -> int:
+        return next(i for i, line in enumerate(self.lines) if re.match("POD +NODE +WHY", line))
+
+    def _is_ours(self, path: Path) -> bool:
+        try:
+            return f"TMPDIR={self.home}".encode() in (path / "environ").read_bytes().split(b"\0")
+        except OSError:  # it ended, or is another user's
+            return False
+
+
+async def start(home: Path, *arguments: object) -> Command:
+    """Start `moorage ARGUMENTS` in the folder *home*, with temporary files in one below."""
+    temporary = home / "tmp"
+    temporary.mkdir(exist_ok=True)
+    process = await asyncio.create_subprocess_exec(
+        str(MOORAGE),
+        *map(str, arguments),
+        cwd=home,
+        env={**os.environ, "TMPDIR": str(temporary)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        limit=1 << 20,
+        start_new_session=True,
+    )
+    return Command(home=temporary, process=process)
+
+
+@contextmanager
+def cleaned_up(command: Command) -> Iterator[Command]:
+    """Kill what is left of a command in any case."""
+    try:
+        yield command
+    finally:
+        for pid in command.processes():
+            os.kill(pid, signal.SIGKILL)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait until a condition holds."""
+    async with asyncio.timeout(PATIENCE):
+        while not condition():  # noqa: ASYNC110 - another process's state
+            await asyncio.sleep(0.02)
+
+
+def node(name: str, **metadata: Any) -> Object:
+    amounts = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, **metadata},
+        "status": {"allocatable": amounts, "capacity": amounts},
+    }
+
+
+def pod(name: str, namespace: str = "default", **spec: Any) -> Object:
+    container = {"name": "main", "image": "app:1"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"containers": [container], **spec},
+    }
+
+
+def dump(*objects: Object) -> Object:
+    """Return what `kubectl get nodes,pods -o json` prints."""
+    return {"apiVersion": "v1", "kind": "List", "items": list(objects)}
