@@ -4,9 +4,20 @@ import os
 from collections.abc import Generator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 REQUIRE_ALL = "MOORAGE_REQUIRE_ALL"
 """Set to 1, a test that cannot run on this machine fails instead of being skipped."""
+
+
+# A busy machine is no failure. In CI the same examples are tried each time.
+settings.register_profile(
+    "moorage",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=os.environ.get("CI") == "true",
+)
+settings.load_profile("moorage")
 
 
 @pytest.hookimpl(wrapper=True)

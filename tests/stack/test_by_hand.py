@@ -91,7 +91,7 @@ async def test_plugins_are_listed_with_schema_and_defaults(stack: Stack) -> None
     assert group["origin"] == "built-in"
     assert group["defaultArguments"] == {"label": "nodeGroup"}
     traced = next(p for p in answer["plugins"] if p["name"] == "Traced")
-    assert traced["extensionPoints"] == ["PreFilter", "Filter"]
+    assert traced["extensionPoints"] == ["PreFilter", "Filter", "PreScore", "Score"]
     assert traced["origin"].endswith("traced.py")
 
 
