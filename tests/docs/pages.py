@@ -1,0 +1,56 @@
+"""The documentation's files, and what can be found in them."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"(?<!\!)\[[^\]]*\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A fenced block: its language, its text, and where it begins."""
+
+    page: Path
+    line: int
+    language: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+
+def pages() -> list[Path]:
+    """Return every page that people read."""
+    return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def blocks(language: str) -> Iterator[Block]:
+    """Yield the blocks of a language, of all pages."""
+    for page in pages():
+        text = page.read_text()
+        for match in _FENCE.finditer(text):
+            if match[1] == language:
+                line = text.count("\n", 0, match.start()) + 1
+                yield Block(page=page, line=line, language=language, text=match[2])
+
+
+def links(page: Path) -> list[str]:
+    """Return where a page links to, outside of code."""
+    return _LINK.findall(_FENCE.sub("", page.read_text()))
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    headings = _HEADING.findall(_FENCE.sub("", page.read_text()))
+    return {_anchor(heading) for heading in headings}
+
+
+def _anchor(heading: str) -> str:
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower().strip()
+    return re.sub(r"[^\w\- ]", "", text).replace(" ", "-")

@@ -1,0 +1,25 @@
+"""Links within the repository lead somewhere, and every page can be found."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import ROOT, anchors, links, pages
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in links(page):
+        if "://" in link:
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{link}: there is no {path}"
+        if anchor:
+            assert anchor in anchors(target), f"{link}: {target.name} has no such heading"
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = ROOT / "docs" / "README.md"
+    linked = {(index.parent / link.partition("#")[0]).resolve() for link in links(index)}
+    assert set((ROOT / "docs").rglob("*.md")) - linked == {index}

@@ -1,0 +1,118 @@
+"""Plugins in the documentation work, and their tests pass."""
+
+import asyncio
+import importlib.util
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from moorage import SKIP, FilterPlugin, Rejection, ScorePlugin
+from moorage.plugin import Plugin
+from moorage.registry import Registry
+from moorage.testing import make_node, make_nodes, make_pod, run_filter, run_score
+from tests.docs.pages import Block, blocks
+
+BLOCKS = list(blocks("python"))
+
+
+def name_of(block: Block) -> str:
+    return block.text.partition("\n")[0].removeprefix("# ")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """All Python of the documentation, as the files that it is said to be."""
+    for block in BLOCKS:
+        (tmp_path / name_of(block)).write_text(block.text)
+    return tmp_path
+
+
+@pytest.fixture
+def importable(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.syspath_prepend(folder)
+    known = set(sys.modules)
+    yield folder
+    for name in set(sys.modules) - known:
+        del sys.modules[name]
+
+
+def plugin(file: Path, kind: type[Plugin], name: str) -> type[Any]:
+    registry = Registry(kind)
+    registry.add_path(file)
+    found = registry.get(name)
+    assert found is not None
+    return found.kind
+
+
+def test_every_block_names_its_file() -> None:
+    assert BLOCKS
+    assert all(name_of(block).endswith(".py") for block in BLOCKS)
+
+
+def test_blocks_of_the_same_file_are_alike() -> None:
+    texts = {(name_of(block), block.text) for block in BLOCKS}
+    assert len(texts) == len({name for name, _ in texts})
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=str)
+def test_a_plugin_file_is_found_as_one(block: Block, folder: Path) -> None:
+    if name_of(block).startswith("test_"):
+        return
+    filters, scores = Registry(FilterPlugin), Registry(ScorePlugin)
+    for registry in (filters, scores):
+        registry.add_path(folder / name_of(block))
+    assert len(filters) + len(scores) == 1
+
+
+@pytest.mark.parametrize("block", [b for b in BLOCKS if name_of(b).startswith("test_")], ids=str)
+def test_the_tests_of_a_plugin_pass(block: Block, importable: Path) -> None:
+    module = _module(importable / name_of(block))
+    tests = [value for name, value in vars(module).items() if name.startswith("test_")]
+    assert tests
+    for test in tests:
+        test()
+
+
+def test_fast_disks_rejects_slow_nodes_for_pods_that_want_fast_ones(folder: Path) -> None:
+    fast_disks = plugin(folder / "fast_disks.py", FilterPlugin, "FastDisks")
+    nodes = (make_node("fast", labels={"example.com/disk": "nvme"}), make_node("slow"))
+    wants = make_pod(annotations={"example.com/fast-disks": "true"})
+    assert run_filter(fast_disks(), wants, *nodes) == {
+        "fast": None,
+        "slow": Rejection("node has no fast disk"),
+    }
+    assert set(run_filter(fast_disks(), make_pod(), *nodes).values()) == {None}
+
+
+async def test_low_carbon_reads_its_file_in_the_background(folder: Path) -> None:
+    low_carbon = plugin(folder / "low_carbon.py", ScorePlugin, "LowCarbon")
+    (folder / "grams.json").write_text(json.dumps({"hydro": 20, "coal": 800}))
+    running = low_carbon(low_carbon.Args(file=str(folder / "grams.json")))
+    zone = "topology.kubernetes.io/zone"
+    nodes = [make_node(name, labels={zone: name}) for name in ("hydro", "coal", "unknown")]
+    await running.start()
+    assert await running.prepare(make_pod(), make_nodes(*nodes)) == SKIP  # nothing is read yet
+    while not running._grams:
+        await asyncio.sleep(0)
+    scores = await asyncio.to_thread(run_score, running, make_pod(), *nodes)
+    await running.stop()
+    assert scores == {"hydro": 97.5, "coal": 0, "unknown": 0}
+
+
+def test_the_readme_and_the_guide_show_the_same_first_plugin() -> None:
+    shown = {b.page.name for b in BLOCKS if name_of(b) == "max_temperature.py"}
+    assert shown == {"README.md", "plugins.md"}
+
+
+def _module(file: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
