@@ -57,7 +57,12 @@ def check_object(resource: Resource, value: Any, kind: str | None = None) -> Obj
     obj: Object = {"kind": kind, "apiVersion": api_version} | without_nulls(value)
     _check_types(resource, obj, kind)
     metadata = obj.get("metadata", {})
-    obj["metadata"] = {key: value for key, value in metadata.items() if key not in _NOT_KEPT}
+    # Empty maps and lists are left out too: Go writes none, and kubectl diff would show them.
+    obj["metadata"] = {
+        key: value
+        for key, value in metadata.items()
+        if key not in _NOT_KEPT and value not in ({}, [])
+    }
     return resource.view.store(obj) if resource.view else obj
 
 

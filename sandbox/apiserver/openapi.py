@@ -15,7 +15,8 @@ from sandbox.apiserver.errors import no_such_path
 from sandbox.apiserver.resources import RESOURCES, Resource
 
 _INFO = {"title": "Moorage sandbox", "version": "v1"}
-_V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+# Clients ask for ...spec.v2@v1.0+protobuf, which is no valid media type to answer with.
+_V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 # An openapi.v2.Document with nothing but swagger = "2.0".
 _V2_EMPTY = b"\x0a\x032.0"
 

@@ -184,6 +184,13 @@ async def test_unknown_fields_are_kept(http: Http) -> None:
     assert created["spec"]["somethingNew"] == {"a": 1}
 
 
+async def test_empty_metadata_is_left_out(http: Http) -> None:
+    empty = pod()
+    empty["metadata"] |= {"labels": {}, "annotations": {}, "finalizers": []}
+    metadata = (await http.create(PODS, empty))["metadata"]
+    assert not {"labels", "annotations", "finalizers"} & set(metadata)
+
+
 async def test_nulls_are_left_out(http: Http) -> None:
     created = await http.create(PODS, pod(nodeName=None, volumes=None))
     assert "nodeName" not in created["spec"]

@@ -222,6 +222,15 @@ def test_apply_twice_and_change(kubectl: Kubectl, name: str) -> None:
     assert "deleted" in kubectl.run("delete", "-f", "-", stdin=manifest)
 
 
+def test_diff_and_replace(kubectl: Kubectl, node: str) -> None:
+    manifest = NODE.replace("NAME", node)
+    assert kubectl.run("diff", "-f", "-", stdin=manifest) == ""
+    changed = manifest.replace("zone: a", "zone: b")
+    assert "+    zone: b" in kubectl.run("diff", "-f", "-", stdin=changed, code=1)
+    assert "replaced" in kubectl.run("replace", "-f", "-", stdin=changed)
+    assert kubectl.json("node", node)["metadata"]["labels"]["zone"] == "b"
+
+
 def test_apply_on_the_server_side(kubectl: Kubectl, name: str) -> None:
     manifest = POD.replace("NAME", name)
     for _ in range(2):
