@@ -59,8 +59,8 @@ async def test_it_stops_while_the_api_server_is_away() -> None:
     assert process.stderr
     await process.stderr.readline()  # the first complaint
     process.send_signal(signal.SIGTERM)
-    await process.communicate()
-    assert process.returncode == 0
+    _, errors = await process.communicate()
+    assert process.returncode == 0, errors.decode()
 
 
 @pytest.mark.parametrize("text", ["kind: Policy", "extenders: {}"])
