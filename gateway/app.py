@@ -16,6 +16,7 @@ from gateway.decisions import DecisionLog
 from gateway.extender import make_app, run_edge
 from gateway.halves import FilterHalf, ScoreHalf
 from gateway.metrics import ClusterCollector, CycleMetrics
+from gateway.nodes import NodeLookup
 from gateway.policy import PolicyHolder
 from gateway.replicas.kinds import FILTER, SCORER, Kind
 from gateway.replicas.metrics import SessionFamilies, SessionMetrics
@@ -137,12 +138,13 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
     filters = pool(FILTER, settings.filter, float("inf"))
     scorers = pool(SCORER, settings.scorer, settings.scorer_patience)
     binding = Binding(settings.binder, state)
+    lookup = NodeLookup(state)
     decisions = DecisionLog(pods=settings.decision_pods, attempts=settings.decision_attempts)
     cycles = CycleRunner(
         cluster=cluster,
         policy=policy,
-        filter_half=FilterHalf(filters, state, policy, metrics),
-        score_half=ScoreHalf(scorers, state, policy, metrics, top=settings.decision_top),
+        filter_half=FilterHalf(filters, lookup, policy, metrics),
+        score_half=ScoreHalf(scorers, lookup, policy, metrics, top=settings.decision_top),
         binding=binding,
         decisions=decisions,
         metrics=metrics,

@@ -8,10 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gateway.calls import CallFailedError, FilterOutcome, GivenNode, PreemptCall, SchedulingCall
-from gateway.cluster.state import ClusterState
 from gateway.decisions import Decision
 from gateway.metrics import CycleMetrics
-from gateway.nodes import Candidates, candidates
+from gateway.nodes import Candidates, NodeLookup
 from gateway.policy import PolicyHolder
 from gateway.records import filter_record, score_record
 from gateway.replicas.pool import ReplicaPool
@@ -79,12 +78,12 @@ class _Half:
     def __init__(
         self,
         pool: ReplicaPool,
-        state: ClusterState,
+        lookup: NodeLookup,
         policy: PolicyHolder,
         metrics: CycleMetrics,
     ) -> None:
         self._pool = pool
-        self._state = state
+        self._lookup = lookup
         self._policy = policy
         self._metrics = metrics
 
@@ -94,7 +93,7 @@ class _Half:
 
         def make() -> pb.Cycle:
             nonlocal found
-            found = candidates(subject.names, subject.given, self._state)
+            found = self._lookup.find(subject.names, subject.given)
             return pb.Cycle(
                 profile=subject.pod.spec.scheduler_name,
                 pod=pb.Pod(json=subject.pod_json),
@@ -153,14 +152,14 @@ class ScoreHalf(_Half):
     def __init__(
         self,
         pool: ReplicaPool,
-        state: ClusterState,
+        lookup: NodeLookup,
         policy: PolicyHolder,
         metrics: CycleMetrics,
         *,
         top: int,
     ) -> None:
         """Ask for the scores of every plugin for the *top* nodes."""
-        super().__init__(pool, state, policy, metrics)
+        super().__init__(pool, lookup, policy, metrics)
         self._top = top
 
     async def run(self, subject: Subject, decision: Decision) -> Sequence[int]:

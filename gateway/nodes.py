@@ -1,5 +1,6 @@
 """From the names of a call to rows and back."""
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -10,6 +11,9 @@ from gateway.calls import GivenNode
 from gateway.cluster.state import ClusterState
 from moorage.models import encode
 from moorage.v1 import types_pb2 as pb
+
+REMEMBERED = 4
+"""Lists of names whose rows are remembered, one for each scheduler amid a cycle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,15 +33,35 @@ class Candidates:
     overrides: Sequence[pb.NodeRow] = field(default_factory=list)
 
 
-def candidates(
+class NodeLookup:
+    """Finds the rows of calls' nodes; knows the newest lists of names again by identity.
+
+    The score half of a cycle and the prioritize call come with the very list of the filter half.
+    """
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._newest: deque[tuple[Sequence[str], int, Candidates]] = deque(maxlen=REMEMBERED)
+
+    def find(self, names: Sequence[str], given: Sequence[GivenNode] | None) -> Candidates:
+        """Look up the nodes of a call; nodes that it brought along are known for this cycle."""
+        version = self._state.rows_version
+        if given is None:
+            for known, known_version, found in self._newest:
+                if known is names and known_version == version:
+                    return found
+        found = _candidates(names, given, self._state)
+        if given is None:
+            self._newest.append((names, version, found))
+        return found
+
+
+def _candidates(
     names: Sequence[str], given: Sequence[GivenNode] | None, state: ClusterState
 ) -> Candidates:
-    """Look up the nodes of a call; nodes that it brought along are known for this cycle."""
-    rows = np.fromiter((state.row_of.get(name, -1) for name in names), np.intp, len(names))
-    overrides: list[pb.NodeRow] = []
-    if given is not None:
-        rows = rows.copy()
-        overrides = list(_overrides(rows, given, state))
+    row_of = state.row_of.get
+    rows = np.fromiter((row_of(name, -1) for name in names), np.intp, len(names))
+    overrides = [] if given is None else _overrides(rows, given, state)
     known = np.flatnonzero(rows >= 0)
     positions = known[np.argsort(rows[known])]
     return Candidates(
@@ -51,8 +75,8 @@ def candidates(
 def _overrides(
     rows: npt.NDArray[np.intp], given: Sequence[GivenNode], state: ClusterState
 ) -> Sequence[pb.NodeRow]:
-    """Give each node that is new or different its row; new ones get rows that nobody has."""
-    different = []
+    """Fill in the rows of new nodes, which nobody has; return the nodes that are new or differ."""
+    different: list[pb.NodeRow] = []
     free = state.capacity
     for index, node in enumerate(given):
         if rows[index] < 0:

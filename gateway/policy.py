@@ -45,6 +45,8 @@ class PolicyHolder:
                 self.problem = str(error)
             log.warning("The policy cannot be used", error=str(error))
             return
+        for warning in self.resolved.warnings:
+            log.warning("A part of the policy has no effect", warning=warning)
         self.problem = ""
         self._known.set()
 

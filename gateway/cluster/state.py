@@ -54,6 +54,8 @@ class ClusterState:
 
     Attributes:
         generation: Grows with every change that replicas must see.
+        row_of: The row of each node by name.
+        rows_version: Changes whenever `row_of` does.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class ClusterState:
         """
         self.generation = 1
         self.row_of: dict[str, int] = {}
+        self.rows_version = 0
         self._entries: dict[str, _NodeEntry] = {}
         self._names: list[str | None] = []
         self._free_rows: list[int] = []
@@ -184,6 +187,7 @@ class ClusterState:
         if entry is None:
             return
         del self.row_of[name]
+        self.rows_version += 1
         self._names[entry.row] = None
         heapq.heappush(self._free_rows, entry.row)
         self._record(entry.row, *self._on_node.get(name, ()))
@@ -237,6 +241,7 @@ class ClusterState:
             row = len(self._names)
             self._names.append(name)
         self.row_of[name] = row
+        self.rows_version += 1
         return row
 
     def _record(self, *keys: int | str) -> None:
