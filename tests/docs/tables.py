@@ -254,9 +254,7 @@ def _gateway_metrics() -> list[MetricRow]:
     for family in cluster.collect():
         labels = tuple(family.samples[0].labels)
         rows.append(
-            MetricRow(
-                name=family.name, type=family.type, labels=labels, help=family.documentation
-            )
+            MetricRow(name=family.name, type=family.type, labels=labels, help=family.documentation)
         )
     return rows
 

@@ -97,7 +97,7 @@ async def test_low_carbon_reads_its_file_in_the_background(folder: Path) -> None
     nodes = [make_node(name, labels={zone: name}) for name in ("hydro", "coal", "unknown")]
     await running.start()
     assert await running.prepare(make_pod(), make_nodes(*nodes)) == SKIP  # nothing is read yet
-    while not running._grams:
+    while not running._grams:  # noqa: ASYNC110 - the example has no event to wait for
         await asyncio.sleep(0)
     scores = await asyncio.to_thread(run_score, running, make_pod(), *nodes)
     await running.stop()

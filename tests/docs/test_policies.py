@@ -10,8 +10,14 @@ import pytest
 from cli.policies import choose_policy
 from moorage.errors import ConfigurationError
 from moorage.policy import KIND, ResolvedPolicy
-from moorage.policy.document import POINTS, DisabledPlugin, EnabledPlugin, MoorageConfiguration
-from moorage.policy.document import PluginConfig, Profile
+from moorage.policy.document import (
+    POINTS,
+    DisabledPlugin,
+    EnabledPlugin,
+    MoorageConfiguration,
+    PluginConfig,
+    Profile,
+)
 from tests.docs.pages import ROOT, Block, blocks
 
 POLICIES = [block for block in blocks("yaml") if f"kind: {KIND}" in block.text]
@@ -35,8 +41,7 @@ def resolved(text: str, folder: Path) -> ResolvedPolicy:
 
 def merge_examples() -> Iterator[tuple[str, str, str]]:
     table = PAGE.partition("| `plugins` of a profile |")[2].partition("\n\n")[0]
-    for row in re.findall(r"^\| `(\{.*\})` \| (.*?) ?\| (.*?) ?\|$", table, re.M):
-        yield row
+    yield from re.findall(r"^\| `(\{.*\})` \| (.*?) ?\| (.*?) ?\|$", table, re.M)
 
 
 @pytest.mark.parametrize("block", VALID, ids=str)

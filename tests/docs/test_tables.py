@@ -62,7 +62,9 @@ def test_every_metric_is_shown() -> None:
         for match in re.findall(r'"((?:moorage|grpc_server)_[a-z_]+)"', file.read_text())
     }
     assert in_source
-    missing = {name for name in in_source if not re.search(rf"^\| `{name}(_total)?` \|", page, re.M)}
+    missing = {
+        name for name in in_source if not re.search(rf"^\| `{name}(_total)?` \|", page, re.M)
+    }
     assert not missing
 
 

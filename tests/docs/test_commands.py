@@ -1,0 +1,141 @@
+"""Commands, options, variables, metrics and files that the documentation names exist."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from cli.main import main
+from moorage.setting_fields import Dataclass
+from moorage.settings import parse_settings, settings_table
+from tests.docs.pages import ROOT, blocks, pages
+from tests.docs.tables import SETTINGS
+
+PROCESSES = {
+    "gateway": "gateway",
+    "services.filter": "filter",
+    "services.scorer": "scorer",
+    "services.binder": "binder",
+    "sandbox.apiserver": "api-server",
+    "sandbox.scheduler": "kube-scheduler",
+}
+"""The tables of settings by the module that is run."""
+
+FOREIGN = {"--help", "--strict", "--image", "--overrides", "--require-hashes"}
+"""Options of other people's commands."""
+
+
+def classes() -> Iterator[type[Dataclass]]:
+    for name in PROCESSES.values():
+        yield SETTINGS[name][0]
+
+
+def commands(*programs: str) -> list[tuple[str, list[str]]]:
+    """Return the commands of shell blocks that start with a program, with where they stand."""
+    found = []
+    for block in blocks("sh"):
+        for written in block.text.replace("\\\n", " ").splitlines():
+            line = written.removeprefix(".venv/bin/")
+            if line.partition(" ")[0] in programs:
+                found.append((f"{block}: {line}", shlex.split(line, comments=True)))
+    return found
+
+
+def prose() -> str:
+    return "\n".join(page.read_text() for page in pages())
+
+
+@pytest.fixture
+def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder as the reader of the documentation has it before them."""
+    (tmp_path / "deploy").symlink_to(ROOT / "deploy")
+    code = next(b.text for b in blocks("python") if b.text.startswith("# max_temperature.py"))
+    (tmp_path / "max_temperature.py").write_text(code)
+    shown = (ROOT / "deploy" / "demo" / "policy.yaml").read_text()
+    (tmp_path / "policy.yaml").write_text(shown)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(("where", "words"), commands("moorage"))
+def test_a_moorage_command_is_understood(where: str, words: list[str], reader: None) -> None:
+    command: click.Command = main
+    arguments = words[1:]
+    while isinstance(command, click.Group):
+        command = command.commands[arguments.pop(0)]
+    command.make_context("moorage", arguments)
+
+
+@pytest.mark.parametrize(
+    ("where", "words"), [each for each in commands("moorage") if each[1][1] == "config"]
+)
+def test_a_command_about_policies_succeeds(where: str, words: list[str], reader: None) -> None:
+    result = CliRunner().invoke(main, words[1:])
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize(("where", "words"), commands("python"))
+def test_a_process_is_started_with_options_that_it_has(where: str, words: list[str]) -> None:
+    assert words[1] == "-m"
+    settings, _ = SETTINGS[PROCESSES[words[2]]]
+    parse_settings(settings, words[2], words[3:], environ={})
+
+
+def test_every_kind_of_command_occurs() -> None:
+    assert {words[0] for _, words in commands("moorage", "python")} == {"moorage", "python"}
+
+
+def test_make_targets_exist() -> None:
+    targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.M))
+    named = set(re.findall(r"`make ([a-z0-9-]+)", prose()))
+    assert named
+    assert named <= targets
+
+
+def test_modules_that_are_run_exist() -> None:
+    for module in set(re.findall(r"python -m ([a-z_.]+[a-z])", prose())):
+        path = ROOT / module.replace(".", "/")
+        assert (path / "__main__.py").exists() or path.with_suffix(".py").exists(), module
+
+
+def test_options_exist() -> None:
+    known = {row.option for cls in classes() for row in settings_table(cls)}
+    known |= {f"--no-{option.removeprefix('--')}" for option in known}
+    for command in _leaves(main):
+        known |= {option for parameter in command.params for option in parameter.opts}
+    named = set(re.findall(r"(?<![-\w])--[a-z][a-z-]+", _own_text()))
+    assert named - known - FOREIGN == set()
+
+
+def test_environment_variables_exist() -> None:
+    known = {row.environment for cls in classes() for row in settings_table(cls)}
+    assert set(re.findall(r"MOORAGE_[A-Z_]+", prose())) - known == set()
+
+
+def test_metrics_exist() -> None:
+    page = (ROOT / "docs" / "metrics.md").read_text()
+    known = set(re.findall(r"^\| `([a-z_]+)` \|", page, re.M))
+    assert set(re.findall(r"moorage_[a-z_]+", prose())) - known == set()
+
+
+def test_files_and_folders_exist() -> None:
+    folders = "|".join(sorted(path.name for path in ROOT.iterdir() if path.is_dir()))
+    named = re.findall(rf"(?<![\w/.])(?:{folders})/[\w./-]+", _own_text())
+    missing = {name for name in named if not (ROOT / name.rstrip(".")).exists()}
+    assert {name for name in missing if "NAME" not in name and "POD" not in name} == set()
+
+
+def _own_text() -> str:
+    """Return the pages without what is included from elsewhere."""
+    return re.sub(r"<!-- include.*?<!-- end -->", "", prose(), flags=re.DOTALL)
+
+
+def _leaves(command: click.Command) -> Iterator[click.Command]:
+    if isinstance(command, click.Group):
+        for inner in command.commands.values():
+            yield from _leaves(inner)
+    else:
+        yield command

@@ -1,0 +1,188 @@
+"""What tables written by hand say about messages, codes and limits is what the code does."""
+
+import json
+import re
+from typing import Any, get_args
+
+import msgspec
+import pytest
+from google.protobuf.descriptor import ServiceDescriptor
+
+from gateway.binding import REFUSALS
+from gateway.cluster.state import LOG_LENGTH
+from gateway.cluster.watching import ReflectorLimits, Restart
+from gateway.decisions import Decision, PluginRecord
+from gateway.extender.exchange import INTERNAL, NOT_UNDERSTOOD, TOO_SLOW
+from gateway.extender.metrics import Result, Verb
+from gateway.halves import UNKNOWN_NODE
+from moorage.policy.defaults import DEFAULT_TIME_BUDGET, default_failure_policy
+from moorage.policy.document import MAX_TIME_BUDGET
+from moorage.runtime.breaker import OVERRUNS, SUSPENSION_SECONDS
+from moorage.runtime.host import START_SECONDS, STOP_SECONDS
+from moorage.v1 import filter_pb2, scorer_pb2
+from sandbox.apiserver.faults import Fault
+from sandbox.apiserver.resources import RESOURCES
+from services.binder.attempt import FINAL
+from services.binder.model import Reason
+from services.binder.servicer import CODES
+from tests.docs.pages import ROOT, blocks
+
+
+def page(name: str) -> str:
+    return (ROOT / "docs" / name).read_text()
+
+
+def source(*folders: str) -> str:
+    files = (file for folder in folders for file in (ROOT / folder).rglob("*.py"))
+    return "\n".join(file.read_text() for file in files)
+
+
+@pytest.mark.parametrize("reason", list(Reason), ids=lambda reason: reason.value)
+def test_each_refusal_of_the_binder_is_listed_with_its_code(reason: Reason) -> None:
+    assert re.search(
+        rf"^\| .+ \| `{reason.value}` \| `{CODES[reason].name}` \|", page("binder.md"), re.M
+    )
+
+
+def test_the_binder_page_lists_the_final_statuses() -> None:
+    assert f'"{", ".join(map(str, sorted(FINAL)))}"' in page("binder.md")
+
+
+def test_the_codes_after_which_a_pod_is_not_on_its_node_are_named() -> None:
+    sentence = page("binder.md").partition("\nAfter `")[2].partition(" the gateway")[0]
+    assert set(re.findall(r"[A-Z_]{6,}", sentence)) == {code.name for code in REFUSALS}
+
+
+@pytest.mark.parametrize("name", ["gateway.md", "operations.md"])
+def test_the_texts_that_users_read_are_listed(name: str) -> None:
+    for text in (TOO_SLOW, INTERNAL, NOT_UNDERSTOOD.strip(), UNKNOWN_NODE):
+        assert text in page(name)
+    for text in re.findall(r'CallFailedError\("(Moorage [^"]+)"', source("gateway")):
+        assert text in page(name)
+
+
+@pytest.mark.parametrize(
+    "text", re.findall(r"`((?:filter|binder) service[^`]*)`", page("gateway.md"))
+)
+def test_a_text_about_a_service_is_one_of_the_gateway(text: str) -> None:
+    words = text.partition(" service")[2].strip(" :.")
+    code = source("gateway/replicas", "gateway") + source("sdk/moorage")
+    for part in filter(None, re.split(r"[A-Z]{3,}|: ?\.*|\.\.\.", words)):
+        assert part.strip() in code, part
+
+
+def test_log_events_of_the_gateway_exist() -> None:
+    table = page("operations.md").partition("| `event` | means |")[2]
+    events = re.findall(r"`([^`]+)`", "\n".join(row.split("|")[1] for row in _rows(table)))
+    code = source("gateway", "sdk/moorage/kube")
+    assert len(events) > 5
+    assert [event for event in events if f'"{event}"' not in code] == []
+
+
+def test_readiness_checks_are_listed() -> None:
+    checks = re.search(
+        r"return \{\n(.*?)\n    \}", source("gateway").partition("def _checks")[2], re.S
+    )
+    assert checks is not None
+    names = ["serving", *re.findall(r'"(\w+)":', checks[1])]
+    section = page("gateway.md").partition("\n## Readiness\n")[2].partition("\n## ")[0]
+    assert re.findall(r"^\| `(\w+)` \|", section, re.M) == names
+
+
+def test_the_values_of_labels_are_listed() -> None:
+    text = page("metrics.md")
+    for value in (*get_args(Verb), *get_args(Result), *Restart):
+        assert f"`{value}`" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "service"),
+    [
+        ("filter.md", filter_pb2.DESCRIPTOR.services_by_name["FilterService"]),
+        ("scorer.md", scorer_pb2.DESCRIPTOR.services_by_name["ScorerService"]),
+    ],
+)
+def test_the_methods_of_a_service_are_listed(name: str, service: ServiceDescriptor) -> None:
+    for method in service.methods:
+        assert f"`{method.name}`" in page(name)
+
+
+def test_methods_that_commands_call_exist() -> None:
+    for block in blocks("sh"):
+        for service, method in re.findall(r"moorage\.v1\.(\w+)/(\w+)", block.text):
+            modules = {"FilterService": filter_pb2, "ScorerService": scorer_pb2}
+            described = modules[service].DESCRIPTOR.services_by_name[service]
+            assert method in described.methods_by_name
+
+
+def test_the_resources_of_the_embedded_api_server_are_listed() -> None:
+    rows = {row.split("|")[1].strip(): row for row in _rows(page("sandbox.md"))}
+    for resource in RESOURCES:
+        group = f"{resource.group}/{resource.version}" if resource.group else "core v1"
+        assert resource.plural in rows[group]
+        assert all(f"`{name}`" in rows[group] for name in resource.subresources if name != "status")
+
+
+def test_the_fields_of_a_fault_are_listed_with_their_defaults() -> None:
+    table = page("sandbox.md").partition("| field of a fault |")[2].partition("\n\n")[0]
+    rows = {row.split("|")[1].strip(" `"): row.split("|")[2].strip(" `") for row in _rows(table)}
+    fields = {field.encode_name: field.default for field in msgspec.structs.fields(Fault)}
+    assert rows.keys() == fields.keys()
+    for name, default in fields.items():
+        shown = "" if default in (None, "") else str(default).lower().removesuffix(".0")
+        assert rows[name] == shown
+
+
+def test_the_limits_of_plugins_are_as_said() -> None:
+    text = page("plugins.md")
+    assert f"in {OVERRUNS} cycles in a row is suspended for {SUSPENSION_SECONDS:g} seconds" in text
+    assert f"`start` may take {START_SECONDS:g} seconds, `stop` {STOP_SECONDS:g}" in text
+    assert f"`timeBudget` (default {DEFAULT_TIME_BUDGET:g} s)" in text
+    assert (default_failure_policy("filter"), default_failure_policy("score")) == (
+        "Abort",
+        "Ignore",
+    )
+    assert MAX_TIME_BUDGET == 60, "docs/policy.md says at most 1m"
+
+
+def test_the_limits_of_the_state_are_as_said() -> None:
+    assert f"last {LOG_LENGTH:,} changes" in page("state.md")
+    assert ReflectorLimits().silence == 120, "docs/state.md says 2 minutes"
+
+
+def test_the_decision_that_is_explained_has_the_fields_of_one() -> None:
+    (block,) = blocks("jsonc")
+    shown = _without_comments(block.text)
+    (attempt,) = shown["attempts"]
+    _check_fields(attempt, msgspec.to_builtins(msgspec.convert(attempt, Decision)))
+    best = attempt["score"]["top"][0]
+    weights = [plugin["weight"] for plugin in best["plugins"]]
+    points = [plugin["normalized"] * plugin["weight"] for plugin in best["plugins"]]
+    assert best["total"] == pytest.approx(sum(points) / sum(weights))
+
+
+def test_json_that_is_shown_can_be_read() -> None:
+    shown = [json.loads(block.text) for block in blocks("json")]
+    rejecting = next(each for each in shown if "rejected" in each and "plugin" in each)
+    _check_fields(rejecting, msgspec.to_builtins(msgspec.convert(rejecting, PluginRecord)))
+
+
+def _rows(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("| ") and "| --" not in line]
+
+
+def _without_comments(text: str) -> Any:
+    text = re.sub(r"/\*.*?\*/", "", text)
+    text = re.sub(r"//.*$", "", text, flags=re.M)
+    return json.loads(re.sub(r",(\s*[\]}])", r"\1", text))
+
+
+def _check_fields(shown: Any, known: Any) -> None:
+    """Fail if something is shown that reading it loses."""
+    if isinstance(shown, dict):
+        assert shown.keys() - known.keys() <= {key for key in shown if not shown[key]}
+        for key in shown.keys() & known.keys():
+            _check_fields(shown[key], known[key])
+    elif isinstance(shown, list):
+        for one, other in zip(shown, known, strict=True):
+            _check_fields(one, other)
