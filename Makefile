@@ -42,9 +42,12 @@ protos-check: .venv/.dev
 	@diff -r -x __init__.py -x __pycache__ .venv/protos/moorage/v1 sdk/moorage/v1 \
 	  || { echo "sdk/moorage/v1 is stale: run 'make protos' and commit the result"; exit 1; }
 
-lock: ## Resolve the dependencies again (needs uv)
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header \
-	  --no-emit-package moorage -o requirements.lock pyproject.toml hatchling.in --overrides overrides.in
+LOCK := uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+  --no-emit-find-links --no-annotate --no-header --no-emit-package moorage pyproject.toml --group build
+lock: ## Resolve the dependencies again into requirements*.lock (needs uv)
+	$(LOCK) -o requirements.lock
+	$(LOCK) --group dev -c requirements.lock -o requirements-dev.lock
+
 bench: ## Measure (not yet)
 	@echo "make bench: not yet"
 
