@@ -1,0 +1,232 @@
+"""A real control plane on free loopback ports: etcd, kube-apiserver, kube-scheduler.
+
+Each of our processes has the identity and the rights that deploy/ gives it: the API server knows a
+token for each service account, and the RBAC objects are those that are deployed.
+"""
+
+import json
+import secrets
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import aiohttp
+import msgspec
+import yaml
+
+from moorage.kube import connect
+from tests.e2e.build import find
+from tests.scenarios.planes import ROOT, Identity, Object, answers
+from tests.scenarios.programs import Program, free_ports, start_all
+
+HOST = "127.0.0.1"
+DEPLOY = ROOT / "deploy"
+OUR_NAMESPACE = "moorage"
+RBAC_FILES = ("base/namespace.yaml", "base/rbac.yaml", "scheduler/rbac.yaml")
+IDENTITIES: tuple[Identity, ...] = ("admin", "gateway", "binder", "scheduler")
+
+# Without a controller manager nobody takes this taint off new nodes, or makes the service account
+# that the other plugin wants in every namespace.
+DISABLED_ADMISSION = "TaintNodesByCondition,ServiceAccount"
+
+AUDIT_POLICY = """\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived, ResponseStarted]
+rules:
+- level: Metadata
+  userGroups: ["system:serviceaccounts:moorage"]
+- level: None
+"""
+
+
+class RealPlane:
+    """etcd and kube-apiserver, and kube-schedulers that use them."""
+
+    name = "real"
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.audit_log = directory / "audit.jsonl"
+        etcd, peer, api = free_ports(3)
+        self.url = f"https://{HOST}:{api}"
+        self._tokens = {identity: secrets.token_hex(16) for identity in IDENTITIES}
+        self._etcd = self._make_etcd(f"http://{HOST}:{etcd}", f"http://{HOST}:{peer}")
+        self._api = self._make_api(api, f"http://{HOST}:{etcd}")
+
+    async def start(self) -> None:
+        """Start etcd and kube-apiserver, and create what deploy/ needs to have rights."""
+        (self.directory / "tokens.csv").write_text("".join(self._token_lines()))
+        (self.directory / "audit-policy.yaml").write_text(AUDIT_POLICY)
+        (self.directory / "service-accounts.key").write_text(elliptic_key())
+        await start_all([self._etcd])
+        await start_all([self._api])
+        for identity in IDENTITIES:
+            self.kubeconfig(identity).write_text(json.dumps(self._config(identity)))
+        await self._create_deployed()
+
+    async def stop(self) -> None:
+        """Stop both: without etcd, kube-apiserver would take a minute."""
+        await self._api.stop()
+        await self._etcd.stop()
+
+    def kubeconfig(self, identity: Identity) -> Path:
+        return self.directory / f"{identity}.kubeconfig"
+
+    def scheduler(self, name: str, config: Object) -> Program:
+        (port,) = free_ports(1)
+        file = self.directory / f"{name}.yaml"
+        connection = {"kubeconfig": str(self.kubeconfig("scheduler"))}
+        connection |= config.get("clientConnection", {})
+        file.write_text(json.dumps({**config, "clientConnection": connection}))
+        return Program(
+            name=name,
+            command=[
+                str(find("kube-scheduler")),
+                f"--config={file}",
+                f"--bind-address={HOST}",
+                f"--secure-port={port}",
+                f"--cert-dir={self.directory / name}",
+                "--v=2",
+            ],
+            log=self.directory / f"{name}.log",
+            ready=lambda: answers(f"https://{HOST}:{port}/readyz", ssl=False),
+        )
+
+    def programs(self) -> list[Program]:
+        return [self._etcd, self._api]
+
+    def _make_etcd(self, url: str, peer: str) -> Program:
+        options = {
+            "data-dir": str(self.directory / "etcd"),
+            "listen-client-urls": url,
+            "advertise-client-urls": url,
+            "listen-peer-urls": peer,
+            "initial-advertise-peer-urls": peer,
+            "initial-cluster": f"default={peer}",
+            "log-level": "warn",
+        }
+        return Program(
+            name="etcd",
+            command=[
+                str(find("etcd")),
+                "--unsafe-no-fsync",
+                *(f"--{name}={value}" for name, value in options.items()),
+            ],
+            log=self.directory / "etcd.log",
+            ready=lambda: answers(f"{url}/health"),
+        )
+
+    def _make_api(self, port: int, etcd: str) -> Program:
+        key = self.directory / "service-accounts.key"
+        options = {
+            "etcd-servers": etcd,
+            "bind-address": HOST,
+            "secure-port": str(port),
+            "cert-dir": str(self._certificates),
+            "token-auth-file": str(self.directory / "tokens.csv"),
+            "authorization-mode": "RBAC",
+            "service-account-issuer": "https://kubernetes.default.svc",
+            "service-account-key-file": str(key),
+            "service-account-signing-key-file": str(key),
+            "service-cluster-ip-range": "10.0.0.0/24",
+            "endpoint-reconciler-type": "none",
+            "disable-admission-plugins": DISABLED_ADMISSION,
+            "audit-policy-file": str(self.directory / "audit-policy.yaml"),
+            "audit-log-path": str(self.audit_log),
+            "v": "1",
+        }
+        return Program(
+            name="kube-apiserver",
+            command=[
+                str(find("kube-apiserver")),
+                *(f"--{name}={value}" for name, value in options.items()),
+            ],
+            log=self.directory / "kube-apiserver.log",
+            ready=self._api_ready,
+        )
+
+    @property
+    def _certificates(self) -> Path:
+        return self.directory / "certificates"
+
+    @property
+    def _ca(self) -> Path:
+        # kube-apiserver makes its own authority and appends it to its certificate.
+        return self._certificates / "apiserver.crt"
+
+    async def _api_ready(self) -> bool:
+        if not self._ca.exists():
+            return False
+        headers = {"Authorization": f"Bearer {self._tokens['admin']}"}
+        try:
+            tls = ssl.create_default_context(cafile=str(self._ca))
+            async with (
+                aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=5)) as session,
+                session.get(f"{self.url}/readyz", ssl=tls, headers=headers) as response,
+            ):
+                return response.status == 200
+        except (aiohttp.ClientError, TimeoutError, OSError):
+            return False
+
+    def _token_lines(self) -> Iterator[str]:
+        for identity, token in self._tokens.items():
+            if identity == "admin":
+                yield f'{token},admin,admin,"system:masters"\n'
+                continue
+            user = f"system:serviceaccount:{OUR_NAMESPACE}:{identity}"
+            groups = f"system:serviceaccounts,system:serviceaccounts:{OUR_NAMESPACE}"
+            yield f'{token},{user},{identity},"{groups}"\n'
+
+    def _config(self, identity: Identity) -> Object:
+        cluster = {"server": self.url, "certificate-authority": str(self._ca)}
+        user = {"token": self._tokens[identity]}
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "real",
+            "clusters": [{"name": "real", "cluster": cluster}],
+            "users": [{"name": identity, "user": user}],
+            "contexts": [{"name": "real", "context": {"cluster": "real", "user": identity}}],
+        }
+
+    async def _create_deployed(self) -> None:
+        client = await connect(self.kubeconfig("admin"))
+        try:
+            for obj in deployed_objects():
+                body = msgspec.json.encode(obj)
+                answer = await client.request("POST", path_of(obj), body=body, timeout=30)
+                answer.check()
+        finally:
+            await client.close()
+
+
+def deployed_objects() -> Iterator[Object]:
+    """Yield the namespace and all RBAC objects of deploy/, as kustomize would render them."""
+    for file in RBAC_FILES:
+        for obj in yaml.safe_load_all((DEPLOY / file).read_text()):
+            if obj["kind"] in ("Role", "RoleBinding", "ServiceAccount"):
+                obj["metadata"]["namespace"] = OUR_NAMESPACE
+            yield obj
+
+
+def path_of(obj: Object) -> str:
+    """Return the path of the collection that an object is created in."""
+    version = obj["apiVersion"]
+    root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    namespace = obj["metadata"].get("namespace")
+    inside = f"/namespaces/{namespace}" if namespace else ""
+    return f"{root}{inside}/{obj['kind'].lower()}s"
+
+
+def elliptic_key() -> str:
+    """Return a new private key on the curve P-256, as PEM; no library or program is needed.
+
+    The form is that of RFC 5915; readers compute the public key from the number.
+    """
+    number = secrets.token_bytes(31).rjust(32, b"\1")  # surely below the order of the curve
+    curve = bytes.fromhex("a00a06082a8648ce3d030107")
+    content = b"\x02\x01\x01\x04\x20" + number + curve
+    return ssl.DER_cert_to_PEM_cert(b"\x30" + bytes([len(content)]) + content).replace(
+        "CERTIFICATE", "EC PRIVATE KEY"
+    )

@@ -1,0 +1,97 @@
+"""Gateway, filter, two scorers and binder as processes, each with its own identity."""
+
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import yaml
+
+from tests.scenarios.planes import ROOT, Object, Plane, answers, python
+from tests.scenarios.programs import Program, free_ports, start_all, stop_all
+from tests.scenarios.proxy import Proxy
+
+HERE = Path(__file__).parent
+HOST = "127.0.0.1"
+SERVICES = ("filter", "scorer-1", "scorer-2", "binder")
+
+
+class Services:
+    """Everything of Moorage.
+
+    Attributes:
+        extender: The URL for kube-scheduler.
+        admin: The URL of the gateway's admin server.
+        targets: Where each gRPC service listens, as host:port.
+        proxy: Between the binder and the API server.
+        programs: By name.
+    """
+
+    def __init__(self, plane: Plane, *, through_proxy: bool = True) -> None:
+        self._plane = plane
+        self._through_proxy = through_proxy
+        self.proxy = Proxy(plane.directory, plane.kubeconfig("binder"))
+        ports = free_ports(2 * len(SERVICES) + 2)
+        self.targets = {n: f"{HOST}:{port}" for n, port in zip(SERVICES, ports, strict=False)}
+        self._admins = dict(zip(SERVICES, ports[len(SERVICES) :], strict=False))
+        self.extender = f"http://{HOST}:{ports[-1]}"
+        self._admins["gateway"] = ports[-2]
+        self.admin = f"http://{HOST}:{ports[-2]}"
+        self.programs: dict[str, Program] = {}
+
+    async def start(self, stack: AsyncExitStack) -> None:
+        """Start all; they are stopped when *stack* is left."""
+        binder = self._plane.kubeconfig("binder")
+        if self._through_proxy:
+            binder = await self.proxy.start(stack)
+        policy = self._plane.directory / "policy.yaml"
+        policy.write_text(yaml.safe_dump(_policy()))
+        programs = [self._service(name, binder) for name in SERVICES]
+        programs.append(self._gateway(policy))
+        self.programs = {program.name: program for program in programs}
+        stack.push_async_callback(stop_all, programs)
+        await start_all(programs)
+
+    def _service(self, name: str, binder: Path) -> Program:
+        kind = name.partition("-")[0]
+        port = self.targets[name].rpartition(":")[2]
+        more = [f"--plugin={HERE / 'plugins'}"] if kind != "binder" else [f"--kubeconfig={binder}"]
+        return self._program(name, f"services.{kind}", [f"--host={HOST}", f"--port={port}", *more])
+
+    def _gateway(self, policy: Path) -> Program:
+        scorers = [f"--scorer={at}" for name, at in self.targets.items() if "scorer" in name]
+        options = [
+            f"--extender-host={HOST}",
+            f"--extender-port={self.extender.rpartition(':')[2]}",
+            f"--kubeconfig={self._plane.kubeconfig('gateway')}",
+            f"--filter={self.targets['filter']}",
+            f"--binder={self.targets['binder']}",
+            f"--config={policy}",
+            *scorers,
+        ]
+        return self._program("gateway", "gateway", options)
+
+    def _program(self, name: str, module: str, options: list[str]) -> Program:
+        admin = self._admins[name]
+        common = [
+            f"--admin-host={HOST}",
+            f"--admin-port={admin}",
+            "--shutdown-delay=0s",
+            "--shutdown-grace=2s",
+            "--log-format=text",
+        ]
+        # A service is not ready before a gateway has told it the policy.
+        probe = "readyz" if name in ("gateway", "binder") else "livez"
+        return Program(
+            name=name,
+            command=[*python(module), *common, *options],
+            log=self._plane.directory / f"{name}.log",
+            ready=lambda: answers(f"http://{HOST}:{admin}/{probe}"),
+        )
+
+
+def _policy() -> Object:
+    """Return the demonstration's policy with the scenarios' own profiles beside its own."""
+    policy: Object = yaml.safe_load((ROOT / "deploy" / "demo" / "policy.yaml").read_text())
+    return {
+        **policy,
+        "profiles": policy["profiles"] + yaml.safe_load((HERE / "policy.yaml").read_text()),
+    }

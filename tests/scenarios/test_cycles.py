@@ -1,0 +1,104 @@
+"""What kube-scheduler and the gateway do together when all is well."""
+
+import pytest
+
+from tests.scenarios.objects import node, pod
+from tests.scenarios.world import World
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+NAMES = ("n1", "n2", "n3")
+BEST = {"n1": 10, "n2": 100, "n3": 50}
+
+
+async def test_cycles_go_on_while_binds_hang(world: World) -> None:
+    await world.nodes(*map(node, NAMES))
+    async with world.scheduler():
+        world.proxy.before.clear()
+        await world.create(*(pod(f"p{i}") for i in range(5)))
+
+        async def five_binds_hang() -> bool:
+            return world.proxy.waiting >= 5
+
+        await world.until(five_binds_hang)
+        assert not any((await world.places()).values())
+        world.proxy.before.set()
+
+        await world.bound()
+
+
+async def test_the_best_node_wins(world: World) -> None:
+    await world.nodes(*map(node, NAMES))
+    async with world.scheduler():
+        await world.create(pod("p", score=BEST))
+        assert await world.bound() == {"p": "n2"}
+
+    decision = await world.decision("p")
+    assert decision["score"]["top"][0]["node"] == "n2"
+    assert decision["bind"]["node"] == "n2"
+    assert decision["bind"].get("error", "") == ""
+
+
+async def test_scheduler_names_choose_the_profile(world: World) -> None:
+    await world.nodes(node("n1", labels={"nodeGroup": "1"}), node("n2", labels={"nodeGroup": "2"}))
+    group = {"nodeGroup": "1"}
+    async with world.scheduler("moorage", "steered"):
+        # NodeGroup is in one profile, Steered in the other: neither sees the other's wish.
+        no_one = {"n1": "no"}
+        await world.create(
+            pod("grouped", "moorage", labels=group, reject=no_one),
+            pod("steered", "steered", labels=group, reject=no_one),
+        )
+        assert await world.bound() == {"grouped": "n1", "steered": "n2"}
+
+
+async def test_pods_of_other_schedulers_are_left_alone(world: World) -> None:
+    await world.nodes(node("n1"))
+    async with world.scheduler():
+        await world.create(pod("other", "nobody"), pod("p"))
+        await world.bound("p")
+        assert (await world.places())["other"] == ""
+        assert await world.events("other") == []
+
+
+async def test_two_kube_schedulers_share_one_gateway(world: World) -> None:
+    await world.nodes(*map(node, NAMES))
+    names = [f"{profile}-{i}" for i in range(10) for profile in ("steered", "second")]
+    async with (
+        world.scheduler("steered"),
+        world.scheduler("second", name="second-scheduler"),
+    ):
+        await world.create(*(pod(name, name.partition("-")[0], score=BEST) for name in names))
+        places = await world.bound(*names)
+
+    assert set(places.values()) == {"n2"}
+    assert sorted(name for name, status in world.proxy.binds if status == 201) == sorted(names)
+
+
+@pytest.mark.parametrize("node_cache_capable", [True, False])
+async def test_nodes_come_by_name_or_in_full(world: World, node_cache_capable: bool) -> None:
+    await world.nodes(*map(node, NAMES))
+    # In-tree scores see every node as idle when nodes come in full: the weight makes ours decide.
+    async with world.scheduler(nodeCacheCapable=node_cache_capable, weight=100):
+        await world.create(
+            pod("p", score=BEST, reject={"n2": "no free slice"}),
+            pod("stuck", reject=dict.fromkeys(NAMES, "no free slice")),
+        )
+        assert (await world.bound("p"))["p"] == "n3"
+        message = await world.condition("stuck", "Unschedulable")
+
+    assert message.startswith("0/3 nodes are available: 3 no free slice. ")
+    assert (await world.decision("p"))["filter"]["nodes"] == 3
+
+
+async def test_a_single_node_is_not_scored(world: World) -> None:
+    await world.nodes(node("n1"), node("n2"))
+    asked = "moorage_extender_requests_total"
+    before = await world.metric(asked, verb="prioritize", result="ok")
+    async with world.scheduler():
+        await world.create(pod("single", reject={"n1": "no"}, score=BEST))
+        await world.bound("single")
+        assert await world.metric(asked, verb="prioritize", result="ok") == before
+        await world.create(pod("several", score=BEST))
+        await world.bound("several")
+        assert await world.metric(asked, verb="prioritize", result="ok") == before + 1

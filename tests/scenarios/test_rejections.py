@@ -1,0 +1,116 @@
+"""What users read when a pod cannot be scheduled, and what brings it back."""
+
+import pytest
+
+from tests.scenarios.objects import node, pod
+from tests.scenarios.world import World
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+NAMES = ("n1", "n2", "n3", "n4")
+
+
+async def test_reasons_are_grouped_and_counted(world: World) -> None:
+    await world.nodes(*map(node, NAMES))
+    reasons = {"n1": "no free slice", "n2": "node is too hot", "n3": "no free slice", "n4": "full"}
+    async with world.scheduler():
+        await world.create(pod("p", reject=reasons))
+        note = await world.event("p")
+        message = await world.condition("p", "Unschedulable")
+
+    assert note == message
+    assert note == (
+        "0/4 nodes are available: 1 full, 1 node is too hot, 2 no free slice. preemption: 0/4 "
+        "nodes are available: 4 Preemption is not helpful for scheduling."
+    )
+
+
+async def test_reasons_of_kube_scheduler_and_of_moorage_add_up(world: World) -> None:
+    await world.nodes(node("n1", cpu="1"), node("n2"), node("n3"))
+    async with world.scheduler():
+        await world.create(pod("p", cpu="2", reject={"n2": "no free slice", "n3": "no free slice"}))
+        message = await world.condition("p", "Unschedulable")
+
+    assert message.startswith("0/3 nodes are available: 1 Insufficient cpu, 2 no free slice. ")
+
+
+async def test_a_rejected_pod_is_tried_again_when_a_node_comes(world: World) -> None:
+    await world.nodes(node("n1"))
+    async with world.scheduler():
+        await world.create(pod("p", reject={"n1": "no free slice"}))
+        await world.event("p")
+        await world.nodes(node("n2"))
+        assert await world.bound() == {"p": "n2"}
+
+
+async def test_a_plugin_that_fails_is_an_error_not_a_rejection(world: World) -> None:
+    await world.nodes(node("n1"))
+    async with world.scheduler():
+        await world.create(pod("p", fail="the device database is gone"))
+        message = await world.condition("p", "SchedulerError")
+        assert await world.event("p") == message
+
+    assert message.startswith("filter service: plugin Steered failed in prepare: RuntimeError: ")
+    assert "the device database is gone" in message
+    assert "preemption" not in message
+
+
+async def test_a_filter_service_that_is_down_is_said_in_the_event(world: World) -> None:
+    await world.nodes(node("n1"))
+    await world.services.programs["filter"].kill()
+    async with world.scheduler():
+        await world.create(pod("p"))
+        message = await world.condition("p", "SchedulerError")
+        await world.services.programs["filter"].start()
+        await world.bound("p")
+
+    assert message.startswith("filter service is not available")
+
+
+async def test_pods_wait_while_the_gateway_is_down(world: World) -> None:
+    await world.nodes(node("n1"))
+    await world.services.programs["gateway"].kill()
+    async with world.scheduler():
+        await world.create(pod("p"))
+        message = await world.condition("p", "SchedulerError")
+        address = world.services.extender.removeprefix("http://")
+        assert message == (
+            f'Post "http://{address}/filter": dial tcp {address}: connect: connection refused'
+        )
+        await world.services.programs["gateway"].start()
+        await world.bound("p")
+
+
+async def test_pods_go_anywhere_while_an_ignorable_gateway_is_down(world: World) -> None:
+    await world.nodes(node("n1"))
+    await world.services.programs["gateway"].kill()
+    async with world.scheduler(ignorable=True):
+        await world.create(pod("p", reject={"n1": "never"}))
+        assert await world.bound("p") == {"p": "n1"}
+        # kube-scheduler's own binder did it.
+        assert not [name for name, _ in world.proxy.binds if name == "p"]
+
+
+async def test_a_gateway_that_does_not_answer_times_out(world: World) -> None:
+    await world.nodes(node("n1"))
+    async with world.scheduler(httpTimeout="1s"):
+        world.services.programs["gateway"].hold()
+        await world.create(pod("p"))
+        message = await world.condition("p", "SchedulerError")
+        world.services.programs["gateway"].go_on()
+        await world.bound("p")
+
+    assert message == (
+        f'Post "{world.services.extender}/filter": context deadline exceeded '
+        "(Client.Timeout exceeded while awaiting headers)"
+    )
+
+
+async def test_a_slow_plugin_is_cut_off_before_kube_scheduler_gives_up(world: World) -> None:
+    await world.nodes(node("n1"))
+    async with world.scheduler(httpTimeout="5s"):
+        await world.create(pod("slow", seconds="30"))
+        message = await world.condition("slow", "SchedulerError")
+
+    assert message.startswith("filter service: ")
+    assert "Client.Timeout" not in message

@@ -1,0 +1,277 @@
+"""A cluster with Moorage, and what scenarios do with it: the same for both control planes."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, Self
+
+import aiohttp
+import msgspec
+
+from moorage.kube import KubeClient, Response, connect
+from tests.scenarios.objects import NAMESPACE, pod
+from tests.scenarios.planes import Object, Plane, shipped_config
+from tests.scenarios.programs import Program
+from tests.scenarios.proxy import Proxy
+from tests.scenarios.services import Services
+
+PATIENCE = 20.0
+AT_ONCE = 32
+
+PATHS = {
+    "Node": "/api/v1/nodes",
+    "Namespace": "/api/v1/namespaces",
+    "Pod": f"/api/v1/namespaces/{NAMESPACE}/pods",
+    "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
+}
+EVENTS = f"/apis/events.k8s.io/v1/namespaces/{NAMESPACE}/events"
+PODS = PATHS["Pod"]
+
+
+class World:
+    """One control plane, Moorage, and schedulers as scenarios want them.
+
+    Attributes:
+        plane: The control plane.
+        services: Moorage's processes.
+        client: The API server with all rights.
+    """
+
+    def __init__(self, plane: Plane, services: Services, client: KubeClient) -> None:
+        self.plane = plane
+        self.services = services
+        self.client = client
+        self.schedulers: dict[str, Program] = {}
+        self._extra: list[str] = []
+
+    @classmethod
+    @asynccontextmanager
+    async def started(cls, plane: Plane, **options: Any) -> AsyncIterator[Self]:
+        """Start everything but kube-schedulers; stop everything in the end."""
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(plane.stop)
+            await plane.start()
+            client = await connect(plane.kubeconfig("admin"))
+            stack.push_async_callback(client.close)
+            services = Services(plane, **options)
+            await services.start(stack)
+            yield cls(plane, services, client)
+
+    @property
+    def proxy(self) -> Proxy:
+        """What stands between the binder and the API server."""
+        return self.services.proxy
+
+    # ---- kube-scheduler
+
+    @asynccontextmanager
+    async def scheduler(
+        self,
+        *profiles: str,
+        name: str = "kube-scheduler",
+        top: Object | None = None,
+        **extender: Any,
+    ) -> AsyncIterator[Program]:
+        """Run a kube-scheduler with the shipped configuration, changed as told.
+
+        Args:
+            *profiles: The schedulerNames that it serves; by default "steered".
+            name: What the process is called.
+            top: Fields of the configuration to replace.
+            **extender: Fields of the extender to replace; None removes one.
+        """
+        config = shipped_config()
+        config["leaderElection"] = {"leaderElect": False}
+        config["profiles"] = [{"schedulerName": p} for p in profiles or ("steered",)]
+        changed = config["extenders"][0] | {"urlPrefix": self.services.extender} | extender
+        config["extenders"] = [{k: v for k, v in changed.items() if v is not None}]
+        async with self.configured_scheduler(name, config | (top or {})) as program:
+            yield program
+
+    @asynccontextmanager
+    async def configured_scheduler(self, name: str, config: Object) -> AsyncIterator[Program]:
+        """Run a kube-scheduler with a configuration."""
+        program = self.plane.scheduler(name, config)
+        program.log.unlink(missing_ok=True)
+        self.schedulers[name] = program
+        try:
+            await program.start()
+            yield program
+        finally:
+            await program.stop()
+            del self.schedulers[name]
+
+    # ---- objects
+
+    async def request(self, method: str, path: str, body: Object | None = None) -> Response:
+        """Send a request with all rights; whatever the answer is."""
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        data = None if body is None else msgspec.json.encode(body)
+        return await self.client.request(method, path, body=data, content_type=kind, timeout=30)
+
+    async def read(self, path: str) -> Object:
+        answer: Object = msgspec.json.decode((await self.request("GET", path)).check().body)
+        return answer
+
+    async def create(self, *objects: Object) -> list[Object]:
+        """Create objects side by side; return them as the API server has them."""
+        places = asyncio.Semaphore(AT_ONCE)
+
+        async def one(obj: Object) -> Object:
+            async with places:
+                response = await self.request("POST", PATHS[obj["kind"]], obj)
+            created: Object = msgspec.json.decode(response.check().body)
+            if obj["kind"] == "PriorityClass":
+                self._extra.append(f"{PATHS['PriorityClass']}/{obj['metadata']['name']}")
+            return created
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(obj)) for obj in objects]
+        return [task.result() for task in tasks]
+
+    async def nodes(self, *objects: Object) -> None:
+        """Create nodes and wait until the gateway knows them."""
+        await self.create(*objects)
+
+        async def known() -> bool:
+            return await self.metric("moorage_cache_size", type="nodes") >= len(objects)
+
+        await self.until(known)
+
+    async def pods(self) -> dict[str, Object]:
+        """Return all pods by name."""
+        items = (await self.read(PODS)).get("items") or []
+        return {obj["metadata"]["name"]: obj for obj in items}
+
+    async def places(self) -> dict[str, str]:
+        """Return the node of each pod by name, "" for none."""
+        return {name: obj["spec"].get("nodeName", "") for name, obj in (await self.pods()).items()}
+
+    async def bound(self, *names: str, patience: float = PATIENCE) -> dict[str, str]:
+        """Wait until the pods (by default all) are bound; return all places."""
+
+        async def done() -> bool:
+            places = await self.places()
+            return all(places.get(name) for name in names or places)
+
+        await self.until(done, patience)
+        return await self.places()
+
+    async def placed(self, count: int) -> None:
+        """Wait until at least so many pods are bound."""
+
+        async def done() -> bool:
+            return sum(map(bool, (await self.places()).values())) >= count
+
+        await self.until(done)
+
+    async def condition(self, name: str, reason: str) -> str:
+        """Wait until a pod is said to be unscheduled for a reason; return the message."""
+        found: Object = {}
+
+        async def there() -> bool:
+            nonlocal found
+            conditions = (await self.pods())[name].get("status", {}).get("conditions") or ()
+            found = next((c for c in conditions if c["type"] == "PodScheduled"), {})
+            return found.get("reason") == reason
+
+        await self.until(there)
+        return str(found["message"])
+
+    async def events(self, name: str, reason: str = "FailedScheduling") -> list[str]:
+        """Return what the events of a reason say of a pod, the oldest first."""
+        items = (await self.read(EVENTS)).get("items") or []
+        return [
+            str(item.get("note"))
+            for item in sorted(items, key=lambda item: str(item.get("eventTime")))
+            if item.get("reason") == reason and item["regarding"].get("name") == name
+        ]
+
+    async def event(self, name: str, text: str = "", reason: str = "FailedScheduling") -> str:
+        """Wait for an event of a pod that contains a text; return it."""
+        found: list[str] = []
+
+        async def there() -> bool:
+            found[:] = [note for note in await self.events(name, reason) if text in note]
+            return bool(found)
+
+        await self.until(there)
+        return found[-1]
+
+    # ---- Moorage
+
+    async def call(self, verb: str, body: Object) -> Any:
+        """Call the gateway as kube-scheduler does."""
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(f"{self.services.extender}/{verb}", json=body) as response,
+        ):
+            assert response.status == 200, await response.text()
+            return await response.json(content_type=None)
+
+    async def bind(self, obj: Object, node: str) -> str:
+        """Call the bind verb; return the error, "" for success."""
+        metadata = obj["metadata"]
+        names = {"PodName": metadata["name"], "PodNamespace": metadata["namespace"]}
+        answer = await self.call("bind", {**names, "PodUID": metadata["uid"], "Node": node})
+        return str(answer["Error"] or "")
+
+    async def filter(self, name: str, nodes: Iterable[str]) -> Object:
+        """Call the filter verb for a pod that does not exist."""
+        body = {"Pod": pod(name), "Nodes": None, "NodeNames": list(nodes)}
+        answer: Object = await self.call("filter", body)
+        return answer
+
+    async def decision(self, name: str) -> Object:
+        """Return the newest attempt on a pod."""
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"{self.services.admin}/decisions/{NAMESPACE}/{name}") as response,
+        ):
+            newest: Object = (await response.json())["attempts"][0]
+            return newest
+
+    async def metric(self, name: str, **labels: str) -> float:
+        """Return a sample of the gateway's metrics, 0 if there is none."""
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"{self.services.admin}/metrics") as response,
+        ):
+            text = await response.text()
+        for line in text.splitlines():
+            found = re.fullmatch(rf"{name}(?:{{(.*)}})? (\S+)", line)
+            if found and all(f'{k}="{v}"' in (found[1] or "") for k, v in labels.items()):
+                return float(found[2])
+        return 0.0
+
+    # ---- all the rest
+
+    async def until(
+        self, condition: Callable[[], Awaitable[bool]], patience: float = PATIENCE
+    ) -> None:
+        """Wait until a condition holds."""
+        async with asyncio.timeout(patience):
+            while not await condition():  # noqa: ASYNC110 - conditions of any kind
+                await asyncio.sleep(0.05)
+
+    async def clear(self) -> None:
+        """Remove what a scenario left, start what it killed, wait until the gateway has seen it."""
+        self.proxy.reset()
+        for program in self.services.programs.values():
+            if program.running:
+                program.go_on()
+            else:
+                await program.start()
+        now = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
+        for path in (PODS, PATHS["Node"], EVENTS):
+            (await self.request("DELETE", path, now)).check()
+        for path in self._extra:
+            (await self.request("DELETE", path, now)).check()
+        self._extra.clear()
+
+        async def gone() -> bool:
+            sizes = [await self.metric("moorage_cache_size", type=t) for t in ("nodes", "pods")]
+            return sizes == [0, 0]
+
+        await self.until(gone)
