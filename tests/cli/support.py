@@ -4,10 +4,9 @@ import asyncio
 import os
 import re
 import signal
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -76,31 +75,28 @@ class Command:
             return False
 
 
-async def start(home: Path, *arguments: object) -> Command:
-    """Start `moorage ARGUMENTS` in the folder *home*, with temporary files in one below."""
+@asynccontextmanager
+async def moorage(home: Path, *arguments: object) -> AsyncIterator[Command]:
+    """Run `moorage ARGUMENTS` in the folder *home*; kill what is left of it in the end."""
     temporary = home / "tmp"
-    temporary.mkdir(exist_ok=True)
+    temporary.mkdir()
     process = await asyncio.create_subprocess_exec(
         str(MOORAGE),
         *map(str, arguments),
         cwd=home,
         env={**os.environ, "TMPDIR": str(temporary)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
         limit=1 << 20,
         start_new_session=True,
     )
-    return Command(home=temporary, process=process)
-
-
-@contextmanager
-def cleaned_up(command: Command) -> Iterator[Command]:
-    """Kill what is left of a command in any case."""
+    command = Command(home=temporary, process=process)
     try:
         yield command
     finally:
         for pid in command.processes():
             os.kill(pid, signal.SIGKILL)
+        await process.communicate()
 
 
 async def until(condition: Callable[[], object]) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from cli.processes import free_ports
 from sandbox.apiserver import ApiServer
-from tests.cli.support import Command, cleaned_up, pod, start, until
+from tests.cli.support import Command, moorage, pod, until
 
 STARTING = "Starting the processes"
 STAYS = "The cluster stays up"
@@ -23,7 +23,7 @@ async def test_it_keeps_fixed_ports_obeys_kubectl_and_takes_all_processes_with_i
 ) -> None:
     extender, admin, api = free_ports(3)
     ports = (f"--extender-port={extender}", f"--admin-port={admin}", f"--api-port={api}")
-    with cleaned_up(await start(tmp_path, "up", *ports, "--nodes=2", "--scorers=2")) as command:
+    async with moorage(tmp_path, "up", *ports, "--nodes=2", "--scorers=2") as command:
         await command.line(STAYS)
         addresses = [line.split()[-3:] for line in command.lines if "127.0.0.1" in line]
         told = "\n".join(command.lines)
@@ -43,7 +43,7 @@ async def test_it_keeps_fixed_ports_obeys_kubectl_and_takes_all_processes_with_i
 
 
 async def test_ctrl_c_while_it_starts_leaves_nothing_behind(tmp_path: Path) -> None:
-    with cleaned_up(await start(tmp_path, "up", "--once", "--pods=5")) as command:
+    async with moorage(tmp_path, "up", "--once", "--pods=5") as command:
         await command.line(STARTING)
         await until(lambda: len(command.processes()) >= 3)
         command.signal(signal.SIGINT, group=True)
@@ -53,7 +53,7 @@ async def test_ctrl_c_while_it_starts_leaves_nothing_behind(tmp_path: Path) -> N
 
 
 async def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
-    with cleaned_up(await start(tmp_path, "up")) as command:
+    async with moorage(tmp_path, "up") as command:
         await command.line(STARTING)
         await until(lambda: len(command.processes()) >= 3)
         command.signal(signal.SIGTERM)
@@ -69,7 +69,7 @@ async def test_it_serves_a_real_cluster_without_touching_it(tmp_path: Path) -> N
     async with ApiServer() as api:
         (tmp_path / "config").write_text(api.kubeconfig())
         version = await resource_version(api)
-        with cleaned_up(await start(tmp_path, "up", "--kubeconfig=config")) as command:
+        async with moorage(tmp_path, "up", "--kubeconfig=config") as command:
             line = await command.line("Point kube-scheduler's extender at urlPrefix http://")
             (extender,) = (word.rstrip(",") for word in line.split() if "http://" in word)
             assert len(command.processes()) == 5  # the command, gateway, filter, scorer, binder

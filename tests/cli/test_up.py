@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from tests.cli.support import ROOT, Command, cleaned_up, dump, node, pod, start
+from tests.cli.support import ROOT, Command, dump, moorage, node, pod
 
 DEMO = ROOT / "deploy" / "demo"
 
@@ -58,7 +58,7 @@ class ScoresText(ScorePlugin):
 
 
 async def once(home: Path, *arguments: object) -> tuple[Command, int, str]:
-    with cleaned_up(await start(home, "up", "--once", *arguments)) as command:
+    async with moorage(home, "up", "--once", *arguments) as command:
         code, errors = await command.ended()
         assert command.processes() == []
     return command, code, errors
