@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 import msgspec
 import pytest
+import yaml
 from google.protobuf.descriptor import ServiceDescriptor
 
 from gateway.binding import REFUSALS
@@ -165,6 +166,18 @@ def test_json_that_is_shown_can_be_read() -> None:
     shown = [json.loads(block.text) for block in blocks("json")]
     rejecting = next(each for each in shown if "rejected" in each and "plugin" in each)
     _check_fields(rejecting, msgspec.to_builtins(msgspec.convert(rejecting, PluginRecord)))
+
+
+def test_the_readme_shows_every_pod_of_the_demonstration_on_a_node_of_it() -> None:
+    shown = dict(re.findall(r"^default/(\S+) +(\S+) ", (ROOT / "README.md").read_text(), re.M))
+    del shown["web"]  # the pod that the reader starts
+    demo = ROOT / "deploy" / "demo"
+    pods, nodes = (
+        {each["metadata"]["name"] for each in yaml.safe_load_all((demo / file).read_text())}
+        for file in ("pods.yaml", "nodes.yaml")
+    )
+    assert shown.keys() == pods
+    assert set(shown.values()) <= nodes | {"pending"}
 
 
 def _rows(text: str) -> list[str]:
