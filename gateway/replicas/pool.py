@@ -27,6 +27,9 @@ from moorage.v1 import types_pb2 as pb
 log = structlog.get_logger()
 
 
+SILENT = "does not answer in time"
+
+
 class PolicySource(Protocol):
     """Who knows the policy; learns what replicas can run."""
 
@@ -115,17 +118,24 @@ class ReplicaPool:
         Raises:
             CallFailedError: No replica answers in time.
         """
+        asked: tuple[str, Session] | None = None
         try:
             async with asyncio.timeout_at(deadline):
                 while True:
-                    place, session = await self._pick()
+                    place, session = asked = await self._pick()
                     try:
                         return await session.run(make, deadline, **more)
                     except SessionLostError as error:
                         self._lose(place, str(error))
+                        asked = None
         except TimeoutError as error:
-            reason = "does not answer in time" if self._ready else "is not available"
-            raise CallFailedError(f"{self.kind.name} service {reason}") from error
+            if asked is None:
+                raise CallFailedError(f"{self.kind.name} service is not available") from error
+            # A replica that is merely slow says so before the deadline: this one hangs.
+            place, session = asked
+            self._lose(place, SILENT)
+            session.break_off()
+            raise CallFailedError(f"{self.kind.name} service {SILENT}") from error
 
     async def _pick(self) -> tuple[str, Session]:
         """Take replicas in turn; wait for one if none is ready and one may be back soon."""

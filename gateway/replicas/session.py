@@ -2,7 +2,8 @@
 
 import asyncio
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import grpc.aio
@@ -17,6 +18,10 @@ from moorage.rpc.convert import to_duration
 from moorage.v1 import types_pb2 as pb
 
 log = structlog.get_logger()
+
+
+REPLICA_SHARE = 0.95
+"""The part of the remaining time that a replica gets; the rest is for the way back."""
 
 
 class SessionLostError(Exception):
@@ -116,7 +121,8 @@ class Session:
             async with self._writing:
                 state, cycle = self._outstanding(), make()
                 cycle.id = number
-                cycle.timeout.CopyFrom(to_duration(max(deadline - loop.time(), 0.001)))
+                remaining = deadline - loop.time()
+                cycle.timeout.CopyFrom(to_duration(max(remaining * REPLICA_SHARE, 0.001)))
                 if state is not None:
                     self._metrics.sent("delta", state.ByteSize())
                 self._metrics.sent("cycle", cycle.ByteSize())
@@ -144,11 +150,15 @@ class Session:
             self._fail(error)
             raise
 
+    def break_off(self) -> None:
+        """Give the stream up; whoever listens to it hears of that."""
+        if self._call is not None:
+            self._call.cancel()
+
     async def close(self) -> None:
         """End the stream."""
         self._fail(SessionLostError("the session was closed"))
-        if self._call is not None:
-            self._call.cancel()
+        self.break_off()
         await self._channel.close()
 
     def _outstanding(self) -> pb.State | None:
@@ -160,17 +170,13 @@ class Session:
 
     async def _write(self, request: Any) -> None:
         assert self._call is not None  # noqa: S101 - greeted first
-        try:
+        with _losses():
             await self._call.write(request)
-        except (grpc.aio.AioRpcError, asyncio.InvalidStateError) as error:
-            raise SessionLostError(f"cannot send: {error}") from error
 
     async def _read(self) -> Any:
         assert self._call is not None  # noqa: S101 - greeted first
-        try:
+        with _losses():
             answer = await self._call.read()
-        except grpc.aio.AioRpcError as error:
-            raise SessionLostError(f"{error.code().name}: {error.details()}") from error
         if answer is grpc.aio.EOF:
             raise SessionLostError("the replica closed the stream")
         return answer
@@ -179,3 +185,19 @@ class Session:
         for waiting in self._results.values():
             if not waiting.done():
                 waiting.set_exception(error)
+
+
+@contextmanager
+def _losses() -> Iterator[None]:
+    """Turn whatever ends a stream into one exception."""
+    try:
+        yield
+    except grpc.aio.AioRpcError as error:
+        raise SessionLostError(f"{error.code().name}: {error.details()}") from error
+    except asyncio.InvalidStateError as error:
+        raise SessionLostError(f"the stream has ended: {error}") from error
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise  # not the stream is cancelled, but whoever uses it
+        raise SessionLostError("the stream was given up") from error
