@@ -6,9 +6,6 @@ from cli.reasons import why
 from cli.screen import Screen
 from cli.stack import Addresses
 
-SHOWN_PODS = 50
-"""Rows of the result table; of larger workloads the pending pods come first."""
-
 
 def show_addresses(screen: Screen, addresses: Addresses) -> None:
     """Show where everything listens."""
@@ -19,23 +16,23 @@ def show_addresses(screen: Screen, addresses: Addresses) -> None:
     ]
     if addresses.api:
         rows.append(("API server", addresses.api, "kubectl, with the kubeconfig below"))
-    screen.table(("PROCESS", "ADDRESS", "FOR"), rows)
+    screen.lines(("PROCESS", "ADDRESS", "FOR"), rows)
     screen.say(f"export KUBECONFIG={addresses.kubeconfig}")
 
 
 async def show_result(screen: Screen, following: Following, gateway: Gateway) -> None:
-    """Show the pods that had to be scheduled."""
-    pods = following.pods
-    if len(pods) > SHOWN_PODS:
+    """Show the pods that had to be scheduled; if they are too many, the pending ones first."""
+    pods, shown = following.pods, screen.most_rows
+    if len(pods) > shown:
         pods.sort(key=lambda pod: pod.outcome is Outcome.BOUND)
     rows = [
         (f"{pod.namespace}/{pod.name}", _place(pod), await _reason(gateway, pod))
-        for pod in pods[:SHOWN_PODS]
+        for pod in pods[:shown]
     ]
     if rows:
         screen.table(("POD", "NODE", "WHY"), rows)
-    if len(pods) > SHOWN_PODS:
-        screen.say(f"... and {len(pods) - SHOWN_PODS} more")
+    if len(pods) > shown:
+        screen.say(f"... and {len(pods) - shown} more")
     bound = sum(pod.outcome is Outcome.BOUND for pod in pods)
     deleted = sum(pod.outcome is Outcome.DELETED for pod in pods)
     screen.say(

@@ -21,20 +21,29 @@ class Screen:
         """Write to *console*; a new one by default."""
         self._console = console or Console(markup=False, emoji=False, highlight=False)
 
+    @property
+    def most_rows(self) -> int:
+        """How long a table may be: what fits on a terminal and a bit more, or what people grep."""
+        return 50 if self._console.is_terminal else 1000
+
     def say(self, text: str, style: str = "") -> None:
         """Write a line; it is never cut or broken."""
         self._console.print(text, style=style, soft_wrap=True)
 
-    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Write a table; off a terminal each row is one line, however long."""
-        if self._console.is_terminal:
-            table = Table(*header, box=None, pad_edge=False, header_style="bold")
-            for row in rows:
-                table.add_row(*row)
-            self._console.print(table)
-            return
+    def lines(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Write a table in which each row is one line, however long."""
         for line in _aligned([header, *rows]):
             self.say(line)
+
+    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Write a table that fits the terminal; elsewhere as `lines` does."""
+        if not self._console.is_terminal:
+            self.lines(header, rows)
+            return
+        table = Table(*header, box=None, pad_edge=False, header_style="bold")
+        for row in rows:
+            table.add_row(*row)
+        self._console.print(table)
 
     @contextmanager
     def status(self, text: str) -> Iterator[None]:

@@ -34,6 +34,12 @@ def test_on_a_terminal_rows_fit_its_width() -> None:
     assert "[red] :smile:" in out.getvalue()
 
 
+def test_addresses_are_not_broken_on_a_narrow_terminal() -> None:
+    rich, out = screen(terminal=True)
+    rich.lines(("FOR", "ADDRESS"), [("gateway", "http://" + "x" * 100)])
+    assert "http://" + "x" * 100 in out.getvalue()
+
+
 def test_a_line_is_never_cut_or_read_as_markup() -> None:
     for terminal in (False, True):
         shown, out = screen(terminal=terminal)

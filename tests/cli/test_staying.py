@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import shutil
 import signal
 import socket
@@ -65,6 +66,19 @@ async def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
         await until(lambda: command.processes() == [])
 
 
+async def test_without_its_api_server_it_ends_with_one_clear_line(tmp_path: Path) -> None:
+    async with moorage(tmp_path, "up", "--pods=2") as command:
+        await command.line(STAYS)
+        (api,) = (pid for pid in command.processes() if "sandbox.apiserver" in words(pid))
+        os.kill(api, signal.SIGKILL)
+        code, errors = await command.ended()
+        assert code == 1
+        line, directory = errors.splitlines()
+        assert line == "moorage: api-server was killed by SIGKILL; the embedded cluster is lost"
+        assert directory.startswith("The logs of this run are in ")
+        assert command.processes() == []
+
+
 async def test_it_serves_a_real_cluster_without_touching_it(tmp_path: Path) -> None:
     async with ApiServer() as api:
         (tmp_path / "config").write_text(api.kubeconfig())
@@ -82,6 +96,10 @@ async def test_it_serves_a_real_cluster_without_touching_it(tmp_path: Path) -> N
             assert await command.ended() == (0, "")
             assert command.processes() == []
             assert list(command.home.iterdir()) == []
+
+
+def words(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
 
 
 async def resource_version(api: ApiServer) -> str:
