@@ -47,7 +47,11 @@ async def test_a_filter_that_restarts_costs_no_cycle(stack: Stack) -> None:
 
 
 async def test_a_scorer_that_hangs_gets_no_more_cycles(stack: Stack) -> None:
+    async def both_take_part() -> bool:
+        return await stack.metric("moorage_replicas_ready", service="scorer") == 2
+
     await stack.create([node("n1"), node("n2")])
+    await stack.until(both_take_part)
     stack.kill("scorer-2", signal.SIGSTOP)
     try:
         answers = [await stack.prioritize(pod(f"p{i}"), ["n1", "n2"]) for i in range(6)]
@@ -55,9 +59,6 @@ async def test_a_scorer_that_hangs_gets_no_more_cycles(stack: Stack) -> None:
         stack.kill("scorer-2", signal.SIGCONT)
     assert answers.count([]) == 1
     assert all(len(answer) == 2 for answer in answers if answer)
-
-    async def both_take_part() -> bool:
-        return await stack.metric("moorage_replicas_ready", service="scorer") == 2
 
     await stack.until(both_take_part)
 
