@@ -10,7 +10,8 @@ import pytest
 from cli.main import main
 from tests.docs.generate import current
 from tests.docs.pages import ROOT, pages
-from tests.docs.tables import PLUGINS, SETTINGS
+from tests.docs.plugin_tables import PLUGINS
+from tests.docs.tables import SETTINGS
 
 SOURCES = [
     file

@@ -1,0 +1,116 @@
+"""The tables about plugins: what they do, their arguments, which run by default."""
+
+import inspect
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from moorage.plugin import Arguments, Plugin, extension_points
+from moorage.policy.defaults import DEFAULT_MULTI_POINT
+from services.filter.plugins import BUILT_INS as FILTERS
+from services.scorer.plugins import BUILT_INS as SCORERS
+from tests.docs.markdown import Row, code, escaped, table
+
+PLUGINS: Mapping[str, Sequence[type[Plugin]]] = {"filter": FILTERS, "scorer": SCORERS}
+
+
+def plugins(name: str) -> str:
+    """Return the built-in plugins of a service, in the order of their names."""
+    weights = {entry.name: str(entry.weight or 1) for entry in DEFAULT_MULTI_POINT.enabled}
+    scored = name == "scorer"
+    return table(
+        ("plugin", "points", "default weight" if scored else "runs by default", "what it does"),
+        (
+            (
+                code(kind.name),
+                ", ".join(extension_points(kind)),
+                weights.get(kind.name, "off") if scored else _yes(kind.name in weights),
+                escaped(_summary(kind)),
+            )
+            for kind in sorted(PLUGINS[name], key=lambda kind: kind.name)
+        ),
+    )
+
+
+def arguments(_: str) -> str:
+    """Return the arguments of all built-in plugins."""
+    kinds = [kind for group in PLUGINS.values() for kind in group]
+    return table(
+        ("plugin", "argument", "type", "default", "meaning"),
+        (row for kind in sorted(kinds, key=lambda kind: kind.name) for row in _arguments(kind)),
+    )
+
+
+def default_policy(_: str) -> str:
+    """Return the plugins that run without a policy, in their order."""
+    names = {service: {kind.name for kind in group} for service, group in PLUGINS.items()}
+    return table(
+        ("plugin", "filters", "scores with weight"),
+        (
+            (
+                code(entry.name),
+                _yes(entry.name in names["filter"]),
+                str(entry.weight or 1) if entry.name in names["scorer"] else "",
+            )
+            for entry in DEFAULT_MULTI_POINT.enabled
+        ),
+    )
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else ""
+
+
+def _summary(kind: type[Plugin]) -> str:
+    return (inspect.getdoc(kind) or "").partition("\n")[0]
+
+
+def _arguments(kind: type[Plugin]) -> Iterator[Row]:
+    schema = msgspec.json.schema(kind.Args)
+    definitions: dict[str, Any] = schema["$defs"]
+    defaults = msgspec.to_builtins(kind.Args())
+    meanings = _meanings(kind.Args)
+    for name, properties in definitions[kind.Args.__name__]["properties"].items():
+        default = msgspec.json.encode(defaults[name]).decode()
+        meaning = meanings.get(name, meanings[""])
+        typed = _type(properties, definitions)
+        yield code(kind.name), code(name), typed, code(default), escaped(meaning)
+
+
+def _type(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+    if "$ref" in schema:
+        fields = definitions[schema["$ref"].rpartition("/")[2]]["properties"]
+        inner = ", ".join(f"{name}: {_type(each, definitions)}" for name, each in fields.items())
+        return f"{{{inner}}}"
+    if "enum" in schema:
+        return " or ".join(code(str(choice)) for choice in sorted(schema["enum"]))
+    text = str(schema["type"])
+    if isinstance(schema.get("items"), Mapping):
+        text = f"list of {_type(schema['items'], definitions)}"
+    bounds = [
+        f"{words} {schema[key]}"
+        for key, words in (
+            ("minimum", "at least"),
+            ("exclusiveMinimum", "above"),
+            ("maximum", "at most"),
+        )
+        if key in schema
+    ]
+    empty = schema.get("minLength") or schema.get("minItems")
+    return ", ".join([text, *bounds, *(["not empty"] if empty else [])])
+
+
+def _meanings(args: type[Arguments]) -> dict[str, str]:
+    """Return the docstring of an `Args` by argument; for those that it does not list under ""."""
+    summary, _, listed = (inspect.getdoc(args) or "").partition("\n\nAttributes:\n")
+    result = {"": " ".join(summary.split())}
+    for match in re.finditer(r"^    (\w+): (.+(?:\n        .+)*)", listed, re.M):
+        result[_camel(match[1])] = " ".join(match[2].split())
+    return result
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.title() for part in rest)
