@@ -3,11 +3,12 @@
 import asyncio
 import json
 import os
+import random
 import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -28,6 +29,10 @@ STEADY_SECONDS = 20.0
 
 DEATHS = 5
 """Deaths in a row after which a process is given up."""
+
+
+PORTS = range(20_000, 32_000)
+"""Where ports are taken from that the user did not choose."""
 
 
 class ProcessFailedError(ConfigurationError):
@@ -199,9 +204,19 @@ async def _run_again(process: Process) -> str:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports that nobody listens on now; asked for together, so that they differ."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [sock.getsockname()[1] for sock in sockets]
-    for sock in sockets:
-        sock.close()
-    return ports
+    """Return ports that nobody listens on now.
+
+    They lie below the range from which Linux takes the ports of outgoing connections, so that none
+    of these gets in the way before the port is used.
+    """
+    with ExitStack() as stack:
+        found: list[int] = []
+        for port in random.sample(PORTS, len(PORTS)):
+            if len(found) == count:
+                return found
+            try:
+                stack.enter_context(socket.create_server(("127.0.0.1", port)))
+            except OSError:
+                continue
+            found.append(port)
+    raise ConfigurationError(f"fewer than {count} of the ports {PORTS[0]} to {PORTS[-1]} are free")

@@ -9,7 +9,8 @@ from typing import Any, Literal, Protocol
 import aiohttp
 import yaml
 
-from tests.scenarios.programs import Program, free_ports
+from cli.processes import free_ports
+from tests.scenarios.programs import Program
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ROOT / "deploy" / "scheduler" / "kube-scheduler-config.yaml"

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import socket
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -107,12 +106,3 @@ async def stop_all(programs: Sequence[Program]) -> None:
     async with asyncio.TaskGroup() as group:
         for program in programs:
             group.create_task(program.stop())
-
-
-def free_ports(count: int) -> list[int]:
-    """Return ports that nobody listens on now; asked for together, so that they differ."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [sock.getsockname()[1] for sock in sockets]
-    for sock in sockets:
-        sock.close()
-    return ports

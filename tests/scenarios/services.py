@@ -5,8 +5,9 @@ from pathlib import Path
 
 import yaml
 
+from cli.processes import free_ports
 from tests.scenarios.planes import ROOT, Object, Plane, answers, python
-from tests.scenarios.programs import Program, free_ports, start_all, stop_all
+from tests.scenarios.programs import Program, start_all, stop_all
 from tests.scenarios.proxy import Proxy
 
 HERE = Path(__file__).parent
