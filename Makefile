@@ -8,7 +8,7 @@ BIN := .venv/bin
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}'
 
-demo: .venv/.run ## Schedule a small workload with five real processes, print where each pod went and why
+demo: .venv/.run ## Schedule a small workload with six real processes, print where each pod went and why
 	$(BIN)/moorage up --once --nodes deploy/demo/nodes.yaml --pods deploy/demo/pods.yaml --config deploy/demo/policy.yaml
 
 up: .venv/.run ## The same, but keep it running: kubectl works against it until Ctrl-C

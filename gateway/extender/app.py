@@ -56,7 +56,7 @@ def make_app(
     app.router.add_route("*", "/{path:.*}", _unknown_path(known, metrics))
 
     async def finish_binds(_: web.Application) -> None:
-        await bind.finish(settings.http_timeout)
+        await bind.finish(settings.shutdown_grace)
 
     app.on_cleanup.append(finish_binds)
     return app

@@ -36,7 +36,7 @@ async def run_edge(app: web.Application, host: str, port: int) -> AsyncIterator[
         access_log=None,
         handler_cancellation=True,
         keepalive_timeout=settings.http_keep_alive,
-        shutdown_timeout=settings.http_timeout,
+        shutdown_timeout=settings.shutdown_grace,
         auto_decompress=False,
         read_bufsize=_READ_AHEAD,
     )

@@ -177,6 +177,7 @@ class ReplicaPool:
             except SessionLostError as error:
                 self._lose(place, str(error))
             finally:
+                self._ready.pop(place, None)  # its address may be gone, and this task with it
                 await session.close()
             await asyncio.sleep(backoff.next())
 

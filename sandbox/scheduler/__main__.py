@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from moorage.errors import ConfigurationError
 from moorage.rpc.process import ProcessSettings, process
 from moorage.settings import parse_settings, setting
 from sandbox.scheduler.config import Configuration, load_configuration
@@ -29,20 +28,15 @@ class Settings(ProcessSettings):
     seed: int | None = setting(None, "Makes ties between nodes break the same way every time.")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Schedule until SIGTERM or SIGINT; return the exit code."""
+def main(argv: Sequence[str] | None = None) -> None:
+    """Schedule until SIGTERM or SIGINT."""
     settings = parse_settings(Settings, "python -m sandbox.scheduler", argv)
-    try:
-        configuration = load_configuration(settings.config, settings.extender_url)
-    except ConfigurationError as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
-    asyncio.run(_schedule(configuration, settings))
-    return 0
+    asyncio.run(_schedule(settings))
 
 
-async def _schedule(configuration: Configuration, settings: Settings) -> None:
+async def _schedule(settings: Settings) -> None:
     with process("kube-scheduler", settings) as stop:
+        configuration = load_configuration(settings.config, settings.extender_url)
         scheduler = Scheduler(configuration, settings.api_server, seed=settings.seed)
         async with asyncio.TaskGroup() as group:
             announcing = group.create_task(_announce(scheduler, configuration, settings))
@@ -67,4 +61,4 @@ async def _announce(scheduler: Scheduler, configuration: Configuration, settings
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

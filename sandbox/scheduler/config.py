@@ -129,6 +129,11 @@ class Profile(_Strict, frozen=True):
         """Whether DefaultPreemption runs in this profile."""
         return self.plugins.post_filter.decides("DefaultPreemption", self._has("DefaultPreemption"))
 
+    @property
+    def frees_claims(self) -> bool:
+        """Whether DynamicResources looks for resource claims to free when no node fits."""
+        return self.plugins.post_filter.decides("DynamicResources", self._has("DynamicResources"))
+
     def _has(self, plugin: str) -> bool:
         return self.plugins.multi_point.decides(plugin, inherited=True)
 

@@ -31,6 +31,10 @@ class PreemptionError(Exception):
     """Nobody is preempted; the message is added to what users read about the pod."""
 
 
+class PreemptionFailedError(PreemptionError):
+    """What kube-scheduler calls an error, not an answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Which pods leave which node."""
@@ -117,7 +121,7 @@ class Preemption:
     ) -> PreemptionError:
         if problems:
             text = ", ".join(sorted(problems))
-            return PreemptionError(text if len(problems) == 1 else f"[{text}]")
+            return PreemptionFailedError(text if len(problems) == 1 else f"[{text}]")
         return NoCandidatesError(summary(len(self._cache.nodes), failures, NOT_HELPFUL))
 
     def _dry_run(self, pod: KnownPod, checks: Checks, node: NodeInfo) -> Victims | Refusal:
@@ -144,12 +148,12 @@ class Preemption:
             answer = await self._ask(extender, pod, candidates)
         except ExtenderError as error:
             if not extender.config.ignorable:
-                raise PreemptionError(str(error)) from error
+                raise PreemptionFailedError(str(error)) from error
             _log.info("extender skipped", extender=extender.name, error=str(error))
             return candidates
         for node in [node for node, victims in answer.items() if not victims]:
             if not extender.config.ignorable:
-                raise PreemptionError(f'expected at least one victim pod on node "{node}"')
+                raise PreemptionFailedError(f'expected at least one victim pod on node "{node}"')
             del answer[node]
         return answer
 

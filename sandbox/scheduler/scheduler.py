@@ -166,15 +166,18 @@ class Scheduler:
 
     async def _preempt(self, queued: QueuedPod, verdict: Unschedulable) -> None:
         profile, filters = self._profiles[queued.pod.pod.spec.scheduler_name]
+        said = [NO_CLAIMS] if profile.frees_claims else []
         if not profile.preempts:
-            verdict.nominated = ""
+            verdict.aftermath, verdict.nominated = ", ".join(said), ""
             return
         checks = filters.prepare(queued.pod.pod)
         try:
             plan = await self._preemption.plan(queued.pod, checks, verdict)
             await self._failures.evict(queued.pod, plan)
-        except (PreemptionError, ApiError) as error:
-            verdict.aftermath = f"preemption: {error}"
+        except (PreemptionFailedError, ApiError) as error:
+            verdict.aftermath = f"preemption: {error}"  # an error hides what others said
+        except PreemptionError as error:
+            verdict.aftermath = ", ".join([*said, f"preemption: {error}"])
             verdict.nominated = "" if isinstance(error, NoCandidatesError) else None
         else:
             verdict.nominated = plan.node

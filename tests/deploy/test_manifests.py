@@ -1,5 +1,6 @@
 """The manifests in deploy/: they build, are safe, and fit together."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -182,7 +183,12 @@ def test_the_gateway_reads_the_policy_of_the_config_map(base: list[Manifest]) ->
     (mount,) = (m for m in container(deployment)["volumeMounts"] if m["name"] == "policy")
     assert "subPath" not in mount
     assert f"--config={mount['mountPath']}/policy.yaml" in container(deployment)["args"]
-    policy = yaml.safe_load(one(base, "ConfigMap", "policy")["data"]["policy.yaml"])
+    volumes = deployment["spec"]["template"]["spec"]["volumes"]
+    (volume,) = (v for v in volumes if v["name"] == "policy")
+    # The name holds a hash of the content, so that a new policy restarts the gateway.
+    assert re.fullmatch("policy-[a-z0-9]+", volume["configMap"]["name"])
+    config_map = one(base, "ConfigMap", volume["configMap"]["name"])
+    policy = yaml.safe_load(config_map["data"]["policy.yaml"])
     assert policy["kind"] == "MoorageConfiguration"
 
 

@@ -47,8 +47,6 @@ class CallError(Exception):
 _TABLE: tuple[tuple[type[Exception], grpc.StatusCode, str | None], ...] = (
     # Within a call, the configuration is what the caller sent: a policy, a plugin's arguments.
     (ConfigurationError, grpc.StatusCode.INVALID_ARGUMENT, None),
-    (UnknownNameError, grpc.StatusCode.NOT_FOUND, None),
-    (NoStateError, grpc.StatusCode.FAILED_PRECONDITION, None),
     (PluginFailedError, grpc.StatusCode.INTERNAL, None),
     (UnknownNameError, grpc.StatusCode.NOT_FOUND, None),
     (NoStateError, grpc.StatusCode.FAILED_PRECONDITION, None),

@@ -69,6 +69,7 @@ async def test_a_bad_configuration_ends_it_with_one_line(tmp_path: Path, text: s
     path.write_text(text)
     process = await start(f"--config={path}")
     _, errors = await process.communicate()
-    assert process.returncode == 2
+    assert process.returncode == 1
     (line,) = errors.decode().splitlines()
-    assert line.startswith(f"{path}: not a valid KubeSchedulerConfiguration: ")
+    problem = f"{path}: not a valid KubeSchedulerConfiguration: "
+    assert line.startswith(f"moorage kube-scheduler: {problem}")
