@@ -19,8 +19,8 @@ from rich.table import Table
 
 from cli.cluster import connected
 from cli.processes import Processes
-from cli.stack import Addresses, StackOptions, start_api_server, start_services
-from cli.workload import read_workload
+from cli.stack import Addresses, StackOptions, start_stack
+from cli.workload import Workload
 
 SIZES = (500, 5000)
 WARM_UP = 20
@@ -35,6 +35,17 @@ def pod(number: int) -> dict[str, object]:
             "containers": [{"name": "c", "image": "nginx:1.27", "resources": requests}],
             "tolerations": [{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}],
         },
+    }
+
+
+def node(number: int) -> dict[str, object]:
+    amounts = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+    labels = {"topology.kubernetes.io/zone": f"zone-{number % 3}"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": f"node-{number:04}", "labels": labels},
+        "status": {"allocatable": amounts, "capacity": amounts},
     }
 
 
@@ -113,14 +124,13 @@ async def _start(processes: Processes, console: Console) -> Addresses:
     options = StackOptions(
         directory=directory, kubeconfig=None, config=None, profiles=("moorage",), plugins=()
     )
-    api = await start_api_server(options, processes)
-    addresses = await start_services(options, processes, api)
+    addresses = await start_stack(options, processes)
     console.print(f"Creating {max(SIZES)} nodes ...")
-    async with connected(api) as cluster:
-        await cluster.create(read_workload(str(max(SIZES)), "0", ("moorage",)), lambda: None)
+    async with connected(addresses.api) as cluster:
+        await cluster.create(Workload(nodes=[node(i) for i in range(max(SIZES))]), lambda: None)
     caller = Caller(addresses.extender.removeprefix("http://"))
     body = json.dumps({"Pod": pod(0), "NodeNames": [f"node-{max(SIZES) - 1:04}"]}).encode()
-    while b"not known" in caller.call("filter", body)[1]:
+    while b'"Error":""' not in (answer := caller.call("filter", body)[1]) or b"not known" in answer:
         await asyncio.sleep(0.1)
     return addresses
 
