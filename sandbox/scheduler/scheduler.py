@@ -18,12 +18,20 @@ from sandbox.scheduler.extender import Extender, ExtenderError
 from sandbox.scheduler.failures import Failures
 from sandbox.scheduler.filters import Filters
 from sandbox.scheduler.informer import Informer
-from sandbox.scheduler.preemption import NoCandidatesError, Preemption, PreemptionError
+from sandbox.scheduler.preemption import (
+    NoCandidatesError,
+    Preemption,
+    PreemptionError,
+    PreemptionFailedError,
+)
 from sandbox.scheduler.queue import ClusterEvent, QueuedPod, SchedulingQueue
 from sandbox.scheduler.recorder import Recorder
 from sandbox.scheduler.verdicts import NoNodesError, Unschedulable
 
 _log = structlog.get_logger()
+
+NO_CLAIMS = "no new claims to deallocate"
+"""What DynamicResources says of a pod without resource claims that fits nowhere."""
 
 GRACE_SECONDS = 2.0
 """How long binding cycles under way may take when the scheduler stops."""

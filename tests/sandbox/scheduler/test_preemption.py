@@ -113,20 +113,23 @@ async def test_an_extender_may_drop_nodes_and_choose_other_victims(crowd: Crowd)
 @pytest.mark.parametrize(
     ("answer", "aftermath"),
     [
-        ({}, "no candidate node for preemption"),
+        ({}, "no new claims to deallocate, preemption: no candidate node for preemption"),
         (
             {"NodeNameToMetaVictims": {"n1": {"Pods": []}}},
-            'expected at least one victim pod on node "n1"',
+            'preemption: expected at least one victim pod on node "n1"',
         ),
         (
             {"NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "x"}]}}},
             (
-                "extender: {url} claims to preempt pod (UID: x) on node: n1, "
+                "preemption: extender: {url} claims to preempt pod (UID: x) on node: n1, "
                 "but the pod is not found on that node"
             ),
         ),
-        ({"NodeNameToMetaVictims": {"n9": {}}}, 'nodeinfo not found for node name "n9"'),
-        (503, "failed preempt with extender at URL {url}/preempt, code 503"),
+        (
+            {"NodeNameToMetaVictims": {"n9": {}}},
+            'preemption: nodeinfo not found for node name "n9"',
+        ),
+        (503, "preemption: failed preempt with extender at URL {url}/preempt, code 503"),
     ],
 )
 async def test_without_a_usable_answer_nobody_goes(
@@ -140,8 +143,7 @@ async def test_without_a_usable_answer_nobody_goes(
         await until(lambda: world.condition("vip")[0])
     assert world.condition("vip") == (
         "Unschedulable",
-        "0/1 nodes are available: 1 Insufficient cpu. preemption: "
-        + aftermath.format(url=world.extender.url),
+        "0/1 nodes are available: 1 Insufficient cpu. " + aftermath.format(url=world.extender.url),
     )
     assert crowd.exists("a")
     assert crowd.exists("b")
@@ -166,8 +168,8 @@ async def test_pods_of_the_same_importance_stay(crowd: Crowd) -> None:
         world.pod("next", cpu="3", priorityClassName=crowd.high)
         await until(lambda: world.condition("next")[0])
     assert world.condition("next")[1] == (
-        "0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are available: "
-        "1 Preemption is not helpful for scheduling, "
+        "0/3 nodes are available: 3 Insufficient cpu. no new claims to deallocate, "
+        "preemption: 0/3 nodes are available: 1 Preemption is not helpful for scheduling, "
         "2 No preemption victims found for incoming pod."
     )
     assert world.extender.bodies("preempt") == []
@@ -181,7 +183,7 @@ async def test_a_pod_may_decline_to_preempt(crowd: Crowd) -> None:
     async with world.scheduler(FULL):
         await until(lambda: world.condition("modest")[0])
     assert world.condition("modest")[1].endswith(
-        "preemption: not eligible due to preemptionPolicy=Never."
+        "no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never."
     )
 
 
