@@ -40,12 +40,17 @@ async def test_the_api_server_refuses_what_it_must(world: World) -> None:
     refused = 'Operation cannot be fulfilled on pods/binding "{}": '
     stored = (
         'Operation cannot be fulfilled on pods "free": StorageError: invalid object, Code: 4, Key: '
-        "/pods/default/free, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in "
+        "/registry/pods/default/free, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in "
         f"precondition: another, UID in object meta: {uid}"
     )
     bound = refused.format("bound") + 'pod bound is already assigned to node "n1"'
     going = refused.format("going") + "pod going is being deleted, cannot be assigned to a host"
     gates = refused.format("gated") + "pod gated has non-empty .spec.schedulingGates"
+    kinds = 'target.kind: Unsupported value: "Service": supported values: "Node", "<empty>"'
+    other = (
+        'Pod in version "v1" cannot be handled as a Binding: converting (v1.Pod) to '
+        "(core.Binding): unknown conversion"
+    )
     assert refusals == {
         "again": (409, "Conflict", bound),
         "elsewhere": (409, "Conflict", bound),
@@ -56,26 +61,12 @@ async def test_the_api_server_refuses_what_it_must(world: World) -> None:
         "other name": (
             400,
             "BadRequest",
-            "the name of the object (free) does not match the name on the URL (bound)",
+            "name in URL does not match name in Binding object",
         ),
-        "no target": (
-            422,
-            "Invalid",
-            'Binding "free" is invalid: target.name: Required value',
-        ),
-        "not a node": (
-            422,
-            "Invalid",
-            'Binding "free" is invalid: target.kind: Unsupported value: "Service": supported '
-            'values: "Node", "<empty>"',
-        ),
-        "not a binding": (
-            400,
-            "BadRequest",
-            "",
-        ),
+        "no target": (500, "", "target.name: Required value"),
+        "not a node": (500, "", kinds),
+        "not a binding": (400, "BadRequest", other),
     }
-    await world.request("PATCH", f"{PODS}/going", {"metadata": {"finalizers": None}})
 
 
 async def test_a_binding_may_name_a_node_that_does_not_exist_and_carries_annotations(
@@ -116,9 +107,16 @@ async def test_moorage_says_why_a_bind_failed(world: World) -> None:
         "gone": await world.bind(gone, "n1"),
         "reborn": await world.bind(reborn, "n1"),
     }
-    await world.request("PATCH", f"{PODS}/going", {"metadata": {"finalizers": None}})
 
-    assert errors == {}
+    lead = "binder service: pod default/"
+    absent = 'API server answered 404 NotFound: pods "gone" not found'
+    assert errors == {
+        "elsewhere": f"{lead}bound is bound to node n1, not n2",
+        "gated": f"{lead}gated has scheduling gates: example.com/wait",
+        "going": f"{lead}going is being deleted",
+        "gone": f"{lead}gone was not bound to node n1: {absent}",
+        "reborn": f"{lead}free has uid {free['metadata']['uid']}, not another: it was replaced",
+    }
     assert (await world.places())["free"] == ""
 
 

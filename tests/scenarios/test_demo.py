@@ -30,8 +30,8 @@ async def test_the_demonstration(world: World) -> None:
     }
     assert message == (
         "0/3 nodes are available: 1 node does not have required label, 2 nodeGroup of pod and "
-        "node don't match. preemption: 0/3 nodes are available: 3 Preemption is not helpful for "
-        "scheduling."
+        "node don't match. no new claims to deallocate, preemption: 0/3 nodes are available: 3 "
+        "Preemption is not helpful for scheduling."
     )
     assert (await world.decision("notebook"))["bind"]["node"] == "demo-m03"
 

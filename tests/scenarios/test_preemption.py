@@ -49,3 +49,23 @@ async def test_nobody_is_evicted_for_a_pod_that_moorage_would_reject(world: Worl
 
     assert await world.places() == {"small": "n1", "urgent": ""}
     assert message.startswith("0/1 nodes are available: 1 Insufficient cpu. ")
+
+
+async def test_a_rejection_that_is_not_final_does_not_make_kube_scheduler_evict_anybody(
+    world: World,
+) -> None:
+    await world.create(priority_class("urgent", 1000))
+    await world.nodes(node("n1"))
+    async with world.scheduler():
+        await world.create(pod("small"))
+        await world.bound()
+        urgent = {"priorityClassName": "urgent"}
+        await world.create(pod("urgent", spec=urgent, preemptible={"n1": "too crowded"}))
+        message = await world.condition("urgent", "Unschedulable")
+
+    # It asks in-tree filters alone whether removing pods helps, and they had no objection.
+    assert message == (
+        "0/1 nodes are available: 1 too crowded. preemption: expected at least one victim pod on "
+        'node "n1"'
+    )
+    assert await world.places() == {"small": "n1", "urgent": ""}

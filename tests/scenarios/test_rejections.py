@@ -20,8 +20,9 @@ async def test_reasons_are_grouped_and_counted(world: World) -> None:
 
     assert note == message
     assert note == (
-        "0/4 nodes are available: 1 full, 1 node is too hot, 2 no free slice. preemption: 0/4 "
-        "nodes are available: 4 Preemption is not helpful for scheduling."
+        "0/4 nodes are available: 1 full, 1 node is too hot, 2 no free slice. no new claims to "
+        "deallocate, preemption: 0/4 nodes are available: 4 Preemption is not helpful for "
+        "scheduling."
     )
 
 

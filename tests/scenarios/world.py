@@ -263,6 +263,10 @@ class World:
                 program.go_on()
             else:
                 await program.start()
+        for obj in (await self.pods()).values():
+            if obj["metadata"].get("finalizers"):
+                path = f"{PODS}/{obj['metadata']['name']}"
+                await self.request("PATCH", path, {"metadata": {"finalizers": None}})
         now = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
         for path in (PODS, PATHS["Node"], EVENTS):
             (await self.request("DELETE", path, now)).check()
