@@ -13,6 +13,7 @@ from gateway.extender.metrics import EdgeMetrics
 from gateway.metrics import ClusterCollector, CycleMetrics
 from gateway.replicas.metrics import SessionFamilies
 from gateway.settings import GatewaySettings
+from moorage.metrics import gauges
 from moorage.rpc.metrics import BUILD_INFO, CALL_SECONDS, CALLS, MetricRow, metrics_table
 from moorage.rpc.process import AdminSettings, ProcessSettings
 from moorage.rpc.serve import ServerSettings
@@ -55,7 +56,12 @@ def settings(name: str) -> str:
 
 def metrics(name: str) -> str:
     """Return the metrics of a kind of process."""
-    rows = {"gateway": _gateway_metrics, "binder": _binder_metrics, "common": _common_metrics}
+    rows = {
+        "gateway": _gateway_metrics,
+        "binder": _binder_metrics,
+        "common": _common_metrics,
+        "plugins": _plugin_metrics,
+    }
     return table(
         ("name", "type", "labels", "meaning"),
         (
@@ -147,6 +153,10 @@ def _binder_metrics() -> list[MetricRow]:
 
 def _common_metrics() -> list[MetricRow]:
     return _declared(BUILD_INFO, CALLS, CALL_SECONDS)
+
+
+def _plugin_metrics() -> list[MetricRow]:
+    return _declared(gauges.POLLS, gauges.LAST_ANSWER, gauges.NODES)
 
 
 def _declared(*collectors: Any) -> list[MetricRow]:

@@ -1,0 +1,30 @@
+"""Measurements of nodes for plugins: from Prometheus, polled in the background, or annotations.
+
+`import moorage` does not load this, and this does not load aiohttp before a source starts. Needs
+`moorage[rpc]`.
+"""
+
+from moorage.metrics.errors import NoMeasurementsError, PrometheusError
+from moorage.metrics.layouts import PRESETS, Layout, Preset
+from moorage.metrics.missing import MISSING, OnMissing, fill_missing, mark_missing
+from moorage.metrics.query import Measure, quoted
+from moorage.metrics.settings import Duration, PrometheusSettings, positive
+from moorage.metrics.source import PrometheusSource
+
+__all__ = [
+    "MISSING",
+    "PRESETS",
+    "Duration",
+    "Layout",
+    "Measure",
+    "NoMeasurementsError",
+    "OnMissing",
+    "Preset",
+    "PrometheusError",
+    "PrometheusSettings",
+    "PrometheusSource",
+    "fill_missing",
+    "mark_missing",
+    "positive",
+    "quoted",
+]

@@ -1,0 +1,105 @@
+"""Measurements of nodes from Prometheus, as plugins use them.
+
+self.source = PrometheusSource("my-plugin", self.args.prometheus, {"load": Measure(...)})
+# start: await self.source.start(); stop: await self.source.stop()
+# score: self.source.values(nodes, "load"), an array with NaN where nothing is known
+"""
+
+import asyncio
+import math
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final
+
+import numpy as np
+
+from moorage.errors import ConfigurationError
+from moorage.metrics.errors import NoMeasurementsError
+from moorage.metrics.poller import Poller, join_poller, leave_poller
+from moorage.metrics.query import Measure
+from moorage.metrics.settings import PrometheusSettings
+from moorage.plugin import Scores
+from moorage.snapshot import Nodes
+
+FIRST_ANSWER_SECONDS: Final = 2.0
+"""How long `start` waits for the first answer; scheduling waits for `start`."""
+
+
+class PrometheusSource:
+    """Some measures of all nodes, asked for in one query, again and again in the background.
+
+    Sources with equal names, settings and measures share one query, whatever plugins and profiles
+    they belong to.
+    """
+
+    def __init__(
+        self, name: str, settings: PrometheusSettings, measures: Mapping[str, Measure]
+    ) -> None:
+        """Take what to measure; nothing is asked before `start`.
+
+        Args:
+            name: What is measured, for logs and metrics, such as "network-traffic".
+            settings: Where to ask.
+            measures: What to ask for, by name.
+
+        Raises:
+            ConfigurationError: The settings have no address.
+        """
+        if not settings.address:
+            raise ConfigurationError("the address of Prometheus is missing")
+        self._name = name
+        self._settings = settings
+        self._measures = measures
+        self._poller: Poller | None = None
+
+    async def start(self) -> None:
+        """Begin to ask; wait a moment for the first answer, so that the first cycle has it."""
+        self._poller = join_poller(self, self._name, self._settings, self._measures)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FIRST_ANSWER_SECONDS):
+                await self._poller.polled.wait()
+
+    async def stop(self) -> None:
+        """Ask no more, unless for others."""
+        self._poller = None
+        await leave_poller(self)
+
+    @property
+    def age(self) -> float:
+        """The age of the latest answer in seconds; infinite before the first."""
+        return time.monotonic() - self._poller.answered if self._poller else math.inf
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether there is an answer that is not too old."""
+        return self.age <= self._settings.max_age_seconds
+
+    @property
+    def problem(self) -> str:
+        """Why there is no fresh answer that knows a node; empty if there is one."""
+        if self._poller is None:
+            return "no measurements yet: the plugin has not been started"
+        if not self.is_fresh:
+            return self._poller.problem or "the latest answer of Prometheus is older than maxAge"
+        if not self._poller.values:
+            return f"Prometheus at {self._settings.address} knows no node; its log line says more"
+        return ""
+
+    def check(self) -> None:
+        """Refuse to go on without measurements.
+
+        Raises:
+            NoMeasurementsError: There is no fresh answer that knows a node.
+        """
+        if self.problem:
+            raise NoMeasurementsError(self.problem)
+
+    def values(self, nodes: Nodes, measure: str) -> Scores:
+        """Return a measure of *nodes*; NaN where nothing is known, or not of late."""
+        known = self._poller.values.get(measure) if self._poller and self.is_fresh else None
+        if not known:
+            return np.full(len(nodes), np.nan)
+        layout = self._settings.layout
+        keys = nodes.encoded(("moorage.metrics", layout.format), layout.key_of_node)
+        return keys.map(lambda key: known.get(key or "", math.nan))
