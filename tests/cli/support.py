@@ -13,7 +13,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 MOORAGE = Path(sys.executable).parent / "moorage"
-PATIENCE = 60.0
+PATIENCE = 50.0
 
 Object = dict[str, Any]
 

@@ -13,7 +13,7 @@ from cli.following import Following, Outcome
 from cli.workload import Workload
 from moorage.errors import ConfigurationError, causes
 from sandbox.apiserver import ApiServer
-from tests.cli.support import Object, node, pod, until
+from tests.cli.support import PATIENCE, Object, node, pod, until
 
 PODS = "/api/v1/namespaces/default/pods"
 EVENTS = "/api/v1/namespaces/default/events"
@@ -88,6 +88,10 @@ class Settling:
         self.seen: list[int] = []
         self.task = asyncio.create_task(following.until_settled(self.seen.append))
 
+    async def end(self) -> None:
+        async with asyncio.timeout(PATIENCE):
+            await self.task
+
     async def undecided(self) -> bool:
         """Whether it still waits, after more time than a decision would take."""
         done, _ = await asyncio.wait({self.task}, timeout=0.3)
@@ -112,7 +116,7 @@ async def test_all_pods_must_have_a_verdict(world: World) -> None:
     await world.bind("a")
     assert await settling.undecided()
     await world.fail("b", "Unschedulable", "0/1 nodes are available")
-    await settling.task
+    await settling.end()
     assert settling.seen == [1, 2]
     a, b = following.pods
     assert (a.outcome, a.node) == (Outcome.BOUND, "n")
@@ -129,7 +133,7 @@ async def test_a_pod_that_suits_no_node_may_find_one_a_little_later(
     await world.fail("a", "Unschedulable")
     assert await settling.undecided()
     await world.bind("a")
-    await settling.task
+    await settling.end()
 
 
 async def test_a_pod_that_was_promised_a_node_still_waits(world: World) -> None:
@@ -138,7 +142,7 @@ async def test_a_pod_that_was_promised_a_node_still_waits(world: World) -> None:
     await world.fail("a", "Unschedulable", nominatedNodeName="n")
     assert await settling.undecided()
     await world.bind("a")
-    await settling.task
+    await settling.end()
 
 
 async def test_a_failure_counts_when_it_happens_again(world: World) -> None:
@@ -150,7 +154,7 @@ async def test_a_failure_counts_when_it_happens_again(world: World) -> None:
     await world.record(following, long[:1020] + " ...", 1)
     assert await settling.undecided()
     await world.record(following, long[:1020] + " ...", 3)
-    await settling.task
+    await settling.end()
     assert following.failing
 
 
@@ -158,7 +162,7 @@ async def test_a_deleted_pod_needs_no_verdict(world: World) -> None:
     following = await world.create(pod("a"))
     settling = Settling(following)
     await world.delete("a")
-    await settling.task
+    await settling.end()
     assert following.pods[0].outcome is Outcome.DELETED
 
 

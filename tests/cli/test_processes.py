@@ -10,7 +10,7 @@ import pytest
 
 from cli.processes import Process, Processes, ProcessFailedError
 from moorage.errors import causes
-from tests.cli.support import until
+from tests.cli.support import PATIENCE, until
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ async def test_a_process_that_dies_again_and_again_is_given_up_with_its_last_wor
     monkeypatch.setattr("cli.processes.RESTART_PAUSE", 0.001)
     await processes.start([process(tmp_path, "dies")])
     with pytest.raises(ExceptionGroup) as caught:
-        async with processes.kept():
+        async with asyncio.timeout(PATIENCE), processes.kept():
             await asyncio.Event().wait()
     (error,) = causes(caught.value)
     end = "it-dies ended with exit code 1: these are its last words"
@@ -67,7 +67,7 @@ async def test_a_process_that_holds_the_cluster_cannot_be_replaced(
 ) -> None:
     await processes.start([process(tmp_path, "dies", replaceable=False)])
     with pytest.raises(ExceptionGroup) as caught:
-        async with processes.kept():
+        async with asyncio.timeout(PATIENCE), processes.kept():
             await asyncio.Event().wait()
     assert "the embedded cluster is lost" in str(next(causes(caught.value)))
     assert said == []
@@ -83,7 +83,8 @@ async def test_a_process_that_never_serves_is_an_error_and_killed(
     (error,) = causes(caught.value)
     assert isinstance(error, ProcessFailedError)
     assert "it-silent is not ready after 0.05 s" in str(error)
-    assert await silent.wait() == "it-silent was killed by SIGTERM"
+    async with asyncio.timeout(PATIENCE):
+        assert await silent.wait() == "it-silent was killed by SIGTERM"
 
 
 async def test_what_was_started_last_stops_first(
