@@ -1,12 +1,14 @@
 """Puts the verbs at their paths."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
 
 import structlog
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from gateway.calls import Cycles
+from gateway.extender.aliases import WITH_PLUGIN, Alias, read_aliases, verb_path
 from gateway.extender.bodies import refusal
 from gateway.extender.exchange import Connections, Exchange
 from gateway.extender.metrics import EdgeMetrics
@@ -35,7 +37,11 @@ _LOGGED_PATH = 200  # characters
 def make_app(
     cycles: Cycles, settings: EdgeSettings, registry: CollectorRegistry
 ) -> web.Application:
-    """Return the application that answers kube-scheduler's calls through `cycles`."""
+    """Return the application that answers kube-scheduler's calls through `cycles`.
+
+    Raises:
+        ConfigurationError: An alias is wrong, or its path is that of a verb.
+    """
     metrics, connections = EdgeMetrics(registry), Connections()
     nodes = NodesMemory(settings.given_nodes_remembered)
     memory = Memory(names=NodeNamesMemory(), nodes=nodes)
@@ -49,10 +55,14 @@ def make_app(
         PreemptHandler(context),
         bind,
     ]
-    known = []
+    aliases = read_aliases(settings.extender_alias, settings.extender_prefix)
+    known: list[str] = []
     for handler in handlers:
         exchange = Exchange(handler, settings, metrics, connections)
-        known += _add(app, handler, exchange.handle, settings.extender_prefix, metrics)
+        wrong_method = _wrong_method(handler, metrics)
+        for path, handle in _paths(handler, exchange, settings.extender_prefix, aliases):
+            _add(app, path, handle, wrong_method)
+            known.append(path)
     app.router.add_route("*", "/{path:.*}", _unknown_path(known, metrics))
 
     async def finish_binds(_: web.Application) -> None:
@@ -62,18 +72,23 @@ def make_app(
     return app
 
 
-def _add(
-    app: web.Application, handler: VerbHandler, handle: _Handler, prefix: str, metrics: EdgeMetrics
-) -> list[str]:
-    root = f"/{prefix.strip('/')}/{handler.verb}".replace("//", "/")
-    paths = [root]
-    if handler.verb in ("filter", "prioritize"):
-        paths.append(root + "/{plugin}")
-    for path in (*paths, *(path + "/" for path in paths)):
-        resource = app.router.add_resource(path)
+def _paths(
+    handler: VerbHandler, exchange: Exchange, prefix: str, aliases: Sequence[Alias]
+) -> Iterator[tuple[str, _Handler]]:
+    root = verb_path(prefix, handler.verb)
+    yield root, exchange.handle
+    if handler.verb in WITH_PLUGIN:
+        yield root + "/{plugin}", exchange.handle
+    for alias in aliases:
+        if alias.verb == handler.verb:
+            yield alias.path, partial(exchange.handle, plugin=alias.plugin)
+
+
+def _add(app: web.Application, path: str, handle: _Handler, wrong_method: _Handler) -> None:
+    for written in (path, path + "/"):
+        resource = app.router.add_resource(written)
         resource.add_route("POST", handle)
-        resource.add_route("*", _wrong_method(handler, metrics))
-    return paths
+        resource.add_route("*", wrong_method)
 
 
 def _wrong_method(handler: VerbHandler, metrics: EdgeMetrics) -> _Handler:

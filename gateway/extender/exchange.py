@@ -42,13 +42,20 @@ class Exchange:
         self._connections = connections
         self._budget = settings.http_timeout * (1 - settings.http_timeout_margin)
 
-    async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Answer, whatever happens; cancelled only when the caller hangs up."""
+    async def handle(self, request: web.Request, plugin: str | None = None) -> web.StreamResponse:
+        """Answer, whatever happens; cancelled only when the caller hangs up.
+
+        Args:
+            request: What kube-scheduler asks.
+            plugin: Who answers alone, "" is every plugin; by default the one in the path, if any.
+        """
+        if plugin is None:
+            plugin = request.match_info.get("plugin", "")
         now = asyncio.get_running_loop().time
         arrival = now()
         result: Result = "cancelled"
         try:
-            result, response = await self._respond(request, arrival + self._budget)
+            result, response = await self._respond(request, plugin, arrival + self._budget)
         finally:
             self._metrics.answered(self._handler.verb, result, now() - arrival)
         if self._connections.draining or not request.content.at_eof():
@@ -56,10 +63,9 @@ class Exchange:
         return response
 
     async def _respond(
-        self, request: web.Request, deadline: float
+        self, request: web.Request, plugin: str, deadline: float
     ) -> tuple[Result, web.StreamResponse]:
         handler, body = self._handler, None
-        plugin = request.match_info.get("plugin", "")
         try:
             async with asyncio.timeout_at(deadline):
                 body = await read_body(request, handler.limit)

@@ -15,6 +15,11 @@ class EdgeSettings(AdminSettings):
     extender_prefix: str = setting(
         "", "Path before the verbs, as in the urlPrefix of the extender's configuration."
     )
+    extender_alias: tuple[str, ...] = setting(
+        (),
+        "PATH=VERB or PATH=VERB/PLUGIN: the verb, or one plugin's answer to it, at that whole path "
+        "too.",
+    )
     http_timeout: float = setting(
         5.0,
         "The httpTimeout of the extender's configuration in kube-scheduler.",
