@@ -16,9 +16,16 @@ from collections.abc import Coroutine, Iterable
 from contextlib import closing
 from typing import Any, TypeVar
 
+from moorage.bind import Binding, DecisionSummary, Refusal
 from moorage.models import NodeManifest, Pod
-from moorage.plugin import FilterPlugin, ScorePlugin
-from moorage.runtime import EnabledPlugin, Supervisor, ask_for_scores, ask_for_verdicts
+from moorage.plugin import BindPlugin, FilterPlugin, Plugin, ScorePlugin
+from moorage.runtime import (
+    EnabledPlugin,
+    Supervisor,
+    ask_before_bind,
+    ask_for_scores,
+    ask_for_verdicts,
+)
 from moorage.snapshot import Nodes, Snapshot
 from moorage.verdicts import Rejection
 
@@ -89,6 +96,30 @@ def run_score(
     return dict(zip(selection.names, scores.normalized.tolist(), strict=True))
 
 
+def make_binding(pod: Pod, node: str, *, decision: DecisionSummary | None = None) -> Binding:
+    """Make the decision to bind *pod* to the node called *node*."""
+    return Binding(
+        namespace=pod.namespace,
+        name=pod.name,
+        uid=pod.uid,
+        node=node,
+        profile=pod.spec.scheduler_name,
+        decision=decision,
+        known_pod=pod,
+    )
+
+
+def run_pre_bind(plugin: BindPlugin, binding: Binding) -> Refusal | None:
+    """Return why *plugin* refuses *binding*, or None; `binding.annotations` has what it added.
+
+    Raises:
+        PluginFailedError: The plugin raised, answered wrongly or took longer than a second.
+        RuntimeError: It is called from a coroutine.
+    """
+    enabled, supervisor = _enable(plugin)
+    return _run(ask_before_bind(enabled, binding, supervisor))
+
+
 def _cluster(pod: Pod, nodes: Iterable[NodeManifest], pods: Iterable[Pod]) -> Nodes:
     pods = tuple(pods)
     if any(other.uid == pod.uid for other in pods):
@@ -99,7 +130,7 @@ def _cluster(pod: Pod, nodes: Iterable[NodeManifest], pods: Iterable[Pod]) -> No
     return make_nodes(*nodes, pods=pods)
 
 
-def _enable(plugin: FilterPlugin | ScorePlugin) -> tuple[EnabledPlugin, Supervisor]:
+def _enable(plugin: Plugin) -> tuple[EnabledPlugin, Supervisor]:
     enabled, supervisor = EnabledPlugin(plugin=plugin), Supervisor()
     supervisor.begin(enabled)
     return enabled, supervisor
@@ -112,8 +143,8 @@ def _run(coroutine: Coroutine[Any, Any, T]) -> T:
         except RuntimeError:
             return asyncio.run(coroutine)
         raise RuntimeError(
-            "run_filter and run_score are synchronous: call them from a test that is not async, or "
-            "by asyncio.to_thread"
+            "run_filter, run_score and run_pre_bind are synchronous: call them from a test that is "
+            "not async, or by asyncio.to_thread"
         )
 
 

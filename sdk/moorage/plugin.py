@@ -1,9 +1,9 @@
 """The plugin API: what authors subclass.
 
 A plugin is one class with typed arguments. Write the per-node form (`filter_node`, `score_node`)
-for plain Python, or the batch form (`filter`, `score`) for numpy over columns. One class may be
-both a filter and a score plugin. One instance serves one profile; cycles use it one after another,
-so what `prepare` keeps on the instance is there for the same cycle's `filter` or `score`.
+for plain Python, or the batch form (`filter`, `score`) for numpy over columns. One class may be of
+several kinds. One instance serves one profile; cycles use it one after another, so what `prepare`
+keeps on the instance is there for the same cycle's `filter` or `score`. Binds run side by side.
 """
 
 import inspect
@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from moorage.bind import Binding, Refusal
 from moorage.models import Pod
 from moorage.snapshot import Node, Nodes
 from moorage.verdicts import Rejection, Verdicts
@@ -124,6 +125,29 @@ class ScorePlugin(Plugin):
         return scores
 
 
+class BindPlugin(Plugin):
+    """Acts before and after a pod is bound. Override `pre_bind`, `post_bind`, or both.
+
+    Binds of several pods run at the same time: keep what belongs to one pod by its uid.
+
+    Attributes:
+        reads_pod: Whether it needs `binding.pod`, or should not be asked about pods that are bound
+            already. False saves a request to the API server if no plugin of the profile needs it.
+    """
+
+    reads_pod: ClassVar[bool] = True
+
+    async def pre_bind(self, binding: Binding) -> Refusal | None:
+        """Do what must be done before *binding* is written; return why it may not be, or None.
+
+        Called again when kube-scheduler tries the pod again, maybe for another node.
+        """
+        return None
+
+    async def post_bind(self, binding: Binding) -> None:
+        """Do what is to be done once the pod is bound; that may be after it has started."""
+
+
 class WrongAnswerError(Exception):
     """A plugin's method returned something that it may not; the message names the method's line."""
 
@@ -165,4 +189,7 @@ def extension_points(kind: type[Plugin]) -> tuple[str, ...]:
         normalizes = kind.normalize is not ScorePlugin.normalize
         points += ["PreScore", "Score"] if prepares else ["Score"]
         points += ["NormalizeScore"] if normalizes else []
+    if issubclass(kind, BindPlugin):
+        points += ["PreBind"] if kind.pre_bind is not BindPlugin.pre_bind else []
+        points += ["PostBind"] if kind.post_bind is not BindPlugin.post_bind else []
     return tuple(points)

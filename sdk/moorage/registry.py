@@ -14,9 +14,13 @@ from pathlib import Path
 from types import ModuleType
 
 from moorage.errors import PluginLoadError
-from moorage.plugin import FilterPlugin, Plugin, ScorePlugin
+from moorage.plugin import BindPlugin, FilterPlugin, Plugin, ScorePlugin
 
-GROUPS: dict[type[Plugin], str] = {FilterPlugin: "moorage.filter", ScorePlugin: "moorage.score"}
+GROUPS: dict[type[Plugin], str] = {
+    FilterPlugin: "moorage.filter",
+    ScorePlugin: "moorage.score",
+    BindPlugin: "moorage.bind",
+}
 """The entry-point group in which packages announce plugins of each kind."""
 
 BUILT_IN = "built-in"
@@ -95,7 +99,8 @@ class Registry:
         plugins = [plugin for file in _python_files(path) for plugin in _plugins_in(file)]
         if not plugins:
             raise PluginLoadError(
-                f"{path} defines no plugin: subclass moorage.FilterPlugin or ScorePlugin in it"
+                f"{path} defines no plugin: subclass moorage.FilterPlugin, ScorePlugin or "
+                "BindPlugin in it"
             )
         for plugin in plugins:
             if issubclass(plugin, self._kind):
@@ -108,7 +113,7 @@ def load_registry(
     """Build the registry of a service.
 
     Args:
-        kind: `FilterPlugin` or `ScorePlugin`.
+        kind: `FilterPlugin`, `ScorePlugin` or `BindPlugin`.
         built_ins: The plugins that come with the service.
         paths: Files and folders given by `--plugin`.
 

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from moorage.harness import make_nodes, run_filter, run_score
+from moorage.harness import make_binding, make_nodes, run_filter, run_pre_bind, run_score
 from moorage.models import (
     Affinity,
     ClaimSource,
@@ -38,10 +38,12 @@ from moorage.quantity import Quantity
 
 __all__ = [
     "DEFAULT_ALLOCATABLE",
+    "make_binding",
     "make_node",
     "make_nodes",
     "make_pod",
     "run_filter",
+    "run_pre_bind",
     "run_score",
 ]
 

@@ -81,7 +81,7 @@ def test_a_mistake_in_a_policy_is_told_with_line_and_path(policy: Path, command:
         ("\ndef f(:\n", ":2", "SyntaxError"),
         ("\n\n1 / 0\n", ":3", "ZeroDivisionError: division by zero"),
         ("import sys\nsys.exit('bye')\n", ":2", "SystemExit: bye"),
-        ("x = 1\n", "", "defines no plugin: subclass moorage.FilterPlugin or ScorePlugin"),
+        ("x = 1\n", "", "defines no plugin: subclass moorage.FilterPlugin, ScorePlugin"),
         ("from moorage import FilterPlugin\n", "", "defines no plugin"),
     ],
 )

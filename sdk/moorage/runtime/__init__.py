@@ -1,6 +1,7 @@
 """How a service runs plugins: built from the policy, supervised, one cycle after another."""
 
 from moorage.runtime.asking import PluginScores, ask_for_scores, ask_for_verdicts
+from moorage.runtime.binding import ask_before_bind, tell_after_bind
 from moorage.runtime.cycle import PluginRun, Supervisor
 from moorage.runtime.host import EnabledPlugin, PluginHost, Profile
 from moorage.runtime.replica import CycleInput, Replica
@@ -14,6 +15,8 @@ __all__ = [
     "Profile",
     "Replica",
     "Supervisor",
+    "ask_before_bind",
     "ask_for_scores",
     "ask_for_verdicts",
+    "tell_after_bind",
 ]

@@ -2,9 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from moorage.errors import PluginFailedError
 from moorage.models import Pod
@@ -85,14 +85,28 @@ class Supervisor:
         """
         if not enabled.prepares:
             return None
+
+        async def prepare() -> Preparation | None:
+            return _checked(enabled, await enabled.plugin.prepare(pod, nodes))
+
+        return await self.wait_for(enabled, "prepare", prepare)
+
+    async def wait_for(
+        self, enabled: "EnabledPlugin", point: str, make: Callable[[], Coroutine[Any, Any, T]]
+    ) -> T:
+        """Await plugin code, and whatever checks its answer; an alarm guards each of its steps.
+
+        Raises:
+            PluginFailedError: The code raised, or took longer than its budget.
+            TimeoutError: The cycle's deadline passed.
+        """
         start = self.clock()
         budget = self._budget(enabled, start)
         try:
             async with asyncio.timeout(budget):
-                answer = await Stepwise(enabled.plugin.prepare(pod, nodes), budget)
-            return _checked(enabled, answer)
+                return await Stepwise(make(), budget)
         except FAILURES as error:
-            raise self._failed(enabled, "prepare", error, budget, start) from error
+            raise self._failed(enabled, point, error, budget, start) from error
         finally:
             self.runs[-1].seconds += self.clock() - start
 

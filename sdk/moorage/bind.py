@@ -1,0 +1,106 @@
+"""What bind plugins get and answer: the decision about one pod, and their "no".
+
+The binder makes a `Binding` for each bind; the gateway tells it the `DecisionSummary`.
+"""
+
+from dataclasses import dataclass, field
+
+import msgspec
+
+from moorage.models import Pod
+
+
+class _Summary(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A part of a decision in short."""
+
+
+class ScoredNode(_Summary, frozen=True, kw_only=True):
+    """A node with its total, 0 to 100, and what each plugin thought of it, 0 to 100.
+
+    The plugins that counted most, by their weights, come first.
+    """
+
+    node: str
+    score: float | None = None
+    plugins: dict[str, float] = {}
+
+
+class DecisionSummary(_Summary, frozen=True, kw_only=True):
+    """Why a pod goes to its node, in short.
+
+    Attributes:
+        winner: The node that the pod goes to; without a score if nobody scored it.
+        runner_up: The best other node; None if no other was scored.
+        nodes: How many nodes were looked at.
+        feasible: How many of them could run the pod.
+        policy_revision: The revision of the policy that was in force.
+        generation: The generation of the state that was used.
+    """
+
+    winner: ScoredNode
+    runner_up: ScoredNode | None = None
+    nodes: int = 0
+    feasible: int = 0
+    policy_revision: str = ""
+    generation: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a pod may not be bound now; kube-scheduler tries it again later.
+
+    Keep `reason` constant: users read it in the pod's event, which is counted by its text.
+    """
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binding:
+    """A decision to write.
+
+    Attributes:
+        namespace: The pod's namespace.
+        name: The pod's name.
+        uid: The pod's uid.
+        node: The name of the node.
+        profile: The pod's schedulerName.
+        annotations: What the pod gets in the same write; `annotate` adds to it.
+        decision: Why this node; None if the gateway does not remember.
+        known_pod: The pod as it was read; plugins use `pod`.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    node: str
+    profile: str = ""
+    annotations: dict[str, str] = field(default_factory=dict)
+    decision: DecisionSummary | None = None
+    known_pod: Pod | None = None
+
+    def __str__(self) -> str:
+        return f"pod {self.namespace}/{self.name}"
+
+    @property
+    def pod(self) -> Pod:
+        """The pod, as it was just before the first plugin.
+
+        Raises:
+            LookupError: No plugin of the profile reads pods, so that it was not read.
+        """
+        if self.known_pod is None:
+            raise LookupError("the pod was not read: leave `reads_pod` of the plugin at True")
+        return self.known_pod
+
+    def annotate(self, key: str, value: str) -> None:
+        """Give the pod an annotation in the same write that binds it.
+
+        Raises:
+            TypeError: The key or the value is not text.
+        """
+        if not (isinstance(key, str) and isinstance(value, str)):
+            raise TypeError(
+                f"an annotation is text: got {type(key).__name__}, {type(value).__name__}"
+            )
+        self.annotations[key] = value

@@ -1,0 +1,52 @@
+"""Asks one bind plugin about one bind, and checks its answer.
+
+The binder calls this for each plugin of a profile, `moorage.testing` for the one under test.
+"""
+
+from moorage.bind import Binding, Refusal
+from moorage.plugin import BindPlugin, WrongTypeError
+from moorage.runtime.cycle import Supervisor
+from moorage.runtime.host import EnabledPlugin
+
+
+async def ask_before_bind(
+    enabled: EnabledPlugin, binding: Binding, supervisor: Supervisor
+) -> Refusal | None:
+    """Return why a plugin refuses the bind, or None if it does not.
+
+    Raises:
+        PluginFailedError: The plugin raised, answered wrongly, took too long, or is suspended.
+        TimeoutError: The supervisor's deadline passed.
+    """
+    plugin = _bind_plugin(enabled)
+
+    async def ask() -> Refusal | None:
+        return _checked(plugin, await plugin.pre_bind(binding))
+
+    enabled.check_not_suspended("pre_bind")
+    refusal = await supervisor.wait_for(enabled, "pre_bind", ask)
+    enabled.breaker.succeeded()
+    return refusal
+
+
+async def tell_after_bind(enabled: EnabledPlugin, binding: Binding, supervisor: Supervisor) -> None:
+    """Tell a plugin that the pod is bound. Raises the same as `ask_before_bind`."""
+    plugin = _bind_plugin(enabled)
+    enabled.check_not_suspended("post_bind")
+    await supervisor.wait_for(enabled, "post_bind", lambda: plugin.post_bind(binding))
+    enabled.breaker.succeeded()
+
+
+def _bind_plugin(enabled: EnabledPlugin) -> BindPlugin:
+    assert isinstance(enabled.plugin, BindPlugin)  # noqa: S101 - the registry holds nothing else
+    return enabled.plugin
+
+
+def _checked(plugin: BindPlugin, answer: object) -> Refusal | None:
+    if answer is None:
+        return None
+    if not isinstance(answer, Refusal):
+        raise WrongTypeError(plugin.pre_bind, answer, "Refusal or None")
+    if not isinstance(answer.reason, str):
+        raise WrongTypeError(plugin.pre_bind, answer.reason, "text as the reason")
+    return answer
