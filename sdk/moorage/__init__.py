@@ -4,12 +4,14 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from moorage.bind import Binding, DecisionSummary, Refusal, ScoredNode
 from moorage.errors import ConfigurationError, MoorageError, PluginFailedError, PluginLoadError
 from moorage.models import NodeManifest, Pod
 from moorage.plugin import (
     MAX_SCORE,
     SKIP,
     Arguments,
+    BindPlugin,
     FilterPlugin,
     Preparation,
     ScorePlugin,
@@ -25,7 +27,10 @@ __all__ = [
     "Amounts",
     "Annotated",
     "Arguments",
+    "BindPlugin",
+    "Binding",
     "ConfigurationError",
+    "DecisionSummary",
     "Encoded",
     "FilterPlugin",
     "Mask",
@@ -38,8 +43,10 @@ __all__ = [
     "PluginLoadError",
     "Pod",
     "Preparation",
+    "Refusal",
     "Rejection",
     "ScorePlugin",
+    "ScoredNode",
     "Scores",
     "Verdicts",
     "normalize_by_maximum",
