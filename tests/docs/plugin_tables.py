@@ -7,11 +7,15 @@ from typing import Any
 
 import msgspec
 
+from moorage.metrics import PrometheusSettings
 from moorage.plugin import Arguments, Plugin, extension_points
 from moorage.policy.defaults import DEFAULT_MULTI_POINT
 from services.filter.plugins import BUILT_INS as FILTERS
 from services.scorer.plugins import BUILT_INS as SCORERS
 from tests.docs.markdown import Row, code, escaped, table
+
+PARTS: Mapping[str, type[Arguments]] = {"PrometheusSettings": PrometheusSettings}
+"""Arguments that several plugins have, each with a table of its own."""
 
 PLUGINS: Mapping[str, Sequence[type[Plugin]]] = {"filter": FILTERS, "scorer": SCORERS}
 
@@ -34,12 +38,18 @@ def plugins(name: str) -> str:
     )
 
 
-def arguments(_: str) -> str:
-    """Return the arguments of all built-in plugins."""
+def arguments(part: str) -> str:
+    """Return the arguments of all built-in plugins, or the fields of a part that they share."""
+    if part:
+        return table(("field", "type", "default", "meaning"), _fields(PARTS[part]))
     kinds = [kind for group in PLUGINS.values() for kind in group]
     return table(
         ("plugin", "argument", "type", "default", "meaning"),
-        (row for kind in sorted(kinds, key=lambda kind: kind.name) for row in _arguments(kind)),
+        dict.fromkeys(  # a filter and a score plugin of the same name may share their arguments
+            (code(kind.name), *row)
+            for kind in sorted(kinds, key=lambda kind: kind.name)
+            for row in _fields(kind.Args)
+        ),
     )
 
 
@@ -67,21 +77,24 @@ def _summary(kind: type[Plugin]) -> str:
     return (inspect.getdoc(kind) or "").partition("\n")[0]
 
 
-def _arguments(kind: type[Plugin]) -> Iterator[Row]:
-    schema = msgspec.json.schema(kind.Args)
+def _fields(args: type[Arguments]) -> Iterator[Row]:
+    schema = msgspec.json.schema(args)
     definitions: dict[str, Any] = schema["$defs"]
-    defaults = msgspec.to_builtins(kind.Args())
-    meanings = _meanings(kind.Args)
-    for name, properties in definitions[kind.Args.__name__]["properties"].items():
-        default = msgspec.json.encode(defaults[name]).decode()
-        meaning = meanings.get(name, meanings[""])
+    defaults = msgspec.to_builtins(args())
+    meanings = _meanings(args)
+    for name, properties in definitions[args.__name__]["properties"].items():
         typed = _type(properties, definitions)
-        yield code(kind.name), code(name), typed, code(default), escaped(meaning)
+        shown_there = typed.startswith("[")
+        default = "" if shown_there else msgspec.json.encode(defaults[name]).decode()
+        yield code(name), typed, code(default), escaped(meanings.get(name, meanings[""]))
 
 
 def _type(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
     if "$ref" in schema:
-        fields = definitions[schema["$ref"].rpartition("/")[2]]["properties"]
+        kind = schema["$ref"].rpartition("/")[2]
+        if kind in PARTS:
+            return f"[{kind}](#{kind.lower()})"
+        fields = definitions[kind]["properties"]
         inner = ", ".join(f"{name}: {_type(each, definitions)}" for name, each in fields.items())
         return f"{{{inner}}}"
     if "enum" in schema:

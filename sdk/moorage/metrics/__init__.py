@@ -7,16 +7,19 @@
 from moorage.metrics.errors import NoMeasurementsError, PrometheusError
 from moorage.metrics.layouts import PRESETS, Layout, Preset
 from moorage.metrics.missing import MISSING, OnMissing, fill_missing, mark_missing
+from moorage.metrics.plugin import MeasuringPlugin
 from moorage.metrics.query import Measure, quoted
-from moorage.metrics.settings import Duration, PrometheusSettings, positive
+from moorage.metrics.settings import Address, Duration, PrometheusSettings, positive
 from moorage.metrics.source import PrometheusSource
 
 __all__ = [
     "MISSING",
     "PRESETS",
+    "Address",
     "Duration",
     "Layout",
     "Measure",
+    "MeasuringPlugin",
     "NoMeasurementsError",
     "OnMissing",
     "Preset",

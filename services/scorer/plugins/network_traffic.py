@@ -1,0 +1,101 @@
+"""Prefers nodes whose network is quiet, by what node_exporter counts and Prometheus keeps."""
+
+import re
+from typing import Annotated, Literal
+
+import numpy as np
+from msgspec import field
+from msgspec.structs import replace
+
+from moorage import Arguments, Meta, Nodes, Pod, ScorePlugin, Scores, normalize_by_maximum
+from moorage.metrics import (
+    Address,
+    Measure,
+    MeasuringPlugin,
+    OnMissing,
+    PrometheusSettings,
+    PrometheusSource,
+    fill_missing,
+    mark_missing,
+    positive,
+    quoted,
+)
+
+TRAFFIC = "traffic"
+FUNCTIONS = {"none": "rate", "sumOverTime": "sum_over_time"}
+
+
+class NetworkTraffic(MeasuringPlugin, ScorePlugin):
+    """Prefers nodes with little network traffic of late, as node_exporter counts it."""
+
+    source: PrometheusSource
+
+    class Args(Arguments):
+        """What to measure, and where.
+
+        Attributes:
+            prometheus_address: Short for the address in `prometheus`.
+            prometheus: How to reach Prometheus, and how it names nodes.
+            network_interface: A name, a regular expression, or "!" and one of all others.
+            time_range_in_minutes: The time over which traffic is averaged.
+            time_range: The same as a duration such as "90s"; it should hold four scrapes.
+            direction: The traffic that counts.
+            compat: "sumOverTime" adds up readings of the counters, so that old nodes seem busy.
+            on_missing: What nodes without measurements get: the mean of the others ("neutral"), 0
+                ("worst"), or the plugin fails.
+        """
+
+        prometheus_address: Address = ""
+        prometheus: PrometheusSettings = field(default_factory=PrometheusSettings)
+        network_interface: Annotated[str, Meta(min_length=1)] = "ens192"
+        time_range_in_minutes: Annotated[int, Meta(ge=1)] = 5
+        time_range: str = ""
+        direction: Literal["receive", "transmit", "both"] = "receive"
+        compat: Literal["none", "sumOverTime"] = "none"
+        on_missing: OnMissing = "neutral"
+
+        def __post_init__(self) -> None:
+            if self.prometheus_address and self.prometheus.address:
+                raise ValueError("prometheusAddress and prometheus.address exclude each other")
+            positive(self.time_range or "5m")
+
+    def __init__(self, args: Arguments | None = None) -> None:
+        """Take the arguments; the address of Prometheus has no default."""
+        super().__init__(args)
+        settings = self.args.prometheus
+        if self.args.prometheus_address:
+            settings = replace(settings, address=self.args.prometheus_address)
+        self.source = PrometheusSource("traffic", settings, {TRAFFIC: _measure(self.args)})
+
+    def score(self, pod: Pod, nodes: Nodes) -> Scores:
+        """Return whole bytes per second."""
+        if self.args.on_missing != "worst":
+            self.source.check()
+        traffic = np.trunc(self.source.values(nodes, TRAFFIC))
+        return mark_missing(traffic, self.args.on_missing)
+
+    def normalize(self, scores: Scores) -> Scores:
+        """Give 100 to idle nodes, 0 to the busiest."""
+        return fill_missing(
+            scores, self.args.on_missing, lambda known: normalize_by_maximum(known, reverse=True)
+        )
+
+
+def _measure(args: NetworkTraffic.Args) -> Measure:
+    window = args.time_range or f"{args.time_range_in_minutes}m"
+    both = ("receive", "transmit")
+    directions = both if args.direction == "both" else (args.direction,)
+    rates = (
+        f"{FUNCTIONS[args.compat]}(node_network_{direction}_bytes_total"
+        f"{{device{_matcher(args.network_interface)}}}[{window}])"
+        for direction in directions
+    )
+    return Measure(series=" + ".join(rates), aggregate="sum", distinct=("device",))
+
+
+def _matcher(interface: str) -> str:
+    """Match a name exactly, and anything with a sign that names do not have as an expression."""
+    if interface.startswith("!"):
+        return f"!~{quoted(interface[1:])}"
+    operator = "=" if re.fullmatch(r"[\w.:@-]+", interface) else "=~"
+    return f"{operator}{quoted(interface)}"
