@@ -51,9 +51,7 @@ def check_object(resource: Resource, value: Any, kind: str | None = None) -> Obj
         raise bad_request(f"the body of the request must be a {kind}, not {_name_of(value)}")
     given = (value.get("apiVersion") or api_version, value.get("kind") or kind)
     if given != (api_version, kind):
-        raise bad_request(
-            f"the body of the request is a {given[0]} {given[1]}, expected {api_version} {kind}"
-        )
+        raise bad_request(_unconvertible(given, kind, api_version))
     obj: Object = {"kind": kind, "apiVersion": api_version} | without_nulls(value)
     _check_types(resource, obj, kind)
     metadata = obj.get("metadata", {})
@@ -100,10 +98,19 @@ def _check_types(resource: Resource, obj: Object, kind: str) -> None:
         if resource.rules.shape and kind == resource.kind:
             resource.rules.shape(text)
     except msgspec.DecodeError as error:
-        version = resource.api_version
+        version = resource.api_version.rpartition("/")[2]
         raise bad_request(
             f'{kind} in version "{version}" cannot be handled as a {kind}: {error}'
         ) from error
+
+
+def _unconvertible(given: tuple[object, object], kind: str, api_version: str) -> str:
+    version = str(given[0]).rpartition("/")[2]
+    package = api_version.partition("/")[0].partition(".")[0] if "/" in api_version else "core"
+    return (
+        f'{given[1]} in version "{version}" cannot be handled as a {kind}: converting '
+        f"({version}.{given[1]}) to ({package}.{kind}): unknown conversion"
+    )
 
 
 def _name_of(value: Any) -> str:

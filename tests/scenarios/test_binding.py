@@ -23,6 +23,9 @@ async def test_the_api_server_refuses_what_it_must(world: World) -> None:
     (await world.request("DELETE", f"{PODS}/going")).check()
     uid = next(p["metadata"]["uid"] for p in made if p["metadata"]["name"] == "free")
 
+    def aimed(target: Object) -> Object:
+        return {**binding("free", "n1"), "target": target}
+
     refusals = {
         "again": await _bind(world, binding("bound", "n1")),
         "elsewhere": await _bind(world, binding("bound", "n2")),
@@ -31,17 +34,15 @@ async def test_the_api_server_refuses_what_it_must(world: World) -> None:
         "gone": await _bind(world, binding("gone", "n1")),
         "other uid": await _bind(world, binding("free", "n1", uid="another")),
         "other name": await _bind(world, binding("free", "n1"), "bound"),
-        "no target": await _bind(world, {**binding("free", "n1"), "target": {"kind": "Node"}}),
-        "not a node": await _bind(
-            world, {**binding("free", "n1"), "target": {"kind": "Service", "name": "n1"}}
-        ),
+        "no target": await _bind(world, aimed({"kind": "Node"})),
+        "not a node": await _bind(world, aimed({"kind": "Service", "name": "n1"})),
         "not a binding": await _bind(world, pod("free", "nobody"), "free"),
     }
     refused = 'Operation cannot be fulfilled on pods/binding "{}": '
     stored = (
         'Operation cannot be fulfilled on pods "free": StorageError: invalid object, Code: 4, Key: '
-        "/registry/pods/default/free, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in "
-        f"precondition: another, UID in object meta: {uid}"
+        "/registry/pods/default/free, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: "
+        f"UID in precondition: another, UID in object meta: {uid}"
     )
     bound = refused.format("bound") + 'pod bound is already assigned to node "n1"'
     going = refused.format("going") + "pod going is being deleted, cannot be assigned to a host"
