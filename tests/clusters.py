@@ -6,17 +6,22 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from moorage.models import (
+    Affinity,
     Container,
     ContainerImage,
     ContainerPort,
+    LabelSelector,
     NodeManifest,
     NodeSelector,
     NodeSelectorTerm,
     Pod,
+    PodAffinity,
+    PodAffinityTerm,
     Requirement,
     Resources,
     Taint,
     Toleration,
+    WeightedPodAffinityTerm,
 )
 from moorage.testing import make_node, make_pod
 
@@ -26,6 +31,8 @@ NAMES = tuple(f"n{i}" for i in range(6))
 EFFECTS = ("NoSchedule", "NoExecute", "PreferNoSchedule")
 TAINT_KEYS = ("gpu", "node.kubernetes.io/unschedulable")
 GPU = "example.com/gpu"
+APPS = ("web", "db")
+NAMESPACES = ("default", "team")
 
 labels = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(VALUES))
 taints = st.builds(
@@ -87,6 +94,40 @@ terms = st.builds(
 )
 selectors = st.builds(NodeSelector, node_selector_terms=st.lists(terms, max_size=3).map(tuple))
 
+pod_labels = st.dictionaries(st.sampled_from(("app", "tier")), st.sampled_from(APPS))
+label_selectors = st.builds(
+    LabelSelector,
+    match_labels=pod_labels,
+    match_expressions=st.lists(
+        st.builds(
+            Requirement,
+            key=st.sampled_from(("app", "tier")),
+            operator=st.sampled_from(("In", "NotIn", "Exists", "DoesNotExist")),
+            values=st.lists(st.sampled_from(APPS), max_size=2).map(tuple),
+        ),
+        max_size=1,
+    ).map(tuple),
+)
+by_name = Requirement(key="kubernetes.io/metadata.name", operator="NotIn", values=("team",))
+pod_terms = st.builds(
+    PodAffinityTerm,
+    label_selector=st.none() | label_selectors,
+    namespaces=st.lists(st.sampled_from(NAMESPACES), max_size=1).map(tuple),
+    namespace_selector=st.sampled_from(
+        (None, None, LabelSelector(), LabelSelector(match_expressions=(by_name,)))
+    ),
+    topology_key=st.sampled_from(("kubernetes.io/hostname", "zone")),
+)
+wishes = st.builds(WeightedPodAffinityTerm, weight=st.integers(1, 100), pod_affinity_term=pod_terms)
+pod_affinities = st.none() | st.builds(
+    PodAffinity,
+    required=st.lists(pod_terms, max_size=2).map(tuple),
+    preferred=st.lists(wishes, max_size=2).map(tuple),
+)
+affinities = st.none() | st.builds(
+    Affinity, pod_affinity=pod_affinities, pod_anti_affinity=pod_affinities
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
@@ -115,9 +156,18 @@ def nodes(draw: st.DrawFn, name: str) -> NodeManifest:
 
 @st.composite
 def placed_pods(draw: st.DrawFn, name: str, places: tuple[str, ...]) -> Pod:
-    spec = make_pod(name, node=draw(st.sampled_from(places)))
+    pod = make_pod(
+        name,
+        uid=f"uid-{name}",
+        namespace=draw(st.sampled_from(NAMESPACES)),
+        labels=draw(pod_labels),
+        affinity=draw(affinities),
+        node=draw(st.sampled_from(places)),
+    )
     parts = tuple(draw(st.lists(containers, min_size=1, max_size=2)))
-    return replace(spec, spec=replace(spec.spec, containers=parts))
+    deleted = draw(st.sampled_from(("", "", "2026-01-01T00:00:00Z")))
+    metadata = replace(pod.metadata, deletion_timestamp=deleted)
+    return replace(pod, metadata=metadata, spec=replace(pod.spec, containers=parts))
 
 
 @st.composite

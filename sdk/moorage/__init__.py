@@ -18,7 +18,7 @@ from moorage.plugin import (
     Scores,
     normalize_by_maximum,
 )
-from moorage.snapshot import Amounts, Encoded, Node, Nodes
+from moorage.snapshot import Amounts, CarriedTerm, Encoded, Node, Nodes
 from moorage.verdicts import Mask, Rejection, Verdicts
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "Arguments",
     "BindPlugin",
     "Binding",
+    "CarriedTerm",
     "ConfigurationError",
     "DecisionSummary",
     "Encoded",

@@ -13,6 +13,7 @@ from moorage.selectors.matching import (
     matches_node_selector_term,
     matches_requirement,
 )
+from moorage.selectors.pods import selects_namespace, selects_pod
 
 __all__ = [
     "FieldMatcher",
@@ -24,4 +25,6 @@ __all__ = [
     "matches_requirement",
     "parse_field_selector",
     "parse_label_selector",
+    "selects_namespace",
+    "selects_pod",
 ]

@@ -5,5 +5,6 @@ from moorage.snapshot.node import Node
 from moorage.snapshot.nodes import Nodes
 from moorage.snapshot.resources import Amounts
 from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.terms import CarriedTerm
 
-__all__ = ["Amounts", "Encoded", "Node", "Nodes", "Snapshot"]
+__all__ = ["Amounts", "CarriedTerm", "Encoded", "Node", "Nodes", "Snapshot"]

@@ -1,19 +1,23 @@
 """Dictionary-encoded columns: each distinct value once, a small code for each row."""
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from moorage.models import NodeManifest
 from moorage.verdicts import Mask
 
+S = TypeVar("S")
 V = TypeVar("V", bound=Hashable)
 
 SLACK = 1024
 """How many stale values a column may keep before it is encoded again."""
+
+MAX_ENCODED_COLUMNS = 128
+"""How many label keys and the like are kept encoded; the longest unused makes room for another."""
 
 
 class Encoded(Generic[V]):
@@ -53,6 +57,11 @@ class Encoded(Generic[V]):
                 mask |= self.codes == code
         return mask
 
+    def sums(self, amounts: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """Add up *amounts*, one for each node, by value; index the result by `codes`."""
+        totals = np.bincount(self.codes, weights=amounts, minlength=len(self.values))
+        return totals.astype(np.int64)
+
     def map(
         self, function: Callable[[V | None], object], dtype: npt.DTypeLike = np.float64
     ) -> npt.NDArray[Any]:
@@ -66,18 +75,18 @@ class Encoded(Generic[V]):
         return results[self.codes]
 
 
-class EncodedColumn(Generic[V]):
-    """The whole column behind `Encoded` selections, kept up as nodes change."""
+class EncodedColumn(Generic[S, V]):
+    """The whole column behind `Encoded` selections, kept up as what is read changes."""
 
-    def __init__(self, read: Callable[[NodeManifest], V | None], capacity: int) -> None:
+    def __init__(self, read: Callable[[S], V | None], capacity: int) -> None:
         self._read = read
         self._codes = np.zeros(capacity, np.int32)
         self._values: list[V | None] = [None]
         self._code_of: dict[V | None, int] = {None: 0}
 
-    def set(self, row: int, manifest: NodeManifest | None) -> None:
-        """Take over the node of *row*, or that it is gone."""
-        value = None if manifest is None else self._read(manifest)
+    def set(self, row: int, source: S | None) -> None:
+        """Take over what is in *row*, or that it is gone."""
+        value = None if source is None else self._read(source)
         code = self._code_of.get(value)
         if code is None:
             code = self._code_of[value] = len(self._values)
@@ -95,3 +104,44 @@ class EncodedColumn(Generic[V]):
     def select(self, rows: npt.NDArray[np.intp]) -> Encoded[V]:
         """Show the column to a selection of nodes."""
         return Encoded(self._codes, rows, self._code_of, self._values)
+
+
+class EncodedColumns(Generic[S]):
+    """Columns by key over the same rows, each kept up from its first use on."""
+
+    def __init__(self) -> None:
+        self._columns: OrderedDict[Hashable, EncodedColumn[S, Any]] = OrderedDict()
+
+    def get(
+        self,
+        key: Hashable,
+        read: Callable[[S], Hashable | None],
+        rows: Iterable[tuple[int, S]],
+        count: int,
+        capacity: int,
+    ) -> EncodedColumn[S, Any]:
+        """Return what *read* makes of *rows*, which are *count* of at most *capacity*."""
+        column = self._columns.get(key)
+        if column is None or column.is_stale(count):
+            # A plugin's alarm may go off in the middle: keep the column only when it is complete.
+            column = EncodedColumn(read, capacity)
+            for row, source in rows:
+                column.set(row, source)
+            self._columns[key] = column
+            if len(self._columns) > MAX_ENCODED_COLUMNS:
+                self._columns.popitem(last=False)
+        self._columns.move_to_end(key)
+        return column
+
+    def set(self, row: int, source: S | None) -> None:
+        """Take over what is in *row*, or that it is gone."""
+        for key, column in list(self._columns.items()):
+            try:
+                column.set(row, source)
+            except Exception:  # noqa: BLE001 - a plugin's code; it fails in its own cycle again
+                del self._columns[key]
+
+    def resize(self, capacity: int) -> None:
+        """Make room for *capacity* rows."""
+        for column in self._columns.values():
+            column.resize(capacity)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from moorage.models import NodeManifest, NodeSelectorTerm, Requirement
+from moorage.models import NodeManifest, NodeSelectorTerm, Pod, Requirement
 from moorage.selectors import matches_requirement
 from moorage.snapshot.encoded import Encoded
 from moorage.verdicts import Mask
@@ -26,19 +26,34 @@ def match_term(nodes: "Nodes", term: NodeSelectorTerm) -> Mask:
         return np.zeros(len(nodes), np.bool_)
     mask = np.ones(len(nodes), np.bool_)
     for requirement in term.match_expressions:
-        mask &= _match(nodes.label(requirement.key), requirement)
+        mask &= match_requirement(nodes.label(requirement.key), requirement)
     for requirement in term.match_fields:
         mask &= _match_field(nodes, requirement)
     return mask
 
 
-def _match_field(nodes: "Nodes", requirement: Requirement) -> Mask:
-    if requirement.key != NAME_FIELD:
-        return np.full(len(nodes), matches_requirement(requirement, {}))
-    return _match(nodes.encoded(("field", NAME_FIELD), _name), requirement)
+def match_required(nodes: "Nodes", pod: Pod) -> Mask:
+    """Return which nodes match the node selector and the required node affinity of *pod*.
+
+    Raises:
+        ValueError: A term has an operator that does not exist.
+    """
+    mask = np.ones(len(nodes), np.bool_)
+    for key, value in pod.spec.node_selector.items():
+        mask &= nodes.label(key).isin((value,))
+    affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
+    if affinity and affinity.required is not None:
+        terms = affinity.required.node_selector_terms
+        mask &= np.any([np.zeros_like(mask), *(match_term(nodes, term) for term in terms)], axis=0)
+    return mask
 
 
-def _match(column: Encoded[Any], requirement: Requirement) -> Mask:
+def match_requirement(column: Encoded[Any], requirement: Requirement) -> Mask:
+    """Return where the values of a label meet a condition on it.
+
+    Raises:
+        ValueError: The operator does not exist.
+    """
     match requirement.operator:
         case "In":
             return column.isin(requirement.values)
@@ -49,6 +64,12 @@ def _match(column: Encoded[Any], requirement: Requirement) -> Mask:
         case "DoesNotExist":
             return column.isin((None,))
     return column.where(lambda value: _matches(requirement, value))
+
+
+def _match_field(nodes: "Nodes", requirement: Requirement) -> Mask:
+    if requirement.key != NAME_FIELD:
+        return np.full(len(nodes), matches_requirement(requirement, {}))
+    return match_requirement(nodes.encoded(("field", NAME_FIELD), _name), requirement)
 
 
 def _matches(requirement: Requirement, value: str | None) -> bool:

@@ -1,17 +1,25 @@
 """A selection of a snapshot's nodes, as batch plugins see it."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from moorage.models import ContainerPort, NodeManifest, NodeSelectorTerm, Taint
+from moorage.models import (
+    ContainerPort,
+    NodeManifest,
+    NodeSelectorTerm,
+    Pod,
+    PodAffinityTerm,
+    Taint,
+)
 from moorage.snapshot.encoded import Encoded
-from moorage.snapshot.matching import match_term
+from moorage.snapshot.matching import match_required, match_term
 from moorage.snapshot.node import Node
 from moorage.snapshot.resources import Amounts
+from moorage.snapshot.terms import CarriedTerm
 from moorage.verdicts import Mask, Verdicts
 
 if TYPE_CHECKING:
@@ -52,6 +60,11 @@ class Nodes(Sequence[Node]):
     def cluster_size(self) -> int:
         """The number of nodes in the whole snapshot."""
         return len(self._snapshot)
+
+    @property
+    def cluster(self) -> "Nodes":
+        """All nodes, whether other plugins rejected them or other replicas look at them."""
+        return self._snapshot.nodes()
 
     def where(self, mask: Mask) -> "Nodes":
         """Select the nodes where *mask* is true."""
@@ -110,6 +123,39 @@ class Nodes(Sequence[Node]):
             ValueError: The term has an operator that does not exist.
         """
         return match_term(self, term)
+
+    def required_by(self, pod: Pod) -> Mask:
+        """Return which nodes match the node selector and the required node affinity of *pod*.
+
+        Raises:
+            ValueError: A term has an operator that does not exist.
+        """
+        return match_required(self, pod)
+
+    def count_pods(
+        self, terms: Iterable[PodAffinityTerm], namespace: str, *, terminating: bool = True
+    ) -> Amounts:
+        """Return how many pods on each node are meant by all of *terms*.
+
+        Args:
+            terms: What to look for; their topology keys do not matter.
+            namespace: That of the pod to which the terms belong: theirs if they name none.
+            terminating: Whether pods that are being deleted count.
+
+        Raises:
+            ValueError: A term has an operator that does not exist, or selects namespaces by other
+                labels than their names.
+        """
+        pods, capacity = self._snapshot.pods, self._snapshot.capacity
+        return pods.count(terms, namespace, capacity, terminating=terminating)[self.rows]
+
+    def terms_about(self, pod: Pod) -> Mapping[CarriedTerm, Amounts]:
+        """Return the terms of pods on the whole cluster's nodes that mean *pod*.
+
+        Each comes with how many such terms the pods on each of these nodes carry.
+        """
+        carried = self._snapshot.pods.carrying(pod, self._snapshot.capacity)
+        return {term: amounts[self.rows] for term, amounts in carried.items()}
 
     def image_sizes(self, name: str) -> tuple[Amounts, int]:
         """Return an image's size in bytes, 0 where absent, and on how many nodes it is at all."""

@@ -1,6 +1,5 @@
 """The replica's picture of the cluster; sessions write it, cycles read it."""
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -9,16 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from moorage.models import ContainerImage, NodeManifest, Pod
-from moorage.snapshot.encoded import EncodedColumn
+from moorage.snapshot.encoded import EncodedColumn, EncodedColumns
 from moorage.snapshot.inverted import ImageIndex, PortIndex
 from moorage.snapshot.node import Node
 from moorage.snapshot.nodes import Nodes
+from moorage.snapshot.pods import PodIndex
 from moorage.snapshot.resources import ResourceColumns
 
 FIRST_CAPACITY = 64
-
-MAX_ENCODED_COLUMNS = 128
-"""How many label keys and the like are kept encoded; the longest unused makes room for another."""
 
 
 class Snapshot:
@@ -33,17 +30,21 @@ class Snapshot:
         self.nonzero_requested = ResourceColumns(FIRST_CAPACITY)
         self.images = ImageIndex()
         self.ports = PortIndex()
+        self.pods = PodIndex()
         self.capacity = FIRST_CAPACITY
-        self.pod_count = 0
         self._present = np.zeros(FIRST_CAPACITY, np.bool_)
         self._nodes: list[Node | None] = [None] * FIRST_CAPACITY
         self._pods: list[dict[str, Pod]] = [{} for _ in range(FIRST_CAPACITY)]
         self._row_of: dict[str, int] = {}
-        self._row_of_pod: dict[str, int] = {}
-        self._encoded: OrderedDict[Hashable, EncodedColumn[Any]] = OrderedDict()
+        self._encoded: EncodedColumns[NodeManifest] = EncodedColumns()
 
     def __len__(self) -> int:
         return len(self._row_of)
+
+    @property
+    def pod_count(self) -> int:
+        """The number of pods on all nodes."""
+        return len(self.pods)
 
     def set_node(self, row: int, manifest: NodeManifest) -> None:
         """Put a new or changed node into *row*; the pods of the same node stay.
@@ -62,7 +63,7 @@ class Snapshot:
         self._row_of[manifest.name] = row
         self.allocatable.replace(row, manifest.allocatable)
         self._set_images(row, () if old is None else old.images, manifest.status.images)
-        self._encode(row, manifest)
+        self._encoded.set(row, manifest)
 
     def remove_row(self, row: int) -> None:
         """Forget the node of *row* and the pods on it, if there is one."""
@@ -76,7 +77,7 @@ class Snapshot:
         del self._row_of[node.name]
         self.allocatable.replace(row, {})
         self._set_images(row, node.images, ())
-        self._encode(row, None)
+        self._encoded.set(row, None)
 
     def place_pod(self, row: int, pod: Pod) -> None:
         """Put a new, changed or moved pod onto the node of *row*.
@@ -91,12 +92,12 @@ class Snapshot:
         self.remove_pod(pod.uid)
         self._account(row, pod, 1)
         self.ports.add(row, pod.host_ports)
+        self.pods.add(row, pod)
         self._pods[row][pod.uid] = pod
-        self._row_of_pod[pod.uid] = row
 
     def remove_pod(self, uid: str) -> None:
         """Take a pod off its node, if it is on one."""
-        row = self._row_of_pod.pop(uid, None)
+        row = self.pods.remove(uid)
         if row is None:
             return
         pod = self._pods[row].pop(uid)
@@ -127,26 +128,17 @@ class Snapshot:
 
     def encoded(
         self, key: Hashable, read: Callable[[NodeManifest], Hashable | None]
-    ) -> EncodedColumn[Any]:
+    ) -> EncodedColumn[NodeManifest, Any]:
         """Return the column that *read* makes of the nodes, kept up from the first use on."""
-        column = self._encoded.get(key)
-        if column is None or column.is_stale(len(self)):
-            # A plugin's alarm may go off in the middle: keep the column only when it is complete.
-            column = EncodedColumn(read, self.capacity)
-            for row, manifest in self._manifests():
-                column.set(row, manifest)
-            self._encoded[key] = column
-            if len(self._encoded) > MAX_ENCODED_COLUMNS:
-                self._encoded.popitem(last=False)
-        self._encoded.move_to_end(key)
-        return column
+        return self._encoded.get(key, read, self._manifests(), len(self), self.capacity)
 
     @contextmanager
     def overlaid(
         self, overrides: Mapping[int, NodeManifest], excluded_pods: Iterable[str]
     ) -> Iterator[None]:
         """Show other nodes, and leave out pods, for as long as the context lasts."""
-        places = {uid: self._row_of_pod[uid] for uid in excluded_pods if uid in self._row_of_pod}
+        found = ((uid, self.pods.row_of(uid)) for uid in excluded_pods)
+        places = {uid: row for uid, row in found if row is not None}
         pods = [(row, self._pods[row][uid]) for uid, row in places.items()]
         before = {row: self.node_at(row) for row in overrides}
         for row, node in before.items():
@@ -174,15 +166,7 @@ class Snapshot:
             self.images.remove(row, old)
             self.images.add(row, new)
 
-    def _encode(self, row: int, manifest: NodeManifest | None) -> None:
-        for key, column in list(self._encoded.items()):
-            try:
-                column.set(row, manifest)
-            except Exception:  # noqa: BLE001 - a plugin's code; it fails in its own cycle again
-                del self._encoded[key]
-
     def _account(self, row: int, pod: Pod, sign: int) -> None:
-        self.pod_count += sign
         self.requested.add(row, pod.requests, sign)
         self.requested.add(row, {"pods": 1}, sign)
         self.nonzero_requested.add(row, pod.nonzero_requests, sign)
@@ -197,6 +181,5 @@ class Snapshot:
         self._pods.extend({} for _ in range(grown))
         for columns in (self.allocatable, self.requested, self.nonzero_requested):
             columns.resize(capacity)
-        for column in self._encoded.values():
-            column.resize(capacity)
+        self._encoded.resize(capacity)
         self.capacity = capacity

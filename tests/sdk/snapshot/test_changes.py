@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from moorage import Encoded, Nodes
-from moorage.models import ContainerPort, NodeManifest, Pod
+from moorage.models import ContainerPort, LabelSelector, NodeManifest, Pod, PodAffinityTerm
 from moorage.snapshot import Snapshot
-from tests.clusters import GPU, KEYS, nodes, placed_pods
+from moorage.testing import make_pod
+from tests.clusters import APPS, GPU, KEYS, NAMESPACES, nodes, placed_pods
 
 ROWS = (0, 1, 2, 63, 64, 200)
 """Far enough apart that the first capacity of 64 does not do."""
@@ -21,6 +22,16 @@ PORTS = [
     for port in (80, 81)
     for ip in ("", "127.0.0.1", "10.0.0.1", "::")
     for protocol in ("TCP", "UDP")
+]
+PROBES = [
+    make_pod("probe", namespace=namespace, labels={"app": app, "tier": app})
+    for namespace in NAMESPACES
+    for app in APPS
+]
+TERMS = [PodAffinityTerm(label_selector=LabelSelector())] + [
+    PodAffinityTerm(label_selector=LabelSelector(match_labels={key: app}))
+    for key in ("app", "tier")
+    for app in APPS
 ]
 
 
@@ -53,6 +64,16 @@ def picture(selection: Nodes) -> dict[str, Any]:
         "ports": [selection.port_conflicts([port]).tolist() for port in PORTS],
         "pods": [sorted(pod.uid for pod in node.pods) for node in selection],
         "per node": [(node.manifest, dict(node.requested)) for node in selection],
+        "labelled": [
+            selection.count_pods([term], namespace, terminating=terminating).tolist()
+            for term in TERMS
+            for namespace in NAMESPACES
+            for terminating in (True, False)
+        ],
+        "terms": [
+            {term: counts.tolist() for term, counts in selection.terms_about(probe).items()}
+            for probe in PROBES
+        ],
         "positions": [selection.position(name) for name in selection.names],
     }
 

@@ -1,0 +1,208 @@
+"""Pods counted by what they are, against a look at each pod."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from moorage import CarriedTerm
+from moorage.models import (
+    Affinity,
+    LabelSelector,
+    NodeManifest,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    Requirement,
+    WeightedPodAffinityTerm,
+)
+from moorage.selectors import selects_pod
+from moorage.snapshot import Snapshot
+from moorage.testing import make_node, make_nodes, make_pod
+from tests.clusters import NAMESPACES, Cluster, clusters, pod_labels, pod_terms
+
+WEB = LabelSelector(match_labels={"app": "web"})
+ALL = PodAffinityTerm(label_selector=LabelSelector())
+
+
+def apart(selector: LabelSelector, key: str = "zone", *, times: int = 1) -> Affinity:
+    term = PodAffinityTerm(label_selector=selector, topology_key=key)
+    return Affinity(pod_anti_affinity=PodAffinity(required=(term,) * times))
+
+
+def count(snapshot: Snapshot, *terms: PodAffinityTerm) -> list[int]:
+    counts: list[int] = snapshot.nodes().count_pods(terms, "default").tolist()
+    return counts
+
+
+def test_pods_are_counted_by_labels_and_namespace() -> None:
+    nodes = make_nodes(
+        make_node("n1"),
+        make_node("n2"),
+        pods=[
+            make_pod("a", labels={"app": "web", "tier": "front"}, node="n1"),
+            make_pod("b", labels={"app": "web"}, node="n1"),
+            make_pod("c", labels={"app": "db"}, node="n1"),
+            make_pod("d", labels={"app": "web"}, node="n2", namespace="team"),
+        ],
+    )
+    web = PodAffinityTerm(label_selector=WEB)
+    front = PodAffinityTerm(label_selector=LabelSelector(match_labels={"tier": "front"}))
+    assert nodes.count_pods([web], "default").tolist() == [2, 0]
+    assert nodes.count_pods([web], "team").tolist() == [0, 1]
+    assert nodes.count_pods([web, front], "default").tolist() == [1, 0]
+    assert nodes.count_pods([replace(web, namespaces=("team",))], "default").tolist() == [0, 1]
+    everywhere = replace(web, namespace_selector=LabelSelector())
+    assert nodes.count_pods([everywhere], "default").tolist() == [2, 1]
+    assert nodes[1:].count_pods([everywhere], "default").tolist() == [1]
+    assert nodes.count_pods([PodAffinityTerm()], "default").tolist() == [0, 0]
+
+
+def test_a_namespace_selector_may_ask_for_names_only() -> None:
+    nodes = make_nodes(make_node("n1"), pods=[make_pod("a", node="n1", namespace="team")])
+    name = {"kubernetes.io/metadata.name": "team"}
+    named = replace(ALL, namespace_selector=LabelSelector(match_labels=name))
+    assert nodes.count_pods([named], "default").tolist() == [1]
+    unknown = replace(ALL, namespace_selector=LabelSelector(match_labels={"env": "prod"}))
+    with pytest.raises(ValueError, match="the label 'env' of namespaces is not known here"):
+        nodes.count_pods([unknown], "default")
+    exists = Requirement(key="env", operator="Exists")
+    unknown = replace(ALL, namespace_selector=LabelSelector(match_expressions=(exists,)))
+    with pytest.raises(ValueError, match="the label 'env' of namespaces is not known here"):
+        nodes.count_pods([unknown], "default")
+
+
+def test_pods_that_are_being_deleted_count_only_on_demand() -> None:
+    pod = make_pod("a", node="n1")
+    leaving = replace(
+        pod, metadata=replace(pod.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+    )
+    nodes = make_nodes(make_node("n1"), pods=[leaving, make_pod("b", node="n1")])
+    assert nodes.count_pods([ALL], "default").tolist() == [2]
+    assert nodes.count_pods([ALL], "default", terminating=False).tolist() == [1]
+
+
+def test_a_pod_whose_labels_change_changes_its_group() -> None:
+    snapshot = Snapshot()
+    snapshot.set_node(0, make_node("n0"))
+    web = PodAffinityTerm(label_selector=WEB)
+    absent = Requirement(key="app", operator="DoesNotExist")
+    other = PodAffinityTerm(label_selector=LabelSelector(match_expressions=(absent,)))
+    for labels, expected in (({}, [0]), ({"app": "web"}, [1]), ({"app": "db"}, [0])):
+        snapshot.place_pod(0, make_pod("p", labels=labels))
+        assert count(snapshot, web) == expected
+        assert count(snapshot, other) == [0 if labels else 1]
+    snapshot.remove_pod(make_pod("p").uid)
+    assert count(snapshot, other) == [0]
+
+
+def test_many_different_pods_come_and_go() -> None:
+    snapshot = Snapshot()
+    snapshot.set_node(0, make_node("n0"))
+    pods = [make_pod(f"p{n}", labels={"n": str(n)}, affinity=apart(WEB)) for n in range(600)]
+    last = PodAffinityTerm(label_selector=LabelSelector(match_labels={"n": "599"}))
+    for _ in range(2):
+        for pod in pods:
+            snapshot.place_pod(0, pod)
+        assert (count(snapshot, ALL), count(snapshot, last)) == ([600], [1])
+        about = snapshot.nodes().terms_about(make_pod(labels={"app": "web"}))
+        assert [amounts.tolist() for amounts in about.values()] == [[600]]
+        for pod in pods:
+            snapshot.remove_pod(pod.uid)
+        assert (count(snapshot, ALL), count(snapshot, last)) == ([0], [0])
+        assert not snapshot.nodes().terms_about(make_pod(labels={"app": "web"}))
+
+
+def test_terms_of_others_are_found_and_counted() -> None:
+    wish = WeightedPodAffinityTerm(
+        weight=7, pod_affinity_term=PodAffinityTerm(label_selector=WEB, topology_key="rack")
+    )
+    near = Affinity(pod_affinity=PodAffinity(preferred=(wish,)))
+    nodes = make_nodes(
+        make_node("n1"),
+        make_node("n2"),
+        pods=[
+            make_pod("a", node="n1", affinity=apart(WEB)),
+            make_pod("b", node="n2", affinity=apart(WEB)),
+            make_pod("c", node="n2", affinity=apart(WEB, times=2)),
+            make_pod("d", node="n1", affinity=near),
+            make_pod("e", node="n1", affinity=apart(LabelSelector(match_labels={"app": "db"}))),
+            make_pod("f", node="n1", affinity=apart(WEB), namespace="team"),
+        ],
+    )
+    about = nodes.terms_about(make_pod(labels={"app": "web", "tier": "front"}))
+    assert {term: amounts.tolist() for term, amounts in about.items()} == {
+        CarriedTerm(topology_key="zone", anti=True): [1, 3],
+        CarriedTerm(topology_key="rack", weight=7): [1, 0],
+    }
+
+
+def test_what_cannot_be_decided_about_others_selects_nothing() -> None:
+    unknown = LabelSelector(match_labels={"env": "prod"})
+    term = PodAffinityTerm(label_selector=WEB, namespace_selector=unknown, topology_key="zone")
+    affinity = Affinity(pod_anti_affinity=PodAffinity(required=(term,)))
+    nodes = make_nodes(make_node("n1"), pods=[make_pod("a", node="n1", affinity=affinity)])
+    assert not nodes.terms_about(make_pod(labels={"app": "web"}))
+
+
+def test_weights_beyond_64_bits_do_no_harm() -> None:
+    wish = WeightedPodAffinityTerm(
+        weight=2**70, pod_affinity_term=PodAffinityTerm(label_selector=WEB)
+    )
+    pod = make_pod("a", node="n1", affinity=Affinity(pod_affinity=PodAffinity(preferred=(wish,))))
+    nodes = make_nodes(make_node("n1"), pods=[pod])
+    assert len(nodes.terms_about(make_pod(labels={"app": "web"}))) == 1
+
+
+@settings(deadline=None, max_examples=30)
+@given(clusters(), st.lists(pod_terms, max_size=2), st.sampled_from(NAMESPACES), st.booleans())
+def test_counts_agree_with_a_look_at_each_pod(
+    cluster: Cluster, terms: list[PodAffinityTerm], namespace: str, terminating: bool
+) -> None:
+    def counted(pod: Pod) -> bool:
+        alive = terminating or not pod.is_terminating
+        return alive and all(selects_pod(term, namespace, pod) for term in terms)
+
+    expected = [sum(map(counted, cluster.pods_on(node))) for node in cluster.nodes]
+    nodes = make_nodes(*cluster.nodes, pods=cluster.pods)
+    assert nodes.count_pods(terms, namespace, terminating=terminating).tolist() == expected
+
+
+@settings(deadline=None, max_examples=30)
+@given(clusters(), pod_labels, st.sampled_from(NAMESPACES))
+def test_terms_agree_with_a_look_at_each_pod(
+    cluster: Cluster, labels: dict[str, str], namespace: str
+) -> None:
+    pod = make_pod(labels=labels, namespace=namespace)
+
+    def about(node: NodeManifest) -> Counter[CarriedTerm]:
+        return Counter(
+            carried
+            for other in cluster.pods_on(node)
+            for carried, term in terms_of(other)
+            if selects_pod(term, other.namespace, pod)
+        )
+
+    found = make_nodes(*cluster.nodes, pods=cluster.pods).terms_about(pod)
+    expected = [about(node) for node in cluster.nodes]
+    for position, terms in enumerate(expected):
+        assert Counter({t: int(n[position]) for t, n in found.items() if n[position]}) == terms
+    assert set(found) == {term for terms in expected for term in terms}
+
+
+def terms_of(pod: Pod) -> list[tuple[CarriedTerm, PodAffinityTerm]]:
+    affinity = pod.spec.affinity or Affinity()
+    sides = ((False, affinity.pod_affinity), (True, affinity.pod_anti_affinity))
+    required = [(anti, None, term) for anti, side in sides if side for term in side.required]
+    preferred = [
+        (anti, wish.weight, wish.pod_affinity_term)
+        for anti, side in sides
+        if side
+        for wish in side.preferred
+    ]
+    return [
+        (CarriedTerm(topology_key=term.topology_key, anti=anti, weight=weight), term)
+        for anti, weight, term in [*required, *preferred]
+    ]
