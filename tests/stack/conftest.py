@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 
 from cli.cluster import connected
+from cli.gateway import gateway_at
 from cli.processes import Processes
 from cli.stack import StackOptions, start_stack
 from tests.stack.stack import Stack
@@ -33,6 +34,8 @@ async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack
     processes = Processes(messages.append)
     try:
         addresses = await start_stack(options, processes)
+        async with gateway_at(addresses.admin) as gateway:
+            assert await gateway.wait_until_ready() == ""
         async with (
             connected(addresses.api) as cluster,
             aiohttp.ClientSession() as session,
