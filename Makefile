@@ -51,8 +51,9 @@ lock: ## Resolve the dependencies again into requirements*.lock (needs uv)
 bench: ## Measure (not yet)
 	@echo "make bench: not yet"
 
-e2e: ## The same scenarios on a real control plane (not yet)
-	@echo "make e2e: not yet"
+e2e: .venv/.dev ## Build a real control plane once, run the same scenarios on it, print a table
+	$(BIN)/python -m tests.e2e.build
+	MOORAGE_E2E=1 $(BIN)/pytest tests/scenarios tests/e2e
 
 clean: ## Remove the virtual environment and caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -14,10 +14,11 @@ import aiohttp
 import msgspec
 import yaml
 
+from cli.processes import free_ports
 from moorage.kube import connect
 from tests.e2e.build import find
 from tests.scenarios.planes import ROOT, Identity, Object, answers
-from tests.scenarios.programs import Program, free_ports, start_all
+from tests.scenarios.programs import Program, start_all
 
 HOST = "127.0.0.1"
 DEPLOY = ROOT / "deploy"

@@ -1,7 +1,8 @@
 """Runs each scenario on the embedded cluster, and with MOORAGE_E2E=1 on a real one too."""
 
 import os
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Generator
 
 import pytest
 import pytest_asyncio
@@ -31,3 +32,41 @@ async def world(shared_world: World) -> AsyncIterator[World]:
         yield shared_world
     finally:
         await shared_world.clear()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show the ends of all logs with a failure."""
+    report = yield
+    world = getattr(item, "funcargs", {}).get("world")
+    if report.failed and isinstance(world, World):
+        for program in world.programs():
+            report.sections.append((f"log of {program.name}", program.last_words()))
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print how each scenario ended on each control plane."""
+    if len(PLANES) == 1:
+        return
+    table = _results(terminalreporter)
+    width = max(map(len, table), default=0)
+    terminalreporter.section("scenarios")
+    terminalreporter.write_line(f"{'':{width}}  {'embedded':>16}  {'real':>16}")
+    for scenario, ends in table.items():
+        cells = "  ".join(f"{ends.get(plane, '-'):>16}" for plane in PLANES)
+        terminalreporter.write_line(f"{scenario:{width}}  {cells}")
+
+
+def _results(reporter: pytest.TerminalReporter) -> dict[str, dict[str, str]]:
+    table: dict[str, dict[str, str]] = {}
+    for outcome in ("passed", "failed", "error", "skipped"):
+        for report in reporter.stats.get(outcome, ()):
+            found = re.fullmatch(r".*::test_(\w+)\[(embedded|real)(?:-(.*))?\]", report.nodeid)
+            if found and (report.when == "call" or outcome != "passed"):
+                name = " ".join([found[1].replace("_", " "), *filter(None, [found[3]])])
+                end = f"{outcome} {report.duration:6.1f} s"
+                table.setdefault(name, {})[found[2]] = end
+    return table

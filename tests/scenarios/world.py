@@ -44,6 +44,7 @@ class World:
         self.client = client
         self.schedulers: dict[str, Program] = {}
         self._extra: list[str] = []
+        self._finished: list[Program] = []
 
     @classmethod
     @asynccontextmanager
@@ -62,6 +63,11 @@ class World:
     def proxy(self) -> Proxy:
         """What stands between the binder and the API server."""
         return self.services.proxy
+
+    def programs(self) -> list[Program]:
+        """Return everything that runs or was started."""
+        services = self.services.programs.values()
+        return [*self.plane.programs(), *services, *self._finished, *self.schedulers.values()]
 
     # ---- kube-scheduler
 
@@ -93,14 +99,14 @@ class World:
     async def configured_scheduler(self, name: str, config: Object) -> AsyncIterator[Program]:
         """Run a kube-scheduler with a configuration."""
         program = self.plane.scheduler(name, config)
-        program.log.unlink(missing_ok=True)
+        program.log.write_bytes(b"")
         self.schedulers[name] = program
         try:
             await program.start()
             yield program
         finally:
             await program.stop()
-            del self.schedulers[name]
+            self._finished.append(self.schedulers.pop(name))
 
     # ---- objects
 
@@ -273,6 +279,7 @@ class World:
         for path in self._extra:
             (await self.request("DELETE", path, now)).check()
         self._extra.clear()
+        self._finished.clear()
 
         async def gone() -> bool:
             sizes = [await self.metric("moorage_cache_size", type=t) for t in ("nodes", "pods")]
