@@ -43,10 +43,19 @@ class ClusterView(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Scored:
-    """The scores of a pod's survivors, on their way. Normalised for exactly these nodes."""
+    """The scores of a pod's survivors, on their way; normalised for exactly these nodes.
+
+    kube-scheduler asks for them within the filter call's own time, or its attempt has ended.
+    """
 
     names: Sequence[str]
     scores: "asyncio.Future[Sequence[int]]"
+    deadline: float
+
+    def answers(self, call: SchedulingCall) -> bool:
+        """Whether these are the scores that *call* asks for, and of the same attempt."""
+        in_time = asyncio.get_running_loop().time() < self.deadline
+        return in_time and not call.plugin and _same(self.names, call.node_names)
 
     async def collect(self, names: Sequence[str]) -> Sequence[int]:
         """Return the scores in the order of *names*, the same nodes."""
@@ -106,7 +115,7 @@ class CycleRunner:
         if not self._is_ours(call.pod.spec.scheduler_name):
             return PrioritizeOutcome(scores=())
         scored = self._scored.pop(call.pod.uid, None)
-        if scored is not None and not call.plugin and _same(scored.names, call.node_names):
+        if scored is not None and scored.answers(call):
             return PrioritizeOutcome(scores=await scored.collect(call.node_names))
         decision = self._decisions.latest(call.pod.namespace, call.pod.name, call.pod.uid)
         if decision is None:
@@ -185,7 +194,7 @@ class CycleRunner:
 
     async def _score_ahead(self, subject: Subject, decision: Decision) -> None:
         scores: asyncio.Future[Sequence[int]] = asyncio.get_running_loop().create_future()
-        self._scored[subject.pod.uid] = _Scored(subject.names, scores)
+        self._scored[subject.pod.uid] = _Scored(subject.names, scores, subject.deadline)
         if len(self._scored) > REMEMBERED_SCORES:
             self._scored.popitem(last=False)
         try:

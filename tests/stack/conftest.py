@@ -22,6 +22,8 @@ async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack
     """API server, gateway, filter, two scorers, binder and the stand-in for kube-scheduler."""
     directory = tmp_path_factory.mktemp("stack")
     os.environ["MOORAGE_TEST_TRACE"] = str(directory / "trace")
+    # A process that was killed has this long, less the margin, to come back on a busy machine.
+    os.environ["MOORAGE_HTTP_TIMEOUT"] = "12s"
     options = StackOptions(
         directory=directory,
         kubeconfig=None,

@@ -54,7 +54,7 @@ async def test_a_scorer_that_hangs_gets_no_more_cycles(stack: Stack) -> None:
     await stack.until(both_take_part)
     stack.kill("scorer-2", signal.SIGSTOP)
     try:
-        answers = [await stack.prioritize(pod(f"p{i}"), ["n1", "n2"]) for i in range(6)]
+        answers = [await stack.prioritize(pod(f"hung-{i}"), ["n1", "n2"]) for i in range(6)]
     finally:
         stack.kill("scorer-2", signal.SIGCONT)
     assert answers.count([]) == 1
