@@ -1,6 +1,5 @@
 """Real processes, started once for all tests of this folder."""
 
-import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -21,9 +20,10 @@ PLUGINS = Path(__file__).parent / "plugins"
 async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack]:
     """API server, gateway, filter, two scorers, binder and the stand-in for kube-scheduler."""
     directory = tmp_path_factory.mktemp("stack")
-    os.environ["MOORAGE_TEST_TRACE"] = str(directory / "trace")
+    patch = pytest.MonkeyPatch()
+    patch.setenv("MOORAGE_TEST_TRACE", str(directory / "trace"))
     # A process that was killed has this long, less the margin, to come back on a busy machine.
-    os.environ["MOORAGE_HTTP_TIMEOUT"] = "12s"
+    patch.setenv("MOORAGE_HTTP_TIMEOUT", "12s")
     options = StackOptions(
         directory=directory,
         kubeconfig=None,
@@ -52,6 +52,7 @@ async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack
                 trace=directory / "trace",
             )
     finally:
+        patch.undo()
         await processes.stop()
 
 
