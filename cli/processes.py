@@ -126,8 +126,10 @@ class Process:
         raise ProcessFailedError(await self.wait())
 
     def _last_words(self) -> str:
-        lines = [line for line in self.log.read_text(errors="replace").splitlines() if line]
-        return lines[-1] if lines else "it said nothing"
+        # Tracebacks of groups end in a line of dashes.
+        lines = self.log.read_text(errors="replace").splitlines()
+        words = [line.strip() for line in lines if any(map(str.isalpha, line))]
+        return words[-1] if words else "it said nothing"
 
 
 class Processes:
