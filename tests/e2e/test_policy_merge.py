@@ -1,0 +1,13 @@
+"""What is recorded of kube-scheduler's merge of plugin sets is still what it does."""
+
+import json
+
+from tests.e2e.build import kubernetes_version
+from tests.e2e.policy_oracle import RECORDED, ask
+
+
+def test_the_recording_is_what_kube_scheduler_says() -> None:
+    recorded = json.loads(RECORDED.read_text())
+    assert recorded == {"version": kubernetes_version(), "cases": ask()}, (
+        "record it again with: python -m tests.e2e.policy_oracle"
+    )
