@@ -21,6 +21,7 @@ from moorage.models import (
     Resources,
     Taint,
     Toleration,
+    TopologySpreadConstraint,
     WeightedPodAffinityTerm,
 )
 from moorage.testing import make_node, make_pod
@@ -126,6 +127,17 @@ pod_affinities = st.none() | st.builds(
 )
 affinities = st.none() | st.builds(
     Affinity, pod_affinity=pod_affinities, pod_anti_affinity=pod_affinities
+)
+spread_constraints = st.builds(
+    TopologySpreadConstraint,
+    max_skew=st.integers(1, 3),
+    topology_key=st.sampled_from(("kubernetes.io/hostname", "zone", "disk")),
+    when_unsatisfiable=st.sampled_from(("DoNotSchedule", "ScheduleAnyway")),
+    label_selector=st.none() | label_selectors,
+    min_domains=st.sampled_from((None, 1, 3)),
+    node_affinity_policy=st.sampled_from(("Honor", "Ignore")),
+    node_taints_policy=st.sampled_from(("Honor", "Ignore")),
+    match_label_keys=st.lists(st.sampled_from(("app", "tier")), max_size=1).map(tuple),
 )
 
 

@@ -6,6 +6,7 @@ from services.filter.plugins.node_name import NodeName
 from services.filter.plugins.node_ports import NodePorts
 from services.filter.plugins.node_resources_fit import NodeResourcesFit
 from services.filter.plugins.node_unschedulable import NodeUnschedulable
+from services.filter.plugins.pod_topology_spread import PodTopologySpread
 from services.filter.plugins.taint_toleration import TaintToleration
 
 BUILT_INS = (
@@ -16,4 +17,5 @@ BUILT_INS = (
     NodePorts,
     NodeResourcesFit,
     NodeGroup,
+    PodTopologySpread,
 )

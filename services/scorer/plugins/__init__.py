@@ -7,6 +7,7 @@ from services.scorer.plugins.node_resources_balanced_allocation import (
     NodeResourcesBalancedAllocation,
 )
 from services.scorer.plugins.node_resources_least_allocated import NodeResourcesLeastAllocated
+from services.scorer.plugins.pod_topology_spread import PodTopologySpread
 from services.scorer.plugins.taint_toleration import TaintToleration
 
 BUILT_INS = (
@@ -16,4 +17,5 @@ BUILT_INS = (
     NodeResourcesBalancedAllocation,
     ImageLocality,
     NetworkTraffic,
+    PodTopologySpread,
 )
