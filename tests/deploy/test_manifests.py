@@ -130,7 +130,7 @@ def test_the_gateway_only_reads_and_the_binder_only_writes_what_it_must(
     assert rules(base, "ClusterRole", "moorage-gateway") == {
         ("", resource, verb, "")
         for resource in ("nodes", "pods")
-        for verb in ("get", "list", "watch")
+        for verb in ("list", "watch")
     }
     assert rules(base, "ClusterRole", "moorage-binder") == {
         ("", "pods/binding", "create", ""),

@@ -33,7 +33,7 @@ DISABLED_ADMISSION = "TaintNodesByCondition,ServiceAccount"
 AUDIT_POLICY = """\
 apiVersion: audit.k8s.io/v1
 kind: Policy
-omitStages: [RequestReceived, ResponseStarted]
+omitStages: [RequestReceived]
 rules:
 - level: Metadata
   userGroups: ["system:serviceaccounts:moorage"]
@@ -46,8 +46,9 @@ class RealPlane:
 
     name = "real"
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, feature_gates: str = "") -> None:
         self.directory = directory
+        self._feature_gates = feature_gates
         self.audit_log = directory / "audit.jsonl"
         etcd, peer, api = free_ports(3)
         self.url = f"https://{HOST}:{api}"
@@ -135,6 +136,7 @@ class RealPlane:
             "disable-admission-plugins": DISABLED_ADMISSION,
             "audit-policy-file": str(self.directory / "audit-policy.yaml"),
             "audit-log-path": str(self.audit_log),
+            "feature-gates": self._feature_gates,
             "v": "1",
         }
         return Program(

@@ -1,0 +1,80 @@
+"""Each process has the rights that it needs and no others; the API server's audit log proves it."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from tests.e2e.audit import Right, given, used
+from tests.e2e.plane import RealPlane
+from tests.scenarios.objects import node, pod
+from tests.scenarios.planes import shipped_config
+from tests.scenarios.world import EVENTS, World
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+LEASES = "coordination.k8s.io"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def log(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RealPlane]:
+    """A control plane on which every process has done all that it ever does."""
+    # Without lists that come as watches, the gateway has to list as on servers before 1.34.
+    plane = RealPlane(tmp_path_factory.mktemp("rights"), "WatchList=false")
+    async with World.started(plane) as world:
+        # As it is deployed, with its lease; only addresses and files are those of this machine.
+        config = shipped_config()
+        config["extenders"][0]["urlPrefix"] = world.services.extender
+        config["profiles"] = [{"schedulerName": "steered"}]
+        await world.nodes(node("n1"), node("n2"))
+        async with world.configured_scheduler("leader", config):
+            await world.create(pod("p"), pod("stuck", reject={"n1": "no", "n2": "no"}))
+            await world.bound("p")
+            await world.event("stuck")
+        await _fail_to_bind(world)
+        world.proxy.lose_bindings = True
+        (made,) = await world.create(pod("lost", "nobody"))
+        assert await world.bind(made, "n1") == ""
+        yield plane
+
+
+async def test_the_gateway_and_the_binder_use_every_right_they_have(log: RealPlane) -> None:
+    for account in ("gateway", "binder"):
+        assert used(log.audit_log, account) == given(account), account
+
+
+async def test_nothing_is_forbidden_to_them(log: RealPlane) -> None:
+    for account in ("gateway", "binder"):
+        assert used(log.audit_log, account, "forbid") == set(), account
+
+
+async def test_the_second_scheduler_can_hold_its_lease(log: RealPlane) -> None:
+    leases = {right for right in used(log.audit_log, "scheduler") if right.group == LEASES}
+    assert leases == given("scheduler")
+    assert used(log.audit_log, "scheduler", "forbid") == set()
+
+
+async def test_filter_and_scorer_have_no_rights(log: RealPlane) -> None:
+    for account in ("filter", "scorer", "default"):
+        assert given(account) == set()
+        assert used(log.audit_log, account) == set()
+
+
+async def test_the_audit_log_tells_rights_apart(log: RealPlane) -> None:
+    assert Right("", "pods/binding", "create") in used(log.audit_log, "binder")
+    assert Right("", "pods", "watch") in used(log.audit_log, "gateway")
+
+
+async def _fail_to_bind(world: World) -> None:
+    """Let a bind fail twice for one reason: the second time the first Event is counted up."""
+    gates = {"schedulingGates": [{"name": "example.com/wait"}]}
+    (made,) = await world.create(pod("gated", "nobody", spec=gates))
+    for count in (1, 2):
+        assert await world.bind(made, "n1") != ""
+
+        async def told(count: int = count) -> bool:
+            events = (await world.read(EVENTS))["items"]
+            mine = [e for e in events if e["regarding"].get("name") == "gated"]
+            return bool(mine) and (count == 1 or bool(mine[0].get("series")))
+
+        await world.until(told)
