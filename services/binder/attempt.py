@@ -10,11 +10,12 @@ import time
 from dataclasses import dataclass
 from typing import Protocol
 
+from moorage import Binding
 from moorage.backoff import Backoff
 from moorage.kube import KubeError, KubeStatusError
 from moorage.models import Pod
 from services.binder.cluster import Cluster
-from services.binder.model import BindError, Binding, Outcome, Reason
+from services.binder.model import BindError, Outcome, Reason
 
 THROTTLED = 429
 
@@ -77,22 +78,46 @@ class Attempt:
         # Whether a request of ours may have bound the pod without our hearing of it.
         self._may_have_bound = False
 
+    @property
+    def deadline_of_plugins(self) -> float:
+        """Until when plugins may work before the bind, so that time for the write is left."""
+        return self.deadline - self._reserve
+
     async def run(self, *, look_first: bool = False) -> Outcome:
         """Bind the pod; `look_first` spares a request that is likely to be refused.
 
         Raises:
             BindError: The pod was not bound, or it is not known whether it was.
         """
-        if time.monotonic() >= self.deadline:
-            raise BindError(
-                Reason.DEADLINE,
-                f"{self._binding} was not bound: time ran out before its turn came; try again",
-            )
+        self._check_time()
         if look_first and (outcome := await self._look()):
             return outcome
         while not (outcome := await self._try()):
             pass
         return outcome
+
+    async def look(self) -> Pod | None:
+        """Return the pod, which may be bound as decided, or None if it is already.
+
+        Raises:
+            BindError: It may not be bound, or cannot be read.
+        """
+        self._check_time()
+        while True:
+            try:
+                pod = await self._cluster.read_pod(self._binding)
+            except (KubeError, TimeoutError) as error:
+                self._raise_if_final(error)
+                await self._pause(error)
+            else:
+                return None if judge(pod, self._binding) else pod
+
+    def _check_time(self) -> None:
+        if time.monotonic() >= self.deadline:
+            raise BindError(
+                Reason.DEADLINE,
+                f"{self._binding} was not bound: time ran out before its turn came; try again",
+            )
 
     async def _try(self) -> Outcome | None:
         try:

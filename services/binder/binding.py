@@ -10,9 +10,12 @@ from typing import Protocol
 
 import structlog
 
+from moorage import Binding
 from services.binder.attempt import Attempt, RetryLimits, RetryObserver
+from services.binder.binding_cycle import BindingCycles, PluginObserver
 from services.binder.cluster import Cluster
-from services.binder.model import BindError, Binding, Outcome, Reason
+from services.binder.model import BindError, Outcome, Reason
+from services.binder.policies import Policies, PolicyText
 
 _log = structlog.get_logger()
 
@@ -29,7 +32,7 @@ class BindLimits:
     """When to try again."""
 
 
-class Observer(RetryObserver, Protocol):
+class Observer(RetryObserver, PluginObserver, Protocol):
     """Counts binds."""
 
     def started(self) -> None:
@@ -51,28 +54,35 @@ class Binder:
 
     Args:
         cluster: The API server.
+        policies: The bind plugins.
         limits: How much to take on.
         observer: Who counts.
     """
 
-    def __init__(self, cluster: Cluster, *, limits: BindLimits, observer: Observer) -> None:
+    def __init__(
+        self, cluster: Cluster, policies: Policies, *, limits: BindLimits, observer: Observer
+    ) -> None:
         self._cluster = cluster
         self._limits = limits
         self._observer = observer
         self._slots = asyncio.Semaphore(limits.concurrency)
+        self._cycles = BindingCycles(policies, slots=self._slots, observer=observer)
         self._tasks: set[asyncio.Task[Outcome]] = set()
         # The newest run for each uid; it waits for the one before it.
         self._newest: dict[str, _Run] = {}
 
-    async def bind(self, binding: Binding, *, deadline: float) -> Outcome:
+    async def bind(
+        self, binding: Binding, *, deadline: float, policy: PolicyText | None = None
+    ) -> Outcome:
         """Bind a pod to a node, or join the bind that is under way for the same uid and node.
 
         Cancelling this call does not cancel the bind. Joining a bind gives it this call's deadline
-        if that is later, and keeps the annotations of the first.
+        if that is later, and keeps the annotations and the policy of the first.
 
         Args:
             binding: The decision.
             deadline: Until when an answer is of use, on the monotonic clock.
+            policy: The plugins to run around it; None runs none.
 
         Raises:
             BindError: The pod was not bound, or it is not known whether it was.
@@ -81,7 +91,7 @@ class Binder:
         if run and run.node == binding.node:
             run.attempt.deadline = max(run.attempt.deadline, deadline)
         else:
-            run = self._start(binding, deadline, run)
+            run = self._start(binding, deadline, policy, run)
         try:
             async with asyncio.timeout(deadline - time.monotonic()):
                 return await asyncio.shield(run.task)
@@ -96,8 +106,11 @@ class Binder:
         """Wait until no bind is under way. Each ends soon after its deadline."""
         while self._tasks:
             await asyncio.wait(self._tasks)
+        await self._cycles.drain()
 
-    def _start(self, binding: Binding, deadline: float, before: _Run | None) -> _Run:
+    def _start(
+        self, binding: Binding, deadline: float, policy: PolicyText | None, before: _Run | None
+    ) -> _Run:
         if len(self._tasks) >= self._limits.concurrency + self._limits.waiting:
             raise BindError(
                 Reason.OVERLOADED,
@@ -110,21 +123,31 @@ class Binder:
             retries=self._limits.retries,
             observer=self._observer,
         )
-        task = asyncio.create_task(self._run(attempt, binding, before))
+        task = asyncio.create_task(self._run(attempt, binding, policy, before))
         run = self._newest[binding.uid] = _Run(binding.node, attempt, task)
         self._tasks.add(task)
         task.add_done_callback(lambda _: self._finish(binding, run))
         return run
 
-    async def _run(self, attempt: Attempt, binding: Binding, before: _Run | None) -> Outcome:
+    async def _run(
+        self,
+        attempt: Attempt,
+        binding: Binding,
+        policy: PolicyText | None,
+        before: _Run | None,
+    ) -> Outcome:
         started = time.monotonic()
         self._observer.started()
         result: Outcome | BindError = BindError(Reason.UNAVAILABLE, "the binder failed")
         try:
             if before:
                 await asyncio.wait([before.task])
-            async with self._slots:
-                result = await attempt.run(look_first=before is not None)
+            look_first = before is not None
+            if policy:
+                result = await self._cycles.run(attempt, binding, policy, look_first=look_first)
+            else:
+                async with self._slots:
+                    result = await attempt.run(look_first=look_first)
         except BindError as error:
             result = error
             raise

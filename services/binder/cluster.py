@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
+from moorage import Binding
 from moorage.kube import KubeClient
 from moorage.models import Pod, decode_pod
-from services.binder.model import Binding
 
 MERGE_PATCH = "application/merge-patch+json"
 

@@ -13,10 +13,11 @@ from typing import Any, Literal, Protocol
 
 import structlog
 
+from moorage import Binding
 from moorage.backoff import Backoff
 from moorage.kube import KubeError, KubeStatusError, micro_time
 from services.binder.cluster import Cluster
-from services.binder.model import BindError, Binding, Outcome, Reason
+from services.binder.model import BindError, Outcome, Reason
 
 Mode = Literal["failures", "all", "none"]
 

@@ -4,8 +4,10 @@ from typing import Literal
 
 from prometheus_client import Counter, Gauge, Histogram
 
+from moorage import Binding
+from services.binder.binding_cycle import Point, Result
 from services.binder.events import EventRecorder
-from services.binder.model import BindError, Binding, Outcome
+from services.binder.model import BindError, Outcome
 
 BINDS = Counter(
     "moorage_binds_total",
@@ -25,6 +27,19 @@ BIND_RETRIES = Counter(
     "moorage_bind_retries_total",
     "Requests that were sent again, by cause: timeout, unreachable, or an HTTP status.",
     ("cause",),
+)
+
+PLUGIN_SECONDS = Histogram(
+    "moorage_bind_plugin_seconds",
+    "Time of a bind plugin at one extension point.",
+    ("plugin", "point"),
+    buckets=tuple(0.001 * 2**power for power in range(17)),
+)
+
+PLUGIN_RESULTS = Counter(
+    "moorage_bind_plugin_results_total",
+    "Answers of bind plugins, by point and result: ok, refused, failed.",
+    ("plugin", "point", "result"),
 )
 
 EVENTS = Counter(
@@ -55,6 +70,11 @@ class BindReporter:
     def retried(self, cause: str) -> None:
         """Count a request that is sent again."""
         BIND_RETRIES.labels(cause).inc()
+
+    def plugin_ran(self, plugin: str, point: Point, result: Result, seconds: float) -> None:
+        """Count what a plugin did at a point."""
+        PLUGIN_SECONDS.labels(plugin, point).observe(seconds)
+        PLUGIN_RESULTS.labels(plugin, point, result).inc()
 
     def ended(self, binding: Binding, result: Outcome | BindError, seconds: float) -> None:
         """Count how a bind ended, and record it."""

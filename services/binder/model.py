@@ -1,25 +1,8 @@
-"""What a bind is, how it ends, and the reasons why it may not."""
+"""How a bind ends, and the reasons why it may not. What a bind is, is `moorage.Binding`."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 
 from moorage.errors import MoorageError
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Binding:
-    """A decision to write."""
-
-    namespace: str
-    name: str
-    uid: str
-    node: str
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    profile: str = ""
-
-    def __str__(self) -> str:
-        return f"pod {self.namespace}/{self.name}"
 
 
 class Outcome(Enum):
@@ -38,6 +21,9 @@ class Reason(Enum):
     TERMINATING = "terminating"
     GATED = "gated"
     BOUND_ELSEWHERE = "bound-elsewhere"
+    REFUSED = "refused"
+    PLUGIN_FAILED = "plugin-failed"
+    POLICY = "policy"
     FORBIDDEN = "forbidden"
     OVERLOADED = "overloaded"
     UNAVAILABLE = "unavailable"

@@ -8,10 +8,14 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import grpc.aio
+import msgspec
 import structlog
 
+from moorage import Binding, BindPlugin, DecisionSummary
 from moorage.errors import ConfigurationError
 from moorage.kube import connect
+from moorage.registry import load_registry
+from moorage.rpc.describe import describe_plugin
 from moorage.rpc.errors import CallError
 from moorage.rpc.serve import ServiceDefinition, Servicer
 from moorage.v1 import binder_pb2 as pb
@@ -21,7 +25,9 @@ from services.binder.binding import Binder, BindLimits
 from services.binder.cluster import Cluster
 from services.binder.events import EventRecorder
 from services.binder.metrics import BindReporter, EventMetrics
-from services.binder.model import BindError, Binding, Outcome, Reason
+from services.binder.model import BindError, Outcome, Reason
+from services.binder.plugins import BUILT_INS
+from services.binder.policies import Policies, PolicyText
 from services.binder.settings import BinderSettings
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -33,6 +39,9 @@ CODES = {
     Reason.TERMINATING: grpc.StatusCode.FAILED_PRECONDITION,
     Reason.GATED: grpc.StatusCode.FAILED_PRECONDITION,
     Reason.BOUND_ELSEWHERE: grpc.StatusCode.ALREADY_EXISTS,
+    Reason.REFUSED: grpc.StatusCode.FAILED_PRECONDITION,
+    Reason.PLUGIN_FAILED: grpc.StatusCode.ABORTED,
+    Reason.POLICY: grpc.StatusCode.FAILED_PRECONDITION,
     Reason.FORBIDDEN: grpc.StatusCode.PERMISSION_DENIED,
     Reason.OVERLOADED: grpc.StatusCode.RESOURCE_EXHAUSTED,
     Reason.UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
@@ -54,8 +63,13 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
     """Serves gateways, and people."""
 
     def __init__(self, settings: BinderSettings) -> None:
-        """Reach the API server as *settings* say."""
+        """Reach the API server, and load plugins, as *settings* say.
+
+        Raises:
+            PluginLoadError: A plugin cannot be loaded.
+        """
         self._settings = settings
+        self._registry = load_registry(BindPlugin, BUILT_INS, settings.plugin)
         self._stack = AsyncExitStack()
 
     async def start(self) -> None:
@@ -76,7 +90,9 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
             instance=f"moorage-binder-{socket.gethostname()}",
             observer=EventMetrics(),
         )
-        self._binder = Binder(cluster, limits=limits, observer=BindReporter(recorder))
+        policies = Policies(self._registry)
+        self._stack.push_async_callback(policies.close)
+        self._binder = Binder(cluster, policies, limits=limits, observer=BindReporter(recorder))
         await self._write_in_background(recorder)
         self._stack.push_async_callback(self._binder.drain)
         _log.info("The binder writes to an API server", host=client.host)
@@ -89,10 +105,19 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
         """Bind a pod to a node."""
         binding = _binding(request)
         try:
-            outcome = await self._binder.bind(binding, deadline=self._deadline(context))
+            outcome = await self._binder.bind(
+                binding, deadline=self._deadline(context), policy=_policy(request)
+            )
         except BindError as error:
             raise CallError(CODES[error.reason], str(error), error.reason.name) from error
         return pb.BindResponse(outcome=OUTCOMES[outcome])
+
+    async def ListPlugins(
+        self, request: pb.BinderServiceListPluginsRequest, context: Context
+    ) -> pb.BinderServiceListPluginsResponse:
+        """List the plugins of the registry."""
+        plugins = [describe_plugin(self._registry, name) for name in self._registry]
+        return pb.BinderServiceListPluginsResponse(plugins=plugins)
 
     def _deadline(self, context: Context) -> float:
         remaining = context.time_remaining()
@@ -151,4 +176,22 @@ def _binding(request: pb.BindRequest) -> Binding:
         node=request.node,
         annotations=dict(request.annotations),
         profile=request.profile,
+        decision=_decision(request.decision),
     )
+
+
+def _policy(request: pb.BindRequest) -> PolicyText | None:
+    if not request.policy.revision:
+        return None
+    return PolicyText(revision=request.policy.revision, content=request.policy.json)
+
+
+def _decision(content: bytes) -> DecisionSummary | None:
+    if not content:
+        return None
+    try:
+        return msgspec.json.decode(content, type=DecisionSummary)
+    except msgspec.DecodeError as error:
+        raise CallError(
+            grpc.StatusCode.INVALID_ARGUMENT, f"cannot bind: decision is malformed: {error}"
+        ) from error

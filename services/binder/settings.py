@@ -17,6 +17,9 @@ class BinderSettings(ServerSettings):
         "How to reach the API server. Without it, the pod's service account is used if there is "
         "one, else KUBECONFIG, else ~/.kube/config.",
     )
+    plugin: tuple[Path, ...] = setting(
+        (), "A Python file or folder with plugins; may be given several times."
+    )
     context: str | None = setting(None, "Context of the kubeconfig instead of its current one.")
     concurrency: int = setting(64, "Binds that talk to the API server at the same time.", minimum=1)
     max_waiting: int = setting(

@@ -21,9 +21,11 @@ def world(client: KubeClient) -> World:
     return World(client)
 
 
-async def refused(world: World, pod: Object, node: str = "node-a", **more: float) -> Reason:
+async def refused(
+    world: World, pod: Object, node: str = "node-a", *, seconds: float = 10.0
+) -> Reason:
     with pytest.raises(BindError) as caught:
-        await world.bind(pod, node, **more)
+        await world.bind(pod, node, seconds=seconds)
     assert f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" in str(caught.value)
     return caught.value.reason
 

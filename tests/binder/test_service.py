@@ -14,11 +14,13 @@ from moorage.errors import ConfigurationError
 from moorage.kube import KubeClient
 from moorage.rpc.serve import running
 from moorage.v1 import binder_pb2 as pb
+from moorage.v1 import types_pb2
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
 from sandbox.apiserver import ApiServer
-from services.binder.servicer import binder_service
+from services.binder.model import Reason
+from services.binder.servicer import CODES, binder_service
 from services.binder.settings import BinderSettings
-from tests.binder.world import events_of
+from tests.binder.world import events_of, policy_of
 from tests.live_api import Api, Object, until
 
 BINDINGS = ("create", "pods/binding")
@@ -180,6 +182,91 @@ async def test_binds_and_events_are_finished_before_the_service_ends(
         await asyncio.wait([waiting])
     assert api.node_of() == "node-a"
     assert [event["reason"] for event in await events_of(client)] == ["Scheduled"]
+
+
+PLUGIN = """
+from moorage import Arguments, Binding, BindPlugin, Refusal
+
+
+class Scan(BindPlugin):
+    "Refuses every pod."
+
+    class Args(Arguments):
+        reason: str = "the scan is not over"
+
+    async def pre_bind(self, binding: Binding) -> Refusal | None:
+        return Refusal(f"{self.args.reason}: {binding.decision.winner.score:g}")
+"""
+
+
+async def test_plugins_of_files_are_listed_and_run_with_the_policy_of_the_call(
+    kubeconfig: Path, api: Api, tmp_path: Path
+) -> None:
+    file = tmp_path / "scan.py"
+    file.write_text(PLUGIN)
+    settings = settings_for(kubeconfig, plugin=(file,))
+    text = policy_of("Scan", args={"reason": "not yet"})
+    asked = request(
+        api.pod(),
+        policy=types_pb2.Policy(revision=text.revision, json=text.content),
+        decision=b'{"winner":{"node":"node-a","score":7.5},"later":1}',
+    )
+    async with (
+        running(binder_service(settings), settings) as service,
+        grpc.aio.insecure_channel(service.grpc) as channel,
+    ):
+        stub = BinderServiceStub(channel)
+        listed = (await stub.ListPlugins(pb.BinderServiceListPluginsRequest(), timeout=5)).plugins
+        assert [plugin.name for plugin in listed] == ["DecisionAnnotation", "Scan"]
+        assert list(listed[1].extension_points) == ["PreBind"]
+        assert listed[1].origin == str(file)
+        with pytest.raises(grpc.aio.AioRpcError, match=r"plugin Scan: not yet: 7\.5") as caught:
+            await stub.Bind(asked, timeout=5)
+    assert caught.value.code() is grpc.StatusCode.FAILED_PRECONDITION
+    assert dict(caught.value.trailing_metadata())["moorage-reason"] == "REFUSED"
+    assert api.node_of() is None
+
+
+async def test_a_plugin_that_fails_and_a_policy_that_cannot_be_used_have_their_codes(
+    stub: BinderServiceStub, api: Api
+) -> None:
+    missing = types_pb2.Policy(revision="1", json=policy_of("Missing").content)
+    assert await code_of(stub, request(api.pod(), policy=missing)) is (
+        grpc.StatusCode.FAILED_PRECONDITION
+    )
+    garbage = types_pb2.Policy(revision="2", json=b"{")
+    assert await code_of(stub, request(api.read_pod(), policy=garbage)) is (
+        grpc.StatusCode.FAILED_PRECONDITION
+    )
+    assert await code_of(stub, request(api.read_pod(), decision=b"{")) is (
+        grpc.StatusCode.INVALID_ARGUMENT
+    )
+    assert CODES[Reason.PLUGIN_FAILED] is grpc.StatusCode.ABORTED
+
+
+async def test_every_reason_has_a_code() -> None:
+    assert CODES.keys() == set(Reason)
+
+
+async def test_a_plugin_that_cannot_be_loaded_ends_the_process_with_its_line(
+    kubeconfig: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "broken.py"
+    file.write_text("1 / 0\n")
+    settings = settings_for(kubeconfig, plugin=(file,))
+    with pytest.raises(ConfigurationError, match=r"broken\.py:1: ZeroDivisionError"):
+        async with running(binder_service(settings), settings):
+            pass
+
+
+async def test_answers_of_plugins_are_counted(stub: BinderServiceStub, api: Api) -> None:
+    labels = {"plugin": "DecisionAnnotation", "point": "PreBind", "result": "ok"}
+    before = REGISTRY.get_sample_value("moorage_bind_plugin_results_total", labels) or 0
+    text = policy_of("DecisionAnnotation")
+    policy = types_pb2.Policy(revision=text.revision, json=text.content)
+    await stub.Bind(request(api.pod(), policy=policy), timeout=5)
+    after = REGISTRY.get_sample_value("moorage_bind_plugin_results_total", labels)
+    assert after == before + 1
 
 
 async def test_waits_that_shrink_are_refused_at_the_start(kubeconfig: Path) -> None:

@@ -1,13 +1,23 @@
 """What the tests of the binder share."""
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
+from moorage import Binding, BindPlugin
 from moorage.kube import KubeClient
+from moorage.policy import (
+    EffectivePlugin,
+    EffectivePolicy,
+    EffectiveProfile,
+    encode_effective,
+)
+from moorage.registry import Registry
 from services.binder.attempt import RetryLimits
 from services.binder.binding import Binder, BindLimits
 from services.binder.cluster import Cluster
-from services.binder.model import BindError, Binding, Outcome
+from services.binder.model import BindError, Outcome
+from services.binder.policies import Policies, PolicyText
 from tests.live_api import Object, send
 
 FAST = RetryLimits(initial=0.01, maximum=0.05, reserve=0.4)
@@ -20,12 +30,16 @@ class Observed:
         self.running = 0
         self.retries: list[str] = []
         self.ends: list[Outcome | BindError] = []
+        self.plugins: list[tuple[str, str, str]] = []
 
     def started(self) -> None:
         self.running += 1
 
     def retried(self, cause: str) -> None:
         self.retries.append(cause)
+
+    def plugin_ran(self, plugin: str, point: str, result: str, seconds: float) -> None:
+        self.plugins.append((plugin, point, result))
 
     def ended(self, binding: Binding, result: Outcome | BindError, seconds: float) -> None:
         self.running -= 1
@@ -50,15 +64,35 @@ class TrackedCluster(Cluster):
 class World:
     """A binder on an API server."""
 
-    def __init__(self, client: KubeClient, *, request_timeout: float = 5.0, **limits: Any) -> None:
+    def __init__(
+        self,
+        client: KubeClient,
+        *,
+        request_timeout: float = 5.0,
+        plugins: Sequence[type[BindPlugin]] = (),
+        **limits: Any,
+    ) -> None:
         self.observed = Observed()
         self.cluster = TrackedCluster(client, request_timeout=request_timeout)
         self.binder = Binder(
-            self.cluster, limits=BindLimits(retries=FAST, **limits), observer=self.observed
+            self.cluster,
+            Policies(Registry(BindPlugin, plugins)),
+            limits=BindLimits(retries=FAST, **limits),
+            observer=self.observed,
         )
 
-    async def bind(self, pod: Object, node: str = "node-a", *, seconds: float = 10.0) -> Outcome:
-        return await self.binder.bind(binding_of(pod, node), deadline=time.monotonic() + seconds)
+    async def bind(
+        self,
+        pod: Object,
+        node: str = "node-a",
+        *,
+        seconds: float = 10.0,
+        policy: PolicyText | None = None,
+        **more: Any,
+    ) -> Outcome:
+        return await self.binder.bind(
+            binding_of(pod, node, **more), deadline=time.monotonic() + seconds, policy=policy
+        )
 
 
 def binding_of(pod: Object, node: str = "node-a", **more: Any) -> Binding:
@@ -77,3 +111,11 @@ async def events_of(client: KubeClient) -> list[Object]:
     answer = await send(client, "GET", "/apis/events.k8s.io/v1/namespaces/default/events")
     items: list[Object] = answer["items"]
     return items
+
+
+def policy_of(*plugins: str, profile: str = "default-scheduler", **more: Any) -> PolicyText:
+    """Make a policy with one profile, that of pods which name no scheduler."""
+    fields = {"failure_policy": "Abort", "time_budget_seconds": 5.0, **more}
+    entries = tuple(EffectivePlugin(name=name, **fields) for name in plugins)
+    policy = EffectivePolicy(profiles=(EffectiveProfile(name=profile, plugins=entries),))
+    return PolicyText(revision=policy.revision, content=encode_effective(policy))

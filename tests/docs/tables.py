@@ -147,6 +147,8 @@ def _binder_metrics() -> list[MetricRow]:
         binder_metrics.BIND_SECONDS,
         binder_metrics.BINDS_RUNNING,
         binder_metrics.BIND_RETRIES,
+        binder_metrics.PLUGIN_SECONDS,
+        binder_metrics.PLUGIN_RESULTS,
         binder_metrics.EVENTS,
     )
 

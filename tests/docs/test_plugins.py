@@ -13,7 +13,7 @@ import pytest
 
 from moorage import SKIP, FilterPlugin, Rejection, ScorePlugin
 from moorage.plugin import Plugin
-from moorage.registry import Registry
+from moorage.registry import GROUPS, Registry
 from moorage.testing import make_node, make_nodes, make_pod, run_filter, run_score
 from tests.docs.pages import Block, blocks
 
@@ -63,10 +63,10 @@ def test_blocks_of_the_same_file_are_alike() -> None:
 def test_a_plugin_file_is_found_as_one(block: Block, folder: Path) -> None:
     if name_of(block).startswith("test_"):
         return
-    filters, scores = Registry(FilterPlugin), Registry(ScorePlugin)
-    for registry in (filters, scores):
+    registries = [Registry(kind) for kind in GROUPS]
+    for registry in registries:
         registry.add_path(folder / name_of(block))
-    assert len(filters) + len(scores) == 1
+    assert sum(map(len, registries)) == 1
 
 
 @pytest.mark.parametrize("block", [b for b in BLOCKS if name_of(b).startswith("test_")], ids=str)

@@ -20,7 +20,7 @@ from moorage.policy.defaults import DEFAULT_TIME_BUDGET, default_failure_policy
 from moorage.policy.document import MAX_TIME_BUDGET
 from moorage.runtime.breaker import OVERRUNS, SUSPENSION_SECONDS
 from moorage.runtime.host import START_SECONDS, STOP_SECONDS
-from moorage.v1 import filter_pb2, scorer_pb2
+from moorage.v1 import binder_pb2, filter_pb2, scorer_pb2
 from sandbox.apiserver.faults import Fault
 from sandbox.apiserver.resources import RESOURCES
 from services.binder.attempt import FINAL
@@ -101,6 +101,7 @@ def test_the_values_of_labels_are_listed() -> None:
     [
         ("filter.md", filter_pb2.DESCRIPTOR.services_by_name["FilterService"]),
         ("scorer.md", scorer_pb2.DESCRIPTOR.services_by_name["ScorerService"]),
+        ("binder.md", binder_pb2.DESCRIPTOR.services_by_name["BinderService"]),
     ],
 )
 def test_the_methods_of_a_service_are_listed(name: str, service: ServiceDescriptor) -> None:
@@ -111,7 +112,11 @@ def test_the_methods_of_a_service_are_listed(name: str, service: ServiceDescript
 def test_methods_that_commands_call_exist() -> None:
     for block in blocks("sh"):
         for service, method in re.findall(r"moorage\.v1\.(\w+)/(\w+)", block.text):
-            modules = {"FilterService": filter_pb2, "ScorerService": scorer_pb2}
+            modules = {
+                "FilterService": filter_pb2,
+                "ScorerService": scorer_pb2,
+                "BinderService": binder_pb2,
+            }
             described = modules[service].DESCRIPTOR.services_by_name[service]
             assert method in described.methods_by_name
 
@@ -139,10 +144,8 @@ def test_the_limits_of_plugins_are_as_said() -> None:
     assert f"in {OVERRUNS} cycles in a row is suspended for {SUSPENSION_SECONDS:g} seconds" in text
     assert f"`start` may take {START_SECONDS:g} seconds, `stop` {STOP_SECONDS:g}" in text
     assert f"`timeBudget` (default {DEFAULT_TIME_BUDGET:g} s)" in text
-    assert (default_failure_policy("filter"), default_failure_policy("score")) == (
-        "Abort",
-        "Ignore",
-    )
+    defaults = [default_failure_policy(kind) for kind in ("filter", "score", "bind")]
+    assert defaults == ["Abort", "Ignore", "Abort"]
     assert MAX_TIME_BUDGET == 60, "docs/policy.md says at most 1m"
 
 

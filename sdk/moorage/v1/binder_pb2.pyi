@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from moorage.v1 import types_pb2 as _types_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -75,6 +76,8 @@ class BindRequest(_message.Message):
     NODE_FIELD_NUMBER: _builtins.int
     ANNOTATIONS_FIELD_NUMBER: _builtins.int
     PROFILE_FIELD_NUMBER: _builtins.int
+    POLICY_FIELD_NUMBER: _builtins.int
+    DECISION_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Required. The pod's namespace."""
     name: _builtins.str
@@ -84,10 +87,22 @@ class BindRequest(_message.Message):
     node: _builtins.str
     """Required. The name of the node."""
     profile: _builtins.str
-    """Optional. The schedulerName of the pod, shown as the source of events."""
+    """Optional. The schedulerName of the pod: the source of events, and the profile whose plugins run.
+    With a policy it defaults to what the pod says.
+    """
+    decision: _builtins.bytes
+    """Optional. Why this node, for the plugins: JSON text with winner, runnerUp, nodes, feasible,
+    policyRevision and generation; `moorage.DecisionSummary` describes it.
+    """
     @_builtins.property
     def annotations(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Optional. Annotations that the pod gets in the same write."""
+
+    @_builtins.property
+    def policy(self) -> _types_pb2.Policy:
+        """Optional. The bind plugins of all profiles. Without it none run. It comes with each call, so that
+        any replica can answer it.
+        """
 
     def __init__(
         self,
@@ -98,10 +113,12 @@ class BindRequest(_message.Message):
         node: _builtins.str = ...,
         annotations: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         profile: _builtins.str = ...,
+        policy: _types_pb2.Policy | None = ...,
+        decision: _builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["annotations", b"annotations", "name", b"name", "namespace", b"namespace", "node", b"node", "profile", b"profile", "uid", b"uid"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["annotations", b"annotations", "decision", b"decision", "name", b"name", "namespace", b"namespace", "node", b"node", "policy", b"policy", "profile", b"profile", "uid", b"uid"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -128,3 +145,44 @@ class BindResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___BindResponse: _TypeAlias = BindResponse  # noqa: Y015
+
+@_typing.final
+class BinderServiceListPluginsRequest(_message.Message):
+    """Asks for the plugins of a binder."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BinderServiceListPluginsRequest: _TypeAlias = BinderServiceListPluginsRequest  # noqa: Y015
+
+@_typing.final
+class BinderServiceListPluginsResponse(_message.Message):
+    """The plugins of a binder."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PLUGINS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def plugins(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Plugin]:
+        """The plugins, in alphabetical order."""
+
+    def __init__(
+        self,
+        *,
+        plugins: _abc.Iterable[_types_pb2.Plugin] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["plugins", b"plugins"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BinderServiceListPluginsResponse: _TypeAlias = BinderServiceListPluginsResponse  # noqa: Y015

@@ -40,6 +40,11 @@ class BinderServiceStub:
                 request_serializer=moorage_dot_v1_dot_binder__pb2.BindRequest.SerializeToString,
                 response_deserializer=moorage_dot_v1_dot_binder__pb2.BindResponse.FromString,
                 _registered_method=True)
+        self.ListPlugins = channel.unary_unary(
+                '/moorage.v1.BinderService/ListPlugins',
+                request_serializer=moorage_dot_v1_dot_binder__pb2.BinderServiceListPluginsRequest.SerializeToString,
+                response_deserializer=moorage_dot_v1_dot_binder__pb2.BinderServiceListPluginsResponse.FromString,
+                _registered_method=True)
 
 
 class BinderServiceServicer:
@@ -53,11 +58,22 @@ class BinderServiceServicer:
         it. Goes on after the caller has hung up, so that a bind is never left half known; a second call
         for a uid whose bind is under way waits for it. Retries what may be retried within the deadline.
 
+        The pod's PreBind plugins run before the write, in order; the PostBind plugins after it, and the
+        answer does not wait for them. A call for a pod that is bound already runs none that reads pods.
+
         Fails with INVALID_ARGUMENT if a field is missing or is not a Kubernetes name, NOT_FOUND if the
-        pod does not exist, FAILED_PRECONDITION if it has another uid, is being deleted or has scheduling
-        gates, ALREADY_EXISTS if it is bound to another node, PERMISSION_DENIED if the API server refuses
+        pod does not exist, FAILED_PRECONDITION if it has another uid, is being deleted, has scheduling
+        gates or is refused by a plugin, or if the policy cannot be used here, ABORTED if a plugin fails,
+        ALREADY_EXISTS if the pod is bound to another node, PERMISSION_DENIED if the API server refuses
         the binder, RESOURCE_EXHAUSTED if too many binds are under way, and UNAVAILABLE or
         DEADLINE_EXCEEDED if the outcome is not known: the same call may be repeated.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListPlugins(self, request, context):
+        """Lists the plugins that this replica can run, in alphabetical order. Idempotent.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -70,6 +86,11 @@ def add_BinderServiceServicer_to_server(servicer, server):
                     servicer.Bind,
                     request_deserializer=moorage_dot_v1_dot_binder__pb2.BindRequest.FromString,
                     response_serializer=moorage_dot_v1_dot_binder__pb2.BindResponse.SerializeToString,
+            ),
+            'ListPlugins': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListPlugins,
+                    request_deserializer=moorage_dot_v1_dot_binder__pb2.BinderServiceListPluginsRequest.FromString,
+                    response_serializer=moorage_dot_v1_dot_binder__pb2.BinderServiceListPluginsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -100,6 +121,33 @@ class BinderService:
             '/moorage.v1.BinderService/Bind',
             moorage_dot_v1_dot_binder__pb2.BindRequest.SerializeToString,
             moorage_dot_v1_dot_binder__pb2.BindResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListPlugins(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/moorage.v1.BinderService/ListPlugins',
+            moorage_dot_v1_dot_binder__pb2.BinderServiceListPluginsRequest.SerializeToString,
+            moorage_dot_v1_dot_binder__pb2.BinderServiceListPluginsResponse.FromString,
             options,
             channel_credentials,
             insecure,

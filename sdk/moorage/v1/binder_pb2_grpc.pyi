@@ -23,12 +23,18 @@ class BinderServiceStub:
     it. Goes on after the caller has hung up, so that a bind is never left half known; a second call
     for a uid whose bind is under way waits for it. Retries what may be retried within the deadline.
 
+    The pod's PreBind plugins run before the write, in order; the PostBind plugins after it, and the
+    answer does not wait for them. A call for a pod that is bound already runs none that reads pods.
+
     Fails with INVALID_ARGUMENT if a field is missing or is not a Kubernetes name, NOT_FOUND if the
-    pod does not exist, FAILED_PRECONDITION if it has another uid, is being deleted or has scheduling
-    gates, ALREADY_EXISTS if it is bound to another node, PERMISSION_DENIED if the API server refuses
+    pod does not exist, FAILED_PRECONDITION if it has another uid, is being deleted, has scheduling
+    gates or is refused by a plugin, or if the policy cannot be used here, ABORTED if a plugin fails,
+    ALREADY_EXISTS if the pod is bound to another node, PERMISSION_DENIED if the API server refuses
     the binder, RESOURCE_EXHAUSTED if too many binds are under way, and UNAVAILABLE or
     DEADLINE_EXCEEDED if the outcome is not known: the same call may be repeated.
     """
+    ListPlugins: _aio.UnaryUnaryMultiCallable[_binder_pb2.BinderServiceListPluginsRequest, _binder_pb2.BinderServiceListPluginsResponse]
+    """Lists the plugins that this replica can run, in alphabetical order. Idempotent."""
 
 class BinderServiceServicer(metaclass=_abc_1.ABCMeta):
     """Writes scheduling decisions to the Kubernetes API."""
@@ -45,11 +51,23 @@ class BinderServiceServicer(metaclass=_abc_1.ABCMeta):
         it. Goes on after the caller has hung up, so that a bind is never left half known; a second call
         for a uid whose bind is under way waits for it. Retries what may be retried within the deadline.
 
+        The pod's PreBind plugins run before the write, in order; the PostBind plugins after it, and the
+        answer does not wait for them. A call for a pod that is bound already runs none that reads pods.
+
         Fails with INVALID_ARGUMENT if a field is missing or is not a Kubernetes name, NOT_FOUND if the
-        pod does not exist, FAILED_PRECONDITION if it has another uid, is being deleted or has scheduling
-        gates, ALREADY_EXISTS if it is bound to another node, PERMISSION_DENIED if the API server refuses
+        pod does not exist, FAILED_PRECONDITION if it has another uid, is being deleted, has scheduling
+        gates or is refused by a plugin, or if the policy cannot be used here, ABORTED if a plugin fails,
+        ALREADY_EXISTS if the pod is bound to another node, PERMISSION_DENIED if the API server refuses
         the binder, RESOURCE_EXHAUSTED if too many binds are under way, and UNAVAILABLE or
         DEADLINE_EXCEEDED if the outcome is not known: the same call may be repeated.
         """
+
+    @_abc_1.abstractmethod
+    def ListPlugins(
+        self,
+        request: _binder_pb2.BinderServiceListPluginsRequest,
+        context: _aio.ServicerContext[_binder_pb2.BinderServiceListPluginsRequest, _abc.Awaitable[_binder_pb2.BinderServiceListPluginsResponse]],
+    ) -> _abc.Awaitable[_binder_pb2.BinderServiceListPluginsResponse]:
+        """Lists the plugins that this replica can run, in alphabetical order. Idempotent."""
 
 def add_BinderServiceServicer_to_server(servicer: BinderServiceServicer, server: _aio.Server) -> None: ...

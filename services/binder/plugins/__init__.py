@@ -1,0 +1,5 @@
+"""The bind plugins that come with the binder; the policy decides which of them run."""
+
+from services.binder.plugins.decision_annotation import DecisionAnnotation
+
+BUILT_INS = (DecisionAnnotation,)

@@ -1,0 +1,82 @@
+"""The policies that gateways send with their binds, each running while it is used.
+
+Called by `binding_cycle`. A policy comes with every call, so that neither the number of binders
+matters nor who started first; it is read once.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import msgspec
+import structlog
+
+from moorage.errors import ConfigurationError
+from moorage.registry import Registry
+from moorage.runtime import PluginHost
+from moorage.runtime.host import Policy
+
+REFUSED_SECONDS = 5.0
+"""How long a policy that cannot be used is not tried again: its plugins may take long to fail."""
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyText:
+    """An effective policy as it came: its revision, and its JSON."""
+
+    revision: str
+    content: bytes
+
+
+class PolicyRefusedError(Exception):
+    """A policy cannot be used here; the message says why."""
+
+
+class Policies:
+    """Runs the policies that binds bring along.
+
+    Args:
+        registry: The plugins that can run here.
+        clock: A monotonic clock.
+    """
+
+    def __init__(self, registry: Registry, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._host = PluginHost(registry)
+        self._clock = clock
+        self._turn = asyncio.Lock()
+        # The revision that was refused last, until when it stays so, and why.
+        self._refused = ("", 0.0, "")
+
+    @asynccontextmanager
+    async def using(self, text: PolicyText) -> AsyncIterator[Policy]:
+        """Keep the plugins of a policy running inside the block.
+
+        Raises:
+            PolicyRefusedError: It names a plugin that is not here, arguments that one does not
+                take, or one that does not start.
+        """
+        policy = await self._use(text)
+        try:
+            yield policy
+        finally:
+            await self._host.release(policy)
+
+    async def close(self) -> None:
+        """Stop the plugins."""
+        await self._host.close()
+
+    async def _use(self, text: PolicyText) -> Policy:
+        async with self._turn:
+            revision, until, problem = self._refused
+            if revision == text.revision and self._clock() < until:
+                raise PolicyRefusedError(problem)
+            try:
+                return await self._host.use(text.revision, text.content)
+            except (ConfigurationError, msgspec.DecodeError) as error:
+                self._refused = text.revision, self._clock() + REFUSED_SECONDS, str(error)
+                _log.warning("The policy of a bind cannot be used", error=str(error))
+                raise PolicyRefusedError(str(error)) from error
