@@ -42,6 +42,7 @@ class PodGroups(Shared[PodGroup]):
         Raises:
             ValueError: The term cannot be decided, see `moorage.selectors.selects_pod`.
         """
+        selects_namespace(term, own_namespace, own_namespace)  # raises even if there are no pods
         namespaces = self._column("namespace", lambda group: group.namespace)
         chosen = namespaces.where(
             lambda name: name is not None and selects_namespace(term, own_namespace, name)

@@ -157,6 +157,17 @@ class Nodes(Sequence[Node]):
         carried = self._snapshot.pods.carrying(pod, self._snapshot.capacity)
         return {term: amounts[self.rows] for term, amounts in carried.items()}
 
+    def by_domain(self, topology_key: str, amounts: Amounts) -> Amounts:
+        """Return for each node the total of its domain; 0 for nodes that lack the label.
+
+        Args:
+            topology_key: The label by whose values nodes form domains.
+            amounts: What to add up, one for each node of `cluster`.
+        """
+        column = self.cluster.label(topology_key)
+        totals = column.sums(np.where(column.isin((None,)), 0, amounts))
+        return totals[self.label(topology_key).codes]
+
     def image_sizes(self, name: str) -> tuple[Amounts, int]:
         """Return an image's size in bytes, 0 where absent, and on how many nodes it is at all."""
         sizes, count = self._snapshot.images.sizes(name, self._snapshot.capacity)

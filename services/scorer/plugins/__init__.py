@@ -1,6 +1,7 @@
 """The score plugins that come with the service; the policy decides which of them run."""
 
 from services.scorer.plugins.image_locality import ImageLocality
+from services.scorer.plugins.inter_pod_affinity import InterPodAffinity
 from services.scorer.plugins.network_traffic import NetworkTraffic
 from services.scorer.plugins.node_affinity import NodeAffinity
 from services.scorer.plugins.node_resources_balanced_allocation import (
@@ -18,4 +19,5 @@ BUILT_INS = (
     ImageLocality,
     NetworkTraffic,
     PodTopologySpread,
+    InterPodAffinity,
 )

@@ -70,8 +70,7 @@ def _by_domain(
 ) -> Amounts:
     counted = counted & is_eligible(cluster, constraint, pod)
     matching = matching_pods(cluster, constraint, pod) * counted
-    totals = cluster.label(constraint.topology_key).sums(matching)
-    return totals[nodes.label(constraint.topology_key).codes]
+    return nodes.by_domain(constraint.topology_key, matching)
 
 
 def _rounded(scores: Scores) -> Scores:
