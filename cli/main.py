@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from cli.converting import convert_policy
 from cli.failures import clear_failures
 
 # The commands import what they need themselves: help is there at once, and Ctrl-C works during
@@ -19,6 +20,9 @@ PORT = click.IntRange(0, 65535)
 @click.version_option(package_name="moorage-apps", prog_name="moorage")
 def main() -> None:
     """Kubernetes scheduling logic in Python, beside an unmodified kube-scheduler."""
+
+
+main.add_command(convert_policy)
 
 
 @main.command()

@@ -75,6 +75,20 @@ def choose_policy(config: Path | None, plugins: Sequence[Path]) -> Policy:
     return Policy(resolved=resolved, notes=(*resolved.warnings, *notes))
 
 
+def available_plugins() -> Mapping[Kind, Mapping[str, type[Plugin]]]:
+    """Return the built-in and installed plugins of each kind by name.
+
+    Raises:
+        PluginLoadError: An installed one cannot be loaded.
+    """
+    return {kind: _by_name(load_registry(*KINDS[kind], ())) for kind in KINDS}
+
+
+def _by_name(registry: Registry) -> Mapping[str, type[Plugin]]:
+    found = {name: registry.get(name) for name in registry}
+    return {name: registered.kind for name, registered in found.items() if registered}
+
+
 def _made(given: set[str], registries: Mapping[Kind, Registry]) -> Policy:
     names = sorted(given)
     enabled = {"multiPoint": {"enabled": [{"name": name} for name in names]}}

@@ -25,6 +25,7 @@ from services.binder import metrics as binder_metrics
 from services.binder.settings import BinderSettings
 from services.filter.settings import FilterSettings
 from services.scorer.settings import ScorerSettings
+from tests.docs.legacy_tables import legacy
 from tests.docs.markdown import Row, code, escaped, table
 from tests.docs.pages import ROOT
 from tests.docs.plugin_tables import arguments, default_policy, plugins
@@ -92,6 +93,7 @@ TABLES: Mapping[str, Callable[[str], str]] = {
     "plugins": plugins,
     "arguments": arguments,
     "default-policy": default_policy,
+    "legacy": legacy,
     "make": make,
     "command": command,
 }
@@ -122,7 +124,9 @@ def _metavar(option: click.Option, found: click.Command) -> str:
 
 def _default(option: click.Option) -> str:
     value = option.to_info_dict()["default"]
-    return "" if option.is_flag or not isinstance(value, str | int | float) else code(f"{value:g}")
+    if option.is_flag or not isinstance(value, str | int | float):
+        return ""
+    return code(value if isinstance(value, str) else f"{value:g}")
 
 
 def _gateway_metrics() -> list[MetricRow]:

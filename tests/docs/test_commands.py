@@ -57,6 +57,10 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "max_temperature.py").write_text(code)
     shown = (ROOT / "deploy" / "demo" / "policy.yaml").read_text()
     (tmp_path / "policy.yaml").write_text(shown)
+    legacy = (ROOT / "tests" / "data" / "legacy-policy.json").read_text()
+    (tmp_path / "legacy-policy.json").write_text(legacy)
+    (tmp_path / "converted").mkdir()
+    (tmp_path / "converted" / "policy.yaml").write_text(shown)
     monkeypatch.chdir(tmp_path)
 
 

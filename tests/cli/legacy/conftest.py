@@ -1,0 +1,22 @@
+"""For tests that convert many a Policy."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.legacy import convert
+from cli.policies import available_plugins
+from tests.cli.legacy.support import HEADER, Converted, Translate
+
+
+@pytest.fixture
+def translate(tmp_path: Path) -> Translate:
+    def run(**fields: Any) -> Converted:
+        file = tmp_path / "legacy.json"
+        file.write_text(json.dumps(HEADER | fields))
+        conversion = convert(file, available_plugins(), "default-scheduler", "http://gateway:1")
+        return Converted(conversion, tmp_path)
+
+    return run

@@ -1,0 +1,43 @@
+"""What the page about old Policies shows is what `moorage convert-policy` says and writes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cli.legacy import Conversion, convert
+from cli.policies import available_plugins
+from tests.docs.pages import ROOT, blocks
+
+PAGE = ROOT / "docs" / "convert-policy.md"
+POLICY = ROOT / "tests" / "data" / "legacy-policy.json"
+
+
+def shown(language: str) -> str:
+    (block,) = (block for block in blocks(language) if block.page == PAGE)
+    return block.text
+
+
+@pytest.fixture
+def conversion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Conversion:
+    monkeypatch.chdir(tmp_path)
+    file = Path("legacy-policy.json")
+    file.write_text(POLICY.read_text())
+    return convert(file, available_plugins(), "default-scheduler", "http://gateway:1")
+
+
+def test_the_policy_that_is_shown_is_the_one_that_is_converted() -> None:
+    assert json.loads(shown("json")) == json.loads(POLICY.read_text())
+
+
+def test_the_lines_that_are_shown_are_said(conversion: Conversion) -> None:
+    lines = shown("text").splitlines()
+    assert lines
+    assert [line for line in lines if line not in conversion.notes] == []
+
+
+def test_the_profile_that_is_shown_is_written(conversion: Conversion) -> None:
+    written: Any = yaml.safe_load(conversion.documents["kube-scheduler-config.yaml"])
+    assert [yaml.safe_load(shown("yaml"))] == written["profiles"]
