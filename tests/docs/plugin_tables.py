@@ -10,7 +10,6 @@ import msgspec
 from moorage.metrics import PrometheusSettings
 from moorage.plugin import Arguments, Plugin, extension_points
 from moorage.policy.defaults import DEFAULT_MULTI_POINT
-from services.binder.plugins import BUILT_INS as BINDERS
 from services.filter.plugins import BUILT_INS as FILTERS
 from services.scorer.plugins import BUILT_INS as SCORERS
 from tests.docs.markdown import Row, code, escaped, table
@@ -18,11 +17,7 @@ from tests.docs.markdown import Row, code, escaped, table
 PARTS: Mapping[str, type[Arguments]] = {"PrometheusSettings": PrometheusSettings}
 """Arguments that several plugins have, each with a table of its own."""
 
-PLUGINS: Mapping[str, Sequence[type[Plugin]]] = {
-    "filter": FILTERS,
-    "scorer": SCORERS,
-    "binder": BINDERS,
-}
+PLUGINS: Mapping[str, Sequence[type[Plugin]]] = {"filter": FILTERS, "scorer": SCORERS}
 
 
 def plugins(name: str) -> str:
@@ -122,10 +117,12 @@ def _type(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
 
 def _meanings(args: type[Arguments]) -> dict[str, str]:
     """Return the docstring of an `Args` by argument; for those that it does not list under ""."""
-    summary, _, listed = (inspect.getdoc(args) or "").partition("\n\nAttributes:\n")
-    result = {"": " ".join(summary.split())}
-    for match in re.finditer(r"^    (\w+): (.+(?:\n        .+)*)", listed, re.M):
-        result[_camel(match[1])] = " ".join(match[2].split())
+    result: dict[str, str] = {}
+    for kind in reversed(args.__mro__[: args.__mro__.index(Arguments)]):
+        summary, _, listed = inspect.cleandoc(kind.__doc__ or "").partition("\n\nAttributes:\n")
+        result[""] = " ".join(summary.split())
+        for match in re.finditer(r"^    (\w+): (.+(?:\n        .+)*)", listed, re.M):
+            result[_camel(match[1])] = " ".join(match[2].split())
     return result
 
 

@@ -4,6 +4,7 @@
 `moorage[rpc]`.
 """
 
+from moorage.metrics.annotations import annotated_numbers
 from moorage.metrics.errors import NoMeasurementsError, PrometheusError
 from moorage.metrics.layouts import PRESETS, Layout, Preset
 from moorage.metrics.missing import MISSING, OnMissing, fill_missing, mark_missing
@@ -26,6 +27,7 @@ __all__ = [
     "PrometheusError",
     "PrometheusSettings",
     "PrometheusSource",
+    "annotated_numbers",
     "fill_missing",
     "mark_missing",
     "positive",

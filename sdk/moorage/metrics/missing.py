@@ -19,7 +19,7 @@ MISSING: Final = -1.0
 """The score, before normalisation, of nodes without measurements; real ones are not negative."""
 
 
-def mark_missing(scores: Scores, on_missing: OnMissing) -> Scores:
+def mark_missing(scores: Scores, on_missing: str) -> Scores:
     """Return *scores* with `MISSING` in place of NaN.
 
     Raises:
@@ -32,7 +32,7 @@ def mark_missing(scores: Scores, on_missing: OnMissing) -> Scores:
 
 
 def fill_missing(
-    scores: Scores, on_missing: OnMissing, normalize: Callable[[Scores], Scores] = lambda x: x
+    scores: Scores, on_missing: str, normalize: Callable[[Scores], Scores] = lambda x: x
 ) -> Scores:
     """Normalise the scores of nodes that have one, and fill in those of the others.
 

@@ -19,15 +19,17 @@ class MeasuringPlugin(Plugin):
     """A plugin whose source lives as long as it does; to be mixed in before the kind of plugin.
 
     Attributes:
-        source: To be set by `__init__`.
+        source: To be set by `__init__`; None if there is nothing to ask.
     """
 
-    source: Source
+    source: Source | None
 
     async def start(self) -> None:
         """Begin to ask."""
-        await self.source.start()
+        if self.source:
+            await self.source.start()
 
     async def stop(self) -> None:
         """Ask no more."""
-        await self.source.stop()
+        if self.source:
+            await self.source.stop()

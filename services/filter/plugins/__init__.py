@@ -1,6 +1,5 @@
 """The filter plugins that come with the service; the policy decides which of them run."""
 
-from services.filter.plugins.inter_pod_affinity import InterPodAffinity
 from services.filter.plugins.node_affinity import NodeAffinity
 from services.filter.plugins.node_group import NodeGroup
 from services.filter.plugins.node_name import NodeName
@@ -8,6 +7,7 @@ from services.filter.plugins.node_ports import NodePorts
 from services.filter.plugins.node_resources_fit import NodeResourcesFit
 from services.filter.plugins.node_unschedulable import NodeUnschedulable
 from services.filter.plugins.pod_topology_spread import PodTopologySpread
+from services.filter.plugins.safe_overload import SafeOverload
 from services.filter.plugins.taint_toleration import TaintToleration
 
 BUILT_INS = (
@@ -18,6 +18,6 @@ BUILT_INS = (
     NodePorts,
     NodeResourcesFit,
     NodeGroup,
+    SafeOverload,
     PodTopologySpread,
-    InterPodAffinity,
 )

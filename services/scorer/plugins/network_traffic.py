@@ -28,8 +28,6 @@ FUNCTIONS = {"none": "rate", "sumOverTime": "sum_over_time"}
 class NetworkTraffic(MeasuringPlugin, ScorePlugin):
     """Prefers nodes with little network traffic of late, as node_exporter counts it."""
 
-    source: PrometheusSource
-
     class Args(Arguments):
         """What to measure, and where.
 
@@ -59,20 +57,21 @@ class NetworkTraffic(MeasuringPlugin, ScorePlugin):
                 raise ValueError("prometheusAddress and prometheus.address exclude each other")
             positive(self.time_range or "5m")
 
+    args: Args
+    source: PrometheusSource
+
     def __init__(self, args: Arguments | None = None) -> None:
         """Take the arguments; the address of Prometheus has no default."""
         super().__init__(args)
-        settings = self.args.prometheus
-        if self.args.prometheus_address:
-            settings = replace(settings, address=self.args.prometheus_address)
+        address = self.args.prometheus_address or self.args.prometheus.address
+        settings = replace(self.args.prometheus, address=address)
         self.source = PrometheusSource("traffic", settings, {TRAFFIC: _measure(self.args)})
 
     def score(self, pod: Pod, nodes: Nodes) -> Scores:
         """Return whole bytes per second."""
         if self.args.on_missing != "worst":
             self.source.check()
-        traffic = np.trunc(self.source.values(nodes, TRAFFIC))
-        return mark_missing(traffic, self.args.on_missing)
+        return mark_missing(np.trunc(self.source.values(nodes, TRAFFIC)), self.args.on_missing)
 
     def normalize(self, scores: Scores) -> Scores:
         """Give 100 to idle nodes, 0 to the busiest."""

@@ -1,0 +1,62 @@
+"""What pods may use at most: CPU in millicores and memory in bytes.
+
+Limits are no column of the snapshot, because few plugins read them. Each pod is reckoned once.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from moorage.models import Container, Pod
+from moorage.plugin import Scores
+from moorage.quantity import scaled
+from moorage.snapshot import Nodes
+
+Pair = tuple[int, int]
+
+
+class Limits:
+    """Remembers the limits of pods from one cycle to the next."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Pod, Pair]] = {}
+
+    def of_pod(self, pod: Pod) -> Pair:
+        """Return the limits of CPU and memory, or the requests where those are higher."""
+        return _at_least_requests(pod, _sum_of_limits(pod))
+
+    def of_nodes(self, nodes: Nodes) -> tuple[Scores, Scores]:
+        """Return the sums over the pods of each of *nodes*, by CPU and by memory."""
+        seen: dict[str, tuple[Pod, Pair]] = {}
+        totals = np.zeros((len(nodes), 2))
+        for index, node in enumerate(nodes):
+            for pod in node.pods:
+                known = self._known.get(pod.uid)
+                if known is None or known[0] is not pod:
+                    known = (pod, self.of_pod(pod))
+                seen[pod.uid] = known
+                totals[index] += known[1]
+        self._known = seen
+        return totals[:, 0], totals[:, 1]
+
+
+def _at_least_requests(pod: Pod, limits: Mapping[str, int]) -> Pair:
+    cpu, memory = (max(limits[r], pod.requests.get(r, 0)) for r in ("cpu", "memory"))
+    return cpu, memory
+
+
+def _sum_of_limits(pod: Pod) -> Mapping[str, int]:
+    spec = pod.spec
+    return {
+        resource: max(
+            sum(_limits(spec.containers, resource)),
+            *_limits(spec.init_containers, resource),
+            0,
+        )
+        + scaled(resource, spec.overhead.get(resource, 0))
+        for resource in ("cpu", "memory")
+    }
+
+
+def _limits(containers: Iterable[Container], resource: str) -> Iterable[int]:
+    return (scaled(resource, c.resources.limits.get(resource, 0)) for c in containers)

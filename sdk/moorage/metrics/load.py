@@ -1,0 +1,172 @@
+"""How busy nodes are, from Prometheus or from annotations of the nodes.
+
+Annotations are those of IBM's kube-safe-scheduler: `mean-free-cpu` and `std-free-cpu` in
+millicores, `mean-free-memory` and `std-free-memory` in bytes, and what is forecast.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import msgspec
+import numpy as np
+
+from moorage.durations import format_duration, parse_duration
+from moorage.metrics.annotations import annotated_numbers
+from moorage.metrics.missing import OnMissing, fill_missing, mark_missing
+from moorage.metrics.plugin import MeasuringPlugin
+from moorage.metrics.query import Measure
+from moorage.metrics.settings import Duration, PrometheusSettings, positive
+from moorage.metrics.source import PrometheusSource
+from moorage.models import Pod
+from moorage.plugin import Arguments, ScorePlugin, Scores
+from moorage.snapshot import Nodes
+
+Resource = Literal["cpu", "memory"]
+
+SERIES: Final = {
+    "cpu": Measure(series='rate(node_cpu_seconds_total{{mode="idle"}}[{rate}])', form="1 - {}"),
+    "memory": Measure(series="1 - node_memory_MemAvailable_bytes / node_memory_MemTotal_bytes"),
+}
+
+
+class LoadArguments(Arguments):
+    """Where to learn how busy nodes are.
+
+    Attributes:
+        prometheus: How to reach Prometheus; without an address, annotations of the nodes count.
+        window: The time over which Prometheus takes mean and deviation.
+        annotation_prefix: What stands before the names of annotations, such as "example.com/".
+        on_missing: What nodes without measurements get: the mean of the others ("neutral"), 0
+            ("worst"), or the plugin fails.
+    """
+
+    prometheus: PrometheusSettings = msgspec.field(default_factory=PrometheusSettings)
+    window: Duration = "15m"
+    annotation_prefix: str = ""
+    on_missing: OnMissing = "neutral"
+
+    def __post_init__(self) -> None:
+        positive(self.window)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """How busy nodes are in one resource, in millicores or bytes; NaN where that is not known.
+
+    Attributes:
+        capacity: What pods may use.
+        used: What was used on average.
+        deviation: The standard deviation of that.
+    """
+
+    capacity: Scores
+    used: Scores
+    deviation: Scores
+
+    def mean_with(self, demand: float) -> Scores:
+        """Return which share of the capacity is used if a pod uses *demand* more, 0..1."""
+        return self._share(self.used + demand)
+
+    @property
+    def deviation_share(self) -> Scores:
+        """The deviation as a share of the capacity, 0..1."""
+        return self._share(self.deviation)
+
+    def _share(self, amount: Scores) -> Scores:
+        share: Scores = np.full(len(amount), np.nan)
+        np.divide(amount, self.capacity, out=share, where=self.capacity > 0)
+        return share.clip(0, 1)
+
+
+class LoadMeter:
+    """Reads the load of nodes."""
+
+    def __init__(self, args: LoadArguments) -> None:
+        self._prefix = args.annotation_prefix
+        self._source: PrometheusSource | None = None
+        if args.prometheus.address:
+            self._source = PrometheusSource("load", args.prometheus, _measures(args.window))
+
+    async def start(self) -> None:
+        """Begin to ask Prometheus, if it is asked at all."""
+        if self._source:
+            await self._source.start()
+
+    async def stop(self) -> None:
+        """Ask no more."""
+        if self._source:
+            await self._source.stop()
+
+    def check(self) -> None:
+        """Refuse to go on without measurements of Prometheus.
+
+        Raises:
+            NoMeasurementsError: It is to be asked and has not answered of late.
+        """
+        if self._source:
+            self._source.check()
+
+    def load(self, nodes: Nodes, resource: Resource, *, forecast_weight: float = 0) -> Load:
+        """Return how busy *nodes* are.
+
+        Args:
+            nodes: The nodes.
+            resource: The resource.
+            forecast_weight: How much an annotated forecast counts beside the mean, 0..1.
+        """
+        capacity = nodes.allocatable(resource).astype(np.float64)
+        if self._source:
+            used = self._source.values(nodes, resource) * capacity
+            deviation = self._source.values(nodes, f"{resource}_deviation") * capacity
+        else:
+            free = self._annotation(nodes, f"mean-free-{resource}")
+            forecast = self._annotation(nodes, f"forcasted-free-{resource}")  # its own spelling
+            mixed = (1 - forecast_weight) * free + forecast_weight * forecast
+            used = np.maximum(capacity - np.where(np.isnan(mixed), free, mixed), 0)
+            deviation = self._annotation(nodes, f"std-free-{resource}")
+        return Load(capacity=capacity, used=used, deviation=np.nan_to_num(deviation))
+
+    def _annotation(self, nodes: Nodes, name: str) -> Scores:
+        return annotated_numbers(nodes, self._prefix + name)
+
+
+class LoadScorePlugin(MeasuringPlugin, ScorePlugin):
+    """Ranks nodes by their load; `rate` is what a plugin has to write."""
+
+    source: LoadMeter
+
+    class Args(LoadArguments):
+        """Where to learn how busy nodes are."""
+
+    def __init__(self, args: Arguments | None = None) -> None:
+        super().__init__(args)
+        self.source = LoadMeter(self.args)
+
+    def rate(self, pod: Pod, nodes: Nodes) -> Scores:
+        """Return 0..100 for each of *nodes*, and NaN for those without measurements."""
+        raise NotImplementedError(f"{self.name} has no rate")
+
+    def score(self, pod: Pod, nodes: Nodes) -> Scores:
+        """Rate *nodes*, if there are measurements at all."""
+        if self.args.on_missing != "worst":
+            self.source.check()
+        return mark_missing(self.rate(pod, nodes), self.args.on_missing)
+
+    def normalize(self, scores: Scores) -> Scores:
+        """Settle what nodes without measurements get."""
+        return fill_missing(scores, self.args.on_missing)
+
+
+def _measures(window: str) -> dict[str, Measure]:
+    """Return mean and deviation of each resource; rates over a third of the window."""
+    seconds = parse_duration(window)
+    step = format_duration(round(max(seconds / 15, 1)))
+    rate = format_duration(round(max(seconds / 3, 2)))
+    measures = {}
+    for resource, now in SERIES.items():
+        for name, function in ((resource, "avg"), (f"{resource}_deviation", "stddev")):
+            measures[name] = Measure(
+                series=now.series.format(rate=rate),
+                form=f"{function}_over_time(({now.form})[{window}:{step}])",
+            )
+    return measures

@@ -1,0 +1,45 @@
+"""Keeps pods off nodes that they would likely overload, like IBM's kube-safe-scheduler."""
+
+import numpy as np
+
+from moorage import Arguments, FilterPlugin, Nodes, Pod, Rejection, Verdicts
+from moorage.metrics import MeasuringPlugin, NoMeasurementsError
+from moorage.metrics.load import LoadMeter
+from moorage.metrics.safe import SafeArguments, overload_risk
+
+OVERLOAD = Rejection("node would likely be overloaded")
+NOT_MEASURED = Rejection("node has no measurements of its load")
+
+
+class SafeOverload(MeasuringPlugin, FilterPlugin):
+    """Keeps pods off nodes that they would likely overload, by measured load.
+
+    Both reasons are unresolvable: what pods use is measured, so evicting some changes nothing yet.
+    """
+
+    class Args(SafeArguments):
+        """What counts as overload, and where to learn how busy nodes are."""
+
+    args: Args
+    source: LoadMeter
+
+    def __init__(self, args: Arguments | None = None) -> None:
+        """Take the arguments."""
+        super().__init__(args)
+        self.source = LoadMeter(self.args)
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
+        """Reject nodes with a higher risk than tolerable; those without measurements pass.
+
+        Unless `onMissing` says otherwise: "worst" rejects them, "fail" fails.
+        """
+        if self.args.on_missing == "fail":
+            self.source.check()
+        risk = overload_risk(self.source, self.args, pod, nodes)
+        missing = np.isnan(risk)
+        if self.args.on_missing == "fail" and missing.any():
+            raise NoMeasurementsError("there are nodes without measurements")
+        verdicts = nodes.verdicts()
+        if self.args.on_missing == "worst":
+            verdicts.reject(missing, NOT_MEASURED)
+        return verdicts.reject(risk > self.args.safe_percentile / 100, OVERLOAD)
