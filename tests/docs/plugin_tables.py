@@ -10,6 +10,7 @@ import msgspec
 from moorage.metrics import PrometheusSettings
 from moorage.plugin import Arguments, Plugin, extension_points
 from moorage.policy.defaults import DEFAULT_MULTI_POINT
+from services.binder.plugins import BUILT_INS as BINDERS
 from services.filter.plugins import BUILT_INS as FILTERS
 from services.scorer.plugins import BUILT_INS as SCORERS
 from tests.docs.markdown import Row, code, escaped, table
@@ -17,7 +18,11 @@ from tests.docs.markdown import Row, code, escaped, table
 PARTS: Mapping[str, type[Arguments]] = {"PrometheusSettings": PrometheusSettings}
 """Arguments that several plugins have, each with a table of its own."""
 
-PLUGINS: Mapping[str, Sequence[type[Plugin]]] = {"filter": FILTERS, "scorer": SCORERS}
+PLUGINS: Mapping[str, Sequence[type[Plugin]]] = {
+    "filter": FILTERS,
+    "scorer": SCORERS,
+    "binder": BINDERS,
+}
 
 
 def plugins(name: str) -> str:

@@ -1,5 +1,6 @@
 """The filter plugins that come with the service; the policy decides which of them run."""
 
+from services.filter.plugins.inter_pod_affinity import InterPodAffinity
 from services.filter.plugins.node_affinity import NodeAffinity
 from services.filter.plugins.node_group import NodeGroup
 from services.filter.plugins.node_name import NodeName
@@ -20,4 +21,5 @@ BUILT_INS = (
     NodeGroup,
     SafeOverload,
     PodTopologySpread,
+    InterPodAffinity,
 )

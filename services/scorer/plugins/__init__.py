@@ -2,6 +2,7 @@
 
 from services.scorer.plugins.congestion_factor import CongestionFactor
 from services.scorer.plugins.image_locality import ImageLocality
+from services.scorer.plugins.inter_pod_affinity import InterPodAffinity
 from services.scorer.plugins.load_variation_risk_balancing import LoadVariationRiskBalancing
 from services.scorer.plugins.low_risk_over_commitment import LowRiskOverCommitment
 from services.scorer.plugins.network_traffic import NetworkTraffic
@@ -30,4 +31,5 @@ BUILT_INS = (
     SafeBalance,
     CongestionFactor,
     PodTopologySpread,
+    InterPodAffinity,
 )
