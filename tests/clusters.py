@@ -7,9 +7,12 @@ from msgspec.structs import replace
 
 from moorage.models import (
     Affinity,
+    AwsDiskSource,
     Container,
     ContainerImage,
     ContainerPort,
+    GceDiskSource,
+    IscsiSource,
     LabelSelector,
     NodeManifest,
     NodeSelector,
@@ -17,11 +20,13 @@ from moorage.models import (
     Pod,
     PodAffinity,
     PodAffinityTerm,
+    RbdSource,
     Requirement,
     Resources,
     Taint,
     Toleration,
     TopologySpreadConstraint,
+    Volume,
     WeightedPodAffinityTerm,
 )
 from moorage.testing import make_node, make_pod
@@ -128,6 +133,30 @@ pod_affinities = st.none() | st.builds(
 affinities = st.none() | st.builds(
     Affinity, pod_affinity=pod_affinities, pod_anti_affinity=pod_affinities
 )
+monitors = st.lists(st.sampled_from(("m1", "m2", "m3")), min_size=1, max_size=2).map(tuple)
+volumes = st.one_of(
+    st.builds(
+        Volume,
+        gce_persistent_disk=st.builds(
+            GceDiskSource, pd_name=st.sampled_from("ab"), read_only=st.booleans()
+        ),
+    ),
+    st.builds(
+        Volume,
+        aws_elastic_block_store=st.builds(AwsDiskSource, volume_id=st.sampled_from("ab")),
+    ),
+    st.builds(Volume, iscsi=st.builds(IscsiSource, iqn=st.just("a"), read_only=st.booleans())),
+    st.builds(
+        Volume,
+        rbd=st.builds(
+            RbdSource,
+            monitors=monitors,
+            pool=st.sampled_from(("rbd", "ssd")),
+            image=st.just("a"),
+            read_only=st.booleans(),
+        ),
+    ),
+)
 spread_constraints = st.builds(
     TopologySpreadConstraint,
     max_skew=st.integers(1, 3),
@@ -174,6 +203,7 @@ def placed_pods(draw: st.DrawFn, name: str, places: tuple[str, ...]) -> Pod:
         namespace=draw(st.sampled_from(NAMESPACES)),
         labels=draw(pod_labels),
         affinity=draw(affinities),
+        volumes=draw(st.just(()) | st.tuples(volumes)),
         node=draw(st.sampled_from(places)),
     )
     parts = tuple(draw(st.lists(containers, min_size=1, max_size=2)))

@@ -71,6 +71,7 @@ def make_pod(
     init_containers: Sequence[Container] = (),
     overhead: Mapping[str, Quantity] = _NOTHING,
     claims: Sequence[str] = (),
+    volumes: Sequence[Volume] = (),
     node: str = "",
     phase: str = "",
     node_selector: Mapping[str, str] = _NOTHING,
@@ -98,6 +99,7 @@ def make_pod(
         init_containers: Its init containers and sidecars.
         overhead: What its runtime class adds to its requests.
         claims: The PersistentVolumeClaims that it mounts.
+        volumes: Further volumes.
         node: The node that it is bound to; by default it waits for one.
         phase: By default Running on a node, and Pending without.
         node_selector: The labels that it wants of its node.
@@ -134,7 +136,7 @@ def make_pod(
         tolerations=tuple(tolerations),
         topology_spread_constraints=tuple(topology_spread),
         scheduling_gates=tuple(SchedulingGate(name=gate) for gate in gates),
-        volumes=tuple(map(_mounted, claims)),
+        volumes=(*map(_mounted, claims), *volumes),
     )
     status = PodStatus(phase=phase or ("Running" if node else "Pending"))
     return Pod(metadata=metadata, spec=spec, status=status)

@@ -18,6 +18,7 @@ from moorage.models.constraints import (
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
 )
+from moorage.models.disks import AwsDiskSource, Disk, GceDiskSource, IscsiSource, RbdSource
 from moorage.models.meta import Metadata, OwnerReference
 from moorage.models.node import (
     Condition,
@@ -45,13 +46,17 @@ from moorage.models.selectors import LabelSelector, Requirement
 
 __all__ = [
     "Affinity",
+    "AwsDiskSource",
     "ClaimSource",
     "Condition",
     "Container",
     "ContainerImage",
     "ContainerPort",
+    "Disk",
     "EphemeralSource",
+    "GceDiskSource",
     "ImageSource",
+    "IscsiSource",
     "LabelSelector",
     "Metadata",
     "NodeAddress",
@@ -68,6 +73,7 @@ __all__ = [
     "PodSpec",
     "PodStatus",
     "PreferredSchedulingTerm",
+    "RbdSource",
     "Requirement",
     "Resources",
     "SchedulingGate",

@@ -7,6 +7,7 @@ import msgspec
 
 from moorage.models.base import Model
 from moorage.models.constraints import Affinity, Toleration, TopologySpreadConstraint
+from moorage.models.disks import AwsDiskSource, Disk, GceDiskSource, IscsiSource, RbdSource
 from moorage.models.interning import Interned
 from moorage.models.meta import Metadata, OwnerReference
 from moorage.quantity import Quantity
@@ -65,6 +66,15 @@ class Volume(Model, frozen=True):
     persistent_volume_claim: ClaimSource | None = None
     ephemeral: EphemeralSource | None = None
     image: ImageSource | None = None
+    gce_persistent_disk: GceDiskSource | None = None
+    aws_elastic_block_store: AwsDiskSource | None = None
+    iscsi: IscsiSource | None = None
+    rbd: RbdSource | None = None
+
+    @property
+    def disk_source(self) -> GceDiskSource | AwsDiskSource | IscsiSource | RbdSource | None:
+        """The network disk that it is, if it is one."""
+        return self.gce_persistent_disk or self.aws_elastic_block_store or self.iscsi or self.rbd
 
 
 class SchedulingGate(Model, frozen=True):
@@ -152,6 +162,12 @@ class Pod(Model, frozen=True, dict=True, gc=True):
     def claim_names(self) -> tuple[str, ...]:
         """The names of the PersistentVolumeClaims that the pod mounts, in order."""
         return tuple(filter(None, map(self._claim_name, self.spec.volumes)))
+
+    @property
+    def disks(self) -> tuple[Disk, ...]:
+        """The network disks that the pod mounts without claims."""
+        sources = (volume.disk_source for volume in self.spec.volumes)
+        return tuple(disk for source in sources if source for disk in source.disks())
 
     @cached_property
     def requests(self) -> Mapping[str, int]:

@@ -68,7 +68,8 @@ def _with_shared_template(spec: PodSpec) -> PodSpec:
 
 
 def _is_read(volume: Volume) -> bool:
-    return bool(volume.persistent_volume_claim or volume.ephemeral or volume.image)
+    claims = volume.persistent_volume_claim or volume.ephemeral
+    return bool(claims or volume.image or volume.disk_source)
 
 
 def _wanted(annotations: Mapping[str, str]) -> Mapping[str, str]:

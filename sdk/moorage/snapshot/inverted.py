@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from moorage.models import ContainerImage, ContainerPort
+from moorage.models import ContainerImage, ContainerPort, Disk
 from moorage.verdicts import Mask
 
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - compared with, never listened on
@@ -86,4 +86,34 @@ class PortIndex:
             for address, rows in self._rows.get((port.protocol, port.host_port), {}).items():
                 if ANY_ADDRESS in (wanted, address) or wanted == address:
                     conflict[list(rows)] = True
+        return conflict
+
+
+class DiskIndex:
+    """Which network disks are mounted on which nodes, for reading only and for writing."""
+
+    def __init__(self) -> None:
+        self._rows: dict[Disk, Counter[int]] = {}
+
+    def add(self, row: int, disks: Iterable[Disk]) -> None:
+        """Mount *disks* on *row*."""
+        for disk in disks:
+            self._rows.setdefault(disk, Counter())[row] += 1
+
+    def remove(self, row: int, disks: Iterable[Disk]) -> None:
+        """Unmount *disks* from *row*."""
+        for disk in disks:
+            rows = self._rows[disk]
+            rows[row] -= 1
+            if not rows[row]:
+                del rows[row]
+            if not rows:
+                del self._rows[disk]
+
+    def conflicts(self, disks: Iterable[Disk], capacity: int) -> Mask:
+        """Return for each row whether one of *disks* is mounted there, and one mount may write."""
+        conflict = np.zeros(capacity, np.bool_)
+        for identity, read_only in disks:
+            for other in (False,) if read_only else (False, True):
+                conflict[list(self._rows.get(Disk(identity, other), ()))] = True
         return conflict

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from moorage.models import (
     ContainerPort,
+    Disk,
     NodeManifest,
     NodeSelectorTerm,
     Pod,
@@ -176,6 +177,10 @@ class Nodes(Sequence[Node]):
     def port_conflicts(self, ports: Iterable[ContainerPort]) -> Mask:
         """Return which nodes have one of the host ports taken."""
         return self._snapshot.ports.conflicts(ports, self._snapshot.capacity)[self.rows]
+
+    def disk_conflicts(self, disks: Iterable[Disk]) -> Mask:
+        """Return which nodes have one of the disks mounted, unless all mounts are read-only."""
+        return self._snapshot.disks.conflicts(disks, self._snapshot.capacity)[self.rows]
 
     def position(self, name: str) -> int | None:
         """Return where in this selection the node called *name* stands."""

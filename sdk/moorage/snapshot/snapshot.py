@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from moorage.models import ContainerImage, NodeManifest, Pod
 from moorage.snapshot.encoded import EncodedColumn, EncodedColumns
-from moorage.snapshot.inverted import ImageIndex, PortIndex
+from moorage.snapshot.inverted import DiskIndex, ImageIndex, PortIndex
 from moorage.snapshot.node import Node
 from moorage.snapshot.nodes import Nodes
 from moorage.snapshot.pods import PodIndex
@@ -30,6 +30,7 @@ class Snapshot:
         self.nonzero_requested = ResourceColumns(FIRST_CAPACITY)
         self.images = ImageIndex()
         self.ports = PortIndex()
+        self.disks = DiskIndex()
         self.pods = PodIndex()
         self.capacity = FIRST_CAPACITY
         self._present = np.zeros(FIRST_CAPACITY, np.bool_)
@@ -92,6 +93,7 @@ class Snapshot:
         self.remove_pod(pod.uid)
         self._account(row, pod, 1)
         self.ports.add(row, pod.host_ports)
+        self.disks.add(row, pod.disks)
         self.pods.add(row, pod)
         self._pods[row][pod.uid] = pod
 
@@ -103,6 +105,7 @@ class Snapshot:
         pod = self._pods[row].pop(uid)
         self._account(row, pod, -1)
         self.ports.remove(row, pod.host_ports)
+        self.disks.remove(row, pod.disks)
 
     def nodes(self, rows: npt.NDArray[np.intp] | None = None) -> Nodes:
         """Select the nodes of *rows*, or all in the order of rows."""

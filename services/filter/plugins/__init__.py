@@ -10,6 +10,7 @@ from services.filter.plugins.node_unschedulable import NodeUnschedulable
 from services.filter.plugins.pod_topology_spread import PodTopologySpread
 from services.filter.plugins.safe_overload import SafeOverload
 from services.filter.plugins.taint_toleration import TaintToleration
+from services.filter.plugins.volume_restrictions import VolumeRestrictions
 
 BUILT_INS = (
     NodeUnschedulable,
@@ -22,4 +23,5 @@ BUILT_INS = (
     SafeOverload,
     PodTopologySpread,
     InterPodAffinity,
+    VolumeRestrictions,
 )

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from moorage import Encoded, Nodes
-from moorage.models import ContainerPort, LabelSelector, NodeManifest, Pod, PodAffinityTerm
+from moorage.models import ContainerPort, Disk, LabelSelector, NodeManifest, Pod, PodAffinityTerm
 from moorage.snapshot import Snapshot
 from moorage.testing import make_pod
 from tests.clusters import APPS, GPU, KEYS, NAMESPACES, nodes, placed_pods
@@ -22,6 +22,11 @@ PORTS = [
     for port in (80, 81)
     for ip in ("", "127.0.0.1", "10.0.0.1", "::")
     for protocol in ("TCP", "UDP")
+]
+DISKS = [
+    Disk(identity, read_only)
+    for identity in (("gce", "a"), ("aws", "a"), ("iscsi", "a"), ("rbd", "m1", "rbd", "a"))
+    for read_only in (True, False)
 ]
 PROBES = [
     make_pod("probe", namespace=namespace, labels={"app": app, "tier": app})
@@ -62,6 +67,7 @@ def picture(selection: Nodes) -> dict[str, Any]:
         "cordoned": selection.unschedulable().tolist(),
         "images": {name: (sizes.tolist(), count) for name, (sizes, count) in images.items()},
         "ports": [selection.port_conflicts([port]).tolist() for port in PORTS],
+        "disks": [selection.disk_conflicts([disk]).tolist() for disk in DISKS],
         "pods": [sorted(pod.uid for pod in node.pods) for node in selection],
         "per node": [(node.manifest, dict(node.requested)) for node in selection],
         "labelled": [
