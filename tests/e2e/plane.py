@@ -136,6 +136,7 @@ class RealPlane:
             "disable-admission-plugins": DISABLED_ADMISSION,
             "audit-policy-file": str(self.directory / "audit-policy.yaml"),
             "audit-log-path": str(self.audit_log),
+            "delete-collection-workers": "16",
             "feature-gates": self._feature_gates,
             "v": "1",
         }

@@ -58,6 +58,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for scenario, ends in table.items():
         cells = "  ".join(f"{ends.get(plane, '-'):>16}" for plane in PLANES)
         terminalreporter.write_line(f"{scenario:{width}}  {cells}")
+    for report in terminalreporter.stats.get("passed", ()):
+        for name, value in report.user_properties if report.when == "call" else ():
+            terminalreporter.write_line(f"{name}: {value}")
 
 
 def _results(reporter: pytest.TerminalReporter) -> dict[str, dict[str, str]]:

@@ -136,14 +136,14 @@ class World:
             tasks = [group.create_task(one(obj)) for obj in objects]
         return [task.result() for task in tasks]
 
-    async def nodes(self, *objects: Object) -> None:
+    async def nodes(self, *objects: Object, patience: float = PATIENCE) -> None:
         """Create nodes and wait until the gateway knows them."""
         await self.create(*objects)
 
         async def known() -> bool:
             return await self.metric("moorage_cache_size", type="nodes") >= len(objects)
 
-        await self.until(known)
+        await self.until(known, patience)
 
     async def pods(self) -> dict[str, Object]:
         """Return all pods by name."""
