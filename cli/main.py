@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from cli.converting import convert_policy
+from cli.creating import new_plugin
 from cli.failures import clear_failures
 
 # The commands import what they need themselves: help is there at once, and Ctrl-C works during
@@ -23,6 +24,7 @@ def main() -> None:
 
 
 main.add_command(convert_policy)
+main.add_command(new_plugin)
 
 
 @main.command()

@@ -1,0 +1,136 @@
+"""`moorage new-plugin`: what it writes works as it is."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from cli.main import main
+
+BIN = Path(sys.executable).parent
+LONG = "A" + 29 * "b"
+CHECKED = "E,F,I,B,UP,D,N,SIM,RET,ANN"
+
+
+def moorage(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def run(folder: Path, *command: object) -> None:
+    """Run a command as a user would, without anything of this repository around."""
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        list(map(str, command)), cwd=folder, env=environ, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("kind", ["filter", "score"])
+@pytest.mark.parametrize(("form", "name"), [("node", "MaxTemperature"), ("batch", LONG)])
+def test_the_skeleton_passes_ruff_and_its_own_tests(
+    tmp_path: Path, kind: str, form: str, name: str
+) -> None:
+    result = moorage("new-plugin", name, tmp_path, "--kind", kind, "--form", form)
+    assert result.exit_code == 0, result.stderr
+    run(
+        tmp_path,
+        BIN / "ruff",
+        "check",
+        "--isolated",
+        "--ignore=D103,D203,D213",
+        "--select",
+        CHECKED,
+    )
+    run(tmp_path, BIN / "ruff", "format", "--isolated", "--check")
+    run(tmp_path, BIN / "ruff", "format", "--isolated", "--check", "--line-length=100")
+    # The plugin for pytest-asyncio warns when it finds no configuration.
+    run(
+        tmp_path, sys.executable, "-m", "pytest", "-q", "-p", "no:asyncio", "-p", "no:cacheprovider"
+    )
+
+
+@pytest.mark.parametrize("kind", ["filter", "score"])
+@pytest.mark.parametrize("form", ["node", "batch"])
+def test_the_skeleton_is_a_plugin_of_its_kind(tmp_path: Path, kind: str, form: str) -> None:
+    result = moorage("new-plugin", "OfMyOwn", tmp_path, "--kind", kind, "--form", form)
+    file, test = tmp_path / "of_my_own.py", tmp_path / "test_of_my_own.py"
+    assert result.stdout.splitlines() == [
+        f"wrote {file}",
+        f"wrote {test}",
+        f"Test it: pytest {test}",
+        f"Run it:  moorage up --plugin {file}",
+    ]
+    shown = moorage("config", "show", "--plugin", file)
+    (profile,) = yaml.safe_load(shown.stdout)["profiles"]
+    enabled = {point for point, each in profile["plugins"].items() if "OfMyOwn" in str(each)}
+    assert enabled == {kind}
+
+
+def test_a_filter_asked_node_by_node_is_what_one_gets_without_options(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert moorage("new-plugin", "OfMyOwn").stdout.startswith("wrote of_my_own.py\n")
+    assert "def filter_node(" in (tmp_path / "of_my_own.py").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "plugin", "file"),
+    [
+        ("max-temperature", "MaxTemperature", "max_temperature.py"),
+        ("max_temperature", "MaxTemperature", "max_temperature.py"),
+        ("GPUSpread2", "GPUSpread2", "gpu_spread_2.py"),
+        ("warm", "Warm", "warm.py"),
+    ],
+)
+def test_a_name_may_be_written_in_any_of_the_usual_ways(
+    tmp_path: Path, name: str, plugin: str, file: str
+) -> None:
+    assert moorage("new-plugin", name, tmp_path).exit_code == 0
+    assert f"class {plugin}(FilterPlugin):" in (tmp_path / file).read_text()
+    assert f"import OTHER_GROUP, {plugin}\n" in (tmp_path / f"test_{file}").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("", '"" cannot be the name of a plugin: write up to 30 letters and digits'),
+        ("max temperature", "cannot be the name of a plugin"),
+        ("../max", "cannot be the name of a plugin"),
+        ("7up", "cannot be the name of a plugin"),
+        (LONG + "b", "write up to 30 letters and digits"),
+        ("Json", "json.py would hide Python's own json: choose a longer name"),
+        ("class", "class.py would hide Python's own class"),
+        ("moorage", "moorage.py would hide Python's own moorage"),
+        ("NodeName", "there is a filter plugin NodeName already, and two of one name are refused"),
+    ],
+)
+def test_a_name_that_will_not_do_is_refused(tmp_path: Path, name: str, problem: str) -> None:
+    result = moorage("new-plugin", name, tmp_path)
+    assert result.exit_code == 1
+    assert result.stderr.startswith("moorage: ")
+    assert problem in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_is_free_if_only_the_other_kind_has_it(tmp_path: Path) -> None:
+    assert moorage("new-plugin", "NodeName", tmp_path, "--kind", "score").exit_code == 0
+
+
+@pytest.mark.parametrize("there", ["of_my_own.py", "test_of_my_own.py", "pyproject.toml"])
+def test_nothing_is_written_over(tmp_path: Path, there: str) -> None:
+    (tmp_path / there).write_text("precious")
+    result = moorage("new-plugin", "OfMyOwn", tmp_path, "--package")
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"moorage: {tmp_path / there} is there already: ")
+    assert {file.name for file in tmp_path.iterdir()} == {there}
+    assert (tmp_path / there).read_text() == "precious"
+
+
+def test_a_folder_that_is_not_there_is_made(tmp_path: Path) -> None:
+    assert moorage("new-plugin", "OfMyOwn", tmp_path / "a" / "b").exit_code == 0
+    assert (tmp_path / "a" / "b" / "of_my_own.py").exists()
