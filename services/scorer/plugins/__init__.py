@@ -11,6 +11,7 @@ from services.scorer.plugins.node_resources_balanced_allocation import (
     NodeResourcesBalancedAllocation,
 )
 from services.scorer.plugins.node_resources_least_allocated import NodeResourcesLeastAllocated
+from services.scorer.plugins.node_resources_most_allocated import NodeResourcesMostAllocated
 from services.scorer.plugins.pod_topology_spread import PodTopologySpread
 from services.scorer.plugins.safe_balance import SafeBalance
 from services.scorer.plugins.safe_overload import SafeOverload
@@ -32,4 +33,5 @@ BUILT_INS = (
     CongestionFactor,
     PodTopologySpread,
     InterPodAffinity,
+    NodeResourcesMostAllocated,
 )

@@ -2,8 +2,13 @@
 
 import numpy as np
 
-from moorage import MAX_SCORE, Amounts, Arguments, Nodes, Pod, ScorePlugin, Scores
-from services.scorer.plugins.resources import CPU_AND_MEMORY, ResourceSpec, that_count
+from moorage import MAX_SCORE, Arguments, Nodes, Pod, ScorePlugin, Scores
+from services.scorer.plugins.resources import (
+    CPU_AND_MEMORY,
+    ResourceSpec,
+    requested_with,
+    that_count,
+)
 
 
 class NodeResourcesLeastAllocated(ScorePlugin):
@@ -20,15 +25,8 @@ class NodeResourcesLeastAllocated(ScorePlugin):
         weights = np.zeros(len(nodes), np.int64)
         for resource in that_count(self.args.resources, pod):
             allocatable = nodes.allocatable(resource.name)
-            free = allocatable - _requested(resource.name, pod, nodes)
+            free = allocatable - requested_with(resource.name, pod, nodes)
             percent = np.maximum(free, 0) * MAX_SCORE // np.maximum(allocatable, 1)
             total += resource.weight * percent
             weights += resource.weight * (allocatable > 0)
         return (total // np.maximum(weights, 1)).astype(np.float64)
-
-
-def _requested(resource: str, pod: Pod, nodes: Nodes) -> Amounts:
-    """Return what is requested on the nodes with the pod; idle containers count as small ones."""
-    if resource in pod.nonzero_requests:
-        return nodes.nonzero_requested(resource) + pod.nonzero_requests[resource]
-    return nodes.requested(resource) + pod.requests.get(resource, 0)

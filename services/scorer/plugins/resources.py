@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
-from moorage import Arguments, Meta, Pod
+from moorage import Amounts, Arguments, Meta, Nodes, Pod
 
 NATIVE = ("cpu", "memory", "ephemeral-storage")
 """Kubernetes' own resources; all others count only for pods that request them."""
@@ -22,3 +22,10 @@ CPU_AND_MEMORY = (ResourceSpec(name="cpu"), ResourceSpec(name="memory"))
 def that_count(resources: Sequence[ResourceSpec], pod: Pod) -> Iterator[ResourceSpec]:
     """Leave out extended resources that the pod does not request."""
     return (r for r in resources if r.name in NATIVE or pod.requests.get(r.name))
+
+
+def requested_with(resource: str, pod: Pod, nodes: Nodes) -> Amounts:
+    """Return what is requested on the nodes with the pod; idle containers count as small ones."""
+    if resource in pod.nonzero_requests:
+        return nodes.nonzero_requested(resource) + pod.nonzero_requests[resource]
+    return nodes.requested(resource) + pod.requests.get(resource, 0)
