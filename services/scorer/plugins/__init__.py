@@ -13,6 +13,7 @@ from services.scorer.plugins.node_resources_balanced_allocation import (
 from services.scorer.plugins.node_resources_least_allocated import NodeResourcesLeastAllocated
 from services.scorer.plugins.node_resources_most_allocated import NodeResourcesMostAllocated
 from services.scorer.plugins.pod_topology_spread import PodTopologySpread
+from services.scorer.plugins.requested_to_capacity_ratio import RequestedToCapacityRatio
 from services.scorer.plugins.safe_balance import SafeBalance
 from services.scorer.plugins.safe_overload import SafeOverload
 from services.scorer.plugins.taint_toleration import TaintToleration
@@ -34,4 +35,5 @@ BUILT_INS = (
     PodTopologySpread,
     InterPodAffinity,
     NodeResourcesMostAllocated,
+    RequestedToCapacityRatio,
 )
