@@ -1,6 +1,7 @@
 """The score plugins that come with the service; the policy decides which of them run."""
 
 from services.scorer.plugins.congestion_factor import CongestionFactor
+from services.scorer.plugins.equal import Equal
 from services.scorer.plugins.image_locality import ImageLocality
 from services.scorer.plugins.inter_pod_affinity import InterPodAffinity
 from services.scorer.plugins.load_variation_risk_balancing import LoadVariationRiskBalancing
@@ -36,4 +37,5 @@ BUILT_INS = (
     InterPodAffinity,
     NodeResourcesMostAllocated,
     RequestedToCapacityRatio,
+    Equal,
 )

@@ -1,0 +1,13 @@
+"""Gives all nodes the same score: the EqualPriority of old scheduler policies."""
+
+import numpy as np
+
+from moorage import Nodes, Pod, ScorePlugin, Scores
+
+
+class Equal(ScorePlugin):
+    """Gives all nodes the same score, so that the others decide; for policies that name it."""
+
+    def score(self, pod: Pod, nodes: Nodes) -> Scores:
+        """Return 1 for each node, as EqualPriority did."""
+        return np.ones(len(nodes))
