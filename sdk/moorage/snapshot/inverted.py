@@ -1,7 +1,7 @@
 """Indexes from what nodes hold back to their rows."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +42,13 @@ class ImageIndex:
         column = np.zeros(capacity, np.int64)
         column[rows] = sizes
         return column, len(rows)
+
+    def named(self, accepts: Callable[[str], bool], capacity: int) -> Mask:
+        """Return for each row whether one of its images has a name that *accepts* accepts."""
+        mask = np.zeros(capacity, np.bool_)
+        for name in filter(accepts, self._sizes):
+            mask[self._as_arrays(name)[0]] = True
+        return mask
 
     def _as_arrays(self, name: str) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
         arrays = self._arrays.get(name)

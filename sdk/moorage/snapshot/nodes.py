@@ -174,6 +174,13 @@ class Nodes(Sequence[Node]):
         sizes, count = self._snapshot.images.sizes(name, self._snapshot.capacity)
         return sizes[self.rows], count
 
+    def image_names(self, accepts: Callable[[str], bool]) -> Mask:
+        """Return which nodes have an image with a name that *accepts* accepts.
+
+        It is called once for each name in the cluster; images have several, with tag and digest.
+        """
+        return self._snapshot.images.named(accepts, self._snapshot.capacity)[self.rows]
+
     def port_conflicts(self, ports: Iterable[ContainerPort]) -> Mask:
         """Return which nodes have one of the host ports taken."""
         return self._snapshot.ports.conflicts(ports, self._snapshot.capacity)[self.rows]

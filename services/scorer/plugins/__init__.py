@@ -3,6 +3,7 @@
 from services.scorer.plugins.congestion_factor import CongestionFactor
 from services.scorer.plugins.equal import Equal
 from services.scorer.plugins.image_locality import ImageLocality
+from services.scorer.plugins.image_score import ImageScore
 from services.scorer.plugins.inter_pod_affinity import InterPodAffinity
 from services.scorer.plugins.load_variation_risk_balancing import LoadVariationRiskBalancing
 from services.scorer.plugins.low_risk_over_commitment import LowRiskOverCommitment
@@ -38,4 +39,5 @@ BUILT_INS = (
     NodeResourcesMostAllocated,
     RequestedToCapacityRatio,
     Equal,
+    ImageScore,
 )

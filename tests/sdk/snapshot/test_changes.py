@@ -66,6 +66,7 @@ def picture(selection: Nodes) -> dict[str, Any]:
         "taints": _decoded(selection.taints()),
         "cordoned": selection.unschedulable().tolist(),
         "images": {name: (sizes.tolist(), count) for name, (sizes, count) in images.items()},
+        "image names": selection.image_names(lambda name: ":" in name).tolist(),
         "ports": [selection.port_conflicts([port]).tolist() for port in PORTS],
         "disks": [selection.disk_conflicts([disk]).tolist() for disk in DISKS],
         "pods": [sorted(pod.uid for pod in node.pods) for node in selection],
