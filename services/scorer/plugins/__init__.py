@@ -9,6 +9,7 @@ from services.scorer.plugins.load_variation_risk_balancing import LoadVariationR
 from services.scorer.plugins.low_risk_over_commitment import LowRiskOverCommitment
 from services.scorer.plugins.network_traffic import NetworkTraffic
 from services.scorer.plugins.node_affinity import NodeAffinity
+from services.scorer.plugins.node_metadata import NodeMetadata
 from services.scorer.plugins.node_resources_balanced_allocation import (
     NodeResourcesBalancedAllocation,
 )
@@ -40,4 +41,5 @@ BUILT_INS = (
     RequestedToCapacityRatio,
     Equal,
     ImageScore,
+    NodeMetadata,
 )
