@@ -12,7 +12,7 @@ from tests.scenarios.world import PODS, World
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(900)]
 
-SIZES = {"embedded": (500, 200), "real": (5000, 2000)}
+SIZES = {"embedded": (300, 100), "real": (5000, 2000)}
 """Nodes and pods; a size that suits `make test`, and one that is worth measuring."""
 
 PATIENCE = 300.0

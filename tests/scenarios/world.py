@@ -16,7 +16,7 @@ from tests.scenarios.programs import Program
 from tests.scenarios.proxy import Proxy
 from tests.scenarios.services import Services
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 AT_ONCE = 32
 
 PATHS = {

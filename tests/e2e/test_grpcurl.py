@@ -1,0 +1,116 @@
+"""Every method of every service can be listed, described and called with the real grpcurl."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from tests.e2e.build import find
+from tests.scenarios.objects import node, pod
+from tests.scenarios.planes import EmbeddedPlane
+from tests.scenarios.world import World
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+METHODS = {
+    "filter": {"Filter", "GetState", "ListPlugins", "Session"},
+    "scorer": {"GetState", "ListPlugins", "Score", "Session"},
+    "binder": {"Bind"},
+}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
+    async with World.started(EmbeddedPlane(tmp_path_factory.mktemp("grpcurl"))) as started:
+        await started.nodes(node("n1", labels={"disk": "ssd"}), node("n2"))
+        yield started
+
+
+async def grpcurl(world: World, kind: str, *words: str, data: object = None) -> str:
+    """Run grpcurl against a service; return what it prints."""
+    target = world.services.targets["scorer-1" if kind == "scorer" else kind]
+    body = () if data is None else ("-d", json.dumps(data))
+    process = await asyncio.create_subprocess_exec(
+        *(str(find("grpcurl")), "-plaintext", *body, target, *words),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    output, _ = await process.communicate()
+    assert process.returncode == 0, output.decode()
+    return output.decode()
+
+
+async def call(world: World, kind: str, method: str, data: object) -> Any:
+    """Call a method; return its first answer."""
+    text = await grpcurl(world, kind, f"{service(kind)}/{method}", data=data)
+    return json.JSONDecoder().raw_decode(text)[0]
+
+
+def service(kind: str) -> str:
+    return f"moorage.v1.{kind.capitalize()}Service"
+
+
+@pytest.mark.parametrize("kind", METHODS)
+async def test_services_and_methods_are_listed(world: World, kind: str) -> None:
+    assert service(kind) in (await grpcurl(world, kind, "list")).split()
+    listed = (await grpcurl(world, kind, "list", service(kind))).split()
+    assert {f"{service(kind)}.{method}" for method in METHODS[kind]} == set(listed)
+
+
+@pytest.mark.parametrize("kind", METHODS)
+async def test_services_and_methods_are_described(world: World, kind: str) -> None:
+    text = await grpcurl(world, kind, "describe", service(kind))
+    for method in METHODS[kind]:
+        assert f"rpc {method} (" in text
+        more = await grpcurl(world, kind, "describe", f"{service(kind)}.{method}")
+        request = more.split("(")[1].split(")")[0].removeprefix("stream").strip().lstrip(".")
+        assert "message" in await grpcurl(world, kind, "describe", request)
+
+
+async def test_filter(world: World) -> None:
+    manifest = pod("p", "moorage", spec={"nodeSelector": {"disk": "ssd"}})
+    manifest["metadata"]["uid"] = "u"
+    answer = await call(world, "filter", "Filter", {"pod": {"manifest": manifest}})
+    assert answer["feasible"] == ["n1"]
+
+
+async def test_score(world: World) -> None:
+    manifest = pod("p", score={"n1": 30, "n2": 80})
+    manifest["metadata"]["uid"] = "u"
+    request = {"pod": {"manifest": manifest}, "profile": "steered"}
+    answer = await call(world, "scorer", "Score", request)
+    assert [entry["node"] for entry in answer["nodes"]] == ["n2", "n1"]
+
+
+@pytest.mark.parametrize("kind", ["filter", "scorer"])
+async def test_plugins_and_state(world: World, kind: str) -> None:
+    plugins = (await call(world, kind, "ListPlugins", {}))["plugins"]
+    assert "Steered" in {plugin["name"] for plugin in plugins}
+    assert (await call(world, kind, "GetState", {"nodeNames": ["n1"]}))["nodeCount"] == 2
+
+
+@pytest.mark.parametrize("kind", ["filter", "scorer"])
+async def test_a_session_says_hello(world: World, kind: str) -> None:
+    manifest = pod("p")
+    manifest["metadata"]["uid"] = "u"
+    cycle = {"id": 7, "timeout": "2s", "profile": "steered", "pod": {"manifest": manifest}}
+    cycle |= {"nodeNames": ["n1", "n2"]}
+    answer = await call(world, kind, "Session", {"cycle": cycle})
+    assert answer["hello"]["plugins"]
+
+
+async def test_bind(world: World) -> None:
+    (made,) = await world.create(pod("by-hand", "nobody"))
+    names = {"namespace": "default", "name": "by-hand", "uid": made["metadata"]["uid"]}
+    answer = await call(world, "binder", "Bind", {**names, "node": "n1"})
+    assert answer == {"outcome": "OUTCOME_BOUND"}
+    assert (await world.places())["by-hand"] == "n1"
+
+
+@pytest.mark.parametrize("kind", METHODS)
+async def test_health(world: World, kind: str) -> None:
+    text = await grpcurl(world, kind, "grpc.health.v1.Health/Check", data={})
+    assert "SERVING" in text
