@@ -85,13 +85,21 @@ def _summary(kind: type[Plugin]) -> str:
 def _fields(args: type[Arguments]) -> Iterator[Row]:
     schema = msgspec.json.schema(args)
     definitions: dict[str, Any] = schema["$defs"]
-    defaults = msgspec.to_builtins(args())
+    defaults = dict(_defaults(args))
     meanings = _meanings(args)
     for name, properties in definitions[args.__name__]["properties"].items():
         typed = _type(properties, definitions)
         shown_there = typed.startswith("[")
-        default = "" if shown_there else msgspec.json.encode(defaults[name]).decode()
-        yield code(name), typed, code(default), escaped(meanings.get(name, meanings[""]))
+        default = "" if shown_there else defaults.get(name, "required")
+        yield code(name), typed, default, escaped(meanings.get(name, meanings[""]))
+
+
+def _defaults(args: type[Arguments]) -> Iterator[tuple[str, str]]:
+    for field in msgspec.structs.fields(args):
+        if not field.required:
+            unset = field.default is msgspec.NODEFAULT
+            value = field.default_factory() if unset else field.default
+            yield field.encode_name, code(msgspec.json.encode(value).decode())
 
 
 def _type(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
