@@ -71,6 +71,7 @@ class Poller:
         self._settings = settings
         self._measures = measures
         self._checked = False
+        self._complained = False
         self._task = asyncio.create_task(self._run(), name=f"poll {name}")
         gauges.started(name, settings.address)
 
@@ -109,8 +110,9 @@ class Poller:
         return [sample for sample in samples if layout.key_of(sample.metric)]
 
     def _adopt(self, values: Values) -> None:
-        if self.problem and self.answered > -math.inf:
+        if self._complained:
             _log.info("Prometheus answers again.", source=self._name)
+        self._complained = False
         self.values, self.answered, self.problem = values, time.monotonic(), ""
         nodes = len(set().union(*values.values()))
         if nodes:
@@ -122,7 +124,7 @@ class Poller:
         problem = str(error) if isinstance(error, PrometheusError) else repr(error)
         if problem != self.problem:
             _log.warning("No measurements.", source=self._name, problem=problem)
-        self.problem = problem
+        self.problem, self._complained = problem, True
 
     async def _look_for_a_preset(self) -> None:
         """Say, once, under which preset the query that returned nothing would return something."""

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Final
 
 import numpy as np
+import structlog
 
 from moorage.errors import ConfigurationError
 from moorage.metrics.errors import NoMeasurementsError
@@ -24,6 +25,8 @@ from moorage.snapshot import Nodes
 
 FIRST_ANSWER_SECONDS: Final = 2.0
 """How long `start` waits for the first answer; scheduling waits for `start`."""
+
+_log = structlog.get_logger()
 
 
 class PrometheusSource:
@@ -47,11 +50,15 @@ class PrometheusSource:
             ConfigurationError: The settings have no address.
         """
         if not settings.address:
-            raise ConfigurationError("the address of Prometheus is missing")
+            raise ConfigurationError(
+                "the address of Prometheus is missing: write prometheus.address, such as "
+                "http://prometheus-server.monitoring"
+            )
         self._name = name
         self._settings = settings
         self._measures = measures
         self._poller: Poller | None = None
+        self._compared = False
 
     async def start(self) -> None:
         """Begin to ask; wait a moment for the first answer, so that the first cycle has it."""
@@ -102,4 +109,19 @@ class PrometheusSource:
             return np.full(len(nodes), np.nan)
         layout = self._settings.layout
         keys = nodes.encoded(("moorage.metrics", layout.format), layout.key_of_node)
-        return keys.map(lambda key: known.get(key or "", math.nan))
+        values: Scores = keys.map(lambda key: known.get(key or "", math.nan))
+        if not self._compared and len(nodes):
+            self._compare(known, nodes, values)
+        return values
+
+    def _compare(self, known: Mapping[str, float], nodes: Nodes, values: Scores) -> None:
+        """Say, once, if Prometheus knows nodes, but none of these."""
+        self._compared = True
+        if np.isnan(values).all():
+            _log.warning(
+                "Prometheus knows other nodes than the cluster has.",
+                source=self._name,
+                label=self._settings.layout.label,
+                prometheus_has=min(known),
+                cluster_has=self._settings.layout.key_of_node(nodes[0].manifest),
+            )
