@@ -23,6 +23,7 @@ class FakePrometheus:
         allows_post: Whether it takes POST.
         requests: The requests so far: method, path, form and headers.
         stuck: Whether it takes requests and never answers them.
+        redirects_to: Where it sends clients, if not empty.
     """
 
     def __init__(self) -> None:
@@ -32,6 +33,7 @@ class FakePrometheus:
         self.allows_post = True
         self.refuses_post_with = 405
         self.stuck = False
+        self.redirects_to = ""
         self.requests: list[tuple[str, str, dict[str, str], dict[str, str]]] = []
         self.address = ""
 
@@ -58,6 +60,8 @@ class FakePrometheus:
             await asyncio.Event().wait()
         if request.method == "POST" and not self.allows_post:
             return web.Response(status=self.refuses_post_with)
+        if self.redirects_to:
+            return web.Response(status=302, headers={"Location": self.redirects_to})
         if self.body is not None:
             return web.Response(status=self.status, body=self.body)
         if self.status != 200:

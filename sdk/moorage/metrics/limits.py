@@ -4,6 +4,7 @@ Limits are no column of the snapshot, because few plugins read them. Each pod is
 """
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from moorage.quantity import scaled
 from moorage.snapshot import Nodes
 
 Pair = tuple[int, int]
+
+CAPACITY: Final = 200_000
+"""How many pods are remembered: those of a large cluster. A full memory starts again."""
 
 
 class Limits:
@@ -27,17 +31,20 @@ class Limits:
 
     def of_nodes(self, nodes: Nodes) -> tuple[Scores, Scores]:
         """Return the sums over the pods of each of *nodes*, by CPU and by memory."""
-        seen: dict[str, tuple[Pod, Pair]] = {}
         totals = np.zeros((len(nodes), 2))
         for index, node in enumerate(nodes):
-            for pod in node.pods:
-                known = self._known.get(pod.uid)
-                if known is None or known[0] is not pod:
-                    known = (pod, self.of_pod(pod))
-                seen[pod.uid] = known
-                totals[index] += known[1]
-        self._known = seen
+            pairs = [self._remembered(pod) for pod in node.pods]
+            totals[index] = [sum(column) for column in zip(*pairs, strict=True)] or (0, 0)
         return totals[:, 0], totals[:, 1]
+
+    def _remembered(self, pod: Pod) -> Pair:
+        known = self._known.get(pod.uid)
+        if known is None or known[0] is not pod:
+            if len(self._known) >= CAPACITY:
+                self._known.clear()
+            # At once, because a cycle whose time is up must not have been in vain.
+            known = self._known[pod.uid] = (pod, self.of_pod(pod))
+        return known[1]
 
 
 def _at_least_requests(pod: Pod, limits: Mapping[str, int]) -> Pair:

@@ -102,6 +102,16 @@ async def test_anything_but_a_vector_is_an_error(
     assert problem in str(error.value)
 
 
+async def test_a_redirection_is_an_error_so_that_no_token_goes_elsewhere(
+    prometheus: FakePrometheus,
+) -> None:
+    async with fake_prometheus() as elsewhere:
+        prometheus.redirects_to = f"{elsewhere.address}/api/v1/query"
+        with pytest.raises(PrometheusError, match="HTTP status 302"):
+            await query(prometheus.settings(), "up")
+        assert elsewhere.requests == []
+
+
 async def test_nobody_there_is_an_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

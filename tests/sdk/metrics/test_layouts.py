@@ -67,6 +67,12 @@ def test_a_node_without_an_internal_address_has_no_key_by_it() -> None:
     assert PRESETS["instance-ip"].key_of_node(node()) is None
 
 
+def test_the_first_internal_address_counts() -> None:
+    both = (NodeAddress(type="InternalIP", address=a) for a in ("10.0.0.7", "fd00::7"))
+    made = NodeManifest(status=NodeStatus(addresses=tuple(both)))
+    assert PRESETS["instance-ip"].key_of_node(made) == "10.0.0.7"
+
+
 def test_a_node_without_a_hostname_has_its_name() -> None:
     assert PRESETS["node-uname-info"].key_of_node(node("n1")) == "n1"
 
