@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import yaml
 
-from moorage import FilterPlugin, ScorePlugin
+from moorage import BindPlugin, FilterPlugin, ScorePlugin
 from moorage.errors import ConfigurationError
 from moorage.plugin import Plugin, extension_points
 from moorage.policy import (
@@ -25,6 +25,7 @@ from moorage.policy import (
     resolve,
 )
 from moorage.registry import Registry, load_registry
+from services.binder.plugins import BUILT_INS as BINDERS
 from services.filter.plugins import BUILT_INS as FILTERS
 from services.scorer.plugins import BUILT_INS as SCORERS
 
@@ -33,6 +34,7 @@ MADE_HERE = "policy made from --plugin"
 KINDS: Mapping[Kind, tuple[type[Plugin], Sequence[type[Plugin]]]] = {
     "filter": (FilterPlugin, FILTERS),
     "score": (ScorePlugin, SCORERS),
+    "bind": (BindPlugin, BINDERS),
 }
 """The kinds whose plugins can be loaded here, and the built-in ones."""
 

@@ -128,9 +128,9 @@ def _scheduler(options: StackOptions, addresses: Addresses) -> Process:
 
 def _service(name: str, options: StackOptions, addresses: Addresses) -> Process:
     service, port = name.partition("-")[0], _port(addresses.services[name])
-    more = [f"--kubeconfig={addresses.kubeconfig}"]
-    if service != "binder":
-        more = [f"--plugin={path.resolve()}" for path in options.plugins]
+    more = [f"--plugin={path.resolve()}" for path in options.plugins]
+    if service == "binder":
+        more.append(f"--kubeconfig={addresses.kubeconfig}")
     # Nobody needs its admin port to be the same after a restart.
     return Process(
         name=name,

@@ -63,7 +63,7 @@ async def running(
         stack.push_async_callback(client.close)
         parts = _parts(client, settings, registry)
         stack.push_async_callback(parts.binding.close)
-        await stack.enter_async_context(_background(parts))
+        await stack.enter_async_context(_background(parts, settings))
         await stack.enter_async_context(parts.cycles)
         phase = _Phase()
         admin = await stack.enter_async_context(
@@ -137,7 +137,7 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
 
     filters = pool(FILTER, settings.filter, float("inf"))
     scorers = pool(SCORER, settings.scorer, settings.scorer_patience)
-    binding = Binding(settings.binder, state)
+    binding = Binding(settings.binder, state, policy)
     lookup = NodeLookup(state)
     decisions = DecisionLog(pods=settings.decision_pods, attempts=settings.decision_attempts)
     cycles = CycleRunner(
@@ -161,9 +161,11 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
 
 
 @asynccontextmanager
-async def _background(parts: _Parts) -> AsyncIterator[None]:
+async def _background(parts: _Parts, settings: GatewaySettings) -> AsyncIterator[None]:
     async with parts.cluster.following(), asyncio.TaskGroup() as group:
         tasks = [group.create_task(pool.run()) for pool in (parts.filters, parts.scorers)]
+        binder = parts.binding.follow_plugins(settings.resolve_interval)
+        tasks.append(group.create_task(binder))
         yield
         for task in tasks:
             task.cancel()

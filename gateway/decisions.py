@@ -5,6 +5,8 @@ from typing import Any
 
 import msgspec
 
+from moorage import DecisionSummary, ScoredNode
+
 UNPACKED = 256
 """Attempts that stay as they are, because the pods may not be bound yet."""
 
@@ -156,3 +158,27 @@ class DecisionLog:
 
 def _unpack(attempt: Decision | bytes) -> Decision:
     return msgspec.json.decode(attempt, type=Decision) if isinstance(attempt, bytes) else attempt
+
+
+def summary(decision: Decision, node: str) -> DecisionSummary:
+    """Say in short why the pod goes to *node*, for the plugins of the binder."""
+    top = decision.score.top if decision.score else []
+    winner = next((each for each in top if each.node == node), None)
+    second = next((each for each in top if each.node != node), None)
+    return DecisionSummary(
+        winner=_scored(winner) if winner else ScoredNode(node=node),
+        runner_up=_scored(second) if second else None,
+        nodes=decision.filter.nodes if decision.filter else 0,
+        feasible=decision.filter.feasible if decision.filter else 0,
+        policy_revision=decision.policy_revision,
+        generation=decision.generation,
+    )
+
+
+def _scored(node: NodeScoreRecord) -> ScoredNode:
+    counted = sorted(node.plugins, key=lambda score: -score.normalized * score.weight)
+    return ScoredNode(
+        node=node.node,
+        score=node.total,
+        plugins={score.plugin: score.normalized for score in counted},
+    )

@@ -29,13 +29,20 @@ class PolicyHolder:
         self.resolved: ResolvedPolicy | None = None
         self.problem = "waiting for a filter and a scorer replica to say which plugins they have"
         self._document = document
+        self._names = _names(document)
         self._plugins: dict[str, list[PluginInfo]] = {}
         self._known = asyncio.Event()
+        self._binder_known = asyncio.Event()
 
     def learn(self, kind: str, plugins: Sequence[pb.Plugin]) -> None:
         """Take over what a replica of *kind* can run, and resolve the document with it."""
         self._plugins[kind] = [_info(plugin) for plugin in plugins]
+        if kind == "bind":
+            self._binder_known.set()
         if any(needed not in self._plugins for needed in NEEDED):
+            return
+        if missing := self._perhaps_of_binder():
+            self.problem = f"waiting for the binder to say whether it has {', '.join(missing)}"
             return
         try:
             everything = [info for infos in self._plugins.values() for info in infos]
@@ -50,6 +57,21 @@ class PolicyHolder:
         self.problem = ""
         self._known.set()
 
+    async def for_bind(self) -> pb.Policy | None:
+        """Return the policy for the binder, once it is known; None if it has no bind plugins.
+
+        No pod is bound before if it might be without a plugin that it should have.
+        """
+        await self._binder_known.wait()
+        if self.resolved is None and not self._may_have_bind_plugins():
+            return None
+        await self._known.wait()
+        assert self.resolved is not None  # noqa: S101 - known
+        policy = self.resolved.policies["bind"]
+        if not any(profile.plugins for profile in policy.profiles):
+            return None
+        return pb.Policy(revision=policy.revision, json=self.resolved.for_kind("bind"))
+
     async def for_kind(self, kind: str) -> pb.Policy:
         """Return the policy for one kind of service, once it is known."""
         await self._known.wait()
@@ -57,6 +79,25 @@ class PolicyHolder:
         policy = self.resolved.policies["filter" if kind == "filter" else "score"]
         content = self.resolved.for_kind("filter" if kind == "filter" else "score")
         return pb.Policy(revision=policy.revision, json=content)
+
+    def _perhaps_of_binder(self) -> list[str]:
+        """Return the plugins that the document names and that only the binder may have.
+
+        Empty once the binder is known: without need for its plugins, nobody waits for it.
+        """
+        if "bind" in self._plugins:
+            return []
+        at_bind, elsewhere = self._names
+        return sorted(at_bind | (elsewhere - self._known_names(*NEEDED)))
+
+    def _may_have_bind_plugins(self) -> bool:
+        """Whether the document names plugins of the binder, or some that nobody has so far."""
+        at_bind, elsewhere = self._names
+        others = self._known_names(*NEEDED) - self._known_names("bind")
+        return bool(at_bind or elsewhere - others)
+
+    def _known_names(self, *kinds: Kind) -> set[str]:
+        return {info.name for kind in kinds for info in self._plugins.get(kind, ())}
 
     def has_profile(self, name: str) -> bool:
         """Whether pods with this schedulerName are ours."""
@@ -71,6 +112,17 @@ class PolicyHolder:
     def revision(self) -> str:
         """The revision of the policy in force."""
         return self.resolved.revision if self.resolved else ""
+
+
+def _names(document: Document) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the plugins that a document enables at the point `bind`, and all that it names."""
+    profiles = document.configuration.profiles
+    at_bind = {plugin.name for profile in profiles for plugin in profile.plugins.bind.enabled}
+    named = {config.name for profile in profiles for config in profile.plugin_config}
+    for profile in profiles:
+        for points in (profile.plugins.multi_point, profile.plugins.filter, profile.plugins.score):
+            named |= {plugin.name for plugin in points.enabled}
+    return frozenset(at_bind), frozenset(named)
 
 
 def _info(plugin: pb.Plugin) -> PluginInfo:

@@ -56,7 +56,10 @@ class GatewaySettings(EdgeSettings):
         5.0, "Time that a replica has to greet a new session.", unit="seconds", minimum=0.1
     )
     resolve_interval: float = setting(
-        5.0, "How often the names of replicas are looked up.", unit="seconds", minimum=0.1
+        5.0,
+        "How often the names of replicas are looked up, and the binder's plugins.",
+        unit="seconds",
+        minimum=0.1,
     )
     delta_interval: float = setting(
         0.05,

@@ -20,6 +20,8 @@ from moorage.rpc.serve import running as serving
 from moorage.v1 import filter_pb2 as pb
 from moorage.v1 import filter_pb2_grpc, scorer_pb2_grpc, types_pb2
 from sandbox.apiserver import ApiServer
+from services.binder.servicer import binder_service as binder_definition
+from services.binder.settings import BinderSettings
 from services.filter.plugins import BUILT_INS as FILTERS
 from services.filter.servicer import FilterServicer
 from services.scorer.plugins import BUILT_INS as SCORERS
@@ -133,6 +135,23 @@ async def scorer_service(*plugins: type[ScorePlugin]) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
+async def binder_service(directory: Path, *plugins: Path, port: int) -> AsyncIterator[None]:
+    """Run a real binder on the API server of the gateway that runs in *directory*."""
+    settings = BinderSettings(
+        host="127.0.0.1",
+        port=port,
+        admin_host="127.0.0.1",
+        admin_port=0,
+        shutdown_delay=0,
+        shutdown_grace=0,
+        kubeconfig=directory / "kubeconfig",
+        plugin=plugins,
+    )
+    async with serving(binder_definition(settings), settings):
+        yield
+
+
+@asynccontextmanager
 async def misbehaving_filter(result: Result) -> AsyncIterator[str]:
     """Run a filter service that answers cycles with *result*; give its address."""
     server = grpc.aio.server()
@@ -147,7 +166,12 @@ async def misbehaving_filter(result: Result) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def gateway(
-    directory: Path, *, filters: str = "127.0.0.1:1", scorer: str = "127.0.0.1:1", **more: Any
+    directory: Path,
+    *,
+    filters: str = "127.0.0.1:1",
+    scorer: str = "127.0.0.1:1",
+    binder: str = "127.0.0.1:1",
+    **more: Any,
 ) -> AsyncIterator[Gateway]:
     """Run a gateway on an API server of its own; wait until it has read the cluster."""
     async with AsyncExitStack() as stack:
@@ -164,7 +188,7 @@ async def gateway(
             http_drain_time=0,
             filter=(filters,),
             scorer=(scorer,),
-            binder="127.0.0.1:1",
+            binder=binder,
             kubeconfig=kubeconfig,
             **more,
         )

@@ -44,7 +44,7 @@ async def test_the_methods_can_be_listed(stack: Stack) -> None:
     for name, service, methods in (
         ("filter", FILTER, {"Filter", "GetState", "ListPlugins", "Session"}),
         ("scorer-1", SCORER, {"GetState", "ListPlugins", "Score", "Session"}),
-        ("binder", BINDER, {"Bind"}),
+        ("binder", BINDER, {"Bind", "ListPlugins"}),
     ):
         code, text = await curl(stack.addresses.services[name], "--list-methods", "")
         assert code == 0, text

@@ -8,7 +8,13 @@ from typing import Any
 from moorage.errors import ConfigurationError, PluginLoadError
 from moorage.rpc.serve import ServerSettings, ServiceDefinition, Servicer, serve
 from moorage.settings import parse_settings, setting
-from moorage.v1.binder_pb2 import BindRequest, BindResponse, Outcome
+from moorage.v1.binder_pb2 import (
+    BinderServiceListPluginsRequest,
+    BinderServiceListPluginsResponse,
+    BindRequest,
+    BindResponse,
+    Outcome,
+)
 from moorage.v1.binder_pb2_grpc import BinderServiceServicer, add_BinderServiceServicer_to_server
 
 SERVICE = "moorage.v1.BinderService"
@@ -51,6 +57,11 @@ class TinyServicer(Servicer, BinderServiceServicer):
             os.write(1, b'{"event":"binding"}\n')
             await (self.draining if request.node == "slow" else self.unstuck).wait()
         return BindResponse(outcome=Outcome.OUTCOME_BOUND)
+
+    async def ListPlugins(
+        self, request: BinderServiceListPluginsRequest, context: Any
+    ) -> BinderServiceListPluginsResponse:
+        return BinderServiceListPluginsResponse()
 
 
 def tiny(failing: str = "") -> ServiceDefinition[TinyServicer]:
