@@ -166,6 +166,8 @@ class Pod(Model, frozen=True, dict=True, gc=True):
     @property
     def disks(self) -> tuple[Disk, ...]:
         """The network disks that the pod mounts without claims."""
+        if not self.spec.volumes:
+            return ()
         sources = (volume.disk_source for volume in self.spec.volumes)
         return tuple(disk for source in sources if source for disk in source.disks())
 

@@ -57,6 +57,11 @@ class Nodes(Sequence[Node]):
         """The nodes' names."""
         return [node.name for node in self]
 
+    def name(self, index: int) -> str:
+        """Return one node's name: also after the cycle, if all names were read in it."""
+        read: list[str] | None = vars(self).get("names")
+        return self[index].name if read is None else read[index]
+
     @property
     def cluster_size(self) -> int:
         """The number of nodes in the whole snapshot."""

@@ -1,5 +1,6 @@
 """Numbers for what many pods have in common, so that one array element says it for each of them."""
 
+from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 import msgspec
@@ -62,9 +63,9 @@ class Shared(Generic[T]):
         self._keys[number], self._values[number] = b"", None
         self._free.append(number)
 
-    def items(self) -> list[tuple[int, T]]:
-        """Return the values in use, with their numbers."""
-        return [(n, value) for n, value in enumerate(self._values) if value is not None]
+    def items(self) -> Iterator[tuple[int, T]]:
+        """Yield the values in use, with their numbers."""
+        return ((n, value) for n, value in enumerate(self._values) if value is not None)
 
     def value(self, number: int) -> T:
         """Return the value with this number, which is in use."""

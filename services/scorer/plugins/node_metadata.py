@@ -1,12 +1,14 @@
 """Scores a number or time on the nodes, like NodeMetadata of the project scheduler-plugins."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Final, Literal
 
 import numpy as np
+from msgspec.structs import astuple
 
 from moorage import MAX_SCORE, Arguments, Meta, Nodes, Pod, ScorePlugin, Scores
+from moorage.models import NodeManifest
 
 INVALID: Final = -(2.0**63)
 """The raw score of nodes without a valid value."""
@@ -53,18 +55,9 @@ class NodeMetadata(ScorePlugin):
 
     def score(self, pod: Pod, nodes: Nodes) -> Scores:
         """Return the value of each node, negative if less is better."""
-        args = self.args
-        of = nodes.label if args.metadata_source == "Label" else nodes.annotation
-        read = _number if args.metadata_type == "Number" else _seconds(args.timestamp_format)
-        sign = -1 if args.scoring_strategy in ("Lowest", "Oldest") else 1
-
-        def value(text: str | None) -> float:
-            try:
-                return sign * float(int(read(args.default_value if text is None else text)))
-            except (ValueError, OverflowError):
-                return INVALID
-
-        scores: Scores = of(args.metadata_key).map(value)
+        sign = -1 if self.args.scoring_strategy in ("Lowest", "Oldest") else 1
+        values = nodes.encoded(("NodeMetadata", *astuple(self.args)), self._read)
+        scores: Scores = values.map(lambda value: INVALID if value is None else sign * value)
         return scores
 
     def normalize(self, scores: Scores) -> Scores:
@@ -76,6 +69,18 @@ class NodeMetadata(ScorePlugin):
         span = max(scores[valid].max() - lowest, 1)
         return np.where(valid, (scores - lowest) * (MAX_SCORE - 1) // span + 1, 0)
 
+    def _read(self, node: NodeManifest) -> float | None:
+        """Return the value of a node; it is asked again only when the node changes."""
+        args, metadata = self.args, node.metadata
+        of = metadata.labels if args.metadata_source == "Label" else metadata.annotations
+        text = of.get(args.metadata_key, args.default_value)
+        try:
+            if args.metadata_type == "Number":
+                return float(int(_number(text)))
+            return float(int(_seconds(text, args.timestamp_format)))
+        except (ValueError, OverflowError):
+            return None
+
 
 def _number(text: str) -> float:
     if "_" in text or text != text.strip():  # Python would take them, Go does not
@@ -83,9 +88,6 @@ def _number(text: str) -> float:
     return float(text)
 
 
-def _seconds(form: str) -> Callable[[str], float]:
-    def read(text: str) -> float:
-        time = datetime.strptime(text, form) if form else datetime.fromisoformat(text)
-        return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
-
-    return read
+def _seconds(text: str, form: str) -> float:
+    time = datetime.strptime(text, form) if form else datetime.fromisoformat(text)
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
