@@ -94,7 +94,7 @@ def _best(outcome: CycleOutcome[ScoreRun], count: int) -> list[pb.NodeScore]:
 
 def _node_score(outcome: CycleOutcome[ScoreRun], index: int, total: float) -> pb.NodeScore:
     return pb.NodeScore(
-        node=outcome.nodes[index].name,
+        node=outcome.nodes.name(index),
         total=total,
         plugins=[
             pb.PluginScore(

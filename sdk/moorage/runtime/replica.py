@@ -80,7 +80,7 @@ class Replica:
         profile = self.policy.profile(cycle.profile, cycle.plugin)
         with self._overlaid(cycle):
             nodes = self._select(cycle)
-            if cycle.overrides and not cycle.candidates:
+            if cycle.overrides:
                 nodes.names  # noqa: B018 - read while nodes that the cycle brought are there
             return nodes, await engine(profile, cycle.pod, nodes, supervisor)
 
