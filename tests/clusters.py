@@ -103,7 +103,9 @@ selectors = st.builds(NodeSelector, node_selector_terms=st.lists(terms, max_size
 pod_labels = st.dictionaries(st.sampled_from(("app", "tier")), st.sampled_from(APPS))
 label_selectors = st.builds(
     LabelSelector,
-    match_labels=pod_labels,
+    match_labels=st.dictionaries(
+        st.sampled_from(("app", "tier")), st.sampled_from(APPS), max_size=1
+    ),
     match_expressions=st.lists(
         st.builds(
             Requirement,
@@ -117,7 +119,7 @@ label_selectors = st.builds(
 by_name = Requirement(key="kubernetes.io/metadata.name", operator="NotIn", values=("team",))
 pod_terms = st.builds(
     PodAffinityTerm,
-    label_selector=st.none() | label_selectors,
+    label_selector=st.one_of(label_selectors, label_selectors, label_selectors, st.none()),
     namespaces=st.lists(st.sampled_from(NAMESPACES), max_size=1).map(tuple),
     namespace_selector=st.sampled_from(
         (None, None, LabelSelector(), LabelSelector(match_expressions=(by_name,)))
@@ -125,13 +127,16 @@ pod_terms = st.builds(
     topology_key=st.sampled_from(("kubernetes.io/hostname", "zone")),
 )
 wishes = st.builds(WeightedPodAffinityTerm, weight=st.integers(1, 100), pod_affinity_term=pod_terms)
-pod_affinities = st.none() | st.builds(
+pod_affinities = st.builds(
     PodAffinity,
     required=st.lists(pod_terms, max_size=2).map(tuple),
     preferred=st.lists(wishes, max_size=2).map(tuple),
 )
-affinities = st.none() | st.builds(
-    Affinity, pod_affinity=pod_affinities, pod_anti_affinity=pod_affinities
+affinities = st.one_of(
+    st.none(),
+    st.builds(Affinity, pod_affinity=pod_affinities),
+    st.builds(Affinity, pod_anti_affinity=pod_affinities),
+    st.builds(Affinity, pod_affinity=pod_affinities, pod_anti_affinity=pod_affinities),
 )
 monitors = st.lists(st.sampled_from(("m1", "m2", "m3")), min_size=1, max_size=2).map(tuple)
 volumes = st.one_of(

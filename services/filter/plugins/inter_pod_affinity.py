@@ -72,6 +72,6 @@ def _misses(pod: Pod, nodes: Nodes) -> Mask:
     matching = cluster.count_pods(terms, pod.namespace)
     for key in {term.topology_key for term in terms}:
         unlabelled |= nodes.label(key).isin((None,))
-        missing |= nodes.by_domain(key, matching) == 0
+        missing |= nodes.by_domain(key, matching) == 0  # so it is without the label
         is_first &= not cluster.by_domain(key, matching).any()
-    return unlabelled if is_first else unlabelled | missing
+    return unlabelled if is_first else missing

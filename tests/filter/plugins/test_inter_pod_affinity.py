@@ -9,6 +9,7 @@ from moorage.models import (
     NodeManifest,
     PodAffinity,
     PodAffinityTerm,
+    WeightedPodAffinityTerm,
 )
 from moorage.selectors import selects_pod
 from moorage.testing import make_node, make_pod, run_filter
@@ -113,6 +114,12 @@ def test_running_pods_keep_others_away() -> None:
     lonely = make_pod("lonely", node="a1", affinity=apart(term(app="web")))
     assert verdicts(make_pod("new", labels={"app": "web"}), lonely) == [OTHERS, OTHERS, None, None]
     assert verdicts(make_pod("new", labels={"app": "db"}), lonely) == [None] * 4
+    wish = WeightedPodAffinityTerm(weight=100, pod_affinity_term=term(app="web"))
+    wishing = Affinity(pod_anti_affinity=PodAffinity(preferred=(wish,)))
+    willing = make_pod("willing", node="b1", affinity=wishing)
+    attached = make_pod("attached", node="b1", affinity=near(term(app="web")))
+    others = (lonely, willing, attached)
+    assert verdicts(make_pod("new", labels={"app": "web"}), *others) == [OTHERS, OTHERS, None, None]
     elsewhere = make_pod("new", labels={"app": "web"}, namespace="team")
     assert verdicts(elsewhere, lonely) == [None] * 4
 

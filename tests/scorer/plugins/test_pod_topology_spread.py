@@ -118,6 +118,35 @@ def test_a_list_of_defaults_replaces_those_of_the_system_and_wants_all_labels() 
     assert run_score(empty, pod, *NODES, pods=PODS) == {}
 
 
+@pytest.mark.parametrize(
+    ("policy", "scores"),
+    [
+        # Only a2 counts: zone a 1 * ln 4 = 1.39 -> 1, b 0: 100 * (1 + 0 - 1) // 1, 100 * 1 // 1
+        pytest.param("Honor", {"a1": 0, "a2": 0, "b1": 100}, id="selected nodes count"),
+        # Zone a 3: 4, b 1: 1: as without a selector
+        pytest.param("Ignore", {"a1": 25, "a2": 25, "b1": 100}, id="all nodes count"),
+    ],
+)
+def test_pods_on_nodes_that_the_pod_cannot_use_count_on_demand(
+    policy: str, scores: dict[str, float]
+) -> None:
+    pod = make_pod(
+        "new",
+        labels={"app": "web"},
+        node_selector={HOSTNAME: "a2"},
+        topology_spread=[soft(ZONE, node_affinity_policy=policy)],
+    )
+    assert run_score(PodTopologySpread(), pod, *NODES[:3], pods=PODS[:4]) == scores
+
+
+def test_pods_on_nodes_that_lack_another_label_do_not_count() -> None:
+    # Zone a: a1 has no rack; a2's 1: 1.39 + 1.39 = 2.77 -> 3, b1's 1 alike; a1 has no score
+    nodes = [NODES[0], *(make_node(n, labels={ZONE: n[0], "rack": n[0]}) for n in ("a2", "b1"))]
+    pod = spreading(soft(ZONE), soft("rack"))
+    scores = run_score(PodTopologySpread(), pod, *nodes, pods=PODS[:4])
+    assert scores == {"a1": 0, "a2": 100, "b1": 100}
+
+
 def test_pods_on_nodes_that_were_rejected_count_in_their_domain() -> None:
     # Only a2 and b1 are scored; a1's two pods still make zone a 3.
     nodes = make_nodes(*NODES, pods=PODS)[1:3]
