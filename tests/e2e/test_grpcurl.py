@@ -18,7 +18,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 METHODS = {
     "filter": {"Filter", "GetState", "ListPlugins", "Session"},
     "scorer": {"GetState", "ListPlugins", "Score", "Session"},
-    "binder": {"Bind"},
+    "binder": {"Bind", "ListPlugins"},
 }
 
 
@@ -66,7 +66,7 @@ async def test_services_and_methods_are_described(world: World, kind: str) -> No
     for method in METHODS[kind]:
         assert f"rpc {method} (" in text
         more = await grpcurl(world, kind, "describe", f"{service(kind)}.{method}")
-        request = more.split("(")[1].split(")")[0].removeprefix("stream").strip().lstrip(".")
+        request = more.split("(")[1].split(")")[0].split()[-1].lstrip(".")
         assert "message" in await grpcurl(world, kind, "describe", request)
 
 
@@ -89,7 +89,9 @@ async def test_score(world: World) -> None:
 async def test_plugins_and_state(world: World, kind: str) -> None:
     plugins = (await call(world, kind, "ListPlugins", {}))["plugins"]
     assert "Steered" in {plugin["name"] for plugin in plugins}
-    assert (await call(world, kind, "GetState", {"nodeNames": ["n1"]}))["nodeCount"] == 2
+    state = await call(world, kind, "GetState", {"nodeNames": ["n1"]})
+    assert state["nodeCount"] == 2
+    assert state["nodes"][0]["name"] == "n1"
 
 
 @pytest.mark.parametrize("kind", ["filter", "scorer"])
@@ -102,11 +104,16 @@ async def test_a_session_says_hello(world: World, kind: str) -> None:
     assert answer["hello"]["plugins"]
 
 
+async def test_plugins_of_the_binder(world: World) -> None:
+    plugins = (await call(world, "binder", "ListPlugins", {}))["plugins"]
+    assert "DecisionAnnotation" in {plugin["name"] for plugin in plugins}
+
+
 async def test_bind(world: World) -> None:
     (made,) = await world.create(pod("by-hand", "nobody"))
     names = {"namespace": "default", "name": "by-hand", "uid": made["metadata"]["uid"]}
     answer = await call(world, "binder", "Bind", {**names, "node": "n1"})
-    assert answer == {"outcome": "OUTCOME_BOUND"}
+    assert answer["outcome"] == "OUTCOME_BOUND"
     assert (await world.places())["by-hand"] == "n1"
 
 

@@ -6,6 +6,8 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
+from moorage.rpc.descriptors import CompletePool
+
 
 class Health:
     """`grpc.health.v1` for one service, under its full name and under the empty one.
@@ -30,4 +32,4 @@ class Health:
 def add_reflection(grpc_name: str, server: grpc.aio.Server) -> None:
     """Let clients ask which methods and messages there are."""
     names = (grpc_name, health.SERVICE_NAME, reflection.SERVICE_NAME)
-    reflection.enable_server_reflection(names, server)  # type: ignore[no-untyped-call]
+    reflection.enable_server_reflection(names, server, CompletePool())  # type: ignore[no-untyped-call]
