@@ -5,12 +5,11 @@ that scheduling goes on without measurements.
 """
 
 import asyncio
-import importlib
 import math
 import random
 import time
 from collections.abc import Mapping, Sequence
-from typing import Final, Protocol, cast
+from typing import Final, Protocol
 
 import msgspec
 import structlog
@@ -41,13 +40,6 @@ class Sample(Protocol):
     @property
     def number(self) -> float:
         """Its value."""
-
-
-class Client(Protocol):
-    """What `moorage.metrics.client` offers."""
-
-    async def query(self, settings: PrometheusSettings, text: str) -> Sequence[Sample]:
-        """Evaluate *text* now."""
 
 
 class Poller:
@@ -104,8 +96,9 @@ class Poller:
         return True
 
     async def _query(self, layout: Layout) -> Sequence[Sample]:
-        # By name, so that plugins and their tests do without aiohttp until something is asked.
-        client = cast("Client", importlib.import_module("moorage.metrics.client"))
+        # Here, so that plugins and their tests do without aiohttp until something is asked.
+        from moorage.metrics import client
+
         samples = await client.query(self._settings, query_text(self._measures, layout))
         return [sample for sample in samples if layout.key_of(sample.metric)]
 
