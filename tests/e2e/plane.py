@@ -6,6 +6,7 @@ token for each service account, and the RBAC objects are those that are deployed
 
 import json
 import secrets
+import shutil
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,6 +72,7 @@ class RealPlane:
         """Stop both: without etcd, kube-apiserver would take a minute."""
         await self._api.stop()
         await self._etcd.stop()
+        shutil.rmtree(self.directory / "etcd", ignore_errors=True)  # hundreds of megabytes
 
     def kubeconfig(self, identity: Identity) -> Path:
         return self.directory / f"{identity}.kubeconfig"
