@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 
-import msgspec
-
 from cli.legacy.names import FILTERS, MOORAGE_FIT, SCORES
 from cli.legacy.plan import Object, Plan
 from cli.legacy.upstream import resources, shape
@@ -30,7 +28,7 @@ def moorage_configuration(plan: Plan, available: Available, scheduler_name: str)
         points["score"] = _only([{"name": n, "weight": weight} for n, weight in scores.items()])
     profile: Object = {"schedulerName": scheduler_name, "plugins": points}
     enabled_names = {*(filters or ()), *(scores or ())}
-    if arguments := list(_arguments(plan, available, enabled_names)):
+    if arguments := list(_arguments(plan, enabled_names)):
         profile["pluginConfig"] = arguments
     return {"apiVersion": API_VERSION, "kind": KIND, "profiles": [profile]}
 
@@ -67,8 +65,8 @@ def _scores(plan: Plan, available: Available) -> dict[str, int] | None:
     return {name: weight for name, weight in wanted.items() if name in available["score"]}
 
 
-def _arguments(plan: Plan, available: Available, enabled: set[str]) -> Iterator[Object]:
-    """Yield the arguments that the Policy sets, as far as Moorage's plugins have them."""
+def _arguments(plan: Plan, enabled: set[str]) -> Iterator[Object]:
+    """Yield the arguments that the Policy sets, of plugins that run."""
     set_by_policy: Mapping[str, Object] = {
         "NodeResourcesBalancedAllocation": {"form": "older"} if plan.scores is not None else {},
         "RequestedToCapacityRatio": {"shape": shape(plan), "resources": resources(plan)},
@@ -78,12 +76,5 @@ def _arguments(plan: Plan, available: Available, enabled: set[str]) -> Iterator[
         ),
     }
     for name in sorted(enabled & set_by_policy.keys()):
-        accepted = _accepted(name, available)
-        args = {key: value for key, value in set_by_policy[name].items() if key in accepted}
-        if args:
+        if args := set_by_policy[name]:
             yield {"name": name, "args": args}
-
-
-def _accepted(name: str, available: Available) -> set[str]:
-    kinds = [group[name] for group in available.values() if name in group]
-    return {field.encode_name for kind in kinds for field in msgspec.structs.fields(kind.Args)}
