@@ -54,15 +54,11 @@ class PodGroups(Shared[PodGroup]):
         return self._column("terminating", lambda group: group.terminating).where(bool)
 
     def added(self, number: int, value: PodGroup) -> None:
-        """Put a new group into the columns."""
+        """Put a new group into the columns; those of a group without pods are not looked at."""
         if number >= self._capacity:
             self._capacity *= 2
             self._columns.resize(self._capacity)
         self._columns.set(number, value)
-
-    def removed(self, number: int, value: PodGroup) -> None:
-        """Take a group out of the columns."""
-        self._columns.set(number, None)
 
     def _labelled(self, selector: LabelSelector | None) -> Mask:
         mask = np.full(self.bound, selector is not None)

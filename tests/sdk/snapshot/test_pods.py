@@ -98,6 +98,27 @@ def test_a_pod_whose_labels_change_changes_its_group() -> None:
     assert count(snapshot, other) == [0]
 
 
+def test_pods_that_are_alike_come_and_go_one_by_one() -> None:
+    snapshot, web = Snapshot(), PodAffinityTerm(label_selector=WEB)
+    pods = [make_pod(f"p{n}", labels={"app": "web"}, affinity=apart(WEB)) for n in range(4)]
+    for row in range(2):
+        snapshot.set_node(row, make_node(f"n{row}"))
+
+    def seen() -> tuple[list[int], list[int], list[int]]:
+        ((_, carried),) = snapshot.nodes().terms_about(pods[0]).items()
+        return count(snapshot), count(snapshot, web), carried.tolist()
+
+    for pod in pods[:3]:
+        snapshot.place_pod(0, pod)
+    snapshot.remove_pod(pods[0].uid)
+    assert seen() == ([2, 0], [2, 0], [2, 0])
+    snapshot.place_pod(1, pods[3])
+    assert seen() == ([2, 1], [2, 1], [2, 1])
+    snapshot.place_pod(1, pods[0])
+    snapshot.remove_pod(pods[2].uid)
+    assert seen() == ([1, 2], [1, 2], [1, 2])
+
+
 def test_many_different_pods_come_and_go() -> None:
     snapshot = Snapshot()
     snapshot.set_node(0, make_node("n0"))
