@@ -79,6 +79,9 @@ class Light(Traced):
         binding.annotate("example.com/light", "yes")
         return None
 
+    async def post_bind(self, binding: Binding) -> None:
+        self.trace.append("light is bound")
+
 
 class Broken(Traced):
     """Does not start."""
@@ -225,6 +228,16 @@ async def test_plugins_that_need_no_pod_cost_no_request(world: World, api: Api) 
     assert await world.bind(pod, policy=policy, profile="default-scheduler") is Outcome.BOUND
     assert reads() == 0
     assert api.read_pod()["metadata"]["annotations"] == {"example.com/light": "yes"}
+
+
+async def test_plugins_are_told_of_a_bind_by_the_one_that_wrote_it(
+    world: World, api: Api, trace: list[str]
+) -> None:
+    pod, policy, profile = api.pod(), policy_of("Light"), "default-scheduler"
+    assert await world.bind(pod, policy=policy, profile=profile) is Outcome.BOUND
+    assert await world.bind(pod, policy=policy, profile=profile) is Outcome.ALREADY_BOUND
+    await world.binder.drain()
+    assert trace.count("light is bound") == 1
 
 
 async def test_the_profile_is_the_pods_own_if_the_caller_names_none(

@@ -206,6 +206,27 @@ async def test_binds_go_on_without_a_filter_if_the_policy_cannot_have_bind_plugi
         assert process.api.node_of() == "n1"
 
 
+@pytest.mark.parametrize("policy", [ANNOTATED, SCANNED])
+async def test_no_pod_is_bound_without_the_plugins_that_it_may_have(
+    tmp_path: Path, port: int, scan: Path, policy: str
+) -> None:
+    (tmp_path / "policy.yaml").write_text(policy)
+    async with (
+        gateway(
+            tmp_path,
+            binder=f"127.0.0.1:{port}",
+            config=tmp_path / "policy.yaml",
+            http_timeout=0.5,
+        ) as process,
+        binder_service(tmp_path, scan, port=port),
+    ):
+        obj = process.api.pod("web", schedulerName="moorage")
+        for _ in range(2):  # the second finds the binder known
+            error = await bind(process, obj)
+            assert error == "Moorage has no policy yet; see /readyz of its gateway"
+        assert process.api.node_of() is None
+
+
 async def test_a_plugin_that_nobody_has_is_reported_until_a_binder_has_it(
     tmp_path: Path, port: int, scan: Path
 ) -> None:
