@@ -13,9 +13,7 @@ _fingerprint = msgspec.msgpack.Encoder().encode
 def _key(value: object) -> bytes:
     try:
         return _fingerprint(value)
-    except (
-        OverflowError
-    ):  # an integer of more than 64 bits: legal in JSON, though not in Kubernetes
+    except OverflowError:  # an integer of more than 64 bits: legal in JSON
         return repr(value).encode()
 
 

@@ -20,6 +20,7 @@ from moorage.models import (
 )
 from moorage.selectors import selects_pod
 from moorage.snapshot import Snapshot
+from moorage.snapshot.shared import Shared
 from moorage.testing import make_node, make_nodes, make_pod
 from tests.clusters import NAMESPACES, Cluster, clusters, pod_labels, pod_terms
 
@@ -65,6 +66,10 @@ def test_a_namespace_selector_may_ask_for_names_only() -> None:
     name = {"kubernetes.io/metadata.name": "team"}
     named = replace(ALL, namespace_selector=LabelSelector(match_labels=name))
     assert nodes.count_pods([named], "default").tolist() == [1]
+    other = LabelSelector(match_labels={"kubernetes.io/metadata.name": "other"})
+    either = replace(ALL, namespaces=("team",), namespace_selector=other)
+    assert nodes.count_pods([either], "default").tolist() == [1]
+    assert nodes.count_pods([replace(either, namespaces=())], "team").tolist() == [0]
     unknown = replace(ALL, namespace_selector=LabelSelector(match_labels={"env": "prod"}))
     with pytest.raises(ValueError, match="the label 'env' of namespaces is not known here"):
         nodes.count_pods([unknown], "default")
@@ -134,6 +139,16 @@ def test_many_different_pods_come_and_go() -> None:
             snapshot.remove_pod(pod.uid)
         assert (count(snapshot, ALL), count(snapshot, last)) == ([0], [0])
         assert not snapshot.nodes().terms_about(make_pod(labels={"app": "web"}))
+
+
+def test_numbers_are_used_again_so_that_tables_stay_small() -> None:
+    shared: Shared[str] = Shared()
+    kept = shared.use("kept")
+    for number in range(100):
+        shared.release(shared.use(str(number)))
+    assert (len(shared), shared.bound, shared.value(kept)) == (1, 3, "kept")
+    shared.release(kept)
+    assert list(shared.items()) == []
 
 
 def test_terms_of_others_are_found_and_counted() -> None:
