@@ -58,7 +58,7 @@ class PluginSet(_Part, frozen=True, kw_only=True):
 
 _FILTER = "the point `filter` stands for PreFilter and Filter"
 _SCORE = "the point `score` stands for PreScore, Score and NormalizeScore"
-_BIND = "the point `bind` stands for PreBind, Bind and PostBind"
+_BIND = "the point `bind` stands for PreBind and PostBind"
 _UPSTREAM = "this point belongs to kube-scheduler's own configuration"
 
 
