@@ -128,9 +128,7 @@ def test_the_gateway_only_reads_and_the_binder_only_writes_what_it_must(
     base: list[Manifest],
 ) -> None:
     assert rules(base, "ClusterRole", "moorage-gateway") == {
-        ("", resource, verb, "")
-        for resource in ("nodes", "pods")
-        for verb in ("list", "watch")
+        ("", resource, verb, "") for resource in ("nodes", "pods") for verb in ("list", "watch")
     }
     assert rules(base, "ClusterRole", "moorage-binder") == {
         ("", "pods/binding", "create", ""),
