@@ -48,8 +48,8 @@ lock: ## Resolve the dependencies again into requirements*.lock (needs uv)
 	$(LOCK) -o requirements.lock
 	$(LOCK) --group dev -c requirements.lock -o requirements-dev.lock
 
-bench: ## Measure (not yet)
-	@echo "make bench: not yet"
+bench: .venv/.run ## Measure filter and prioritize beside an extender that does nothing: the first figures
+	$(BIN)/python -m bench.first_figures
 
 e2e: .venv/.dev ## Build a real control plane once, run the same scenarios on it, print a table
 	$(BIN)/python -m tests.e2e.build
