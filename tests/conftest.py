@@ -4,6 +4,7 @@ import os
 from collections.abc import Generator
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 REQUIRE_ALL = "MOORAGE_REQUIRE_ALL"
@@ -18,6 +19,17 @@ settings.register_profile(
     derandomize=os.environ.get("CI") == "true",
 )
 settings.load_profile("moorage")
+
+# By default, tracebacks show all variables, which takes minutes where these are large.
+structlog.configure(
+    processors=[
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.dev.ConsoleRenderer(
+            colors=False, exception_formatter=structlog.dev.plain_traceback
+        ),
+    ]
+)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -71,6 +71,12 @@ class ContainerStatus(Struct, rename="camel"):
     state: dict[str, Map] = {}
 
 
+class ReadinessGate(Struct, rename="camel"):
+    """A condition that a pod must have to be ready."""
+
+    condition_type: str = ""
+
+
 class PodSpec(Struct, rename="camel"):
     """What the models do not read of a pod's spec."""
 
@@ -80,7 +86,7 @@ class PodSpec(Struct, rename="camel"):
     dns_policy: str = ""
     service_account_name: str = ""
     scheduling_gates: Maps = []
-    readiness_gates: Maps = []
+    readiness_gates: list[ReadinessGate] = []
     tolerations: Maps = []
 
 
