@@ -9,7 +9,7 @@ import grpc
 import grpc.aio
 import msgspec
 
-from gateway.calls import BindCall, CallFailedError
+from gateway.calls import ANSWER_SECONDS, BindCall, CallFailedError
 from gateway.cluster.state import ClusterState
 from gateway.decisions import BindRecord, Decision, summary
 from moorage.backoff import Backoff
@@ -30,9 +30,6 @@ REFUSALS = frozenset(
 )
 """Answers after which the pod is certainly not bound to this node by this call."""
 
-
-ANSWER_SECONDS = 0.02
-"""Kept back of a call's deadline, so that it fails here, with a cause, and not at the edge."""
 
 ASK_SECONDS = 10.0
 """How long the binder may take to say which plugins it has, until it is asked again."""

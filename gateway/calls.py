@@ -13,6 +13,9 @@ import msgspec
 from moorage.errors import MoorageError
 from moorage.models import NodeManifest, Pod
 
+ANSWER_SECONDS = 0.02
+"""Kept back of a call's deadline, so that it fails with a cause before the edge gives it up."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenNode:

@@ -7,7 +7,14 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from gateway.calls import CallFailedError, FilterOutcome, GivenNode, PreemptCall, SchedulingCall
+from gateway.calls import (
+    ANSWER_SECONDS,
+    CallFailedError,
+    FilterOutcome,
+    GivenNode,
+    PreemptCall,
+    SchedulingCall,
+)
 from gateway.decisions import Decision
 from gateway.metrics import CycleMetrics
 from gateway.nodes import Candidates, NodeLookup
@@ -21,9 +28,6 @@ from moorage.v1 import types_pb2 as pb
 UNKNOWN_NODE = "node(s) not known to Moorage yet"
 
 OK = 0
-
-ANSWER_SECONDS = 0.02
-"""Kept back of a call's deadline, so that it fails here, with a cause, and not at the edge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,20 +65,18 @@ class PolicyHolder:
         await self._binder_known.wait()
         if self.resolved is None and not self._may_have_bind_plugins():
             return None
-        await self._known.wait()
-        assert self.resolved is not None  # noqa: S101 - known
-        policy = self.resolved.policies["bind"]
-        if not any(profile.plugins for profile in policy.profiles):
-            return None
-        return pb.Policy(revision=policy.revision, json=self.resolved.for_kind("bind"))
+        policy = await self.for_kind("bind")
+        assert self.resolved is not None  # noqa: S101 - known now
+        profiles = self.resolved.policies["bind"].profiles
+        return policy if any(profile.plugins for profile in profiles) else None
 
-    async def for_kind(self, kind: str) -> pb.Policy:
+    async def for_kind(self, kind: Kind) -> pb.Policy:
         """Return the policy for one kind of service, once it is known."""
         await self._known.wait()
         assert self.resolved is not None  # noqa: S101 - known
-        policy = self.resolved.policies["filter" if kind == "filter" else "score"]
-        content = self.resolved.for_kind("filter" if kind == "filter" else "score")
-        return pb.Policy(revision=policy.revision, json=content)
+        return pb.Policy(
+            revision=self.resolved.policies[kind].revision, json=self.resolved.for_kind(kind)
+        )
 
     def _perhaps_of_binder(self) -> list[str]:
         """Return the plugins that the document names and that only the binder may have.

@@ -21,6 +21,7 @@ from gateway.replicas.kinds import Kind
 from gateway.replicas.metrics import SessionMetrics
 from gateway.replicas.session import Session, SessionLostError, SessionRefusedError
 from moorage.backoff import Backoff
+from moorage.policy import Kind as PluginKind
 from moorage.rpc.admin import address
 from moorage.v1 import types_pb2 as pb
 
@@ -36,7 +37,7 @@ class PolicySource(Protocol):
     def learn(self, kind: str, plugins: Sequence[pb.Plugin]) -> None:
         """Take over what a kind of replica can run."""
 
-    async def for_kind(self, kind: str) -> pb.Policy:
+    async def for_kind(self, kind: PluginKind) -> pb.Policy:
         """Return the policy for one kind, once it is known."""
 
 

