@@ -90,6 +90,9 @@ class Binding:
         except grpc.aio.AioRpcError as failure:
             error = self._failed(call, failure)
             raise CallFailedError(error) from failure
+        except BaseException:
+            self._state.confirm(call.uid)  # nobody knows; it must not stay assumed for ever
+            raise
         finally:
             if decision is not None:
                 seconds = time.perf_counter() - start
@@ -131,7 +134,7 @@ class Binding:
         backoff = Backoff(0.02, 0.5)
         loop = asyncio.get_running_loop()
         while True:
-            remaining = max(call.deadline - loop.time(), 0.001)
+            remaining = max(call.deadline - ANSWER_SECONDS - loop.time(), 0.001)
             try:
                 await self._stub.Bind(request, timeout=remaining, wait_for_ready=True)
             except grpc.aio.AioRpcError as failure:
