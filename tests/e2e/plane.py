@@ -1,22 +1,22 @@
 """A real control plane on free loopback ports: etcd, kube-apiserver, kube-scheduler.
 
-Each of our processes has the identity and the rights that deploy/ gives it: the API server knows a
-token for each service account, and the RBAC objects are those that are deployed.
+Each of our processes has the identity and the rights that deploy/ gives it: the RBAC objects are
+those that are deployed. The gateway and the binder say who they are by token, as in a cluster; the
+administrator and kube-scheduler by client certificate.
 """
 
 import json
 import secrets
 import shutil
-import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
-import aiohttp
 import msgspec
 import yaml
 
 from cli.processes import free_ports
 from moorage.kube import connect
+from tests.e2e.authority import Authority, private_key
 from tests.e2e.build import find
 from tests.scenarios.planes import ROOT, Identity, Object, answers
 from tests.scenarios.programs import Program, start_all
@@ -25,7 +25,8 @@ HOST = "127.0.0.1"
 DEPLOY = ROOT / "deploy"
 OUR_NAMESPACE = "moorage"
 RBAC_FILES = ("base/namespace.yaml", "base/rbac.yaml", "scheduler/rbac.yaml")
-IDENTITIES: tuple[Identity, ...] = ("admin", "gateway", "binder", "scheduler")
+BY_TOKEN: tuple[Identity, ...] = ("gateway", "binder")
+BY_CERTIFICATE: tuple[Identity, ...] = ("admin", "scheduler")
 
 # Without a controller manager nobody takes this taint off new nodes, or makes the service account
 # that the other plugin wants in every namespace.
@@ -51,9 +52,10 @@ class RealPlane:
         self.directory = directory
         self._feature_gates = feature_gates
         self.audit_log = directory / "audit.jsonl"
+        self.authority = Authority(directory)
         etcd, peer, api = free_ports(3)
         self.url = f"https://{HOST}:{api}"
-        self._tokens = {identity: secrets.token_hex(16) for identity in IDENTITIES}
+        self._tokens = {identity: secrets.token_hex(16) for identity in BY_TOKEN}
         self._etcd = self._make_etcd(f"http://{HOST}:{etcd}", f"http://{HOST}:{peer}")
         self._api = self._make_api(api, f"http://{HOST}:{etcd}")
 
@@ -61,11 +63,10 @@ class RealPlane:
         """Start etcd and kube-apiserver, and create what deploy/ needs to have rights."""
         (self.directory / "tokens.csv").write_text("".join(self._token_lines()))
         (self.directory / "audit-policy.yaml").write_text(AUDIT_POLICY)
-        (self.directory / "service-accounts.key").write_text(elliptic_key())
+        private_key(self.directory / "service-accounts.key")
+        self._write_kubeconfigs()
         await start_all([self._etcd])
         await start_all([self._api])
-        for identity in IDENTITIES:
-            self.kubeconfig(identity).write_text(json.dumps(self._config(identity)))
         await self._create_deployed()
 
     async def stop(self) -> None:
@@ -76,6 +77,19 @@ class RealPlane:
 
     def kubeconfig(self, identity: Identity) -> Path:
         return self.directory / f"{identity}.kubeconfig"
+
+    def write_kubeconfig(self, file: Path, user: Object) -> None:
+        """Write a kubeconfig with credentials of any kind."""
+        cluster = {"server": self.url, "certificate-authority": str(self._ca)}
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "real",
+            "clusters": [{"name": "real", "cluster": cluster}],
+            "users": [{"name": "user", "user": user}],
+            "contexts": [{"name": "real", "context": {"cluster": "real", "user": "user"}}],
+        }
+        file.write_text(json.dumps(config))
 
     def scheduler(self, name: str, config: Object) -> Program:
         (port,) = free_ports(1)
@@ -128,6 +142,7 @@ class RealPlane:
             "bind-address": HOST,
             "secure-port": str(port),
             "cert-dir": str(self._certificates),
+            "client-ca-file": str(self.authority.crt),
             "token-auth-file": str(self.directory / "tokens.csv"),
             "authorization-mode": "RBAC",
             "service-account-issuer": "https://kubernetes.default.svc",
@@ -149,7 +164,7 @@ class RealPlane:
                 *(f"--{name}={value}" for name, value in options.items()),
             ],
             log=self.directory / "kube-apiserver.log",
-            ready=self._api_ready,
+            ready=lambda: answers(f"{self.url}/readyz", ssl=False),
         )
 
     @property
@@ -161,40 +176,17 @@ class RealPlane:
         # kube-apiserver makes its own authority and appends it to its certificate.
         return self._certificates / "apiserver.crt"
 
-    async def _api_ready(self) -> bool:
-        if not self._ca.exists():
-            return False
-        headers = {"Authorization": f"Bearer {self._tokens['admin']}"}
-        try:
-            tls = ssl.create_default_context(cafile=str(self._ca))
-            async with (
-                aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=5)) as session,
-                session.get(f"{self.url}/readyz", ssl=tls, headers=headers) as response,
-            ):
-                return response.status == 200
-        except (aiohttp.ClientError, TimeoutError, OSError):
-            return False
+    def _write_kubeconfigs(self) -> None:
+        for identity, token in self._tokens.items():
+            self.write_kubeconfig(self.kubeconfig(identity), {"token": token})
+        for identity in BY_CERTIFICATE:
+            certificate = self.authority.sign(identity, *who(identity))
+            self.write_kubeconfig(self.kubeconfig(identity), certificate.user)
 
     def _token_lines(self) -> Iterator[str]:
         for identity, token in self._tokens.items():
-            if identity == "admin":
-                yield f'{token},admin,admin,"system:masters"\n'
-                continue
-            user = f"system:serviceaccount:{OUR_NAMESPACE}:{identity}"
-            groups = f"system:serviceaccounts,system:serviceaccounts:{OUR_NAMESPACE}"
-            yield f'{token},{user},{identity},"{groups}"\n'
-
-    def _config(self, identity: Identity) -> Object:
-        cluster = {"server": self.url, "certificate-authority": str(self._ca)}
-        user = {"token": self._tokens[identity]}
-        return {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "real",
-            "clusters": [{"name": "real", "cluster": cluster}],
-            "users": [{"name": identity, "user": user}],
-            "contexts": [{"name": "real", "context": {"cluster": "real", "user": identity}}],
-        }
+            user, groups = who(identity)
+            yield f'{token},{user},{identity},"{",".join(groups)}"\n'
 
     async def _create_deployed(self) -> None:
         client = await connect(self.kubeconfig("admin"))
@@ -205,6 +197,14 @@ class RealPlane:
                 answer.check()
         finally:
             await client.close()
+
+
+def who(identity: Identity) -> tuple[str, tuple[str, ...]]:
+    """Return the user and the groups of an identity, as the API server names them."""
+    if identity == "admin":
+        return "admin", ("system:masters",)
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{OUR_NAMESPACE}")
+    return f"system:serviceaccount:{OUR_NAMESPACE}:{identity}", groups
 
 
 def deployed_objects() -> Iterator[Object]:
@@ -223,16 +223,3 @@ def path_of(obj: Object) -> str:
     namespace = obj["metadata"].get("namespace")
     inside = f"/namespaces/{namespace}" if namespace else ""
     return f"{root}{inside}/{obj['kind'].lower()}s"
-
-
-def elliptic_key() -> str:
-    """Return a new private key on the curve P-256, as PEM; no library or program is needed.
-
-    The form is that of RFC 5915; readers compute the public key from the number.
-    """
-    number = secrets.token_bytes(31).rjust(32, b"\1")  # surely below the order of the curve
-    curve = bytes.fromhex("a00a06082a8648ce3d030107")
-    content = b"\x02\x01\x01\x04\x20" + number + curve
-    return ssl.DER_cert_to_PEM_cert(b"\x30" + bytes([len(content)]) + content).replace(
-        "CERTIFICATE", "EC PRIVATE KEY"
-    )
