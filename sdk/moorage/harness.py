@@ -27,37 +27,50 @@ from moorage.runtime import (
     ask_for_verdicts,
 )
 from moorage.snapshot import Nodes, Snapshot
+from moorage.snapshot.placements import LONG_AGO
 from moorage.verdicts import Rejection
 
 T = TypeVar("T")
 
 
-def make_nodes(*nodes: NodeManifest, pods: Iterable[Pod] = ()) -> Nodes:
-    """Select all *nodes*, in order, of a snapshot with *pods* on the nodes that they name.
+def make_nodes(
+    *nodes: NodeManifest, pods: Iterable[Pod] = (), new_pods: Iterable[Pod] = ()
+) -> Nodes:
+    """Select all *nodes*, in order, of a snapshot with pods on the nodes that they name.
+
+    Args:
+        nodes: The nodes.
+        pods: Pods that have long been there.
+        new_pods: Pods that came to their nodes just now.
 
     Raises:
         ValueError: Two nodes or pods share a name or uid, or a pod's node is not there.
     """
-    pods = tuple(pods)
+    old_pods, new_pods = tuple(pods), tuple(new_pods)
+    pods = (*old_pods, *new_pods)
     _check_distinct("nodes have the name", (node.name for node in nodes))
     _check_distinct("pods have the name", (f"{pod.namespace}/{pod.name}" for pod in pods))
     _check_distinct("pods have the uid", (pod.uid for pod in pods))
     snapshot = Snapshot()
     for row, node in enumerate(nodes):
         snapshot.set_node(row, node)
-    for pod in pods:
+    for index, pod in enumerate(pods):
         place = snapshot.row_of(pod.spec.node_name)
         if place is None:
             raise ValueError(
                 f"pod {pod.namespace}/{pod.name} is on node {pod.spec.node_name!r}, which is not "
                 "among the nodes"
             )
-        snapshot.place_pod(place, pod)
+        snapshot.place_pod(place, pod, since=LONG_AGO if index < len(old_pods) else None)
     return snapshot.nodes()
 
 
 def run_filter(
-    plugin: FilterPlugin, pod: Pod, *nodes: NodeManifest, pods: Iterable[Pod] = ()
+    plugin: FilterPlugin,
+    pod: Pod,
+    *nodes: NodeManifest,
+    pods: Iterable[Pod] = (),
+    new_pods: Iterable[Pod] = (),
 ) -> dict[str, Rejection | None]:
     """Return for each node why *plugin* rejects it for *pod*, or None if it does not.
 
@@ -66,13 +79,14 @@ def run_filter(
         pod: The pod to place.
         nodes: All nodes of the cluster.
         pods: The other pods, on their nodes.
+        new_pods: More of them, which came to their nodes just now.
 
     Raises:
         PluginFailedError: The plugin raised, answered wrongly or took longer than a second.
         ValueError: Two nodes or pods share a name or uid, or a pod's node is not there.
         RuntimeError: It is called from a coroutine.
     """
-    selection = _cluster(pod, nodes, pods)
+    selection = _cluster(pod, nodes, pods, new_pods)
     enabled, supervisor = _enable(plugin)
     verdicts = _run(ask_for_verdicts(enabled, pod, selection, supervisor))
     if verdicts is None:
@@ -82,13 +96,17 @@ def run_filter(
 
 
 def run_score(
-    plugin: ScorePlugin, pod: Pod, *nodes: NodeManifest, pods: Iterable[Pod] = ()
+    plugin: ScorePlugin,
+    pod: Pod,
+    *nodes: NodeManifest,
+    pods: Iterable[Pod] = (),
+    new_pods: Iterable[Pod] = (),
 ) -> dict[str, float]:
     """Return each node's normalised score, 0..100; nothing if *plugin* skips *pod*.
 
     Takes and raises the same as `run_filter`.
     """
-    selection = _cluster(pod, nodes, pods)
+    selection = _cluster(pod, nodes, pods, new_pods)
     enabled, supervisor = _enable(plugin)
     scores = _run(ask_for_scores(enabled, pod, selection, supervisor))
     if scores is None:
@@ -120,14 +138,16 @@ def run_pre_bind(plugin: BindPlugin, binding: Binding) -> Refusal | None:
     return _run(ask_before_bind(enabled, binding, supervisor))
 
 
-def _cluster(pod: Pod, nodes: Iterable[NodeManifest], pods: Iterable[Pod]) -> Nodes:
-    pods = tuple(pods)
-    if any(other.uid == pod.uid for other in pods):
+def _cluster(
+    pod: Pod, nodes: Iterable[NodeManifest], pods: Iterable[Pod], new_pods: Iterable[Pod]
+) -> Nodes:
+    pods, new_pods = tuple(pods), tuple(new_pods)
+    if any(other.uid == pod.uid for other in (*pods, *new_pods)):
         raise ValueError(
             f"pod {pod.namespace}/{pod.name} cannot be placed and on a node at the same time: "
             "give the others another name"
         )
-    return make_nodes(*nodes, pods=pods)
+    return make_nodes(*nodes, pods=pods, new_pods=new_pods)
 
 
 def _enable(plugin: Plugin) -> tuple[EnabledPlugin, Supervisor]:

@@ -12,6 +12,7 @@ from moorage.models import NodeManifest, Pod, decode_node, decode_pod
 from moorage.runtime.cycle import Supervisor
 from moorage.runtime.host import Policy, Profile
 from moorage.snapshot import Nodes, Snapshot
+from moorage.snapshot.placements import time_from_creation
 
 Run = TypeVar("Run")
 
@@ -62,7 +63,8 @@ class Replica:
     def place_pods(self, pods: Iterable[tuple[int, bytes]]) -> None:
         """Take over new and changed pods: rows of their nodes with JSON."""
         for row, content in pods:
-            self.snapshot.place_pod(row, decode_pod(content))
+            pod = decode_pod(content)
+            self.snapshot.place_pod(row, pod, since=self._placed(pod))
 
     async def run(
         self, cycle: CycleInput, engine: Engine[Run], supervisor: Supervisor
@@ -83,6 +85,12 @@ class Replica:
             if cycle.overrides:
                 nodes.names  # noqa: B018 - read while nodes that the cycle brought are there
             return nodes, await engine(profile, cycle.pod, nodes, supervisor)
+
+    def _placed(self, pod: Pod) -> float | None:
+        """Return since when a pod of the full snapshot has its node; later ones come just now."""
+        if self.generation:
+            return None
+        return time_from_creation(pod, self.snapshot.placements.now())
 
     @contextmanager
     def _overlaid(self, cycle: CycleInput) -> Iterator[None]:

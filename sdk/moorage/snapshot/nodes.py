@@ -163,6 +163,36 @@ class Nodes(Sequence[Node]):
         carried = self._snapshot.pods.carrying(pod, self._snapshot.capacity)
         return {term: amounts[self.rows] for term, amounts in carried.items()}
 
+    def newly_placed(
+        self,
+        key: Hashable,
+        amount: Callable[[Pod], float],
+        *,
+        within: "float | npt.NDArray[np.float64]",
+        fading: float = 0.0,
+    ) -> npt.NDArray[np.float64]:
+        """Return the total amount of the pods that came to each node of late, bound or assumed.
+
+        What measurements of nodes have not seen yet. Times are those at which this replica heard of
+        the pods; what is older than half an hour does not count.
+
+        Args:
+            key: Names the amount; the same key must always come with the same *amount*.
+            amount: Returns a number for a pod, and is called again only when the pod changes.
+            within: Pods placed less than so many seconds ago count in full; one number, or one
+                for each node.
+            fading: Seconds before that in which they count less, the older the less; 0 is none.
+        """
+        capacity = self._snapshot.capacity
+        if isinstance(within, np.ndarray):
+            by_row = np.zeros(capacity)
+            by_row[self.rows] = within
+            within = by_row
+        totals = self._snapshot.placements.totals(
+            key, amount, within=within, fading=fading, capacity=capacity
+        )
+        return totals[self.rows]
+
     def by_domain(self, topology_key: str, amounts: Amounts) -> Amounts:
         """Return for each node the total of its domain; 0 for nodes that lack the label.
 

@@ -12,6 +12,7 @@ from moorage.snapshot.encoded import EncodedColumn, EncodedColumns
 from moorage.snapshot.inverted import DiskIndex, ImageIndex, PortIndex
 from moorage.snapshot.node import Node
 from moorage.snapshot.nodes import Nodes
+from moorage.snapshot.placements import Placements
 from moorage.snapshot.pods import PodIndex
 from moorage.snapshot.resources import ResourceColumns
 
@@ -32,6 +33,7 @@ class Snapshot:
         self.ports = PortIndex()
         self.disks = DiskIndex()
         self.pods = PodIndex()
+        self.placements = Placements()
         self.capacity = FIRST_CAPACITY
         self._present = np.zeros(FIRST_CAPACITY, np.bool_)
         self._nodes: list[Node | None] = [None] * FIRST_CAPACITY
@@ -80,8 +82,14 @@ class Snapshot:
         self._set_images(row, node.images, ())
         self._encoded.set(row, None)
 
-    def place_pod(self, row: int, pod: Pod) -> None:
+    def place_pod(self, row: int, pod: Pod, *, since: float | None = None) -> None:
         """Put a new, changed or moved pod onto the node of *row*.
+
+        Args:
+            row: The row.
+            pod: The pod.
+            since: When it came there, on the clock of `placements`: by default now, unless it is
+                there already.
 
         Raises:
             KeyError: There is no node in *row*.
@@ -90,11 +98,15 @@ class Snapshot:
         pod.requests, pod.nonzero_requests  # noqa: B018 - raise before anything has changed
         if self.node_at(row) is None:
             raise KeyError(f"no node in row {row} for pod {pod.namespace}/{pod.name}")
+        if since is None:
+            stays = self.pods.row_of(pod.uid) == row
+            since = self.placements.time_of(pod.uid) if stays else self.placements.now()
         self.remove_pod(pod.uid)
         self._account(row, pod, 1)
         self.ports.add(row, pod.host_ports)
         self.disks.add(row, pod.disks)
         self.pods.add(row, pod)
+        self.placements.add(row, pod, since)
         self._pods[row][pod.uid] = pod
 
     def remove_pod(self, uid: str) -> None:
@@ -102,6 +114,7 @@ class Snapshot:
         row = self.pods.remove(uid)
         if row is None:
             return
+        self.placements.remove(uid)
         pod = self._pods[row].pop(uid)
         self._account(row, pod, -1)
         self.ports.remove(row, pod.host_ports)
@@ -147,6 +160,7 @@ class Snapshot:
         for row, node in before.items():
             if node is not None and node.name != overrides[row].name:
                 pods += [(row, pod) for pod in node.pods if pod.uid not in places]
+        times = {pod.uid: self.placements.time_of(pod.uid) for _, pod in pods}
         try:
             for uid in places:
                 self.remove_pod(uid)
@@ -157,7 +171,7 @@ class Snapshot:
             for row, node in before.items():
                 self.remove_row(row) if node is None else self.set_node(row, node.manifest)
             for row, pod in pods:
-                self.place_pod(row, pod)
+                self.place_pod(row, pod, since=times[pod.uid])
 
     def _manifests(self) -> Iterator[tuple[int, NodeManifest]]:
         return ((node.row, node.manifest) for node in self._nodes if node is not None)

@@ -81,6 +81,9 @@ def picture(selection: Nodes) -> dict[str, Any]:
             {term: counts.tolist() for term, counts in selection.terms_about(probe).items()}
             for probe in PROBES
         ],
+        "newly placed": selection.newly_placed(
+            "cpu", lambda pod: 1 + pod.requests.get("cpu", 0), within=1000
+        ).tolist(),
         "positions": [selection.position(name) for name in selection.names],
     }
 
