@@ -9,6 +9,7 @@ from aiohttp import web
 from prometheus_client import REGISTRY, CollectorRegistry
 
 from gateway.binding import Binding
+from gateway.claims import Claims
 from gateway.cluster.cluster import Cluster
 from gateway.cluster.state import ClusterState
 from gateway.cycle import CycleRunner
@@ -119,7 +120,7 @@ class _Parts:
 
 def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorRegistry) -> _Parts:
     policy = PolicyHolder(load(settings.config) if settings.config else default_document())
-    state = ClusterState(assumed_ttl=settings.assumed_pod_ttl)
+    state = ClusterState(assumed_ttl=settings.assumed_pod_ttl, claim_ttl=settings.claim_ttl)
     cluster = Cluster(client, state, registry)
     registry.register(ClusterCollector(lambda: state.counts, cluster.ages))
     sessions, metrics = SessionFamilies(registry), CycleMetrics(registry)
@@ -140,11 +141,14 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
     binding = Binding(settings.binder, state, policy)
     lookup = NodeLookup(state)
     decisions = DecisionLog(pods=settings.decision_pods, attempts=settings.decision_attempts)
+    filter_half = FilterHalf(filters, lookup, policy, metrics)
+    score_half = ScoreHalf(scorers, lookup, policy, metrics, top=settings.decision_top)
     cycles = CycleRunner(
         cluster=cluster,
         policy=policy,
-        filter_half=FilterHalf(filters, lookup, policy, metrics),
-        score_half=ScoreHalf(scorers, lookup, policy, metrics, top=settings.decision_top),
+        filter_half=filter_half,
+        score_half=score_half,
+        claims=Claims(state, policy, filter_half, score_half, metrics),
         binding=binding,
         decisions=decisions,
         metrics=metrics,

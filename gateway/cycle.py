@@ -22,6 +22,7 @@ from gateway.calls import (
     PrioritizeOutcome,
     SchedulingCall,
 )
+from gateway.claims import Claims
 from gateway.decisions import Decision, DecisionLog
 from gateway.halves import FilterHalf, ScoreHalf, Subject
 from gateway.metrics import CycleMetrics
@@ -76,6 +77,7 @@ class CycleRunner:
         policy: PolicyHolder,
         filter_half: FilterHalf,
         score_half: ScoreHalf,
+        claims: Claims,
         binding: Binding,
         decisions: DecisionLog,
         metrics: CycleMetrics,
@@ -84,6 +86,7 @@ class CycleRunner:
         self._policy = policy
         self._filter_half = filter_half
         self._score_half = score_half
+        self._claims = claims
         self._binding = binding
         self._decisions = decisions
         self._metrics = metrics
@@ -130,13 +133,18 @@ class CycleRunner:
             return PreemptOutcome(victims=call.victims)
         decision = self._begin(call)
         async with self._in_turn(decision):
-            outcome = await self._filter_half.run(Subject.of_preemption(call), decision)
-        return PreemptOutcome(victims={name: call.victims[name] for name in outcome.feasible})
+            filtered = await self._filter_half.run(Subject.of_preemption(call))
+            decision.preempt, decision.generation = filtered.record, filtered.generation
+        feasible = filtered.outcome.feasible
+        return PreemptOutcome(victims={name: call.victims[name] for name in feasible})
 
     async def bind(self, call: BindCall) -> None:
-        """Bind the pod; waits for no cycle."""
+        """Bind the pod; waits for no cycle, unless its claim was lost and has to be renewed."""
         self._scored.pop(call.uid, None)
         decision = self._decisions.latest(call.namespace, call.name, call.uid)
+        if not self._claims.hold(call, decision):
+            async with self._turn:
+                await self._claims.renew(call, decision)
         await self._binding.bind(call, decision)
 
     def _is_ours(self, scheduler_name: str) -> bool:
@@ -181,8 +189,12 @@ class CycleRunner:
         try:
             async with self._in_turn(decision):
                 subject = Subject.of_call(call)
-                outcome = await self._filter_half.run(subject, decision)
+                self._claims.release(call.pod.uid)
+                filtered = await self._filter_half.run(subject)
+                decision.filter, decision.generation = filtered.record, filtered.generation
+                outcome = await self._claims.take(subject, filtered.outcome, decision)
                 if answer.cancelled():
+                    self._claims.release(call.pod.uid)
                     return
                 answer.set_result(outcome)
                 # kube-scheduler takes a single node without asking for scores.

@@ -35,13 +35,28 @@ class PluginRecord(Record):
 
 
 class FilterRecord(Record):
-    """The filter half of a cycle. Nodes are counts; seconds are the replica's own time."""
+    """The filter half of a cycle. Nodes are counts; seconds are the replica's own time.
+
+    `claimants` are the plugins that want the pod to claim its node at once.
+    """
 
     nodes: int
     feasible: int
     seconds: float
     unknown_nodes: int = 0
     plugins: list[PluginRecord] = []
+    claimants: list[str] = []
+
+
+class ClaimRecord(Record):
+    """The node that the pod has held since its cycle, and the plugins that wanted that.
+
+    `renewed` means that the claim was lost before the bind, and taken again then.
+    """
+
+    node: str
+    plugins: list[str]
+    renewed: bool = False
 
 
 class PluginScoreRecord(Record):
@@ -102,6 +117,7 @@ class Decision(Record):
     filter: FilterRecord | None = None
     score: ScoreRecord | None = None
     score_error: str = ""
+    claim: ClaimRecord | None = None
     preempt: FilterRecord | None = None
     bind: BindRecord | None = None
     error: str = ""

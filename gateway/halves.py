@@ -15,7 +15,7 @@ from gateway.calls import (
     PreemptCall,
     SchedulingCall,
 )
-from gateway.decisions import Decision
+from gateway.decisions import Decision, FilterRecord
 from gateway.metrics import CycleMetrics
 from gateway.nodes import Candidates, NodeLookup
 from gateway.policy import PolicyHolder
@@ -40,7 +40,6 @@ class Subject:
     given: Sequence[GivenNode] | None = None
     plugin: str = ""
     excluded_pods: Sequence[str] = ()
-    preempting: bool = False
     deadline: float
 
     @classmethod
@@ -63,7 +62,6 @@ class Subject:
             pod_json=call.pod_json,
             names=list(call.victims),
             excluded_pods=[uid for victims in call.victims.values() for uid in victims.uids],
-            preempting=True,
             deadline=call.deadline - ANSWER_SECONDS,
         )
 
@@ -74,6 +72,15 @@ class Subject:
         kept = set(names)
         given = [node for node in self.given if node.manifest.name in kept]
         return replace(self, names=names, given=given)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filtered:
+    """What came of a filter half: for kube-scheduler, for the decision, and on which state."""
+
+    outcome: FilterOutcome
+    record: FilterRecord
+    generation: int
 
 
 class _Half:
@@ -121,8 +128,8 @@ class _Half:
 class FilterHalf(_Half):
     """Has a filter replica split nodes into feasible and rejected ones."""
 
-    async def run(self, subject: Subject, decision: Decision) -> FilterOutcome:
-        """Return the outcome for the subject's nodes; fill in the decision.
+    async def run(self, subject: Subject) -> "Filtered":
+        """Return the outcome for the subject's nodes.
 
         Raises:
             CallFailedError: The filter service fails, does not answer in time, or answers nonsense.
@@ -131,13 +138,9 @@ class FilterHalf(_Half):
         result, found = await self._ask(subject)
         codes = self._codes(result, len(found.positions))
         record = filter_record(result, codes, len(found.unknown))
-        if subject.preempting:
-            decision.preempt = record
-        else:
-            decision.filter = record
-        decision.generation = result.generation
         self._metrics.filtered(record)
-        return _outcome(subject.names, found, codes, result.reasons)
+        outcome = _outcome(subject.names, found, codes, result.reasons)
+        return Filtered(outcome=outcome, record=record, generation=result.generation)
 
     def _codes(self, result: filter_pb2.FilterResult, count: int) -> npt.NDArray[np.uint16]:
         if not result.verdicts:
@@ -169,6 +172,21 @@ class ScoreHalf(_Half):
     async def run(self, subject: Subject, decision: Decision) -> Sequence[int]:
         """Return a score for each of the subject's nodes, or none at all; fill in the decision.
 
+        Scores are whole numbers up to the policy's score scale, halves rounded upwards.
+
+        Raises:
+            CallFailedError: The scorer service fails, does not answer in time, or answers nonsense.
+        """
+        totals = await self.totals(subject, decision)
+        if totals is None:
+            return ()
+        scaled = np.floor(totals * self._policy.score_scale / 100 + 0.5)
+        answer: list[int] = scaled.astype(np.int64).tolist()
+        return answer
+
+    async def totals(self, subject: Subject, decision: Decision) -> npt.NDArray[np.float64] | None:
+        """Return a total of 0..100 for each of the subject's nodes, or None; fill in the decision.
+
         Raises:
             CallFailedError: The scorer service fails, does not answer in time, or answers nonsense.
         """
@@ -177,20 +195,18 @@ class ScoreHalf(_Half):
         decision.score = score_record(result, len(found.positions))
         self._metrics.scored(decision.score)
         if not result.totals:
-            return ()
-        scores = np.zeros(len(subject.names), np.int64)
-        scores[found.positions] = self._scaled(result.totals, len(found.positions))
-        answer: list[int] = scores.tolist()
-        return answer
+            return None
+        totals = np.zeros(len(subject.names))
+        totals[found.positions] = self._checked(result.totals, len(found.positions))
+        return totals
 
-    def _scaled(self, totals: bytes, count: int) -> npt.NDArray[np.int64]:
-        """Map totals of 0..100 onto whole numbers up to the score scale, halves upwards."""
+    def _checked(self, totals: bytes, count: int) -> npt.NDArray[np.float64]:
         if len(totals) != 4 * count:
             raise self._nonsense("scores do not match the nodes")
         values = np.frombuffer(totals, "<f4").astype(np.float64)
         if not ((values >= 0) & (values <= 100)).all():
             raise self._nonsense("a score is outside 0..100")
-        return np.floor(values * self._policy.score_scale / 100 + 0.5).astype(np.int64)
+        return values
 
 
 def _outcome(

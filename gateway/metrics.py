@@ -1,12 +1,15 @@
 """What is counted about cycles and the cluster state."""
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Literal
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from gateway.decisions import FilterRecord, PluginRecord, ScoreRecord
+
+ClaimOutcome = Literal["taken", "renewed", "refused"]
 
 SECONDS = tuple(0.0001 * 2**power for power in range(16))
 
@@ -53,6 +56,13 @@ class CycleMetrics:
             "Calls for pods whose schedulerName has no profile here: all nodes passed.",
             registry=registry,
         )
+        self._claims = Counter(
+            "moorage_claims",
+            "Nodes claimed for pods in their cycle (taken), or claims that were lost before the "
+            "bind and then taken again (renewed) or not (refused).",
+            ["outcome"],
+            registry=registry,
+        )
         self._nonsense = Counter(
             "moorage_invalid_results",
             "Results of replicas that were refused because they cannot be right.",
@@ -76,6 +86,10 @@ class CycleMetrics:
         """Note the score half of a cycle."""
         self._score.observe(record.seconds)
         self._note(record.plugins, "score")
+
+    def claimed(self, outcome: ClaimOutcome) -> None:
+        """Count a claim."""
+        self._claims.labels(outcome).inc()
 
     def foreign(self) -> None:
         """Count a call for a pod that is not ours."""

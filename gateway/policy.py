@@ -101,6 +101,20 @@ class PolicyHolder:
         """Whether pods with this schedulerName are ours."""
         return self.resolved is not None and name in self.resolved.profile_names
 
+    def claimants(self, profile: str | None) -> Sequence[str]:
+        """Return the filter plugins of a profile, or of all, that may want nodes claimed."""
+        if self.resolved is None:
+            return ()
+        known = self.resolved.catalogue
+        return [
+            plugin.name
+            for each in self.resolved.policies["filter"].profiles
+            for plugin in each.plugins
+            if profile in (None, each.name)
+            and (info := known.get("filter", plugin.name)) is not None
+            and "Reserve" in info.points
+        ]
+
     @property
     def score_scale(self) -> int:
         """The highest score sent to kube-scheduler."""

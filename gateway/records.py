@@ -38,6 +38,7 @@ def filter_record(
         unknown_nodes=unknown,
         seconds=from_duration(result.duration),
         plugins=plugins,
+        claimants=list(result.claimants),
     )
 
 

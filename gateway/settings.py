@@ -46,6 +46,12 @@ class GatewaySettings(EdgeSettings):
         unit="seconds",
         minimum=1,
     )
+    claim_ttl: float = setting(
+        120.0,
+        "How long a pod keeps the node that it claimed while kube-scheduler does not bind it.",
+        unit="seconds",
+        minimum=1,
+    )
     scorer_patience: float = setting(
         3.0,
         "How long after the last scorer was lost cycles wait for one; later they go without.",

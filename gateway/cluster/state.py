@@ -44,9 +44,12 @@ class _NodeEntry:
 
 @dataclass(slots=True)
 class _Assumption:
+    """A pod on a node before the API server says so: claimed, or its bind is under way or over."""
+
     node: str
     pod: Pod
     expires: float = float("inf")
+    is_claim: bool = False
 
 
 class ClusterState:
@@ -59,12 +62,17 @@ class ClusterState:
     """
 
     def __init__(
-        self, *, assumed_ttl: float = 300.0, clock: Callable[[], float] = time.monotonic
+        self,
+        *,
+        assumed_ttl: float = 300.0,
+        claim_ttl: float = 120.0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Start empty.
 
         Args:
             assumed_ttl: Seconds that a pod stays assumed after its bind until it is seen bound.
+            claim_ttl: Seconds that a pod keeps a claimed node while no bind comes.
             clock: A monotonic clock in seconds.
         """
         self.generation = 1
@@ -79,15 +87,17 @@ class ClusterState:
         self._on_node: dict[str, set[str]] = {}
         self._log: deque[tuple[int, int | str]] = deque(maxlen=LOG_LENGTH)
         self._ttl = assumed_ttl
+        self._claim_ttl = claim_ttl
         self._clock = clock
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many nodes, pods with a place, and assumed pods there are."""
+        """How many nodes, pods with a place, assumed pods, and claims among them there are."""
         return {
             "nodes": len(self._entries),
             "pods": len(self._place),
             "assumed_pods": len(self._assumed),
+            "claims": sum(assumption.is_claim for assumption in self._assumed.values()),
         }
 
     @property
@@ -108,10 +118,28 @@ class ClusterState:
         """Return a pod that has not ended, bound or not."""
         return self._known.get(uid)
 
+    def place_of(self, uid: str) -> str:
+        """Return the node that a pod is bound to, assumed on, or has claimed; "" if none."""
+        return self._place.get(uid, "")
+
+    def claim(self, pod: Pod, node: str) -> None:
+        """Count *pod* as placed on *node* from here on, before its bind comes."""
+        expires = self._clock() + self._claim_ttl
+        self._assumed[pod.uid] = _Assumption(node, pod, expires, is_claim=True)
+        self._settle(pod.uid)
+
+    def release(self, uid: str) -> None:
+        """Give up a pod's claim, if it has one and no bind has come."""
+        assumption = self._assumed.get(uid)
+        if assumption is not None and assumption.is_claim:
+            self.forget(uid)
+
     def assume(self, pod: Pod, node: str) -> None:
         """Count *pod* as placed on *node* while its bind is under way."""
+        before = self._assumed.get(pod.uid)
         self._assumed[pod.uid] = _Assumption(node, pod)
-        self._settle(pod.uid)
+        if before is None or (before.node, before.pod) != (node, pod):
+            self._settle(pod.uid)
 
     def confirm(self, uid: str) -> None:
         """Say that an assumed pod is bound; it stays assumed until that is seen, or too late."""
@@ -125,7 +153,7 @@ class ClusterState:
             self._settle(uid)
 
     def expire(self) -> int:
-        """Forget assumed pods that were not seen bound in time; return how many."""
+        """Forget claims and assumed pods that were not seen bound in time; return how many."""
         now = self._clock()
         late = [uid for uid, assumption in self._assumed.items() if assumption.expires <= now]
         for uid in late:

@@ -102,6 +102,17 @@ class FilterPlugin(Plugin):
                 verdicts.reject_at(index, rejection)
         return verdicts
 
+    def reserve(self, pod: Pod) -> bool:
+        """Return whether *pod* has to claim its node now (Reserve).
+
+        Say so where the verdicts on later pods depend on where this one goes: the bind comes after
+        the next pods were filtered. The gateway then chooses the node in the same cycle, offers
+        kube-scheduler no other, and counts the pod as on it from there on. If the claim is lost
+        before the bind, this plugin is asked about the node again, and the bind fails if it rejects
+        it. Not called if `prepare` skipped the pod, or if no node is left.
+        """
+        return False
+
 
 class ScorePlugin(Plugin):
     """Ranks nodes. Override `score_node` or `score`, and `normalize` unless scores are 0..100."""
@@ -189,6 +200,8 @@ def extension_points(kind: type[Plugin]) -> tuple[str, ...]:
         normalizes = kind.normalize is not ScorePlugin.normalize
         points += ["PreScore", "Score"] if prepares else ["Score"]
         points += ["NormalizeScore"] if normalizes else []
+    if issubclass(kind, FilterPlugin) and kind.reserve is not FilterPlugin.reserve:
+        points.append("Reserve")
     if issubclass(kind, BindPlugin):
         points += ["PreBind"] if kind.pre_bind is not BindPlugin.pre_bind else []
         points += ["PostBind"] if kind.post_bind is not BindPlugin.post_bind else []

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moorage import Nodes, PluginFailedError, Pod, Rejection
-from moorage.runtime import PluginRun, Profile, Supervisor, ask_for_verdicts
+from moorage.runtime import PluginRun, Profile, Supervisor, ask_for_claim, ask_for_verdicts
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,13 @@ class FilterRun:
         codes: For each node 0 if it is feasible, i if `reasons[i - 1]` rejects it.
         reasons: Why nodes were rejected.
         plugins: What each plugin did, in order.
+        claimants: The plugins that want the pod to claim one of the feasible nodes at once.
     """
 
     codes: npt.NDArray[np.uint16]
     reasons: Sequence[PluginRejection]
     plugins: Sequence[PluginRun]
+    claimants: Sequence[str]
 
 
 async def run_filters(
@@ -49,6 +51,7 @@ async def run_filters(
     """
     codes = np.zeros(len(nodes), np.uint16)
     reasons: list[PluginRejection] = []
+    claimants: list[str] = []
     survivors = nodes
     positions = np.arange(len(nodes))
     for enabled in profile.plugins:
@@ -57,6 +60,8 @@ async def run_filters(
         report = supervisor.begin(enabled)
         try:
             verdicts = await ask_for_verdicts(enabled, pod, survivors, supervisor)
+            if verdicts is not None and ask_for_claim(enabled, pod, supervisor):
+                claimants.append(enabled.name)
         except PluginFailedError as error:
             if enabled.aborts:
                 raise
@@ -69,4 +74,9 @@ async def run_filters(
         codes[positions[rejected]] = verdicts.codes[rejected] + len(reasons)
         reasons += [PluginRejection(enabled.name, reason) for reason in verdicts.reasons]
         survivors, positions = survivors.where(verdicts.passed), positions[verdicts.passed]
-    return FilterRun(codes=codes, reasons=reasons, plugins=supervisor.runs)
+    return FilterRun(
+        codes=codes,
+        reasons=reasons,
+        plugins=supervisor.runs,
+        claimants=claimants if len(survivors) else (),
+    )

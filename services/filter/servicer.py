@@ -52,6 +52,7 @@ class FilterServicer(Servicer, filter_pb2_grpc.FilterServiceServicer):
             ],
             generation=outcome.generation,
             plugins=plugin_reports(outcome.run.plugins),
+            claimants=outcome.run.claimants,
         )
 
     async def ListPlugins(
@@ -85,6 +86,7 @@ def _encode(
         reasons=[_reason(reason) for reason in run.reasons],
         plugins=plugin_reports(run.plugins),
         duration=to_duration(outcome.seconds),
+        claimants=run.claimants,
     )
 
 

@@ -212,3 +212,41 @@ async def test_an_overrun_is_a_failure_and_repeated_ones_suspend_the_plugin() ->
         assert by_node(result) == [None] * 4
     assert all(text.startswith("it took longer than its time budget") for text in failures[:3])
     assert failures[3].startswith("suspended")
+
+
+class Claims(Rejects):
+    """Wants its pods to claim a node."""
+
+    def reserve(self, pod: Pod) -> bool:
+        return True
+
+
+class SkipsAndClaims(Claims):
+    async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
+        return SKIP
+
+
+class ClaimsWrongly(Rejects):
+    def reserve(self, pod: Pod) -> bool:
+        return "yes"  # type: ignore[return-value]
+
+
+async def test_plugins_say_that_the_pod_must_claim_a_node() -> None:
+    result = await run(Rejects("n0"), Claims("n1"))
+    assert result.claimants == ["Claims"]
+    assert (await run(Rejects("n0"))).claimants == []
+
+
+async def test_a_plugin_that_skips_the_pod_wants_no_claim() -> None:
+    assert (await run(SkipsAndClaims())).claimants == []
+
+
+async def test_nothing_is_claimed_where_no_node_is_left() -> None:
+    assert list((await run(Claims(), Rejects("n0", "n1", "n2", "n3"))).claimants) == []
+
+
+async def test_a_wrong_answer_about_a_claim_is_the_plugins_failure() -> None:
+    with pytest.raises(
+        PluginFailedError, match=r"ClaimsWrongly.*reserve must return True or False"
+    ):
+        await run(ClaimsWrongly())

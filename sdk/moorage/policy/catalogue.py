@@ -13,7 +13,7 @@ Kind = Literal["filter", "score", "bind"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 _POINTS: Mapping[Kind, frozenset[str]] = {
-    "filter": frozenset({"PreFilter", "Filter"}),
+    "filter": frozenset({"PreFilter", "Filter", "Reserve"}),
     "score": frozenset({"PreScore", "Score", "NormalizeScore"}),
     "bind": frozenset({"PreBind", "Bind", "PostBind"}),
 }

@@ -1,6 +1,11 @@
 """How a service runs plugins: built from the policy, supervised, one cycle after another."""
 
-from moorage.runtime.asking import PluginScores, ask_for_scores, ask_for_verdicts
+from moorage.runtime.asking import (
+    PluginScores,
+    ask_for_claim,
+    ask_for_scores,
+    ask_for_verdicts,
+)
 from moorage.runtime.binding import ask_before_bind, tell_after_bind
 from moorage.runtime.cycle import PluginRun, Supervisor
 from moorage.runtime.host import EnabledPlugin, PluginHost, Profile
@@ -16,6 +21,7 @@ __all__ = [
     "Replica",
     "Supervisor",
     "ask_before_bind",
+    "ask_for_claim",
     "ask_for_scores",
     "ask_for_verdicts",
     "tell_after_bind",

@@ -58,6 +58,20 @@ async def ask_for_verdicts(
     return verdicts
 
 
+def ask_for_claim(enabled: EnabledPlugin, pod: Pod, supervisor: Supervisor) -> bool:
+    """Return whether a filter plugin, asked for verdicts before, wants *pod* to claim its node.
+
+    Raises:
+        PluginFailedError: The plugin raised, answered wrongly, or took too long.
+        TimeoutError: The supervisor's deadline passed.
+    """
+    plugin = enabled.plugin
+    assert isinstance(plugin, FilterPlugin)  # noqa: S101 - the registry holds nothing else
+    if type(plugin).reserve is FilterPlugin.reserve:
+        return False
+    return supervisor.call(enabled, "reserve", lambda: _checked_claim(plugin, pod))
+
+
 async def ask_for_scores(
     enabled: EnabledPlugin, pod: Pod, nodes: Nodes, supervisor: Supervisor
 ) -> PluginScores | None:
@@ -99,6 +113,13 @@ def _narrowed(plugin: FilterPlugin, pod: Pod, nodes: Nodes, kept: Mask) -> Verdi
         mask[np.flatnonzero(kept)[inner.codes == code]] = True
         verdicts.reject(mask, rejection)
     return verdicts
+
+
+def _checked_claim(plugin: FilterPlugin, pod: Pod) -> bool:
+    wanted: object = plugin.reserve(pod)
+    if not isinstance(wanted, bool):
+        raise WrongTypeError(plugin.reserve, wanted, "True or False")
+    return wanted
 
 
 def _checked_verdicts(plugin: FilterPlugin, verdicts: object, count: int) -> Verdicts:

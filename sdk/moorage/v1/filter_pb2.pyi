@@ -101,6 +101,7 @@ class FilterResult(_message.Message):
     REASONS_FIELD_NUMBER: _builtins.int
     PLUGINS_FIELD_NUMBER: _builtins.int
     DURATION_FIELD_NUMBER: _builtins.int
+    CLAIMANTS_FIELD_NUMBER: _builtins.int
     cycle: _builtins.int
     """The id of the cycle."""
     generation: _builtins.int
@@ -126,6 +127,12 @@ class FilterResult(_message.Message):
     def duration(self) -> _duration_pb2.Duration:
         """The time that the cycle took in this replica."""
 
+    @_builtins.property
+    def claimants(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The plugins that want the pod to claim one of the feasible nodes at once: their verdicts on the
+        next pods depend on where this one goes.
+        """
+
     def __init__(
         self,
         *,
@@ -136,10 +143,11 @@ class FilterResult(_message.Message):
         reasons: _abc.Iterable[Global___Reason] | None = ...,
         plugins: _abc.Iterable[_types_pb2.PluginReport] | None = ...,
         duration: _duration_pb2.Duration | None = ...,
+        claimants: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "status", b"status"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cycle", b"cycle", "duration", b"duration", "generation", b"generation", "plugins", b"plugins", "reasons", b"reasons", "status", b"status", "verdicts", b"verdicts"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["claimants", b"claimants", "cycle", b"cycle", "duration", b"duration", "generation", b"generation", "plugins", b"plugins", "reasons", b"reasons", "status", b"status", "verdicts", b"verdicts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -231,6 +239,7 @@ class FilterResponse(_message.Message):
     REJECTED_FIELD_NUMBER: _builtins.int
     GENERATION_FIELD_NUMBER: _builtins.int
     PLUGINS_FIELD_NUMBER: _builtins.int
+    CLAIMANTS_FIELD_NUMBER: _builtins.int
     generation: _builtins.int
     """The generation of the state that was used."""
     @_builtins.property
@@ -245,6 +254,10 @@ class FilterResponse(_message.Message):
     def plugins(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.PluginReport]:
         """What each plugin did, in the order in which they ran."""
 
+    @_builtins.property
+    def claimants(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The plugins that want the pod to claim one of the feasible nodes at once."""
+
     def __init__(
         self,
         *,
@@ -252,10 +265,11 @@ class FilterResponse(_message.Message):
         rejected: _abc.Iterable[Global___NodeRejection] | None = ...,
         generation: _builtins.int = ...,
         plugins: _abc.Iterable[_types_pb2.PluginReport] | None = ...,
+        claimants: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["feasible", b"feasible", "generation", b"generation", "plugins", b"plugins", "rejected", b"rejected"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["claimants", b"claimants", "feasible", b"feasible", "generation", b"generation", "plugins", b"plugins", "rejected", b"rejected"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

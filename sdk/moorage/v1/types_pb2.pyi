@@ -440,7 +440,7 @@ class Plugin(_message.Message):
     @_builtins.property
     def extension_points(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Kubernetes' names of the extension points that it implements: "PreFilter", "Filter",
-        "PreScore", "Score", "NormalizeScore", "PreBind", "PostBind".
+        "PreScore", "Score", "NormalizeScore", "Reserve", "PreBind", "PostBind".
         """
 
     @_builtins.property

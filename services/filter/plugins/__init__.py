@@ -7,6 +7,7 @@ from services.filter.plugins.node_name import NodeName
 from services.filter.plugins.node_ports import NodePorts
 from services.filter.plugins.node_resources_fit import NodeResourcesFit
 from services.filter.plugins.node_unschedulable import NodeUnschedulable
+from services.filter.plugins.one_node_per_pipeline_run import OneNodePerPipelineRun
 from services.filter.plugins.pod_topology_spread import PodTopologySpread
 from services.filter.plugins.safe_overload import SafeOverload
 from services.filter.plugins.taint_toleration import TaintToleration
@@ -24,4 +25,5 @@ BUILT_INS = (
     PodTopologySpread,
     InterPodAffinity,
     VolumeRestrictions,
+    OneNodePerPipelineRun,
 )

@@ -1,0 +1,116 @@
+"""Claims: pods that hold a node from their cycle on, before kube-scheduler binds them.
+
+The extender protocol does not tell the node before the bind, and the next pods are filtered before
+that. Where a plugin's verdicts depend on it, the gateway chooses the node itself, in the cycle.
+Called by `gateway.cycle` in the order of cycles, so that no two claims contradict each other.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from zlib import crc32
+
+import numpy as np
+
+from gateway.calls import ANSWER_SECONDS, BindCall, CallFailedError, FilterOutcome
+from gateway.cluster.state import ClusterState
+from gateway.decisions import ClaimRecord, Decision
+from gateway.halves import FilterHalf, ScoreHalf, Subject
+from gateway.metrics import CycleMetrics
+from gateway.policy import PolicyHolder
+from moorage.models import Pod, encode
+
+
+class Claims:
+    """Takes claims in cycles, and sees to it at the bind that they still hold."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        policy: PolicyHolder,
+        filter_half: FilterHalf,
+        score_half: ScoreHalf,
+        metrics: CycleMetrics,
+    ) -> None:
+        self._state = state
+        self._policy = policy
+        self._filter_half = filter_half
+        self._score_half = score_half
+        self._metrics = metrics
+
+    async def take(
+        self, subject: Subject, outcome: FilterOutcome, decision: Decision
+    ) -> FilterOutcome:
+        """Claim the best of the feasible nodes, if a plugin wants that; offer no other then."""
+        claimants = decision.filter.claimants if decision.filter else []
+        if not claimants or not outcome.feasible:
+            return outcome
+        node = await self._choose(subject.restricted(outcome.feasible), decision)
+        self._state.claim(self._state.pod(subject.pod.uid) or subject.pod, node)
+        decision.claim = ClaimRecord(node=node, plugins=claimants)
+        self._metrics.claimed("taken")
+        return replace(outcome, feasible=[node])
+
+    def release(self, uid: str) -> None:
+        """Give up what an earlier attempt claimed; a bind that has come keeps its place."""
+        self._state.release(uid)
+
+    def hold(self, call: BindCall, decision: Decision | None) -> bool:
+        """Whether the pod may be bound as it is: its claim holds, or nobody wanted one."""
+        pod = self._state.pod(call.uid)
+        if not self._claimants(pod):
+            return True
+        if self._state.place_of(call.uid) == call.node:
+            return True
+        return (
+            decision is not None and decision.filter is not None and (not decision.filter.claimants)
+        )
+
+    async def renew(self, call: BindCall, decision: Decision | None) -> None:
+        """Claim the node again, as long as the plugins that want claims still let it pass.
+
+        Raises:
+            CallFailedError: They do not, or cannot be asked.
+        """
+        pod = self._state.pod(call.uid)
+        if pod is None:
+            raise CallFailedError("pod is not known to Moorage yet, so its claim is not either")
+        claimants = [name for name in self._claimants(pod) if await self._claims(name, pod, call)]
+        if not claimants:
+            return
+        self._state.claim(pod, call.node)
+        self._metrics.claimed("renewed")
+        if decision is not None:
+            decision.claim = ClaimRecord(node=call.node, plugins=claimants, renewed=True)
+
+    async def _claims(self, plugin: str, pod: Pod, call: BindCall) -> bool:
+        """Ask a plugin about the node again; return whether it wants it claimed."""
+        subject = Subject(
+            pod=pod,
+            pod_json=encode(pod),
+            names=[call.node],
+            plugin=plugin,
+            deadline=call.deadline - ANSWER_SECONDS,
+        )
+        filtered = await self._filter_half.run(subject)
+        if not filtered.outcome.feasible:
+            self._metrics.claimed("refused")
+            reasons = {**filtered.outcome.failed, **filtered.outcome.unresolvable}
+            raise CallFailedError(f"the claim was lost, and {plugin} says: {reasons[call.node]}")
+        return bool(filtered.record.claimants)
+
+    def _claimants(self, pod: Pod | None) -> Sequence[str]:
+        """Return the plugins of the pod's profile that may want claims; of all, if not known."""
+        return self._policy.claimants(pod.spec.scheduler_name if pod else None)
+
+    async def _choose(self, subject: Subject, decision: Decision) -> str:
+        """Return the best node; equally good ones are spread over the pods."""
+        names = subject.names
+        if len(names) > 1:
+            try:
+                totals = await self._score_half.totals(subject, decision)
+            except CallFailedError as error:
+                decision.score_error = str(error)
+            else:
+                if totals is not None:
+                    names = [names[i] for i in np.flatnonzero(totals == totals.max()).tolist()]
+        return names[crc32(subject.pod.uid.encode()) % len(names)]

@@ -1,0 +1,200 @@
+"""Pods that hold their node from their cycle on, so that later cycles can rely on it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.processes import free_ports
+from moorage import Nodes, Pod, ScorePlugin
+from tests.gateway.running import (
+    Gateway,
+    binder_service,
+    filter_service,
+    gateway,
+    ready,
+    scorer_service,
+)
+from tests.live_api import Object, until
+
+POLICY = """
+apiVersion: moorage.io/v1alpha1
+kind: MoorageConfiguration
+profiles:
+- plugins:
+    multiPoint: {disabled: [{name: "*"}]}
+    filter: {enabled: [{name: OneNodePerPipelineRun}]}
+    score: {enabled: [SCORE]}
+  pluginConfig:
+  - name: OneNodePerPipelineRun
+    args: {isolationStrategy: colocateCompleted}
+"""
+
+NAMES = ("n1", "n2", "n3")
+ELSEWHERE = "node(s) didn't run the other pods of the PipelineRun"
+OCCUPIED = "node(s) already ran another PipelineRun"
+
+
+class Later(ScorePlugin):
+    """Likes nodes better the later they come."""
+
+    def score(self, pod: Pod, nodes: Nodes) -> list[float]:
+        return [10.0 * i for i in range(len(nodes))]
+
+
+@asynccontextmanager
+async def running(
+    folder: Path, score: str = "{name: Later}", **more: Any
+) -> AsyncIterator[Gateway]:
+    file = folder / "policy.yaml"
+    file.write_text(POLICY.replace("SCORE", score))
+    (port,) = free_ports(1)
+    async with (
+        filter_service() as filters,
+        scorer_service(Later) as scorer,
+        gateway(
+            folder,
+            filters=filters,
+            scorer=scorer,
+            binder=f"127.0.0.1:{port}",
+            config=file,
+            **more,
+        ) as process,
+        binder_service(folder, port=port),
+    ):
+        await process.node(*NAMES)
+        await ready(process)
+        yield process
+
+
+@pytest.fixture
+async def process(tmp_path: Path) -> AsyncIterator[Gateway]:
+    async with running(tmp_path) as process:
+        yield process
+
+
+def task(process: Gateway, name: str, run: str = "") -> Object:
+    """Create a pod of a run; return it as kube-scheduler sends it."""
+    labels = {"tekton.dev/pipelineRun": run} if run else {}
+    return process.api.pod(name, labels=labels, schedulerName="moorage")
+
+
+async def bind(process: Gateway, obj: Object, node: str) -> str:
+    metadata = obj["metadata"]
+    names = {"PodName": metadata["name"], "PodNamespace": "default", "PodUID": metadata["uid"]}
+    _, answer = await process.call("bind", {**names, "Node": node})
+    return str(answer["Error"])
+
+
+def claims(process: Gateway) -> float:
+    return process.sample("moorage_cache_size", type="claims")
+
+
+async def test_the_best_node_is_claimed_and_no_other_is_offered(process: Gateway) -> None:
+    answer = await process.filter(task(process, "a-1", "a"), *NAMES)
+    assert answer["NodeNames"] == ["n3"]
+    assert claims(process) == 1
+    _, decisions = await process.get("/decisions/default/a-1")
+    (attempt,) = decisions["attempts"]
+    assert attempt["claim"] == {"node": "n3", "plugins": ["OneNodePerPipelineRun"]}
+    assert attempt["score"]["top"][0]["node"] == "n3"
+
+
+async def test_later_cycles_see_the_claim_before_the_bind(process: Gateway) -> None:
+    first, second, other = (task(process, n, n[0]) for n in ("a-1", "a-2", "b-1"))
+    answers = await asyncio.gather(*(process.filter(o, *NAMES) for o in (first, second, other)))
+    by_run = [answer["NodeNames"] for answer in answers]
+    assert by_run[0] == by_run[1] == ["n3"]
+    assert by_run[2] == ["n2"]
+    assert answers[2]["FailedNodes"] == {"n3": OCCUPIED}
+
+
+async def test_pods_of_which_no_plugin_wants_it_claim_nothing(process: Gateway) -> None:
+    plain = task(process, "plain")
+    assert (await process.filter(plain, *NAMES))["NodeNames"] == list(NAMES)
+    assert claims(process) == 0
+    before = process.sample("moorage_cycle_duration_seconds_count", half="filter")
+    await until(lambda: process.sample("moorage_watch_events_total", resource="pods", type="ADDED"))
+    assert await bind(process, plain, "n2") == ""
+    assert process.sample("moorage_cycle_duration_seconds_count", half="filter") == before
+
+
+async def test_runs_are_spread_over_equally_good_nodes(tmp_path: Path) -> None:
+    async with running(tmp_path, score="") as process:
+        answers = [await process.filter(task(process, f"{i}-1", f"{i}"), *NAMES) for i in range(3)]
+        assert {name for answer in answers for name in answer["NodeNames"]} == set(NAMES)
+        plains = [await process.filter(task(process, f"{i}-2", f"{i}"), *NAMES) for i in range(3)]
+        assert [p["NodeNames"] for p in plains] == [a["NodeNames"] for a in answers]
+
+
+async def test_a_new_attempt_gives_up_the_claim_of_the_one_before(process: Gateway) -> None:
+    first = task(process, "a-1", "a")
+    await process.filter(first, "n1")
+    await process.filter(first, "n2")
+    assert claims(process) == 1
+    answer = await process.filter(task(process, "b-1", "b"), "n1", "n2")
+    assert answer["NodeNames"] == ["n1"]
+
+
+async def test_a_deleted_pod_gives_up_its_claim(process: Gateway) -> None:
+    first = task(process, "a-1", "a")
+    await until(lambda: process.sample("moorage_watch_events_total", resource="pods", type="ADDED"))
+    await process.filter(first, "n1")
+    process.api.delete("/api/v1/namespaces/default/pods/a-1")
+    await until(lambda: claims(process) == 0)
+    answer = await process.filter(task(process, "b-1", "b"), "n1")
+    assert answer["NodeNames"] == ["n1"]
+
+
+async def test_a_claim_becomes_a_bind(process: Gateway) -> None:
+    first = task(process, "a-1", "a")
+    await process.filter(first, *NAMES)
+    before = process.sample("moorage_cycle_duration_seconds_count", half="filter")
+    assert await bind(process, first, "n3") == ""
+    await until(lambda: process.sample("moorage_cache_size", type="assumed_pods") == 0)
+    assert process.sample("moorage_cycle_duration_seconds_count", half="filter") == before
+    assert (await process.filter(task(process, "a-2", "a"), *NAMES))["NodeNames"] == ["n3"]
+
+
+async def test_a_bind_after_the_claim_was_lost_must_not_break_the_rule(tmp_path: Path) -> None:
+    async with running(tmp_path, claim_ttl=1.0) as process:
+        late, follower = task(process, "a-1", "a"), task(process, "a-2", "a")
+        await process.filter(late, "n1")
+        await until(lambda: claims(process) == 0)
+        await process.filter(follower, "n2")
+        assert await bind(process, follower, "n2") == ""
+
+        error = await bind(process, late, "n1")
+        assert error == f"the claim was lost, and OneNodePerPipelineRun says: {ELSEWHERE}"
+        assert process.sample("moorage_claims_total", outcome="refused") == 1
+        assert await bind(process, late, "n2") == ""
+        assert process.sample("moorage_claims_total", outcome="renewed") == 1
+        _, decisions = await process.get("/decisions/default/a-1")
+        assert decisions["attempts"][0]["claim"]["renewed"]
+
+
+async def test_binds_of_pods_without_a_cycle_here_are_checked(process: Gateway) -> None:
+    first, second = task(process, "a-1", "a"), task(process, "a-2", "a")
+    await until(
+        lambda: process.sample("moorage_watch_events_total", resource="pods", type="ADDED") == 2
+    )
+    assert await bind(process, first, "n1") == ""
+    assert ELSEWHERE in await bind(process, second, "n2")
+    assert await bind(process, second, "n1") == ""
+
+
+async def test_of_two_binds_at_once_only_one_decides_where_the_run_goes(process: Gateway) -> None:
+    first, second = task(process, "a-1", "a"), task(process, "a-2", "a")
+    await until(
+        lambda: process.sample("moorage_watch_events_total", resource="pods", type="ADDED") == 2
+    )
+    errors = await asyncio.gather(bind(process, first, "n1"), bind(process, second, "n2"))
+    assert sum(error == "" for error in errors) == 1
+
+
+async def test_a_pod_that_moorage_has_not_seen_is_not_bound(process: Gateway) -> None:
+    stranger = {"metadata": {"name": "x", "uid": "uid-x"}}
+    assert "not known to Moorage yet" in await bind(process, stranger, "n1")
