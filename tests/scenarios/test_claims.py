@@ -1,0 +1,68 @@
+"""Pods that must go where others of their run go, however fast they come."""
+
+import pytest
+
+from tests.scenarios.objects import node, pod
+from tests.scenarios.planes import Object
+from tests.scenarios.world import PODS, World
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+NAMES = ("n1", "n2", "n3", "n4")
+OCCUPIED = "node(s) already ran another PipelineRun"
+
+
+def task(name: str, run: str, profile: str = "colocated") -> Object:
+    return pod(name, profile, labels={"tekton.dev/pipelineRun": run})
+
+
+async def places_by_run(world: World) -> dict[str, set[str]]:
+    """Wait until all pods are bound; return the nodes of each run, the first part of the names."""
+    found: dict[str, set[str]] = {}
+    for name, place in (await world.bound()).items():
+        found.setdefault(name.partition("-")[0], set()).add(place)
+    return found
+
+
+async def test_the_pods_of_a_run_that_come_at_once_share_a_node(world: World) -> None:
+    await world.nodes(*map(node, NAMES))
+    async with world.scheduler("colocated"):
+        await world.create(*(task(f"a-{i}", "a") for i in range(8)))
+        places = await places_by_run(world)
+    assert len(places["a"]) == 1
+    decision = await world.decision("a-0")
+    assert decision["claim"]["plugins"] == ["OneNodePerPipelineRun"]
+    assert decision["claim"]["node"] == decision["bind"]["node"]
+
+
+async def test_runs_whose_pods_come_in_turn_stay_apart(world: World) -> None:
+    await world.nodes(*map(node, NAMES))
+    async with world.scheduler("isolated"):
+        await world.create(*(task(f"{r}-{i}", r, "isolated") for i in range(4) for r in "abc"))
+        places = await places_by_run(world)
+    assert [len(nodes) for nodes in places.values()] == [1, 1, 1]
+    assert len(set.union(*places.values())) == 3
+
+
+async def test_a_run_waits_while_others_have_all_nodes(world: World) -> None:
+    await world.nodes(*map(node, NAMES[:3]))
+    async with world.scheduler("isolated"):
+        await world.create(*(task(f"{r}-1", r, "isolated") for r in "abc"))
+        await world.bound()
+        await world.create(task("d-1", "d", "isolated"))
+        assert f"0/3 nodes are available: 3 {OCCUPIED}." in await world.event("d-1")
+
+        (await world.request("DELETE", f"{PODS}/a-1")).check()
+        await world.bound("d-1")
+
+
+async def test_two_schedulers_with_one_gateway_keep_a_run_together(world: World) -> None:
+    await world.nodes(*map(node, NAMES))
+    profiles = ("colocated", "isolated")
+    async with (
+        world.scheduler("colocated", name="first"),
+        world.scheduler("isolated", name="second"),
+    ):
+        await world.create(*(task(f"a-{i}", "a", profiles[i % 2]) for i in range(8)))
+        places = await places_by_run(world)
+    assert len(places["a"]) == 1
