@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from cli.annotate import annotate
 from cli.binding import bind
 from cli.converting import convert_policy
 from cli.creating import new_plugin
@@ -24,6 +25,7 @@ def main() -> None:
     """Kubernetes scheduling logic in Python, beside an unmodified kube-scheduler."""
 
 
+main.add_command(annotate)
 main.add_command(bind)
 main.add_command(convert_policy)
 main.add_command(new_plugin)

@@ -6,6 +6,11 @@
 
 from moorage.metrics.annotations import annotated_numbers
 from moorage.metrics.errors import NoMeasurementsError, PrometheusError
+from moorage.metrics.in_flight import (
+    Expected,
+    InFlight,
+    InFlightArguments,
+)
 from moorage.metrics.layouts import PRESETS, Layout, Preset
 from moorage.metrics.missing import MISSING, OnMissing, fill_missing, mark_missing
 from moorage.metrics.plugin import MeasuringPlugin
@@ -18,6 +23,9 @@ __all__ = [
     "PRESETS",
     "Address",
     "Duration",
+    "Expected",
+    "InFlight",
+    "InFlightArguments",
     "Layout",
     "Measure",
     "MeasuringPlugin",

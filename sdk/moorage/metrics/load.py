@@ -1,9 +1,12 @@
 """How busy nodes are, from Prometheus or from annotations of the nodes.
 
 Annotations are those of IBM's kube-safe-scheduler: `mean-free-cpu` and `std-free-cpu` in
-millicores, `mean-free-memory` and `std-free-memory` in bytes, and what is forecast.
+millicores, `mean-free-memory` and `std-free-memory` in bytes, and what is forecast. `moorage
+annotate` writes them, and beside them the time at which they were measured.
 """
 
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -11,7 +14,8 @@ import msgspec
 import numpy as np
 
 from moorage.durations import format_duration, parse_duration
-from moorage.metrics.annotations import annotated_numbers
+from moorage.metrics.annotations import annotated_numbers, annotated_times
+from moorage.metrics.in_flight import Expected, InFlight, InFlightArguments
 from moorage.metrics.missing import OnMissing, fill_missing, mark_missing
 from moorage.metrics.plugin import MeasuringPlugin
 from moorage.metrics.query import Measure
@@ -20,22 +24,34 @@ from moorage.metrics.source import PrometheusSource
 from moorage.models import Pod
 from moorage.plugin import Arguments, ScorePlugin, Scores
 from moorage.snapshot import Nodes
+from moorage.verdicts import Mask
 
 Resource = Literal["cpu", "memory"]
+
+MEASURED_AT: Final = "load-measured-at"
+"""The annotation that says when the others were measured, in RFC 3339."""
 
 SERIES: Final = {
     "cpu": Measure(series='rate(node_cpu_seconds_total{{mode="idle"}}[{rate}])', form="1 - {}"),
     "memory": Measure(series="1 - node_memory_MemAvailable_bytes / node_memory_MemTotal_bytes"),
 }
 
+REQUESTED: Final[Mapping[Resource, Expected]] = {
+    "cpu": Expected("moorage.metrics.load.cpu", lambda pod: pod.nonzero_requests["cpu"]),
+    "memory": Expected("moorage.metrics.load.memory", lambda pod: pod.nonzero_requests["memory"]),
+}
+"""What pods are expected to use if nothing better is known."""
 
-class LoadArguments(Arguments):
+
+class LoadArguments(InFlightArguments):
     """Where to learn how busy nodes are.
 
     Attributes:
         prometheus: How to reach Prometheus; without an address, annotations of the nodes count.
         window: The time over which Prometheus takes mean and deviation.
         annotation_prefix: What stands before the names of annotations, such as "example.com/".
+        annotation_max_age: How old annotations may be before nodes count as not measured. Where
+            load-measured-at does not tell their age, they count.
         on_missing: What nodes without measurements get: the mean of the others ("neutral"), 0
             ("worst"), or the plugin fails.
     """
@@ -43,10 +59,12 @@ class LoadArguments(Arguments):
     prometheus: PrometheusSettings = msgspec.field(default_factory=PrometheusSettings)
     window: Duration = "15m"
     annotation_prefix: str = ""
+    annotation_max_age: Duration = "15m"
     on_missing: OnMissing = "neutral"
 
     def __post_init__(self) -> None:
         positive(self.window)
+        positive(self.annotation_max_age)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +101,10 @@ class LoadMeter:
 
     def __init__(self, args: LoadArguments) -> None:
         self._prefix = args.annotation_prefix
+        window = parse_duration(args.window)
+        self._in_flight = InFlight(args, window)
+        self._lags: dict[Resource, float] = {"cpu": _rate_seconds(window) / 2, "memory": 0.0}
+        self._max_age = parse_duration(args.annotation_max_age)
         self._source: PrometheusSource | None = None
         if args.prometheus.address:
             self._source = PrometheusSource("load", args.prometheus, _measures(args.window))
@@ -106,13 +128,22 @@ class LoadMeter:
         if self._source:
             self._source.check()
 
-    def load(self, nodes: Nodes, resource: Resource, *, forecast_weight: float = 0) -> Load:
+    def load(
+        self,
+        nodes: Nodes,
+        resource: Resource,
+        *,
+        forecast_weight: float = 0,
+        expected: Expected | None = None,
+    ) -> Load:
         """Return how busy *nodes* are.
 
         Args:
             nodes: The nodes.
             resource: The resource.
             forecast_weight: How much an annotated forecast counts beside the mean, 0..1.
+            expected: What pods use that measurements do not show yet; by default what they request,
+                as kube-scheduler scores it.
         """
         capacity = nodes.allocatable(resource).astype(np.float64)
         if self._source:
@@ -120,14 +151,34 @@ class LoadMeter:
             deviation = self._source.values(nodes, f"{resource}_deviation") * capacity
         else:
             free = self._annotation(nodes, f"mean-free-{resource}")
+            free[self._are_old(nodes)] = np.nan
             forecast = self._annotation(nodes, f"forcasted-free-{resource}")  # its own spelling
             mixed = (1 - forecast_weight) * free + forecast_weight * forecast
             used = np.maximum(capacity - np.where(np.isnan(mixed), free, mixed), 0)
             deviation = self._annotation(nodes, f"std-free-{resource}")
+        used = used + self._in_flight.on(
+            nodes,
+            expected or REQUESTED[resource],
+            age=self._age(nodes),
+            lag=self._lags[resource],
+        )
         return Load(capacity=capacity, used=used, deviation=np.nan_to_num(deviation))
+
+    def _age(self, nodes: Nodes) -> float | Scores:
+        """Return how many seconds ago was measured; 0 where annotations do not tell."""
+        if self._source:
+            return self._source.age
+        measured = annotated_times(nodes, self._prefix + MEASURED_AT)
+        age: Scores = np.nan_to_num(np.maximum(time.time() - measured, 0))
+        return age
 
     def _annotation(self, nodes: Nodes, name: str) -> Scores:
         return annotated_numbers(nodes, self._prefix + name)
+
+    def _are_old(self, nodes: Nodes) -> Mask:
+        measured = annotated_times(nodes, self._prefix + MEASURED_AT)
+        old: Mask = time.time() - measured > self._max_age
+        return old
 
 
 class LoadScorePlugin(MeasuringPlugin, ScorePlugin):
@@ -161,7 +212,7 @@ def _measures(window: str) -> dict[str, Measure]:
     """Return mean and deviation of each resource; rates over a third of the window."""
     seconds = parse_duration(window)
     step = format_duration(round(max(seconds / 15, 1)))
-    rate = format_duration(round(max(seconds / 3, 2)))
+    rate = format_duration(round(_rate_seconds(seconds)))
     measures = {}
     for resource, now in SERIES.items():
         for name, function in ((resource, "avg"), (f"{resource}_deviation", "stddev")):
@@ -170,3 +221,7 @@ def _measures(window: str) -> dict[str, Measure]:
                 form=f"{function}_over_time(({now.form})[{window}:{step}])",
             )
     return measures
+
+
+def _rate_seconds(window: float) -> float:
+    return max(window / 3, 2)

@@ -8,38 +8,23 @@ import asyncio
 import math
 import random
 import time
-from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 import structlog
 
 from moorage.backoff import Backoff
 from moorage.metrics import gauges
+from moorage.metrics.asking import Values, ask, by_measure, nodes_by_preset
 from moorage.metrics.errors import PrometheusError
-from moorage.metrics.layouts import PRESETS, Layout
-from moorage.metrics.query import MEASURE_LABEL, Measure, query_text
+from moorage.metrics.query import Measure, query_text
 from moorage.metrics.settings import PrometheusSettings
-
-Values = Mapping[str, Mapping[str, float]]
-"""By measure and by the key of the node."""
 
 FIRST_BACKOFF: Final = 1.0
 """The longest wait after the first failure, in seconds."""
 
 _log = structlog.get_logger()
-
-
-class Sample(Protocol):
-    """One series of an answer."""
-
-    @property
-    def metric(self) -> Mapping[str, str]:
-        """Its labels."""
-
-    @property
-    def number(self) -> float:
-        """Its value."""
 
 
 class Poller:
@@ -86,21 +71,15 @@ class Poller:
 
     async def _poll(self) -> bool:
         try:
-            samples = await self._query(self._settings.layout)
-            self._adopt(_values(samples, self._settings.layout))
+            layout = self._settings.layout
+            samples = await ask(self._settings, self._measures, layout)
+            self._adopt(by_measure(samples, layout))
             if not samples:
                 await self._look_for_a_preset()
         except Exception as error:  # noqa: BLE001 - the next query may go well
             self._failed(error)
             return False
         return True
-
-    async def _query(self, layout: Layout) -> Sequence[Sample]:
-        # Here, so that plugins and their tests do without aiohttp until something is asked.
-        from moorage.metrics import client
-
-        samples = await client.query(self._settings, query_text(self._measures, layout))
-        return [sample for sample in samples if layout.key_of(sample.metric)]
 
     def _adopt(self, values: Values) -> None:
         if self._complained:
@@ -124,11 +103,7 @@ class Poller:
         if self._checked:
             return
         self._checked = True
-        found = {
-            preset: len({layout.key_of(sample.metric) for sample in samples})
-            for preset, layout in PRESETS.items()
-            if (samples := await self._try(layout))
-        }
+        found = await nodes_by_preset(self._settings, self._measures)
         advice = "set preset to one of these" if found else "are nodes scraped at all?"
         _log.warning(
             "Prometheus knows no node under this preset.",
@@ -137,12 +112,6 @@ class Poller:
             nodes_by_preset=found,
             advice=advice,
         )
-
-    async def _try(self, layout: Layout) -> Sequence[Sample]:
-        try:
-            return await self._query(layout)
-        except PrometheusError:  # such as a join that is ambiguous here
-            return ()
 
 
 _running: dict[tuple[asyncio.AbstractEventLoop, bytes], tuple[Poller, list[object]]] = {}
@@ -169,12 +138,3 @@ async def leave_poller(user: object) -> None:
             if not users:
                 del _running[key]
                 await poller.stop()
-
-
-def _values(samples: Sequence[Sample], layout: Layout) -> Values:
-    values: dict[str, dict[str, float]] = {}
-    for sample in samples:
-        if math.isfinite(sample.number):
-            measure = values.setdefault(sample.metric.get(MEASURE_LABEL, ""), {})
-            measure[layout.key_of(sample.metric)] = sample.number
-    return values

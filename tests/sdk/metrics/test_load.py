@@ -1,9 +1,11 @@
 import math
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 
+from moorage.errors import ConfigurationError
 from moorage.metrics import NoMeasurementsError, PrometheusSettings
 from moorage.metrics.load import Load, LoadArguments, LoadMeter
 from moorage.models import NodeManifest
@@ -52,6 +54,49 @@ def test_annotations_may_have_a_prefix() -> None:
     )
     assert math.isnan(load.used[0])
     assert load.used[1] == 3000
+
+
+def stamp(age: timedelta, form: str = "%Y-%m-%dT%H:%M:%SZ") -> str:
+    return (datetime.now(UTC) - age).strftime(form)
+
+
+def test_annotations_that_are_too_old_count_no_more() -> None:
+    nodes = (
+        loaded_node("fresh", free_cpu=1000, load_measured_at=stamp(timedelta(minutes=14))),
+        loaded_node("old", free_cpu=1000, load_measured_at=stamp(timedelta(minutes=16))),
+        loaded_node("ahead", free_cpu=1000, load_measured_at=stamp(timedelta(minutes=-1))),
+        loaded_node("of unknown age", free_cpu=1000),
+        loaded_node("of no age", free_cpu=1000, load_measured_at="yesterday"),
+    )
+    used = annotated(*nodes, forecast_weight=0.2).used.tolist()
+    assert used == pytest.approx([3000, math.nan, 3000, 3000, 3000], nan_ok=True)
+    assert not math.isnan(annotated(nodes[1], annotationMaxAge="17m").used[0])
+    assert math.isnan(annotated(nodes[0], annotationMaxAge="13m").used[0])
+
+
+def test_a_time_without_zone_is_of_greenwich_and_a_zone_counts() -> None:
+    old = timedelta(minutes=16)
+    without = loaded_node("a", free_cpu=1000, load_measured_at=stamp(old, "%Y-%m-%dT%H:%M:%S"))
+    west = datetime.now(timezone(timedelta(hours=-5))).isoformat()
+    zoned = loaded_node("b", free_cpu=1000, load_measured_at=west)
+    assert [math.isnan(x) for x in annotated(without, zoned).used] == [True, False]
+
+
+def test_an_old_forecast_counts_no_more_either() -> None:
+    node = loaded_node(
+        free_cpu=1000, forcasted_free_cpu="9", load_measured_at=stamp(timedelta(hours=1))
+    )
+    assert math.isnan(annotated(node, forecast_weight=1).used[0])
+
+
+def test_the_time_has_the_prefix_too() -> None:
+    node = loaded_node(free_cpu=1000, prefix="x/", load_measured_at=stamp(timedelta(hours=1)))
+    assert annotated(node, annotationPrefix="x/").used[0] == 3000
+
+
+def test_the_age_limit_is_a_time() -> None:
+    with pytest.raises(ConfigurationError, match="must be longer than"):
+        check_arguments({"annotationMaxAge": "0s"}, LoadArguments, "args")
 
 
 def test_shares_are_of_the_capacity_with_the_pod() -> None:

@@ -1,0 +1,1 @@
+"""What `moorage annotate` does: Prometheus' measurements become annotations of the nodes."""

@@ -1,0 +1,127 @@
+"""Decides which nodes are worth a write, and what is written. Pure: no clock, no network."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Final
+
+from moorage.metrics import Layout
+from moorage.metrics.load import MEASURED_AT
+from moorage.models import NodeManifest
+
+Values = Mapping[str, Mapping[str, float]]
+"""By measure, which is an annotation without its prefix, and by the key of the node."""
+
+RESOURCE: Final[Mapping[str, str]] = {
+    f"{form}-free-{resource}": resource
+    for form in ("mean", "std")
+    for resource in ("cpu", "memory")
+}
+"""The annotations, without prefix, and whose amount each holds."""
+
+
+class Need(StrEnum):
+    """Why a node is written, or why not."""
+
+    NEW = "new"
+    CHANGED = "changed"
+    AGED = "aged"
+    NONE = "unchanged"
+    NOT_MEASURED = "not measured"
+
+    @property
+    def is_work(self) -> bool:
+        """Whether the node is to be written."""
+        return self not in (Need.NONE, Need.NOT_MEASURED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """What is to become of one node.
+
+    Attributes:
+        annotations: What a merge patch says of them; None removes what is measured no more.
+        age: The age of the annotations that it has, in seconds; NaN without a time.
+    """
+
+    node: str
+    need: Need
+    annotations: Mapping[str, str | None]
+    age: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planner:
+    """The rules.
+
+    Attributes:
+        prefix: What stands before the names of annotations.
+        threshold: The change worth a write, as a share of what is allocatable.
+        refresh: The age in seconds at which annotations are written again.
+        layout: How Prometheus names nodes.
+    """
+
+    prefix: str
+    threshold: float
+    refresh: float
+    layout: Layout
+
+    def plan(self, nodes: Sequence[NodeManifest], values: Values, now: datetime) -> list[Planned]:
+        """Return what is to become of each node, in their order."""
+        return [self._plan(node, self._measured(node, values), now) for node in nodes]
+
+    def strangers(self, nodes: Sequence[NodeManifest], values: Values) -> list[str]:
+        """Return what Prometheus measures and the cluster does not have, in order."""
+        known = {self.layout.key_of_node(node) for node in nodes}
+        return sorted({key for measure in values.values() for key in measure} - known)
+
+    def _measured(self, node: NodeManifest, values: Values) -> dict[str, str | None]:
+        key = self.layout.key_of_node(node) or ""
+        return {name: _text(values.get(name, {}).get(key)) for name in RESOURCE}
+
+    def _plan(self, node: NodeManifest, measured: dict[str, str | None], now: datetime) -> Planned:
+        age = _age(node.metadata.annotations.get(self.prefix + MEASURED_AT), now)
+        need = Need.NOT_MEASURED
+        if any(text is not None for text in measured.values()):
+            need = self._need(node, measured, age)
+        written = {**measured, MEASURED_AT: now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
+        return Planned(
+            node=node.name,
+            need=need,
+            annotations={self.prefix + name: text for name, text in written.items()},
+            age=age,
+        )
+
+    def _need(self, node: NodeManifest, measured: Mapping[str, str | None], age: float) -> Need:
+        before = {name: node.metadata.annotations.get(self.prefix + name) for name in measured}
+        if math.isnan(age):
+            return Need.NEW
+        if any(self._differs(node, name, before[name], measured[name]) for name in measured):
+            return Need.CHANGED
+        # A time in the future is as good as none: another clock was wrong.
+        return Need.NONE if 0 <= age < self.refresh else Need.AGED
+
+    def _differs(
+        self, node: NodeManifest, name: str, before: str | None, after: str | None
+    ) -> bool:
+        if before is None or after is None:
+            return before is not after
+        try:
+            change = abs(float(before) - float(after))
+        except ValueError:
+            return True
+        # The form also refuses a change that is no number.
+        return not change <= self.threshold * node.allocatable.get(RESOURCE[name], 0)
+
+
+def _text(amount: float | None) -> str | None:
+    return None if amount is None else str(max(round(amount), 0))
+
+
+def _age(text: str | None, now: datetime) -> float:
+    try:
+        return (now - datetime.fromisoformat(text or "")).total_seconds()
+    except (ValueError, TypeError):  # no time, or one without a zone
+        return math.nan
