@@ -79,6 +79,14 @@ class ReplicasFollow(RuleBasedStateMachine):
     def assumed(self, name: str, node: str) -> None:
         self.state.assume(place(name), node)
 
+    @rule(name=names, node=names)
+    def claimed(self, name: str, node: str) -> None:
+        self.state.claim(place(name), node)
+
+    @rule(name=names)
+    def released(self, name: str) -> None:
+        self.state.release(place(name).uid)
+
     @rule(name=names)
     def forgotten(self, name: str) -> None:
         self.state.forget(place(name).uid)
@@ -123,7 +131,7 @@ class World:
     state: ClusterState = field(init=False)
 
     def __post_init__(self) -> None:
-        self.state = ClusterState(assumed_ttl=10, clock=self.clock)
+        self.state = ClusterState(assumed_ttl=10, claim_ttl=5, clock=self.clock)
         for name in ("a", "b"):
             self.state.set_node(make_node(name))
 
@@ -219,3 +227,40 @@ def test_a_replica_too_far_behind_gets_no_delta(
     behind_by_one = state.changes_since(state.generation - 1)
     assert behind_by_one is not None
     assert [decode_node(content).name for _, content in behind_by_one.nodes] == ["n4"]
+
+
+def test_a_claim_places_the_pod_until_it_is_released(world: World) -> None:
+    world.state.claim(place("p"), "a")
+    assert world.placed() == {"p": "a"}
+    assert world.state.place_of(place("p").uid) == "a"
+    assert world.state.counts["claims"] == 1
+    world.state.release(place("p").uid)
+    assert world.placed() == {}
+    assert world.state.place_of(place("p").uid) == ""
+
+
+def test_a_claim_ends_when_no_bind_comes(world: World) -> None:
+    world.state.claim(place("p"), "a")
+    world.clock.now = 4.9
+    assert world.state.expire() == 0
+    world.clock.now = 5
+    assert world.state.expire() == 1
+    assert world.placed() == {}
+
+
+def test_a_bind_makes_a_claim_last_and_is_no_change_on_the_same_node(world: World) -> None:
+    world.state.claim(place("p"), "a")
+    before = world.state.generation
+    world.state.assume(place("p"), "a")
+    assert world.state.generation == before
+    assert world.state.counts["claims"] == 0
+    world.clock.now = 1000
+    assert world.state.expire() == 0
+    world.state.release(place("p").uid)
+    assert world.placed() == {"p": "a"}
+
+
+def test_a_bind_elsewhere_moves_a_claimed_pod(world: World) -> None:
+    world.state.claim(place("p"), "a")
+    world.state.assume(place("p"), "b")
+    assert world.placed() == {"p": "b"}
