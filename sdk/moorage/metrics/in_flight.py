@@ -68,7 +68,7 @@ class InFlight:
         return nodes.newly_placed(expected.key, expected.amount, within=within, fading=self._window)
 
     def with_shares(
-        self, nodes: Nodes, measure: Callable[[Nodes], Scores], *, age: float | Scores
+        self, nodes: Nodes, measure: Callable[[Nodes], Scores], *, age: float
     ) -> Scores:
         """Return what *measure* says of *nodes*, plus a share for each pod that it misses.
 

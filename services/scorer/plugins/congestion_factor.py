@@ -7,6 +7,8 @@ from msgspec import field
 
 from moorage import MAX_SCORE, Arguments, Meta, Nodes, Pod, ScorePlugin, Scores
 from moorage.metrics import (
+    InFlight,
+    InFlightArguments,
     Measure,
     MeasuringPlugin,
     PrometheusSettings,
@@ -22,7 +24,7 @@ FACTOR = "factor"
 class CongestionFactor(MeasuringPlugin, ScorePlugin):
     """Prefers nodes with a low congestion factor, an annotation or a query of Prometheus."""
 
-    class Args(Arguments):
+    class Args(InFlightArguments):
         """Where the factor comes from.
 
         Attributes:
@@ -30,6 +32,8 @@ class CongestionFactor(MeasuringPlugin, ScorePlugin):
             query: PromQL of series with one for each node, instead of the annotation.
             prometheus: How to reach Prometheus, and how it names nodes.
             maximum: The factor from which on nodes get 0.
+            in_flight: For factors that grow with the number of pods: "step" adds a pod's share of
+                them for each pod that came to a node of late, "off" nothing.
             on_missing: What nodes without a factor get: 100 ("idle"), the mean of the others
                 ("neutral"), 0 ("worst"), or the plugin fails.
         """
@@ -37,6 +41,7 @@ class CongestionFactor(MeasuringPlugin, ScorePlugin):
         annotation: Annotated[str, Meta(min_length=1)] = "congestion-factor"
         query: str = ""
         prometheus: PrometheusSettings = field(default_factory=PrometheusSettings)
+        in_flight: Literal["step", "off"] = "off"
         maximum: Annotated[float, Meta(gt=0)] = 100.0
         on_missing: Literal["idle", "neutral", "worst", "fail"] = "idle"
 
@@ -50,13 +55,15 @@ class CongestionFactor(MeasuringPlugin, ScorePlugin):
     def __init__(self, args: Arguments | None = None) -> None:
         """Take the arguments."""
         super().__init__(args)
+        self._in_flight = InFlight(self.args)
         if self.args.query:
             measures = {FACTOR: Measure(series=self.args.query, aggregate="max")}
             self.source = PrometheusSource("congestion", self.args.prometheus, measures)
 
     def score(self, pod: Pod, nodes: Nodes) -> Scores:
         """Return 100 without congestion, 0 at the maximum and above."""
-        factors = self._factors(nodes)
+        age = self.source.age if self.source else 0
+        factors = self._in_flight.with_shares(nodes, self._factors, age=age)
         if self.args.on_missing == "idle":
             return self._scores(np.nan_to_num(factors))
         return mark_missing(self._scores(factors), self.args.on_missing)

@@ -8,8 +8,11 @@ from msgspec import field
 from msgspec.structs import replace
 
 from moorage import Arguments, Meta, Nodes, Pod, ScorePlugin, Scores, normalize_by_maximum
+from moorage.durations import parse_duration
 from moorage.metrics import (
     Address,
+    InFlight,
+    InFlightArguments,
     Measure,
     MeasuringPlugin,
     OnMissing,
@@ -28,7 +31,7 @@ FUNCTIONS = {"none": "rate", "sumOverTime": "sum_over_time"}
 class NetworkTraffic(MeasuringPlugin, ScorePlugin):
     """Prefers nodes with little network traffic of late, as node_exporter counts it."""
 
-    class Args(Arguments):
+    class Args(InFlightArguments):
         """What to measure, and where.
 
         Attributes:
@@ -66,12 +69,16 @@ class NetworkTraffic(MeasuringPlugin, ScorePlugin):
         address = self.args.prometheus_address or self.args.prometheus.address
         settings = replace(self.args.prometheus, address=address)
         self.source = PrometheusSource("traffic", settings, {TRAFFIC: _measure(self.args)})
+        # A sum of readings says nothing of what one pod adds.
+        counted = self.args if self.args.compat == "none" else replace(self.args, in_flight="off")
+        self._in_flight = InFlight(counted, parse_duration(_window(self.args)))
 
     def score(self, pod: Pod, nodes: Nodes) -> Scores:
         """Return whole bytes per second."""
         if self.args.on_missing != "worst":
             self.source.check()
-        return mark_missing(np.trunc(self.source.values(nodes, TRAFFIC)), self.args.on_missing)
+        traffic = self._in_flight.with_shares(nodes, self._traffic, age=self.source.age)
+        return mark_missing(np.trunc(traffic), self.args.on_missing)
 
     def normalize(self, scores: Scores) -> Scores:
         """Give 100 to idle nodes, 0 to the busiest."""
@@ -79,9 +86,12 @@ class NetworkTraffic(MeasuringPlugin, ScorePlugin):
             scores, self.args.on_missing, lambda known: normalize_by_maximum(known, reverse=True)
         )
 
+    def _traffic(self, nodes: Nodes) -> Scores:
+        return self.source.values(nodes, TRAFFIC)
+
 
 def _measure(args: NetworkTraffic.Args) -> Measure:
-    window = args.time_range or f"{args.time_range_in_minutes}m"
+    window = _window(args)
     both = ("receive", "transmit")
     directions = both if args.direction == "both" else (args.direction,)
     rates = (
@@ -90,6 +100,10 @@ def _measure(args: NetworkTraffic.Args) -> Measure:
         for direction in directions
     )
     return Measure(series=" + ".join(rates), aggregate="sum", distinct=("device",))
+
+
+def _window(args: NetworkTraffic.Args) -> str:
+    return args.time_range or f"{args.time_range_in_minutes}m"
 
 
 def _matcher(interface: str) -> str:

@@ -6,6 +6,7 @@ import numpy as np
 from msgspec import field
 
 from moorage import MAX_SCORE, Arguments, Meta, Nodes, Pod, Scores
+from moorage.metrics import Expected
 from moorage.metrics.load import LoadArguments, LoadScorePlugin
 from moorage.models import Container
 from moorage.quantity import scaled
@@ -36,9 +37,14 @@ class TargetLoadPacking(LoadScorePlugin):
 
     args: Args
 
+    def __init__(self, args: Arguments | None = None) -> None:
+        super().__init__(args)
+        key = (self.args.default_requests.cpu, self.args.default_requests_multiplier)
+        self._expected = Expected(("TargetLoadPacking", *key), self._demand)
+
     def rate(self, pod: Pod, nodes: Nodes) -> Scores:
         """Return a score that rises to 100 at the target, and falls from the target's on to 0."""
-        load = self.source.load(nodes, "cpu")
+        load = self.source.load(nodes, "cpu", expected=self._expected)
         expected = np.full(len(nodes), np.nan)
         known = load.capacity > 0
         expected[known] = (load.used[known] + self._demand(pod)) / load.capacity[known]

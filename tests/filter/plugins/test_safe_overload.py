@@ -69,3 +69,13 @@ def test_all_nodes_pass_while_prometheus_is_silent_unless_that_is_a_failure() ->
     strict = SafeOverload(SafeOverload.Args(prometheus=silent, on_missing="fail"))
     with pytest.raises(PluginFailedError, match="no measurements yet"):
         run_filter(strict, make_pod(), loaded_node())
+
+
+def test_pods_that_are_not_measured_yet_count() -> None:
+    node = loaded_node("node", free_cpu=2500, std_cpu=100)
+    others = [make_pod(f"p{number}", requests={"cpu": "500m"}, node="node") for number in range(4)]
+    pod = make_pod(requests={"cpu": "500m"})
+    assert run_filter(plugin(), pod, node, new_pods=others[:1]) == {"node": None}
+    assert run_filter(plugin(), pod, node, pods=others) == {"node": None}
+    assert run_filter(plugin(inFlight="off"), pod, node, new_pods=others) == {"node": None}
+    assert run_filter(plugin(), pod, node, new_pods=others) == {"node": OVERLOAD}

@@ -1,8 +1,9 @@
 """Plugins with a real Prometheus, in all the layouts of common installations."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ from moorage.metrics import Preset, PrometheusSettings
 from moorage.metrics.load import LoadArguments, LoadMeter
 from moorage.models import NodeAddress, NodeManifest, NodeStatus
 from moorage.runtime import EnabledPlugin, Profile, Supervisor
+from moorage.snapshot import Snapshot
+from moorage.snapshot.placements import LONG_AGO
 from moorage.testing import make_node, make_nodes, make_pod, run_score
 from services.scorer.engine import ScoreRun, run_scores
 from services.scorer.plugins.load_variation_risk_balancing import LoadVariationRiskBalancing
@@ -153,6 +156,39 @@ async def test_load_is_measured(server: str) -> None:
     await meter.stop()
     assert memory == pytest.approx([0.25, 0.75])
     assert spread == pytest.approx([0, 0])
+
+
+@pytest.mark.parametrize(
+    ("kind", "others"),
+    [
+        (NetworkTraffic, {"network_interface": "eth0", "time_range": "2s"}),
+        (LoadVariationRiskBalancing, {"window": "2s"}),
+    ],
+)
+async def test_pods_between_two_samples_do_not_all_go_to_the_idle_node(
+    server: str, kind: type[NetworkTraffic] | type[LoadVariationRiskBalancing], others: Any
+) -> None:
+    """Twenty pods of 200m fill the gap of two cores between 25 % and 75 %, and go on to both."""
+    settings = PrometheusSettings(address=server, interval="1h", max_age="1h")
+    plugin = kind(kind.Args(prometheus=settings, **others))
+    snapshot = Snapshot()
+    for row, manifest in enumerate(NODES):
+        snapshot.set_node(row, manifest)
+    for number in range(10):
+        snapshot.place_pod(1, make_pod(f"old-{number}"), since=LONG_AGO)
+    profile = Profile(name="moorage", plugins=(EnabledPlugin(plugin=plugin),))
+    places: Counter[str] = Counter()
+    await plugin.start()
+    for number in range(20):
+        pod = make_pod(f"new-{number}", requests={"cpu": "200m"})
+        run = await run_scores(profile, pod, snapshot.nodes(), Supervisor())
+        assert run.totals is not None
+        best = int(run.totals.argmax())
+        places[NAMES[best]] += 1
+        snapshot.place_pod(best, pod)
+    await plugin.stop()
+    assert 9 <= places["old-idle"] <= 16
+    assert places["new-busy"] >= 4
 
 
 async def run_both(plugin: ScorePlugin) -> ScoreRun:
