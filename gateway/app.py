@@ -22,6 +22,7 @@ from gateway.policy import PolicyHolder
 from gateway.replicas.kinds import FILTER, SCORER, Kind
 from gateway.replicas.metrics import SessionFamilies, SessionMetrics
 from gateway.replicas.pool import ReplicaPool
+from gateway.replicas.states import StateFeed
 from gateway.settings import GatewaySettings
 from moorage.errors import ConfigurationError
 from moorage.kube import KubeClient, connect
@@ -123,13 +124,14 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
     state = ClusterState(assumed_ttl=settings.assumed_pod_ttl, claim_ttl=settings.claim_ttl)
     cluster = Cluster(client, state, registry)
     registry.register(ClusterCollector(lambda: state.counts, cluster.ages))
+    feed = StateFeed(state)
     sessions, metrics = SessionFamilies(registry), CycleMetrics(registry)
 
     def pool(kind: Kind, targets: tuple[str, ...], patience: float) -> ReplicaPool:
         return ReplicaPool(
             kind,
             targets,
-            state=state,
+            feed=feed,
             policy=policy,
             limits=settings,
             metrics=SessionMetrics(sessions, kind.name),

@@ -7,7 +7,7 @@ replicas. Pure: no I/O.
 import heapq
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from moorage.models import NodeManifest, Pod, encode
@@ -177,10 +177,25 @@ class ClusterState:
                 uids[key] = None
         return self._changes(list(rows), list(uids))
 
-    def everything(self) -> Changes:
-        """Return the whole state."""
-        rows = [entry.row for entry in self._entries.values()]
-        return self._changes(rows, list(self._place))
+    def everything(self, size: int) -> Iterator[Changes]:
+        """Yield the whole state in parts of at most *size* objects, nodes before the pods on them.
+
+        The state may change between two parts: what changes is right as of the generation of all
+        parts, or missing, or newer. The changes since that generation make up for it.
+        """
+        generation, sent = self.generation, dict[int, str]()
+        for names in _slices(list(self._entries), size):
+            there = [(n, entry) for n in names if (entry := self._entries.get(n)) is not None]
+            sent |= {entry.row: name for name, entry in there}
+            nodes = [(entry.row, entry.content) for _, entry in there]
+            yield Changes(generation=generation, nodes=nodes)
+        for uids in _slices(list(self._place), size):
+            places = ((uid, self._place.get(uid, "")) for uid in uids)
+            rows = ((uid, self.row_of.get(node, -1), node) for uid, node in places)
+            pods = [
+                (row, self._placed_pod(uid)) for uid, row, node in rows if sent.get(row) == node
+            ]
+            yield Changes(generation=generation, pods=pods)
 
     def _changes(self, rows: Sequence[int], uids: Sequence[str]) -> Changes:
         names = {row: self._names[row] for row in rows}
@@ -275,3 +290,7 @@ class ClusterState:
     def _record(self, *keys: int | str) -> None:
         self.generation += 1
         self._log.extend((self.generation, key) for key in keys)
+
+
+def _slices(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    return (items[start : start + size] for start in range(0, len(items), size))

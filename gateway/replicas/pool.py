@@ -16,10 +16,10 @@ from typing import Any, Protocol
 import structlog
 
 from gateway.calls import CallFailedError
-from gateway.cluster.state import ClusterState
 from gateway.replicas.kinds import Kind
 from gateway.replicas.metrics import SessionMetrics
 from gateway.replicas.session import Session, SessionLostError, SessionRefusedError
+from gateway.replicas.states import StateFeed
 from moorage.backoff import Backoff
 from moorage.policy import Kind as PluginKind
 from moorage.rpc.admin import address
@@ -60,7 +60,7 @@ class ReplicaPool:
         kind: Kind,
         targets: Sequence[str],
         *,
-        state: ClusterState,
+        feed: StateFeed,
         policy: PolicySource,
         limits: PoolLimits,
         metrics: SessionMetrics,
@@ -71,7 +71,7 @@ class ReplicaPool:
         Args:
             kind: The kind of service.
             targets: Where replicas are.
-            state: The state that they replicate.
+            feed: The state that they replicate.
             policy: The policy that they run.
             limits: Timeouts and intervals, in seconds.
             metrics: Counts sessions and bytes.
@@ -80,7 +80,7 @@ class ReplicaPool:
         self.kind = kind
         self.problem = f"no {kind.name} replica has been reached yet"
         self._targets = targets
-        self._state = state
+        self._feed = feed
         self._policy = policy
         self._limits = limits
         self._metrics = metrics
@@ -169,7 +169,7 @@ class ReplicaPool:
     async def _keep_session(self, place: str) -> None:
         backoff = Backoff(0.1, 5.0)
         while True:
-            session = Session(self.kind, self._state, self._metrics, place)
+            session = Session(self.kind, self._feed, self._metrics, place)
             try:
                 await self._serve(session, place, backoff.reset)
             except SessionRefusedError as error:

@@ -9,10 +9,9 @@ from typing import Any
 import grpc.aio
 import structlog
 
-from gateway.cluster.state import ClusterState
-from gateway.replicas import states
 from gateway.replicas.kinds import Kind
 from gateway.replicas.metrics import SessionMetrics
+from gateway.replicas.states import StateFeed
 from moorage.rpc.channel import connect
 from moorage.rpc.convert import to_duration
 from moorage.v1 import types_pb2 as pb
@@ -40,13 +39,11 @@ class Session:
         plugins: What the replica can run.
     """
 
-    def __init__(
-        self, kind: Kind, state: ClusterState, metrics: SessionMetrics, target: str
-    ) -> None:
+    def __init__(self, kind: Kind, feed: StateFeed, metrics: SessionMetrics, target: str) -> None:
         self.replica = ""
         self.plugins: list[pb.Plugin] = []
         self._kind = kind
-        self._state = state
+        self._feed = feed
         self._metrics = metrics
         self._channel = connect(target)
         self._call: grpc.aio.StreamStreamCall[Any, Any] | None = None
@@ -78,13 +75,13 @@ class Session:
             SessionLostError: The stream broke.
             SessionRefusedError: The replica cannot use the policy.
         """
-        everything = self._state.everything()
+        self._sent = self._feed.generation
         parts = 0
-        for part in states.full(everything, policy):
+        for part in self._feed.full(policy):
             self._metrics.sent("full", part.ByteSize())
             await self._write(self._kind.request(state=part))
             parts += 1
-        self._sent = everything.generation
+            await asyncio.sleep(0)  # cycles go on with the other replicas meanwhile
         for _ in range(parts):
             answer = await self._read()
             if answer.acknowledgement.policy_error:
@@ -162,11 +159,11 @@ class Session:
         await self._channel.close()
 
     def _outstanding(self) -> pb.State | None:
-        changes = self._state.changes_since(self._sent)
-        if changes is None:
-            raise SessionLostError("the replica is too far behind for a delta")
-        self._sent = changes.generation
-        return states.delta(changes)
+        try:
+            self._sent, state = self._feed.since(self._sent)
+        except LookupError as error:
+            raise SessionLostError(str(error)) from error
+        return state
 
     async def _write(self, request: Any) -> None:
         assert self._call is not None  # noqa: S101 - greeted first

@@ -2,39 +2,60 @@
 
 from collections.abc import Iterator
 
-from gateway.cluster.state import Changes
+from gateway.cluster.state import Changes, ClusterState
 from moorage.models import encode
 from moorage.v1 import types_pb2 as pb
 
-PART = 1000
-"""Objects in one part of a full snapshot; a part is applied in one go."""
+PART = 250
+"""Objects in one part of a full snapshot: what is encoded, and applied, in one go."""
 
 
-def delta(changes: Changes) -> pb.State | None:
-    """Return the message that makes a replica catch up; None if there is nothing to say."""
-    state = pb.State(
+class StateFeed:
+    """The cluster state as messages to replicas; those that are as far get the same one."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._newest: tuple[int, int, pb.State | None] = (0, 0, None)
+
+    @property
+    def generation(self) -> int:
+        """The generation of the state now."""
+        return self._state.generation
+
+    def full(self, policy: pb.Policy) -> Iterator[pb.State]:
+        """Yield the messages of a full snapshot, in order; see `ClusterState.everything`."""
+        generation = self.generation
+        yield pb.State(generation=generation, full=True, partial=True, policy=policy)
+        for changes in self._state.everything(PART):
+            part = _message(changes)
+            if part is not None:
+                part.partial = True
+                yield part
+        yield pb.State(generation=generation)
+
+    def since(self, generation: int) -> tuple[int, pb.State | None]:
+        """Return the generation that a replica reaches, and the message, if there is any to send.
+
+        Raises:
+            LookupError: The replica is too far behind.
+        """
+        since, reached, message = self._newest
+        if (since, reached) != (generation, self.generation):
+            changes = self._state.changes_since(generation)
+            if changes is None:
+                raise LookupError("the replica is too far behind for a delta")
+            reached, message = changes.generation, _message(changes)
+            self._newest = (generation, reached, message)
+        return reached, message
+
+
+def _message(changes: Changes) -> pb.State | None:
+    message = pb.State(
         generation=changes.generation,
         nodes=[pb.NodeRow(row=row, json=content) for row, content in changes.nodes],
         removed_rows=changes.removed_rows,
         pods=[pb.PlacedPod(row=row, json=encode(pod)) for row, pod in changes.pods],
         removed_pods=changes.removed_pods,
     )
-    said = state.nodes or state.removed_rows or state.pods or state.removed_pods
-    return state if said else None
-
-
-def full(changes: Changes, policy: pb.Policy) -> Iterator[pb.State]:
-    """Return the messages of a full snapshot, in order: nodes come before the pods on them."""
-    yield pb.State(generation=changes.generation, full=True, partial=True, policy=policy)
-    for start in range(0, len(changes.nodes), PART):
-        yield _part(changes, nodes=changes.nodes[start : start + PART])
-    for start in range(0, len(changes.pods), PART):
-        yield _part(changes, pods=changes.pods[start : start + PART])
-    yield pb.State(generation=changes.generation)
-
-
-def _part(changes: Changes, **objects: object) -> pb.State:
-    part = delta(Changes(generation=changes.generation, **objects))  # type: ignore[arg-type]
-    assert part is not None  # noqa: S101 - a part is never empty
-    part.partial = True
-    return part
+    said = message.nodes or message.removed_rows or message.pods or message.removed_pods
+    return message if said else None

@@ -1,5 +1,6 @@
 """The cluster state: rows, places, generations, and deltas that replicas can trust."""
 
+import itertools
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +39,15 @@ def apply(replica: Replica, changes: Changes) -> None:
     replica.generation = changes.generation
 
 
+def synchronised(state: ClusterState) -> Replica:
+    """Return a replica that was told everything."""
+    replica = Replica()
+    for part in state.everything(2):
+        apply(replica, part)
+    replica.generation = state.generation
+    return replica
+
+
 def picture(replica: Replica) -> dict[str, Any]:
     """Return all that plugins could see."""
     nodes = replica.snapshot.nodes()
@@ -56,8 +66,7 @@ class ReplicasFollow(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.state = ClusterState()
-        self.follower = Replica()
-        apply(self.follower, self.state.everything())
+        self.follower = synchronised(self.state)
 
     @rule(name=names, cpu=cpus)
     def node(self, name: str, cpu: str) -> None:
@@ -102,9 +111,39 @@ class ReplicasFollow(RuleBasedStateMachine):
         changes = self.state.changes_since(self.follower.generation)
         assert changes is not None
         apply(self.follower, changes)
-        rebuilt = Replica()
-        apply(rebuilt, self.state.everything())
-        assert picture(self.follower) == picture(rebuilt)
+        assert picture(self.follower) == picture(synchronised(self.state))
+
+
+class ReplicasJoin(ReplicasFollow):
+    """The same when a replica joins while the state changes, between the parts that it is sent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.join()
+
+    @rule()
+    def join(self) -> None:
+        self.joining = Replica()
+        self.joining.generation = self.state.generation
+        self.parts = self.state.everything(1)
+
+    @rule()
+    def next_part(self) -> None:
+        for part in itertools.islice(self.parts, 1):
+            apply(self.joining, part)
+
+    @invariant()
+    def follower_equals_rebuild(self) -> None:
+        pass
+
+    def teardown(self) -> None:
+        since = self.joining.generation
+        for part in self.parts:
+            apply(self.joining, part)
+        changes = self.state.changes_since(since)
+        assert changes is not None
+        apply(self.joining, changes)
+        assert picture(self.joining) == picture(synchronised(self.state))
 
 
 class ReplicasCatchUp(ReplicasFollow):
@@ -120,9 +159,9 @@ class ReplicasCatchUp(ReplicasFollow):
 
 TestReplicasFollow = ReplicasFollow.TestCase
 TestReplicasCatchUp = ReplicasCatchUp.TestCase
-TestReplicasFollow.settings = TestReplicasCatchUp.settings = settings(
-    max_examples=60, stateful_step_count=30, deadline=None
-)
+TestReplicasJoin = ReplicasJoin.TestCase
+for case in (TestReplicasFollow, TestReplicasCatchUp, TestReplicasJoin):
+    case.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
 
 
 @dataclass
@@ -136,7 +175,7 @@ class World:
             self.state.set_node(make_node(name))
 
     def placed(self) -> dict[str, str | None]:
-        pods = self.state.everything().pods
+        pods = [placed for part in self.state.everything(9) for placed in part.pods]
         return {pod.name: self.state.name_at(row) for row, pod in pods}
 
 
