@@ -15,6 +15,7 @@ from services.scorer.plugins.node_resources_balanced_allocation import (
 )
 from services.scorer.plugins.node_resources_least_allocated import NodeResourcesLeastAllocated
 from services.scorer.plugins.node_resources_most_allocated import NodeResourcesMostAllocated
+from services.scorer.plugins.pigeon_holing import PigeonHoling
 from services.scorer.plugins.pod_topology_spread import PodTopologySpread
 from services.scorer.plugins.requested_to_capacity_ratio import RequestedToCapacityRatio
 from services.scorer.plugins.safe_balance import SafeBalance
@@ -35,6 +36,7 @@ BUILT_INS = (
     SafeOverload,
     SafeBalance,
     CongestionFactor,
+    PigeonHoling,
     PodTopologySpread,
     InterPodAffinity,
     NodeResourcesMostAllocated,

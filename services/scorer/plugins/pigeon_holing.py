@@ -1,0 +1,104 @@
+"""Places pods where the cluster as a whole comes out best, like IBM's kube-safe-scheduler."""
+
+from typing import Annotated, Final, Literal
+
+import numpy as np
+
+from moorage import MAX_SCORE, Arguments, Meta, Nodes, Pod, ScorePlugin, Scores
+from moorage.metrics import fill_missing, mark_missing
+from services.scorer.plugins.objectives import coefficient, deviations, indecision, variations
+
+LEAST_DEMAND: Final = {"cpu": 10, "memory": 16 * 1024**2}
+"""What pods count as that request none."""
+
+LEAST_SCORE: Final = 10.0
+"""The score of the worst node on which the pod fits."""
+
+SAME: Final = 1e-9
+"""Objectives that differ by less are alike."""
+
+
+class PigeonHoling(ScorePlugin):
+    """Prefers nodes with which the cluster meets an objective best: adapts, spreads or packs."""
+
+    class Args(Arguments):
+        """What to aim at.
+
+        Attributes:
+            policy_objective: "A_BINPACK" makes the use of nodes vary as much as what pods ask for,
+                "LOAD_BALANCE" as little as can be, "CONSOLIDATE" fills nodes or leaves them empty.
+            resources: What has to fit, and what A_BINPACK looks at.
+            policy_resource_index: Which of them the other objectives look at, counted from 0.
+            demand_history: Of how many pods A_BINPACK remembers what they asked for.
+        """
+
+        policy_objective: Literal["A_BINPACK", "LOAD_BALANCE", "CONSOLIDATE"] = "A_BINPACK"
+        resources: Annotated[tuple[str, ...], Meta(min_length=1)] = ("cpu", "memory")
+        policy_resource_index: Annotated[int, Meta(ge=0)] = 0
+        demand_history: Annotated[int, Meta(ge=1)] = 100
+
+        def __post_init__(self) -> None:
+            if self.policy_resource_index >= len(self.resources):
+                raise ValueError("policyResourceIndex is not that of one of the resources")
+
+    args: Args
+
+    def __init__(self, args: Arguments | None = None) -> None:
+        """Take the arguments, and begin with an empty history."""
+        super().__init__(args)
+        self._seen = 0
+        self._demand: Scores = np.zeros(len(self.args.resources))
+        self._demand_squared: Scores = np.outer(self._demand, self._demand)
+
+    def score(self, pod: Pod, nodes: Nodes) -> Scores:
+        """Return the objective for the whole cluster with the pod on each node; less is better."""
+        cluster, resources = nodes.cluster, self.args.resources
+        demand = np.array([_demand(pod, resource) for resource in resources], np.float64)
+        capacity = np.array([cluster.allocatable(r) for r in resources], np.float64)
+        requested = np.array([cluster.requested(r) for r in resources], np.float64)
+        self._remember(demand)
+        here = np.searchsorted(cluster.rows, nodes.rows)
+        fits = np.all(requested[:, here] + demand[:, np.newaxis] <= capacity[:, here], axis=0)
+        used, added = _share(requested, capacity), _share(demand[:, np.newaxis], capacity)
+        if self.args.policy_objective == "A_BINPACK":
+            varies = self._variation_of_demand(capacity.mean(axis=1))
+            objective = np.abs(variations(used, added[:, here], here) - varies)
+        else:
+            index = self.args.policy_resource_index
+            balance = self.args.policy_objective == "LOAD_BALANCE"
+            measure = deviations if balance else indecision
+            objective = measure(used[index], added[index, here], here)
+        return mark_missing(np.where(fits, objective, np.nan), "worst")
+
+    def normalize(self, scores: Scores) -> Scores:
+        """Give 100 to the best, 10 to the worst, and 0 to nodes on which the pod does not fit."""
+        return fill_missing(scores, "worst", _spread)
+
+    def _remember(self, demand: Scores) -> None:
+        self._seen = min(self._seen + 1, self.args.demand_history)
+        self._demand += (demand - self._demand) / self._seen
+        self._demand_squared += (np.outer(demand, demand) - self._demand_squared) / self._seen
+
+    def _variation_of_demand(self, capacity: Scores) -> float:
+        scale = 1 / np.maximum(capacity, 1)
+        mean = self._demand * scale
+        covariance = self._demand_squared * np.outer(scale, scale) - np.outer(mean, mean)
+        return float(coefficient(mean @ covariance @ mean, mean @ mean))
+
+
+def _demand(pod: Pod, resource: str) -> int:
+    if resource == "pods":
+        return 1
+    return pod.requests.get(resource, 0) or LEAST_DEMAND.get(resource, 0)
+
+
+def _share(amounts: Scores, capacity: Scores) -> Scores:
+    return np.where(capacity > 0, np.minimum(amounts / np.maximum(capacity, 1), 1), 0)
+
+
+def _spread(objectives: Scores) -> Scores:
+    best, worst = objectives.min(), objectives.max()
+    if worst - best < SAME:
+        return np.full(len(objectives), float(MAX_SCORE))
+    share: Scores = (worst - objectives) / (worst - best)
+    return LEAST_SCORE + (MAX_SCORE - LEAST_SCORE) * share
