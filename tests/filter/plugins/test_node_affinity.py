@@ -17,6 +17,7 @@ from moorage.testing import make_node, make_pod, run_filter
 from services.filter.plugins.node_affinity import NodeAffinity
 from tests.clusters import Cluster, clusters, labels, selectors
 
+NOT_NAMED = Rejection("node(s) didn't satisfy plugin(s) [NodeAffinity]", unresolvable=True)
 NO_MATCH = Rejection("node(s) didn't match Pod's node affinity/selector", unresolvable=True)
 
 NODES = (
@@ -45,7 +46,7 @@ def field(operator: str, *values: str) -> NodeSelectorTerm:
 
 def passing(pod: Pod) -> set[str]:
     verdicts = run_filter(NodeAffinity(), pod, *NODES)
-    assert set(verdicts.values()) <= {None, NO_MATCH}
+    assert set(verdicts.values()) <= {None, NO_MATCH, NOT_NAMED}
     return {name for name, verdict in verdicts.items() if verdict is None}
 
 

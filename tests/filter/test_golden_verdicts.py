@@ -1,0 +1,72 @@
+"""Our mirrors of in-tree filter plugins reject what a real kube-scheduler rejected, and why."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+import pytest
+from msgspec.structs import replace
+
+from moorage import Nodes, Pod
+from moorage.models import Container, Resources
+from moorage.runtime import EnabledPlugin, Profile, Supervisor
+from services.filter.engine import FilterRun, run_filters
+from services.filter.plugins import BUILT_INS
+from tests.golden import Filtered, Refused, Scored, cluster, filtered, parse, scored
+
+UNMET = "example.com/unobtainable"
+FIT = "NodeResourcesFit"
+ORDER = (
+    "NodeUnschedulable",
+    "TaintToleration",
+    "NodeAffinity",
+    "NodePorts",
+    "VolumeRestrictions",
+    "PodTopologySpread",
+    "InterPodAffinity",
+    FIT,
+)
+
+
+async def run(names: Iterable[str], pod: Pod, nodes: Nodes) -> FilterRun:
+    kinds = {kind.name: kind for kind in BUILT_INS}
+    enabled = tuple(EnabledPlugin(plugin=kinds[name]()) for name in dict.fromkeys(names))
+    return await run_filters(Profile(name="golden", plugins=enabled), pod, nodes, Supervisor())
+
+
+def feasible(outcome: FilterRun, nodes: Nodes) -> list[str]:
+    return sorted(n for n, code in zip(nodes.names, outcome.codes, strict=True) if code == 0)
+
+
+def refused(outcome: FilterRun) -> Refused:
+    rejections = [outcome.reasons[code - 1].rejection for code in outcome.codes]
+    reasons = Counter(part for each in rejections for part in each.reason.split(", "))
+    return Refused(reasons, sum(each.unresolvable for each in rejections))
+
+
+def with_unmet_request(pod: Pod) -> Pod:
+    first, *others = pod.spec.containers
+    requests = Resources(requests={**first.resources.requests, UNMET: "1"})
+    changed: tuple[Container, ...] = (replace(first, resources=requests), *others)
+    return replace(pod, spec=replace(pod.spec, containers=changed))
+
+
+@pytest.mark.parametrize("case", list(filtered()), ids=str)
+async def test_verdicts_are_those_of_kube_scheduler(case: Filtered) -> None:
+    nodes = cluster(case.cluster)
+    alone = await run((case.plugin, FIT), case.pod, nodes)
+    assert feasible(alone, nodes) == case.feasible
+    if case.alone:
+        assert refused(alone) == parse(case.alone)
+    filled = await run((case.plugin, FIT), with_unmet_request(case.pod), nodes)
+    assert refused(filled) == parse(case.filled)
+
+
+@pytest.mark.parametrize("case", list(scored()), ids=str)
+async def test_all_filters_together_pass_the_same_nodes(case: Scored) -> None:
+    nodes = cluster(case.cluster)
+    assert feasible(await run(ORDER, case.pod, nodes), nodes) == case.feasible
+
+
+def test_every_plugin_rejects_something() -> None:
+    told = {case.plugin for case in filtered() if len(parse(case.filled).reasons) > 1}
+    assert told == set(ORDER)

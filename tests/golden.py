@@ -1,0 +1,153 @@
+"""What a real kube-scheduler said about small but mean clusters, as models of ours.
+
+tests/e2e/golden_oracle.py records it; the tests of the filter and scorer services repeat it.
+"""
+
+import functools
+import json
+import re
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from moorage import Nodes, Pod
+from moorage.models.codec import decode_node, decode_pod
+from moorage.testing import make_nodes
+
+RECORDED = Path(__file__).parent / "data" / "golden-scores-1.36.json"
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """A pod that was scored.
+
+    Attributes:
+        cluster: The cluster's name.
+        profile: The profile's name.
+        arguments: Those of the profile's plugins.
+        pod: The pod.
+        feasible: The nodes that passed all filters.
+        scores: By plugin and node; only of plugins that had an opinion.
+    """
+
+    cluster: str
+    profile: str
+    arguments: Mapping[str, Object]
+    pod: Pod
+    feasible: list[str]
+    scores: Mapping[str, Mapping[str, int]]
+
+    def __str__(self) -> str:
+        return f"{self.cluster}-{self.profile}-{self.pod.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filtered:
+    """A pod that was filtered by one plugin, and NodeResourcesFit after it.
+
+    Attributes:
+        cluster: The cluster's name.
+        plugin: The plugin's name.
+        pod: The pod.
+        feasible: The nodes that passed.
+        alone: What was said of the pod if there is none.
+        filled: What was said of the same pod with a request that no node can meet.
+    """
+
+    cluster: str
+    plugin: str
+    pod: Pod
+    feasible: list[str]
+    alone: str | None
+    filled: str
+
+    def __str__(self) -> str:
+        return f"{self.plugin}-{self.pod.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """What a message of kube-scheduler says.
+
+    Attributes:
+        reasons: How many nodes were rejected for each reason; a node may have several.
+        hopeless: On how many nodes preemption would not help.
+    """
+
+    reasons: Counter[str]
+    hopeless: int
+
+
+def scored() -> Iterator[Scored]:
+    """Yield each pod with each profile."""
+    recording = _recording()
+    for cluster in recording["clusters"]:
+        for each in cluster["scored"]:
+            for profile, outcome in each["outcomes"].items():
+                yield Scored(
+                    cluster=cluster["name"],
+                    profile=profile,
+                    arguments=recording["profiles"][profile],
+                    pod=_pod(each["pod"]),
+                    feasible=outcome["feasible"],
+                    scores=outcome["scores"],
+                )
+
+
+def filtered() -> Iterator[Filtered]:
+    """Yield each pod with the plugin that it is about."""
+    for cluster in _recording()["clusters"]:
+        for each in cluster["filtered"]:
+            yield Filtered(
+                cluster=cluster["name"],
+                plugin=each["plugin"],
+                pod=_pod(each["pod"]),
+                feasible=each["feasible"],
+                alone=each["alone"],
+                filled=each["filled"],
+            )
+
+
+@functools.cache
+def cluster(name: str) -> Nodes:
+    """Return a cluster's nodes with the pods on them."""
+    (found,) = (each for each in _recording()["clusters"] if each["name"] == name)
+    nodes = [decode_node(_encoded(obj)) for obj in found["nodes"]]
+    return make_nodes(*nodes, pods=map(_pod, found["bound"]))
+
+
+def parse(message: str) -> Refused:
+    """Read a message such as "0/3 nodes are available: 3 Insufficient cpu. preemption: ..."."""
+    reasons, _, preemption = message.partition(" preemption: ")
+    return Refused(
+        _counts(reasons), _counts(preemption)["Preemption is not helpful for scheduling"]
+    )
+
+
+def _counts(text: str) -> Counter[str]:
+    listed = text.partition("available: ")[2].removesuffix(".")
+    pairs = (re.fullmatch(r"(\d+) (.*)", part) for part in listed.split(", "))
+    return Counter({found[2]: int(found[1]) for found in pairs if found})
+
+
+@functools.cache
+def _recording() -> Any:
+    return json.loads(RECORDED.read_text())
+
+
+def _pod(obj: Object) -> Pod:
+    return decode_pod(_encoded(obj))
+
+
+def _encoded(obj: Object) -> bytes:
+    """Write an object with the uid that is not recorded, as each time it is another."""
+    metadata = obj["metadata"]
+    uid = uuid.uuid5(uuid.NAMESPACE_DNS, f"{metadata.get('namespace')}/{metadata['name']}")
+    return msgspec.json.encode({**obj, "metadata": {**metadata, "uid": str(uid)}})
