@@ -303,3 +303,20 @@ def test_a_bind_elsewhere_moves_a_claimed_pod(world: World) -> None:
     world.state.claim(place("p"), "a")
     world.state.assume(place("p"), "b")
     assert world.placed() == {"p": "b"}
+
+
+def test_pods_on_nodes_that_a_joining_replica_was_not_told_of_come_with_the_delta(
+    world: World,
+) -> None:
+    since, joining = world.state.generation, Replica()
+    parts = world.state.everything(1)
+    apply(joining, next(parts))
+    world.state.set_node(make_node("late"))
+    world.state.set_pod(place("p", "late"))
+    for part in parts:
+        apply(joining, part)
+    assert not joining.snapshot.pod_count
+    changes = world.state.changes_since(since)
+    assert changes is not None
+    apply(joining, changes)
+    assert picture(joining) == picture(synchronised(world.state))
