@@ -3,20 +3,32 @@
 import asyncio
 import re
 from pathlib import Path
-from typing import get_args
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
 
 from moorage import PluginFailedError, ScorePlugin
-from moorage.metrics import MISSING, PRESETS, OnMissing, Preset
+from moorage.metrics import (
+    MISSING,
+    PRESETS,
+    Expected,
+    InFlight,
+    InFlightArguments,
+    OnMissing,
+    Preset,
+)
 from moorage.registry import Registry
+from moorage.snapshot import Snapshot
+from moorage.snapshot.placements import Placements
 from moorage.testing import make_node, make_nodes, make_pod, run_score
 from services.scorer.plugins import BUILT_INS
 from tests.docs.pages import ROOT, blocks
 from tests.fake_prometheus import fake_prometheus
 
 PAGE = (ROOT / "docs" / "measurements.md").read_text()
+
+IN_FLIGHT = PAGE.partition("\n## Pods that are not measured yet\n")[2].partition("\n## ")[0]
 
 
 def first_cells(heading: str) -> list[str]:
@@ -39,6 +51,25 @@ def test_the_plugins_of_the_page_exist() -> None:
     assert set(first_cells("Load")) < {kind.name for kind in BUILT_INS}
 
 
+def test_what_becomes_of_pods_that_are_not_measured_yet_is_listed() -> None:
+    choices = get_args(get_type_hints(InFlightArguments)["in_flight"])
+    named = dict(re.findall(r"^\| (`\w+`.*?) \|.*\| `(\w+)` \|$", IN_FLIGHT, re.M))
+    listed = {name: default for names, default in named.items() for name in _quoted(names)}
+    measuring = {kind for kind in BUILT_INS if issubclass(kind.Args, InFlightArguments)}
+    assert listed == {kind.name: kind.Args.__struct_defaults__[0] for kind in measuring}
+    assert re.findall(r"^\| `(\w+)` \| (?:the part|all|nothing)", IN_FLIGHT, re.M) == [*choices]
+
+
+def test_the_example_of_a_pod_that_is_not_measured_yet_is_right() -> None:
+    snapshot, clock = Snapshot(), 1000.0
+    snapshot.placements = Placements(lambda: clock)
+    snapshot.set_node(0, make_node())
+    snapshot.place_pod(0, make_pod(requests={"cpu": "1"}), since=clock - 8 * 60)
+    cpu = Expected("cpu", lambda pod: pod.requests["cpu"])
+    on = InFlight(InFlightArguments(), 15 * 60).on(snapshot.nodes(), cpu, age=30, lag=15 * 60 / 6)
+    assert f"{on[0]:.0f}m are\nadded" in PAGE or f"{on[0]:.0f}m are added" in PAGE
+
+
 async def test_the_plugin_of_the_page_prefers_idle_disks(tmp_path: Path) -> None:
     (block,) = (b for b in blocks("python") if b.text.startswith("# idle_disks.py"))
     (tmp_path / "idle_disks.py").write_text(block.text)
@@ -59,3 +90,7 @@ async def test_the_plugin_of_the_page_prefers_idle_disks(tmp_path: Path) -> None
         await plugin.stop()
     assert scores == {"idle": 90, "busy": 0, "new": 45}
     assert np.asarray(raw)[-1] == MISSING
+
+
+def _quoted(text: str) -> list[str]:
+    return re.findall(r"`(\w+)`", text)
