@@ -48,7 +48,8 @@ def test_every_choice_about_missing_measurements_is_listed() -> None:
 
 
 def test_the_plugins_of_the_page_exist() -> None:
-    assert set(first_cells("Load")) < {kind.name for kind in BUILT_INS}
+    plugins = {name for name in first_cells("Load") if name[0].isupper()}
+    assert plugins < {kind.name for kind in BUILT_INS}
 
 
 def test_what_becomes_of_pods_that_are_not_measured_yet_is_listed() -> None:
