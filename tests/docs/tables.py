@@ -7,6 +7,7 @@ from typing import Any
 import click
 from prometheus_client import CollectorRegistry
 
+from cli.annotating import metrics as annotator_metrics
 from cli.main import main
 from gateway.cluster.cluster import WatchFamilies
 from gateway.extender.metrics import EdgeMetrics
@@ -60,6 +61,7 @@ def metrics(name: str) -> str:
     rows = {
         "gateway": _gateway_metrics,
         "binder": _binder_metrics,
+        "annotator": _annotator_metrics,
         "common": _common_metrics,
         "plugins": _plugin_metrics,
     }
@@ -126,7 +128,7 @@ def _default(option: click.Option) -> str:
     value = option.to_info_dict()["default"]
     if option.is_flag or not isinstance(value, str | int | float):
         return ""
-    return code(value if isinstance(value, str) else f"{value:g}")
+    return code(f"{value:g}" if isinstance(value, float) else f"{value}")
 
 
 def _gateway_metrics() -> list[MetricRow]:
@@ -154,6 +156,17 @@ def _binder_metrics() -> list[MetricRow]:
         binder_metrics.PLUGIN_SECONDS,
         binder_metrics.PLUGIN_RESULTS,
         binder_metrics.EVENTS,
+    )
+
+
+def _annotator_metrics() -> list[MetricRow]:
+    return _declared(
+        annotator_metrics.ROUNDS,
+        annotator_metrics.SAMPLES,
+        annotator_metrics.PATCHES,
+        annotator_metrics.RETRIES,
+        annotator_metrics.NODES,
+        annotator_metrics.LAST_SUCCESS,
     )
 
 

@@ -1,0 +1,127 @@
+"""The component deploy/annotator: it builds in an overlay, is safe, and runs a command that is."""
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cli.annotate import annotate
+from tests.docs.pages import blocks
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+
+Manifest = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> list[Manifest]:
+    """The overlay that the documentation shows."""
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        pytest.skip("kubectl is not installed")
+    folder = tmp_path_factory.mktemp("overlay")
+    (overlay,) = (b.text for b in blocks("yaml") if "deploy/annotator" in b.text)
+    shutil.copytree(DEPLOY, folder / "deploy")
+    (folder / "kustomization.yaml").write_text(overlay)
+    done = subprocess.run(
+        [kubectl, "kustomize", str(folder)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return list(yaml.safe_load_all(done.stdout))
+
+
+def one(built: list[Manifest], kind: str, name: str) -> Manifest:
+    (found,) = (m for m in built if m["kind"] == kind and m["metadata"]["name"] == name)
+    return found
+
+
+def pod(built: list[Manifest]) -> Manifest:
+    found: Manifest = one(built, "Deployment", "annotator")["spec"]["template"]["spec"]
+    return found
+
+
+def test_it_may_list_and_patch_nodes_and_nothing_else(built: list[Manifest]) -> None:
+    assert one(built, "ClusterRole", "moorage-annotator")["rules"] == [
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "patch"]}
+    ]
+    binding = one(built, "ClusterRoleBinding", "moorage-annotator")
+    assert binding["roleRef"]["name"] == "moorage-annotator"
+    (subject,) = binding["subjects"]
+    account = one(built, "ServiceAccount", subject["name"])["metadata"]
+    assert subject["namespace"] == account["namespace"]
+    assert pod(built)["serviceAccountName"] == account["name"]
+    roles = [m for m in built if m["kind"].endswith("RoleBinding")]
+    names = [m["metadata"]["name"] for m in roles for s in m["subjects"] if s == subject]
+    assert names == ["moorage-annotator"]
+
+
+def test_it_passes_the_restricted_profile(built: list[Manifest]) -> None:
+    assert pod(built)["securityContext"]["runAsNonRoot"] is True
+    assert pod(built)["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    (container,) = pod(built)["containers"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def test_it_is_probed_where_it_answers_and_has_bounds(built: list[Manifest]) -> None:
+    (container,) = pod(built)["containers"]
+    default = next(p for p in annotate.params if p.name == "admin_port").default
+    assert container["ports"] == [{"name": "admin", "containerPort": default}]
+    paths = {
+        probe: (container[probe]["httpGet"]["path"], container[probe]["httpGet"]["port"])
+        for probe in ("startupProbe", "livenessProbe", "readinessProbe")
+    }
+    assert paths == {
+        "startupProbe": ("/livez", "admin"),
+        "livenessProbe": ("/livez", "admin"),
+        "readinessProbe": ("/readyz", "admin"),
+    }
+    assert {"cpu", "memory"} <= container["resources"]["requests"].keys()
+    assert "memory" in container["resources"]["limits"]
+
+
+def test_it_never_waits_for_moorage(built: list[Manifest]) -> None:
+    assert pod(built)["schedulerName"] == "default-scheduler"
+    assert pod(built)["enableServiceLinks"] is False
+
+
+def test_it_runs_from_the_image_of_the_other_processes(built: list[Manifest]) -> None:
+    images = {
+        container["image"]
+        for m in built
+        if m["kind"] == "Deployment" and m["metadata"]["name"] != "scheduler"
+        for container in m["spec"]["template"]["spec"]["containers"]
+    }
+    assert len(images) == 1
+
+
+def test_the_command_understands_its_arguments(
+    built: list[Manifest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (container,) = pod(built)["containers"]
+    assert container["command"] == ["moorage", "annotate"]
+    mounted = {mount["mountPath"]: tmp_path / mount["name"] for mount in container["volumeMounts"]}
+    args = []
+    for arg in container["args"]:
+        option, _, value = arg.partition("=")
+        for place, folder in mounted.items():
+            if value.startswith(place):
+                folder.mkdir(exist_ok=True)
+                (folder / Path(value).name).touch()
+                value = value.replace(place, str(folder))
+        args.append(f"{option}={value}")
+    context = annotate.make_context("annotate", args)
+    assert context.params["prometheus"].startswith("https://")
+    assert not context.params["once"]
+
+
+def test_the_default_arguments_are_a_command_too() -> None:
+    (file,) = (DEPLOY / "annotator").glob("annotator.yaml")
+    (container,) = yaml.safe_load(file.read_text())["spec"]["template"]["spec"]["containers"]
+    annotate.make_context("annotate", list(container["args"]))
