@@ -140,8 +140,8 @@ def matching(pattern: str, example: str) -> Callable[[click.Context, click.Param
     default="5m",
     type=Duration(0),
     show_default=True,
-    help="Write nodes whose annotations are as old, whatever changed. Keep it, with --interval, "
-    "well below annotationMaxAge of the plugins.",
+    help="Write nodes whose annotations are as old, whatever changed; some when half as old, so "
+    "that they take turns. Keep it, with --interval, well below annotationMaxAge of the plugins.",
 )
 @click.option("--kubeconfig", type=FILE, help="How to reach the cluster. Without it: the pod's "
               "service account, else KUBECONFIG, else ~/.kube/config.")  # fmt: skip

@@ -1,6 +1,7 @@
 """Decides which nodes are worth a write, and what is written. Pure: no clock, no network."""
 
 import math
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -59,7 +60,8 @@ class Planner:
     Attributes:
         prefix: What stands before the names of annotations.
         threshold: The change worth a write, as a share of what is allocatable.
-        refresh: The age in seconds at which annotations are written again.
+        refresh: The age in seconds at which annotations are written again; each node has its own
+            age between half of this and all of it, so that not all are written at once.
         layout: How Prometheus names nodes.
     """
 
@@ -101,7 +103,7 @@ class Planner:
         if any(self._differs(node, name, before[name], measured[name]) for name in measured):
             return Need.CHANGED
         # A time in the future is as good as none: another clock was wrong.
-        return Need.NONE if 0 <= age < self.refresh else Need.AGED
+        return Need.NONE if 0 <= age < self.refresh * _turn(node.name) else Need.AGED
 
     def _differs(
         self, node: NodeManifest, name: str, before: str | None, after: str | None
@@ -118,6 +120,11 @@ class Planner:
 
 def _text(amount: float | None) -> str | None:
     return None if amount is None else str(max(round(amount), 0))
+
+
+def _turn(name: str) -> float:
+    """Return a number between 0.5 and 1 that is always the same for a node."""
+    return 0.5 + zlib.crc32(name.encode()) / 2**33
 
 
 def _age(text: str | None, now: datetime) -> float:

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -89,12 +90,26 @@ def test_where_nothing_is_allocatable_any_change_counts() -> None:
 
 @pytest.mark.parametrize(
     ("seconds_ago", "need"),
-    [(0, Need.NONE), (299, Need.NONE), (300, Need.AGED), (90_000, Need.AGED), (-60, Need.AGED)],
+    [(0, Need.NONE), (149, Need.NONE), (300, Need.AGED), (90_000, Need.AGED), (-60, Need.AGED)],
 )
 def test_annotations_are_renewed_when_they_are_old_or_from_the_future(
     seconds_ago: float, need: Need
 ) -> None:
     assert plan(annotated(seconds_ago)).need is need
+
+
+def test_nodes_have_their_turns_so_that_not_all_are_written_at_once() -> None:
+    def aged(seconds_ago: float) -> set[str]:
+        node = annotated(seconds_ago)
+        nodes = [
+            NodeManifest(metadata=msgspec.structs.replace(node.metadata, name=f"n{number}"))
+            for number in range(100)
+        ]
+        values = {name: {n.name: value for n in nodes} for name, value in MEASURED.items()}
+        return {p.node for p in planner().plan(nodes, values, NOW) if p.need is Need.AGED}
+
+    assert 35 < len(aged(225)) < 65
+    assert aged(200) < aged(225) < aged(250)
 
 
 @pytest.mark.parametrize("stamp", ["", "yesterday", "2026-11-21T12:00:00"])
