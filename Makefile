@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test lint protos protos-check lock bench e2e clean
+.PHONY: help demo up test lint protos protos-check lock bench bench-quick e2e clean
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}'
@@ -48,8 +48,11 @@ lock: ## Resolve the dependencies again into requirements*.lock (needs uv)
 	$(LOCK) -o requirements.lock
 	$(LOCK) --group dev -c requirements.lock -o requirements-dev.lock
 
-bench: .venv/.run ## Measure filter and prioritize beside an extender that does nothing: the first figures
-	$(BIN)/python -m bench.first_figures
+bench: .venv/.dev ## Measure everything beside Go extenders, print tables and plots, fail if a budget is missed
+	$(BIN)/python -m bench
+
+bench-quick: .venv/.dev ## The same in a minute and a half: filter and prioritize only, few rounds
+	$(BIN)/python -m bench --quick
 
 e2e: .venv/.dev ## Build a real control plane once, run the same scenarios on it, print a table
 	$(BIN)/python -m tests.e2e.build

@@ -1,0 +1,79 @@
+"""The budgets of the design, and whether a run kept them.
+
+All are ratios to the Go extender that does nothing, measured in the same run on the same machine.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from bench.edge import MAIN
+from bench.results import EdgeResult, Results, Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """A promise.
+
+    Attributes:
+        work: What is done.
+        limit: The measured ratio may reach it.
+        at_most: Whether less is better; else more is.
+        measured: Finds the ratio in the results, None if it was not measured.
+    """
+
+    work: str
+    limit: float
+    measured: Callable[[Results], float | None]
+    at_most: bool = True
+
+    def verdict(self, results: Results) -> Verdict:
+        """Tell whether the budget was kept."""
+        ratio = self.measured(results)
+        sign = "at most" if self.at_most else "at least"
+        kept = None
+        if ratio is not None:
+            kept = ratio <= self.limit if self.at_most else ratio >= self.limit
+        bound = f"{sign} {self.limit:g} x"
+        return Verdict(work=self.work, bound=bound, measured=ratio, kept=kept)
+
+
+def verdicts(results: Results) -> Iterator[Verdict]:
+    """Judge a run by all budgets."""
+    return (budget.verdict(results) for budget in BUDGETS)
+
+
+def kept(judged: list[Verdict]) -> bool:
+    """Whether no budget was missed; what was not measured was not missed."""
+    return not any(verdict.kept is False for verdict in judged)
+
+
+def _edge(question: str) -> Callable[[Results], float | None]:
+    """Return how to find the ratio at the edge without a pause: the worse case for Moorage."""
+
+    def find(results: Results) -> float | None:
+        return next((r.ratio for r in results.edge if _is_main(r, question)), None)
+
+    return find
+
+
+def _is_main(result: EdgeResult, question: str) -> bool:
+    return result.contender == MAIN and result.question == question and not result.pause
+
+
+BUDGETS = (
+    Budget(
+        work="filter + prioritize, 5,000 names, 3 filters and 3 scores",
+        limit=0.6,
+        measured=_edge("5000 names"),
+    ),
+    Budget(
+        work="filter + prioritize, 500 names, 3 filters and 3 scores",
+        limit=1.5,
+        measured=_edge("500 names"),
+    ),
+    Budget(
+        work="filter + prioritize, 5,000 whole nodes, 3 filters and 3 scores",
+        limit=0.3,
+        measured=_edge("5000 whole nodes"),
+    ),
+)

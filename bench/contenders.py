@@ -1,0 +1,174 @@
+"""What is measured, as real processes on one cluster: Moorage, and the Go extenders.
+
+Every stack of Moorage has its own gateway, filter, scorers and binder on the cluster's API server.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aiohttp
+import yaml
+
+from bench import goprograms
+from cli.processes import Process, Processes, free_ports
+from cli.stack import Addresses, StackOptions, start_stack
+
+HOST = "127.0.0.1"
+READY_SECONDS = 300.0
+STOP_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """An API server with nodes and pods."""
+
+    api: str
+    kubeconfig: Path
+    process: Process
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """Moorage: where it listens, and its processes by name."""
+
+    addresses: Addresses
+    pids: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class Bench:
+    """Starts what is measured, and stops it in the end; `opened` makes one.
+
+    Attributes:
+        directory: Where logs and policies go.
+        say: Tells people what happens.
+    """
+
+    directory: Path
+    say: Callable[[str], None]
+    _processes: list[Processes] = field(default_factory=list)
+    _programs: list[asyncio.subprocess.Process] = field(default_factory=list)
+
+    async def cluster(self, nodes: int, pods_per_node: int) -> Cluster:
+        """Start an API server that has so many nodes and pods."""
+        (port,) = free_ports(1)
+        process = Process(
+            name=f"api-server-{nodes}",
+            module="bench.apiserver",
+            options=[f"--port={port}", f"--nodes={nodes}", f"--pods-per-node={pods_per_node}"],
+            log=self.directory / f"api-server-{nodes}.log",
+        )
+        await self._start([process])
+        api = f"http://{HOST}:{port}"
+        kubeconfig = self.directory / f"kubeconfig-{nodes}"
+        kubeconfig.write_text(yaml.safe_dump(_kubeconfig(api)))
+        return Cluster(api=api, kubeconfig=kubeconfig, process=process)
+
+    async def moorage(
+        self,
+        name: str,
+        kubeconfig: Path,
+        policy: object,
+        *,
+        scorers: int = 1,
+        plugins: Sequence[Path] = (),
+    ) -> Stack:
+        """Start Moorage on a cluster with a policy; it is ready when this returns."""
+        directory = self.directory / name
+        directory.mkdir()
+        config = directory / "policy.yaml"
+        config.write_text(yaml.safe_dump(policy))
+        options = StackOptions(
+            directory=directory,
+            kubeconfig=kubeconfig,
+            config=config,
+            profiles=(),
+            plugins=plugins,
+            scorers=scorers,
+        )
+        processes = Processes(self.say)
+        self._processes.append(processes)
+        addresses = await start_stack(options, processes)
+        await _ready(f"{addresses.admin}/readyz")
+        names = (*addresses.services, "gateway")
+        pids = {process: processes.named(process).pid for process in names}
+        return Stack(addresses=addresses, pids=pids)
+
+    async def go_extender(self, name: str, *options: str) -> str:
+        """Start one of the Go extenders; return its URL."""
+        return f"http://{HOST}:{await self._first_line(name, *options)}"
+
+    async def program(self, name: str, *options: str) -> asyncio.subprocess.Process:
+        """Start a Go program that talks through pipes; it ends when its stdin does."""
+        path = await asyncio.to_thread(goprograms.program, name)
+        started = await asyncio.create_subprocess_exec(
+            path,
+            *options,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            limit=1 << 30,
+        )
+        self._programs.append(started)
+        return started
+
+    async def stop(self) -> None:
+        """Stop everything."""
+        for program in self._programs:
+            if program.returncode is None:
+                program.kill()
+            await program.wait()
+        self._programs.clear()
+        for processes in reversed(self._processes):
+            await processes.stop()
+        self._processes.clear()
+
+    async def _start(self, group: Sequence[Process]) -> None:
+        processes = Processes(self.say)
+        self._processes.append(processes)
+        await processes.start(group)
+
+    async def _first_line(self, name: str, *options: str) -> str:
+        started = await self.program(name, *options)
+        assert started.stdout is not None
+        line = await started.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the Go program {name} ended with {await started.wait()}")
+        return line.decode().strip()
+
+
+@asynccontextmanager
+async def opened(directory: Path, say: Callable[[str], None]) -> AsyncIterator[Bench]:
+    """Run a bench whose processes end with the block."""
+    bench = Bench(directory, say)
+    try:
+        yield bench
+    finally:
+        await bench.stop()
+
+
+async def _ready(url: str) -> None:
+    problem = ""
+    try:
+        async with aiohttp.ClientSession() as session, asyncio.timeout(READY_SECONDS):
+            while True:
+                async with session.get(url) as response:
+                    if response.status == 200:
+                        return
+                    problem = await response.text()
+                await asyncio.sleep(0.05)
+    except TimeoutError as error:
+        raise RuntimeError(f"not ready after {READY_SECONDS:g} s: {problem}") from error
+
+
+def _kubeconfig(api: str) -> object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "bench",
+        "clusters": [{"name": "bench", "cluster": {"server": api}}],
+        "users": [{"name": "bench", "user": {}}],
+        "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "bench"}}],
+    }

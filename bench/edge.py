@@ -1,0 +1,148 @@
+"""Filter and prioritize at the edge: Moorage and the Go extenders, in turn, on one cluster."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from bench.contenders import Bench, Cluster, Stack
+from bench.figures import Figure, figure
+from bench.goprograms import CLIENT, NOTHING, PLUGINS
+from bench.load import Call, Contender, Job, Load, Round
+from bench.policies import PER_NODE_PLUGINS, Form, policy, profile_name
+from bench.results import EdgeResult
+
+REFERENCE = "go nothing"
+GO_PLUGINS = "go 3+3"
+MAIN = "moorage 3+3"
+"""What the budgets are about: three filters and three scores in batch form, one scorer."""
+
+CLUSTER_NODES = 5000
+PLUGIN_FILES = (PER_NODE_PLUGINS,)
+MANY_SCORERS = 3
+HEARTBEATS = 17
+"""Nodes that change from one round to the next with whole nodes: kubelet's five minutes, 5,000
+nodes, and a round in about a second."""
+
+MS = 1e6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is asked of whom.
+
+    Attributes:
+        pause: Milliseconds between filter and prioritize.
+        seconds: After which no new round begins.
+    """
+
+    nodes: int
+    contenders: Sequence[str]
+    rounds: int
+    seconds: float
+    whole: bool = False
+    pause: float = 0
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        return f"{self.nodes} {'whole nodes' if self.whole else 'names'}"
+
+
+async def contenders(bench: Bench, cluster: Cluster, *, quick: bool) -> dict[str, Contender]:
+    """Start everything that is asked; return it by name."""
+    found = [
+        Contender(REFERENCE, await bench.go_extender(NOTHING)),
+        Contender(GO_PLUGINS, await bench.go_extender(PLUGINS, f"-api={cluster.api}")),
+    ]
+    stack = await bench.moorage("moorage", cluster.kubeconfig, policy(), plugins=PLUGIN_FILES)
+    found += _profiles(stack, "moorage", "batch", (0, 1, 3, 10))
+    found += _profiles(stack, "moorage per node", "per node", (1, 3, 10))
+    if not quick:
+        more = await bench.moorage(
+            "moorage-scorers",
+            cluster.kubeconfig,
+            policy(),
+            scorers=MANY_SCORERS,
+            plugins=PLUGIN_FILES,
+        )
+        found += _profiles(more, f"moorage {MANY_SCORERS} scorers", "batch", (3,))
+    return {contender.name: contender for contender in found}
+
+
+async def measure(
+    bench: Bench,
+    cluster: Cluster,
+    questions: Sequence[Question],
+    found: Mapping[str, Contender],
+    say: Callable[[str], None],
+) -> list[EdgeResult]:
+    """Ask all questions, one after another."""
+    load = Load(await bench.program(CLIENT))
+    results: list[EdgeResult] = []
+    for question in questions:
+        title = question.title + (f", pause of {question.pause:g} ms" if question.pause else "")
+        job = _job(question, cluster, found)
+        total = job.warm_up + job.rounds
+
+        def progress(done: int, title: str = title, total: int = total) -> None:
+            say(f"{title}: {done} of at most {total} rounds")
+
+        rounds = await load.run(job, progress)
+        results += summed_up(question, rounds)
+    return results
+
+
+def summed_up(question: Question, rounds: Sequence[Round]) -> Iterator[EdgeResult]:
+    """Make a result of each contender's rounds."""
+    of_each = {name: [r for r in rounds if r.contender == name] for name in question.contenders}
+    reference = _sums(of_each[REFERENCE])
+    for name, mine in of_each.items():
+        both, answered = _sums(mine)
+        yield EdgeResult(
+            question=question.title,
+            contender=name,
+            pause=question.pause,
+            filter=figure(r.filter.decoded / MS for r in mine),
+            prioritize=figure(r.prioritize.decoded / MS for r in mine),
+            both=both,
+            answered=answered,
+            ratio=both.p50 / reference[0].p50,
+            ratio_p99=both.p99 / reference[0].p99,
+            ratio_answered=answered.p50 / reference[1].p50,
+            feasible=_mean(r.feasible for r in mine),
+            sent=_mean(_of_both(r, lambda call: call.sent) for r in mine),
+            received=_mean(_of_both(r, lambda call: call.received) for r in mine),
+        )
+
+
+def _profiles(stack: Stack, name: str, form: Form, counts: Sequence[int]) -> Iterator[Contender]:
+    for count in counts:
+        profile = profile_name(form, count)
+        yield Contender(f"{name} {count}+{count}", stack.addresses.extender, profile)
+
+
+def _job(question: Question, cluster: Cluster, found: Mapping[str, Contender]) -> Job:
+    return Job(
+        api=cluster.api,
+        contenders=[found[name] for name in question.contenders],
+        nodes=question.nodes,
+        rounds=question.rounds,
+        warm_up=2 if question.whole else 10,
+        seconds=question.seconds,
+        whole=question.whole,
+        changed=HEARTBEATS if question.whole else 0,
+        pause_ms=question.pause,
+    )
+
+
+def _sums(rounds: Sequence[Round]) -> tuple[Figure, Figure]:
+    """Return filter and prioritize together, decoded and answered."""
+    decoded = figure(_of_both(r, lambda call: call.decoded) / MS for r in rounds)
+    return decoded, figure(_of_both(r, lambda call: call.answered) / MS for r in rounds)
+
+
+def _of_both(one: Round, what: Callable[[Call], int]) -> int:
+    return what(one.filter) + what(one.prioritize)
+
+
+def _mean(values: Iterator[float]) -> float:
+    return figure(values).mean

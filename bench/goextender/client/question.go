@@ -1,0 +1,120 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// question is what all contenders are asked in one round: the same nodes in the same order.
+type question struct {
+	names []string
+	nodes *v1.NodeList    // nil when names are sent
+	byAll map[string]int  // where each node is in nodes
+	whole json.RawMessage // nodes, encoded
+}
+
+func clusterNodes(api string, count int) ([]v1.Node, error) {
+	response, err := http.Get(api + "/api/v1/nodes")
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	var list v1.NodeList
+	if err := json.NewDecoder(response.Body).Decode(&list); err != nil {
+		return nil, err
+	}
+	if len(list.Items) < count {
+		return nil, fmt.Errorf("the cluster has %d nodes, not %d", len(list.Items), count)
+	}
+	return list.Items[:count], nil
+}
+
+func newQuestion(wanted *job, nodes []v1.Node, random *rand.Rand) (*question, error) {
+	order := schedulerOrder(len(nodes), random)
+	made := &question{names: make([]string, len(nodes))}
+	for i, index := range order {
+		made.names[i] = nodes[index].Name
+	}
+	if !wanted.Whole {
+		return made, nil
+	}
+	for range wanted.Changed {
+		heartbeat(&nodes[random.IntN(len(nodes))])
+	}
+	made.nodes = &v1.NodeList{Items: make([]v1.Node, len(nodes))}
+	made.byAll = make(map[string]int, len(nodes))
+	for i, index := range order {
+		made.nodes.Items[i] = nodes[index]
+		made.byAll[nodes[index].Name] = i
+	}
+	var err error
+	made.whole, err = json.Marshal(made.nodes)
+	return made, err
+}
+
+// schedulerOrder returns the order in which kube-scheduler names nodes: its workers take chunks of
+// the list side by side and note each node as they find that it fits. Two of them run at once here.
+func schedulerOrder(count int, random *rand.Rand) []int {
+	chunk := max(1, min(int(math.Sqrt(float64(count))), count/16+1))
+	order, next := make([]int, 0, count), 0
+	workers := [2][]int{}
+	for len(order) < count {
+		worker := &workers[random.IntN(2)]
+		if len(*worker) == 0 {
+			for end := min(next+chunk, count); next < end; next++ {
+				*worker = append(*worker, next)
+			}
+		}
+		if len(*worker) > 0 {
+			order, *worker = append(order, (*worker)[0]), (*worker)[1:]
+		}
+	}
+	return order
+}
+
+// heartbeat changes a node as kubelet does every five minutes.
+func heartbeat(node *v1.Node) {
+	version, _ := strconv.Atoi(node.ResourceVersion)
+	node.ResourceVersion = strconv.Itoa(version + 1_000_000)
+	conditions := make([]v1.NodeCondition, len(node.Status.Conditions))
+	copy(conditions, node.Status.Conditions)
+	for i := range conditions {
+		conditions[i].LastHeartbeatTime = metav1.NewTime(time.Now())
+	}
+	node.Status.Conditions = conditions
+}
+
+// pods makes one pod after another from a template.
+type pods struct {
+	template *v1.Pod
+	made     int
+}
+
+func newPods(manifest any) (*pods, error) {
+	text, err := json.Marshal(manifest)
+	if err != nil {
+		return nil, err
+	}
+	template := &v1.Pod{}
+	return &pods{template: template}, json.Unmarshal(text, template)
+}
+
+func (p *pods) next(profile string) *v1.Pod {
+	p.made++
+	pod := p.template.DeepCopy()
+	pod.Name = fmt.Sprintf("%s-%d", pod.Name, p.made)
+	pod.UID = types.UID(fmt.Sprintf("%08x-0000-4000-8000-%012x", time.Now().Unix(), p.made))
+	pod.ResourceVersion = strconv.Itoa(1000 + p.made)
+	pod.CreationTimestamp = metav1.NewTime(time.Now())
+	pod.Spec.SchedulerName = profile
+	return pod
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// run goes round by round through all contenders, in an order that turns, so that whatever else
+// happens on the machine happens to all of them.
+func run(wanted *job, progress func(int)) ([]round, error) {
+	nodes, err := clusterNodes(wanted.API, wanted.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	pods, err := newPods(wanted.Pod)
+	if err != nil {
+		return nil, err
+	}
+	callers := make([]*caller, len(wanted.Contenders))
+	for i, one := range wanted.Contenders {
+		callers[i] = newCaller(one)
+	}
+	var rounds []round
+	random := rand.New(rand.NewPCG(wanted.Seed, 0))
+	began := time.Now()
+	for number := range wanted.WarmUp + wanted.Rounds {
+		if wanted.Seconds > 0 && time.Since(began).Seconds() > wanted.Seconds && len(rounds) > 0 {
+			break
+		}
+		question, err := newQuestion(wanted, nodes, random)
+		if err != nil {
+			return nil, err
+		}
+		for i := range callers {
+			caller := callers[(i+number)%len(callers)]
+			one, err := caller.schedule(question, pods.next(caller.profile), wanted.PauseMS)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", caller.name, err)
+			}
+			if number >= wanted.WarmUp {
+				rounds = append(rounds, one)
+			}
+		}
+		progress(number + 1)
+	}
+	return rounds, nil
+}

@@ -1,0 +1,41 @@
+"""Builds the Go programs of the bench: two extenders to compare with, and the load.
+
+The Go command is found, or installed, as for the end-to-end tests, and what is built is kept in the
+same cache outside the tree; the key is the sources.
+"""
+
+import hashlib
+from pathlib import Path
+
+from tests.e2e import build
+
+SOURCES = Path(__file__).with_name("goextender")
+
+NOTHING = "nothing"
+"""An extender that keeps all nodes and finds all alike."""
+
+PLUGINS = "plugins"
+"""An extender with three filters and three scores."""
+
+CLIENT = "client"
+"""The load."""
+
+
+def program(name: str) -> Path:
+    """Return the path of a program, built if it is not there.
+
+    Raises:
+        BuildError: There is no Go, or it does not compile.
+    """
+    target = _cache() / name
+    if not target.exists():
+        build._build(build.Tool(module=SOURCES, package=f"./{name}"), target)
+    return target
+
+
+def _cache() -> Path:
+    digest = hashlib.sha256()
+    files = (f for f in SOURCES.rglob("*") if f.name in ("go.mod", "go.sum") or f.suffix == ".go")
+    for file in sorted(files):
+        digest.update(file.relative_to(SOURCES).as_posix().encode() + b"\0" + file.read_bytes())
+    return build._cache_root() / f"bench-{digest.hexdigest()[:16]}"

@@ -1,0 +1,38 @@
+"""How much is measured at the edge: everything, or what fits into a minute and a half."""
+
+from collections.abc import Sequence
+
+from bench.edge import GO_PLUGINS, MAIN, REFERENCE, Question
+
+PAUSE = 10.0
+"""Milliseconds between filter and prioritize in kube-scheduler with 5,000 feasible nodes."""
+
+COMPARED = (REFERENCE, GO_PLUGINS, MAIN)
+
+PODS_PER_NODE = 30
+QUICK_PODS_PER_NODE = 4
+
+
+def questions(contenders: Sequence[str]) -> list[Question]:
+    """Return all questions; the names of all contenders are given."""
+    many = [name for name in contenders if name in COMPARED or "scorers" in name]
+    return [
+        *(_names(count, contenders, 200, 60) for count in (50, 500, 800, 5000)),
+        *(_names(count, many, 100, 20, pause=PAUSE) for count in (500, 5000)),
+        _whole(30, 120),
+    ]
+
+
+def quick_questions() -> list[Question]:
+    """Return what the budgets are about."""
+    return [*(_names(count, COMPARED, 80, 10) for count in (500, 5000)), _whole(6, 15)]
+
+
+def _names(
+    nodes: int, contenders: Sequence[str], rounds: int, seconds: float, pause: float = 0
+) -> Question:
+    return Question(nodes=nodes, contenders=contenders, rounds=rounds, seconds=seconds, pause=pause)
+
+
+def _whole(rounds: int, seconds: float) -> Question:
+    return Question(nodes=5000, contenders=COMPARED, rounds=rounds, seconds=seconds, whole=True)

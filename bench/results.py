@@ -1,0 +1,76 @@
+"""What a run of the bench found, as it is written to bench/out/latest.json."""
+
+import msgspec
+
+from bench.figures import Figure
+
+
+class EdgeResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One contender at one question, all times in milliseconds.
+
+    Attributes:
+        question: Such as "5000 names".
+        contender: Who was asked; "go nothing" is the reference.
+        pause: Between filter and prioritize.
+        filter: Until the answer is decoded, as all times that are not said to be else.
+        prioritize: The same.
+        both: Filter plus prioritize, pod by pod, without the pause.
+        answered: The same as `both`, but only until the last byte of each answer is there.
+        ratio: p50 of `both` to that of the reference in the same rounds.
+        ratio_p99: The same of p99.
+        ratio_answered: The same of `answered`, p50.
+        feasible: How many nodes remained, the mean.
+        sent: Bytes of both questions, the mean.
+        received: Bytes of both answers, the mean.
+    """
+
+    question: str
+    contender: str
+    pause: float
+    filter: Figure
+    prioritize: Figure
+    both: Figure
+    answered: Figure
+    ratio: float
+    ratio_p99: float
+    ratio_answered: float
+    feasible: float
+    sent: float
+    received: float
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """A budget, and whether it was kept; `measured` is None if it was not measured."""
+
+    work: str
+    bound: str
+    measured: float | None
+    kept: bool | None
+
+
+class Machine(msgspec.Struct, frozen=True, kw_only=True):
+    """Where and when it was measured.
+
+    Attributes:
+        load: The load averages before the run: more than a few tenths means a busy machine.
+    """
+
+    date: str
+    processor: str
+    cores: int
+    memory_gib: float
+    python: str
+    kernel: str
+    commit: str
+    load: tuple[float, float, float]
+
+
+class Results(msgspec.Struct, kw_only=True):
+    """All of a run."""
+
+    machine: Machine
+    quick: bool
+    seconds: float = 0
+    edge: list[EdgeResult] = []
+    verdicts: list[Verdict] = []
+    notes: list[str] = []
