@@ -28,7 +28,7 @@ async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack
         directory=directory,
         kubeconfig=None,
         config=PLUGINS.parent / "policy.yaml",
-        profiles=("moorage", "traced"),
+        profiles=("moorage", "traced", "loaded"),
         plugins=(PLUGINS,),
         scorers=2,
     )

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+from collections import Counter
 
 import pytest
 
@@ -62,6 +63,20 @@ async def test_a_pod_being_bound_counts_on_its_node_for_the_next_pod(stack: Stac
 
     assert answer["FailedNodes"] == {"n1": "Insufficient cpu"}
     await bind
+
+
+async def test_pods_do_not_all_go_to_the_node_that_was_idle_when_it_was_measured(
+    stack: Stack,
+) -> None:
+    free = {"n1": 3600, "n2": 3600, "n3": 3600, "idle": 7600}  # of 8 cores
+    annotated = [node(name, annotations={"mean-free-cpu": str(cpu)}) for name, cpu in free.items()]
+    await stack.create(annotated, [pod(f"p{i}", "400m", schedulerName="loaded") for i in range(20)])
+
+    places = Counter((await stack.all_bound(20)).values())
+
+    # The idle one has ten pods less to do. Scores are whole numbers up to 10, so two are as good.
+    assert 10 - 2 <= places["idle"] <= 15 + 2
+    assert min(places[name] for name in free) > 0
 
 
 async def test_a_steady_cluster_ships_deltas_only(stack: Stack) -> None:
