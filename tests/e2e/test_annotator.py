@@ -1,0 +1,125 @@
+"""`moorage annotate` on a real API server, with the rights that deploy/annotator gives it."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import pytest_asyncio
+import yaml
+
+from moorage.kube import connect
+from tests.cli.support import moorage, node
+from tests.e2e.audit import Right, used
+from tests.e2e.plane import DEPLOY, OUR_NAMESPACE, RealPlane, path_of, who
+from tests.fake_prometheus import FakePrometheus, fake_prometheus
+from tests.scenarios.planes import Object
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+ACCOUNT = f"system:serviceaccount:{OUR_NAMESPACE}:annotator"
+NODES = ("n1", "n2")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def plane(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RealPlane]:
+    started = RealPlane(tmp_path_factory.mktemp("annotator"))
+    try:
+        await started.start()
+        for obj in (*deployed(), *map(node, NODES)):
+            await send(started, "POST", path_of(obj), obj)
+        _, groups = who("gateway")
+        certificate = started.authority.sign("annotator", ACCOUNT, groups)
+        started.write_kubeconfig(started.directory / "annotator.kubeconfig", certificate.user)
+        yield started
+    finally:
+        await started.stop()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def prometheus() -> AsyncIterator[FakePrometheus]:
+    async with fake_prometheus() as fake:
+        fake.measures({"mean-free-cpu": {"n1": 6000, "n2": 700}})
+        yield fake
+
+
+def deployed() -> list[Object]:
+    objects = list(yaml.safe_load_all((DEPLOY / "annotator" / "rbac.yaml").read_text()))
+    for obj in objects:
+        if obj["kind"] == "ServiceAccount":
+            obj["metadata"]["namespace"] = OUR_NAMESPACE
+    return objects
+
+
+async def send(plane: RealPlane, method: str, path: str, body: Object | None = None) -> Any:
+    client = await connect(plane.kubeconfig("admin"))
+    try:
+        encoded = None if body is None else msgspec.json.encode(body)
+        answer = await client.request(method, path, body=encoded, timeout=30)
+        return json.loads(answer.check().body)
+    finally:
+        await client.close()
+
+
+async def annotate(
+    home: Path, plane: RealPlane, prometheus: FakePrometheus, who: str = "annotator"
+) -> tuple[int, list[str]]:
+    """Run it as somebody; return the exit code and what it wrote."""
+    kubeconfig = plane.directory / f"{who}.kubeconfig"
+    given = ("--prometheus", prometheus.address, "--kubeconfig", kubeconfig, "--once")
+    async with moorage(home, "annotate", *given) as command:
+        code, errors = await command.ended()
+    return code, [*command.lines, *errors.splitlines()]
+
+
+def events(plane: RealPlane) -> list[Any]:
+    """Return what the annotator asked for."""
+    found = map(json.loads, plane.audit_log.read_text().splitlines())
+    return [event for event in found if event["user"]["username"] == ACCOUNT]
+
+
+def folder(home: Path, name: str) -> Path:
+    made = home / name
+    made.mkdir()
+    return made
+
+
+async def test_it_writes_with_the_rights_that_it_is_given(
+    plane: RealPlane, prometheus: FakePrometheus, tmp_path: Path
+) -> None:
+    code, lines = await annotate(folder(tmp_path, "first"), plane, prometheus)
+    assert (code, lines[-1]) == (0, "2 of 2 nodes written, 0 unchanged")
+    for name, free in (("n1", "6000"), ("n2", "700")):
+        metadata = (await send(plane, "GET", f"/api/v1/nodes/{name}"))["metadata"]
+        assert metadata["annotations"]["mean-free-cpu"] == free
+        assert metadata["annotations"].keys() == {"mean-free-cpu", "load-measured-at"}
+    code, lines = await annotate(folder(tmp_path, "second"), plane, prometheus)
+    assert (code, lines[-1]) == (0, "0 of 2 nodes written, 2 unchanged")
+    patched = [event for event in events(plane) if event["verb"] == "patch"]
+    assert sorted(event["requestURI"] for event in patched) == [
+        f"/api/v1/nodes/{name}?fieldManager=moorage-annotator" for name in NODES
+    ]
+
+
+async def test_it_needs_the_rights_that_it_is_given_and_no_others(
+    plane: RealPlane, prometheus: FakePrometheus, tmp_path: Path
+) -> None:
+    await annotate(tmp_path, plane, prometheus)
+    rights = {Right("", "nodes", verb) for verb in ("list", "patch")}
+    (role,) = (obj for obj in deployed() if obj["kind"] == "ClusterRole")
+    assert {Right("", "nodes", verb) for verb in role["rules"][0]["verbs"]} == rights
+    assert used(plane.audit_log, "annotator") == rights
+    assert used(plane.audit_log, "annotator", "forbid") == set()
+
+
+async def test_without_the_right_to_patch_the_reason_is_told(
+    plane: RealPlane, prometheus: FakePrometheus, tmp_path: Path
+) -> None:
+    prometheus.measures({"mean-free-cpu": {"n1": 1, "n2": 1}})
+    code, lines = await annotate(tmp_path, plane, prometheus, who="gateway")
+    assert code == 1
+    assert lines[-1] == "0 of 2 nodes written, 0 unchanged, 2 failed"
+    (line,) = (line for line in lines if line.startswith("n1 "))
+    assert 'cannot patch resource "nodes"' in line
