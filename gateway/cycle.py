@@ -197,6 +197,7 @@ class CycleRunner:
                     self._claims.release(call.pod.uid)
                     return
                 answer.set_result(outcome)
+                await asyncio.sleep(0)  # the answer goes out before the scores are asked for
                 # kube-scheduler takes a single node without asking for scores.
                 if len(outcome.feasible) > 1 and not call.plugin:
                     await self._score_ahead(subject.restricted(outcome.feasible), decision)
