@@ -48,10 +48,14 @@ def kept(judged: list[Verdict]) -> bool:
 
 
 def _edge(question: str) -> Callable[[Results], float | None]:
-    """Return how to find the ratio at the edge without a pause: the worse case for Moorage."""
+    """Return how to find the ratio at the edge, by the rule that is harder for Moorage.
+
+    Without a pause, so that it waits for the scores; and until the last byte of each answer, for
+    what kube-scheduler needs to decode the answers is the same for all.
+    """
 
     def find(results: Results) -> float | None:
-        return next((r.ratio for r in results.edge if _is_main(r, question)), None)
+        return next((r.ratio_answered for r in results.edge if _is_main(r, question)), None)
 
     return find
 

@@ -38,6 +38,14 @@ class Stack:
     pids: Mapping[str, int]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoExtender:
+    """A running Go extender."""
+
+    url: str
+    pid: int
+
+
 @dataclass(slots=True)
 class Bench:
     """Starts what is measured, and stops it in the end; `opened` makes one.
@@ -97,9 +105,14 @@ class Bench:
         pids = {process: processes.named(process).pid for process in names}
         return Stack(addresses=addresses, pids=pids)
 
-    async def go_extender(self, name: str, *options: str) -> str:
-        """Start one of the Go extenders; return its URL."""
-        return f"http://{HOST}:{await self._first_line(name, *options)}"
+    async def go_extender(self, name: str, *options: str) -> GoExtender:
+        """Start one of the Go extenders."""
+        program = await self.program(name, *options)
+        assert program.stdout is not None
+        port = (await program.stdout.readline()).decode().strip()
+        if not port:
+            raise RuntimeError(f"the Go program {name} ended with {await program.wait()}")
+        return GoExtender(url=f"http://{HOST}:{port}", pid=program.pid)
 
     async def program(self, name: str, *options: str) -> asyncio.subprocess.Process:
         """Start a Go program that talks through pipes; it ends when its stdin does."""
@@ -129,14 +142,6 @@ class Bench:
         processes = Processes(self.say)
         self._processes.append(processes)
         await processes.start(group)
-
-    async def _first_line(self, name: str, *options: str) -> str:
-        started = await self.program(name, *options)
-        assert started.stdout is not None
-        line = await started.stdout.readline()
-        if not line:
-            raise RuntimeError(f"the Go program {name} ended with {await started.wait()}")
-        return line.decode().strip()
 
 
 @asynccontextmanager

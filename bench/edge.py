@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.contenders import Bench, Cluster, Stack
+from bench.contenders import Bench, Cluster, GoExtender, Stack
 from bench.figures import Figure, figure
 from bench.goprograms import CLIENT, NOTHING, PLUGINS
-from bench.load import Call, Contender, Job, Load, Round
+from bench.load import Call, Contender, Job, Load, LoadError, Round
 from bench.policies import PER_NODE_PLUGINS, Form, policy, profile_name
 from bench.results import EdgeResult
 
@@ -50,8 +50,8 @@ class Question:
 async def contenders(bench: Bench, cluster: Cluster, *, quick: bool) -> dict[str, Contender]:
     """Start everything that is asked; return it by name."""
     found = [
-        Contender(REFERENCE, await bench.go_extender(NOTHING)),
-        Contender(GO_PLUGINS, await bench.go_extender(PLUGINS, f"-api={cluster.api}")),
+        _go(REFERENCE, await bench.go_extender(NOTHING)),
+        _go(GO_PLUGINS, await bench.go_extender(PLUGINS, f"-api={cluster.api}")),
     ]
     stack = await bench.moorage("moorage", cluster.kubeconfig, policy(), plugins=PLUGIN_FILES)
     found += _profiles(stack, "moorage", "batch", (0, 1, 3, 10))
@@ -93,7 +93,7 @@ async def measure(
 
 def summed_up(question: Question, rounds: Sequence[Round]) -> Iterator[EdgeResult]:
     """Make a result of each contender's rounds."""
-    of_each = {name: [r for r in rounds if r.contender == name] for name in question.contenders}
+    of_each = {name: _good(rounds, name) for name in question.contenders}
     reference = _sums(of_each[REFERENCE])
     for name, mine in of_each.items():
         both, answered = _sums(mine)
@@ -108,16 +108,23 @@ def summed_up(question: Question, rounds: Sequence[Round]) -> Iterator[EdgeResul
             ratio=both.p50 / reference[0].p50,
             ratio_p99=both.p99 / reference[0].p99,
             ratio_answered=answered.p50 / reference[1].p50,
+            processor=_mean(r.processor / MS for r in mine),
+            failures=sum(bool(r.failure) for r in rounds if r.contender == name),
             feasible=_mean(r.feasible for r in mine),
             sent=_mean(_of_both(r, lambda call: call.sent) for r in mine),
             received=_mean(_of_both(r, lambda call: call.received) for r in mine),
         )
 
 
+def _go(name: str, extender: GoExtender) -> Contender:
+    return Contender(name, extender.url, pids=[extender.pid])
+
+
 def _profiles(stack: Stack, name: str, form: Form, counts: Sequence[int]) -> Iterator[Contender]:
     for count in counts:
         profile = profile_name(form, count)
-        yield Contender(f"{name} {count}+{count}", stack.addresses.extender, profile)
+        pids = [*stack.pids.values()]
+        yield Contender(f"{name} {count}+{count}", stack.addresses.extender, profile, pids)
 
 
 def _job(question: Question, cluster: Cluster, found: Mapping[str, Contender]) -> Job:
@@ -132,6 +139,14 @@ def _job(question: Question, cluster: Cluster, found: Mapping[str, Contender]) -
         changed=HEARTBEATS if question.whole else 0,
         pause_ms=question.pause,
     )
+
+
+def _good(rounds: Sequence[Round], name: str) -> list[Round]:
+    mine = [r for r in rounds if r.contender == name]
+    good = [r for r in mine if not r.failure]
+    if 2 * len(good) < len(mine):
+        raise LoadError(f"{name} fails: {next(r.failure for r in mine if r.failure)}")
+    return good
 
 
 def _sums(rounds: Sequence[Round]) -> tuple[Figure, Figure]:

@@ -15,6 +15,7 @@ class Contender(msgspec.Struct, frozen=True):
     name: str
     url: str
     profile: str = "moorage"
+    pids: Sequence[int] = ()
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -43,13 +44,22 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Round(msgspec.Struct, frozen=True):
-    """One pod's way through one contender."""
+    """One pod's way through one contender.
+
+    Attributes:
+        feasible: Nodes that remained.
+        scored: Nodes that the answer to prioritize names.
+        processor: Nanoseconds of processor time that the contender's processes used.
+        failure: Why there is nothing else, "" if all went well.
+    """
 
     contender: str
     filter: Call
     prioritize: Call
     feasible: int
     scored: int
+    processor: int
+    failure: str = ""
 
 
 class _Line(msgspec.Struct):

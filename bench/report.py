@@ -48,14 +48,17 @@ def _edge_table(question: str, pause: float, results: list[EdgeResult]) -> Table
     feasible = results[0].feasible
     title = f"{question}, filter then prioritize"
     title += f" after {pause:g} ms" if pause else " at once"
-    table = Table(title=title, caption=f"milliseconds, p50 / p99; {results[0].both.count} rounds")
-    for column in ("", "filter", "prioritize", "both", "ratio", "ratio without decoding"):
+    caption = (
+        f"milliseconds, p50 / p99; {results[0].both.count} rounds; ratio of p50 (until answered)"
+    )
+    table = Table(title=title, caption=caption)
+    for column in ("", "filter", "prioritize", "both", "until answered", "ratio", "CPU"):
         table.add_column(column, justify="right" if column else "left")
     for one in results:
         name = one.contender + ("" if one.feasible == feasible else f" ({one.feasible:.0f} fit)")
-        figures = map(_pair, (one.filter, one.prioritize, one.both))
-        ratio = f"{one.ratio:.2f} / {one.ratio_p99:.2f}"
-        table.add_row(name, *figures, ratio, f"{one.ratio_answered:.2f}")
+        figures = map(_pair, (one.filter, one.prioritize, one.both, one.answered))
+        ratio = f"{one.ratio:.2f} ({one.ratio_answered:.2f})"
+        table.add_row(name, *figures, ratio, f"{one.processor:.2f}")
     return table
 
 

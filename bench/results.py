@@ -19,6 +19,8 @@ class EdgeResult(msgspec.Struct, frozen=True, kw_only=True):
         ratio: p50 of `both` to that of the reference in the same rounds.
         ratio_p99: The same of p99.
         ratio_answered: The same of `answered`, p50.
+        processor: Processor time of all its processes for both calls, the mean.
+        failures: Rounds that do not count because a call failed.
         feasible: How many nodes remained, the mean.
         sent: Bytes of both questions, the mean.
         received: Bytes of both answers, the mean.
@@ -34,6 +36,8 @@ class EdgeResult(msgspec.Struct, frozen=True, kw_only=True):
     ratio: float
     ratio_p99: float
     ratio_answered: float
+    processor: float
+    failures: int
     feasible: float
     sent: float
     received: float

@@ -17,18 +17,18 @@ const timeout = 60 * time.Second
 
 // caller has kube-scheduler's manners: its transport, its one connection, its JSON.
 type caller struct {
-	name, url, profile string
-	client             *http.Client
+	contender
+	client *http.Client
 }
 
 func newCaller(one contender) *caller {
 	transport := utilnet.SetTransportDefaults(&http.Transport{})
-	return &caller{one.Name, one.URL, one.Profile, &http.Client{Transport: transport, Timeout: timeout}}
+	return &caller{one, &http.Client{Transport: transport, Timeout: timeout}}
 }
 
 // schedule calls filter, then prioritize for the nodes that remain, as they were answered.
 func (c *caller) schedule(question *question, pod *v1.Pod, pauseMS float64) (round, error) {
-	made := round{Contender: c.name}
+	made := round{Contender: c.Name}
 	body, err := encode(pod, question.whole, question.names)
 	if err != nil {
 		return made, err
@@ -102,7 +102,7 @@ func encode(pod *v1.Pod, whole json.RawMessage, names []string) ([]byte, error) 
 func (c *caller) call(verb string, body []byte, answer any) (call, error) {
 	made := call{Sent: len(body)}
 	began := time.Now()
-	request, err := http.NewRequest(http.MethodPost, c.url+"/"+verb, bytes.NewReader(body))
+	request, err := http.NewRequest(http.MethodPost, c.URL+"/"+verb, bytes.NewReader(body))
 	if err != nil {
 		return made, err
 	}

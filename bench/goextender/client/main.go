@@ -16,6 +16,7 @@ type contender struct {
 	Name    string `json:"name"`
 	URL     string `json:"url"`
 	Profile string `json:"profile"` // the pods' schedulerName
+	PIDs    []int  `json:"pids"`    // its processes
 }
 
 // job is what to measure: all contenders in turn, round after round.
@@ -46,8 +47,10 @@ type round struct {
 	Contender  string `json:"contender"`
 	Filter     call   `json:"filter"`
 	Prioritize call   `json:"prioritize"`
-	Feasible   int    `json:"feasible"` // nodes
-	Scored     int    `json:"scored"`   // nodes that the answer names
+	Feasible   int    `json:"feasible"`  // nodes
+	Scored     int    `json:"scored"`    // nodes that the answer names
+	Processor  int64  `json:"processor"` // nanoseconds that the contender's processes used
+	Failure    string `json:"failure"`   // why the rest is to be ignored
 }
 
 // line is what is written.

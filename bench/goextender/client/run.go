@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"time"
 )
@@ -25,6 +24,9 @@ func run(wanted *job, progress func(int)) ([]round, error) {
 	random := rand.New(rand.NewPCG(wanted.Seed, 0))
 	began := time.Now()
 	for number := range wanted.WarmUp + wanted.Rounds {
+		if number == wanted.WarmUp {
+			began = time.Now()
+		}
 		if wanted.Seconds > 0 && time.Since(began).Seconds() > wanted.Seconds && len(rounds) > 0 {
 			break
 		}
@@ -34,9 +36,11 @@ func run(wanted *job, progress func(int)) ([]round, error) {
 		}
 		for i := range callers {
 			caller := callers[(i+number)%len(callers)]
-			one, err := caller.schedule(question, pods.next(caller.profile), wanted.PauseMS)
+			before := processorTime(caller.PIDs)
+			one, err := caller.schedule(question, pods.next(caller.Profile), wanted.PauseMS)
+			one.Processor = processorTime(caller.PIDs) - before
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", caller.name, err)
+				one.Failure = err.Error()
 			}
 			if number >= wanted.WarmUp {
 				rounds = append(rounds, one)
