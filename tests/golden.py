@@ -34,7 +34,9 @@ class Scored:
         arguments: Those of the profile's plugins.
         pod: The pod.
         feasible: The nodes that passed all filters.
-        scores: By plugin and node; only of plugins that had an opinion.
+        scores: By plugin and node; only of plugins that had an opinion, and none unless two nodes
+            are feasible.
+        message: What was said of the pod if there is none.
     """
 
     cluster: str
@@ -43,6 +45,7 @@ class Scored:
     pod: Pod
     feasible: list[str]
     scores: Mapping[str, Mapping[str, int]]
+    message: str | None
 
     def __str__(self) -> str:
         return f"{self.cluster}-{self.profile}-{self.pod.name}"
@@ -97,7 +100,8 @@ def scored() -> Iterator[Scored]:
                     arguments=recording["profiles"][profile],
                     pod=_pod(each["pod"]),
                     feasible=outcome["feasible"],
-                    scores=outcome["scores"],
+                    scores=outcome.get("scores", {}),
+                    message=outcome.get("message"),
                 )
 
 

@@ -23,6 +23,7 @@ import msgspec
 from moorage.kube import KubeClient, connect
 from tests.e2e.build import kubernetes_version
 from tests.e2e.golden_clusters_nodes import NODE_PROPERTIES
+from tests.e2e.golden_clusters_random import RANDOM
 from tests.e2e.golden_clusters_resources import RESOURCES
 from tests.e2e.golden_clusters_topology import TOPOLOGY
 from tests.e2e.golden_objects import Cluster
@@ -31,7 +32,7 @@ from tests.e2e.plane import RealPlane
 from tests.scenarios.planes import ROOT, Object
 
 RECORDED = ROOT / "tests" / "data" / "golden-scores-1.36.json"
-CLUSTERS = (RESOURCES, NODE_PROPERTIES, TOPOLOGY)
+CLUSTERS = (RESOURCES, NODE_PROPERTIES, TOPOLOGY, RANDOM)
 PATIENCE = 20.0
 VERBOSITY = ("--v=3", "--vmodule=schedule_one=10")  # without the bodies of all requests
 

@@ -64,7 +64,10 @@ async def test_verdicts_are_those_of_kube_scheduler(case: Filtered) -> None:
 @pytest.mark.parametrize("case", list(scored()), ids=str)
 async def test_all_filters_together_pass_the_same_nodes(case: Scored) -> None:
     nodes = cluster(case.cluster)
-    assert feasible(await run(ORDER, case.pod, nodes), nodes) == case.feasible
+    outcome = await run(ORDER, case.pod, nodes)
+    assert feasible(outcome, nodes) == case.feasible
+    if case.message:
+        assert refused(outcome) == parse(case.message)
 
 
 def test_every_plugin_rejects_something() -> None:
