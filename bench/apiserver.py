@@ -6,7 +6,9 @@ Creating 150,000 pods over HTTP would take minutes, and nobody measures that.
 """
 
 import asyncio
+import itertools
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from bench import clusters
 from moorage.rpc.process import ProcessSettings, announce, process
@@ -14,6 +16,11 @@ from moorage.settings import parse_settings, setting
 from sandbox.apiserver.server import ApiServer
 from sandbox.apiserver.settings import Settings
 from sandbox.apiserver.store import Store
+
+NODES, PODS = "/nodes", "/pods"
+"""The store's names of both collections."""
+
+TICK = 0.1  # seconds between changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +30,8 @@ class Options(ProcessSettings):
     port: int = setting(0, "Port to listen on; 0 takes a free one.", minimum=0, maximum=65535)
     nodes: int = setting(1000, "Nodes of the cluster.", minimum=1)
     pods_per_node: int = setting(30, "Pods that each node runs.", minimum=0)
+    heartbeats: float = setting(0.0, "Nodes whose heartbeat changes in a second.", minimum=0)
+    changed_pods: float = setting(0.0, "Pods that are replaced in a second.", minimum=0)
 
 
 async def serve(options: Options) -> None:
@@ -32,15 +41,50 @@ async def serve(options: Options) -> None:
         fill(api.cluster.store, options.nodes, options.pods_per_node)
         async with api:
             announce("serving", service="api-server", api=api.url)
-            await stop.wait()
+            async with asyncio.TaskGroup() as group:
+                life = group.create_task(_live(api.cluster.store, options))
+                await stop.wait()
+                life.cancel()
 
 
 def fill(store: Store, nodes: int, pods_per_node: int) -> None:
     """Put a cluster into a store."""
     for node in clusters.nodes(nodes):
-        store.put("/nodes", node)
+        store.put(NODES, node)
     for pod in clusters.running_pods(nodes, pods_per_node):
-        store.put("/pods", pod)
+        store.put(PODS, pod)
+
+
+async def _live(store: Store, options: Options) -> None:
+    """Change nodes and pods, one after the other, as fast as told."""
+    due_nodes = due_pods = 0.0
+    numbers = itertools.count()
+    while True:
+        await asyncio.sleep(TICK)
+        due_nodes += options.heartbeats * TICK
+        due_pods += options.changed_pods * TICK if options.pods_per_node else 0
+        while due_nodes >= 1:
+            due_nodes -= 1
+            _beat(store, next(numbers) * 7919 % options.nodes)
+        while due_pods >= 1:
+            due_pods -= 1
+            _replace(store, next(numbers), options.nodes)
+
+
+def _beat(store: Store, index: int) -> None:
+    node = clusters.node(index)
+    for condition in node["status"]["conditions"]:
+        condition["lastHeartbeatTime"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    store.put(NODES, node)
+
+
+def _replace(store: Store, number: int, nodes: int) -> None:
+    """Let a pod go, and another come in its place."""
+    pod = clusters.running_pod(number * 7919 % nodes, number // nodes % 4)
+    metadata = pod["metadata"]
+    store.remove(PODS, metadata["namespace"], metadata["name"])
+    uid = f"{number:08x}-0000-4000-8000-000000000001"
+    store.put(PODS, {**pod, "metadata": {**metadata, "uid": uid}})
 
 
 if __name__ == "__main__":

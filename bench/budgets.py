@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from bench.edge import MAIN
+from bench.figures import growth_exponent
 from bench.results import EdgeResult, Results, Verdict
 
 
@@ -64,6 +65,17 @@ def _is_main(result: EdgeResult, question: str) -> bool:
     return result.contender == MAIN and result.question == question and not result.pause
 
 
+def _growth(results: Results) -> float | None:
+    """Return the exponent with which filter and prioritize grow with the nodes: 1 is linear."""
+    times = {
+        size.nodes: one.answered.p50
+        for size in results.growth
+        for one in size.edge
+        if one.contender == MAIN
+    }
+    return growth_exponent(times) if len(times) > 1 else None
+
+
 BUDGETS = (
     Budget(
         work="filter + prioritize, 5,000 names, 3 filters and 3 scores",
@@ -79,5 +91,10 @@ BUDGETS = (
         work="filter + prioritize, 5,000 whole nodes, 3 filters and 3 scores",
         limit=0.3,
         measured=_edge("5000 whole nodes"),
+    ),
+    Budget(
+        work="exponent of growth with the nodes; 1 is linear, the rest is for noise",
+        limit=1.05,
+        measured=_growth,
     ),
 )

@@ -4,6 +4,7 @@ Every stack of Moorage has its own gateway, filter, scorers and binder on the cl
 """
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -19,6 +20,10 @@ from cli.stack import Addresses, StackOptions, start_stack
 HOST = "127.0.0.1"
 READY_SECONDS = 300.0
 STOP_SECONDS = 10.0
+
+
+class NotReadyError(Exception):
+    """Moorage does not get ready on a cluster; the message says what it waits for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +65,22 @@ class Bench:
     _processes: list[Processes] = field(default_factory=list)
     _programs: list[asyncio.subprocess.Process] = field(default_factory=list)
 
-    async def cluster(self, nodes: int, pods_per_node: int) -> Cluster:
-        """Start an API server that has so many nodes and pods."""
+    async def cluster(
+        self, nodes: int, pods_per_node: int, *, heartbeats: float = 0, changed_pods: float = 0
+    ) -> Cluster:
+        """Start an API server with so many nodes and pods; so many change in a second."""
         (port,) = free_ports(1)
         process = Process(
             name=f"api-server-{nodes}",
             module="bench.apiserver",
-            options=[f"--port={port}", f"--nodes={nodes}", f"--pods-per-node={pods_per_node}"],
+            options=[
+                f"--port={port}",
+                f"--nodes={nodes}",
+                f"--pods-per-node={pods_per_node}",
+                f"--heartbeats={heartbeats}",
+                f"--changed-pods={changed_pods}",
+                f"--exit-with-parent={os.getpid()}",
+            ],
             log=self.directory / f"api-server-{nodes}.log",
         )
         await self._start([process])
@@ -165,7 +179,7 @@ async def _ready(url: str) -> None:
                     problem = await response.text()
                 await asyncio.sleep(0.05)
     except TimeoutError as error:
-        raise RuntimeError(f"not ready after {READY_SECONDS:g} s: {problem}") from error
+        raise NotReadyError(f"not ready after {READY_SECONDS:g} s: {problem}") from error
 
 
 def _kubeconfig(api: str) -> object:

@@ -18,6 +18,7 @@ MAIN = "moorage 3+3"
 CLUSTER_NODES = 5000
 PLUGIN_FILES = (PER_NODE_PLUGINS,)
 MANY_SCORERS = 3
+WARM_UP = 10
 HEARTBEATS = 17
 """Nodes that change from one round to the next with whole nodes: kubelet's five minutes, 5,000
 nodes, and a round in about a second."""
@@ -50,8 +51,8 @@ class Question:
 async def contenders(bench: Bench, cluster: Cluster, *, quick: bool) -> dict[str, Contender]:
     """Start everything that is asked; return it by name."""
     found = [
-        _go(REFERENCE, await bench.go_extender(NOTHING)),
-        _go(GO_PLUGINS, await bench.go_extender(PLUGINS, f"-api={cluster.api}")),
+        of_go(REFERENCE, await bench.go_extender(NOTHING)),
+        of_go(GO_PLUGINS, await bench.go_extender(PLUGINS, f"-api={cluster.api}")),
     ]
     stack = await bench.moorage("moorage", cluster.kubeconfig, policy(), plugins=PLUGIN_FILES)
     found += _profiles(stack, "moorage", "batch", (0, 1, 3, 10))
@@ -80,13 +81,13 @@ async def measure(
     results: list[EdgeResult] = []
     for question in questions:
         title = question.title + (f", pause of {question.pause:g} ms" if question.pause else "")
-        job = _job(question, cluster, found)
-        total = job.warm_up + job.rounds
+        work = job(question, cluster, found)
+        total = work.warm_up + work.rounds
 
         def progress(done: int, title: str = title, total: int = total) -> None:
             say(f"{title}: {done} of at most {total} rounds")
 
-        rounds = await load.run(job, progress)
+        rounds = await load.run(work, progress)
         results += summed_up(question, rounds)
     return results
 
@@ -116,7 +117,8 @@ def summed_up(question: Question, rounds: Sequence[Round]) -> Iterator[EdgeResul
         )
 
 
-def _go(name: str, extender: GoExtender) -> Contender:
+def of_go(name: str, extender: GoExtender) -> Contender:
+    """Name a Go extender."""
     return Contender(name, extender.url, pids=[extender.pid])
 
 
@@ -127,13 +129,14 @@ def _profiles(stack: Stack, name: str, form: Form, counts: Sequence[int]) -> Ite
         yield Contender(f"{name} {count}+{count}", stack.addresses.extender, profile, pids)
 
 
-def _job(question: Question, cluster: Cluster, found: Mapping[str, Contender]) -> Job:
+def job(question: Question, cluster: Cluster, found: Mapping[str, Contender]) -> Job:
+    """Word a question for the load."""
     return Job(
         api=cluster.api,
         contenders=[found[name] for name in question.contenders],
         nodes=question.nodes,
         rounds=question.rounds,
-        warm_up=2 if question.whole else 10,
+        warm_up=2 if question.whole else WARM_UP,
         seconds=question.seconds,
         whole=question.whole,
         changed=HEARTBEATS if question.whole else 0,

@@ -43,6 +43,31 @@ class EdgeResult(msgspec.Struct, frozen=True, kw_only=True):
     received: float
 
 
+class Memory(msgspec.Struct, frozen=True, kw_only=True):
+    """Of one process, in MiB; pss counts pages that are shared in part."""
+
+    rss: float
+    pss: float
+
+
+class GrowthResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One size of cluster.
+
+    Attributes:
+        ready_seconds: From the start of all processes until the gateway is ready.
+        edge: With all nodes named.
+        cycle_bytes: What the gateway sends to its replicas, for each cycle.
+        memory: Of each process of Moorage, after it all.
+    """
+
+    nodes: int
+    pods: int
+    ready_seconds: float
+    edge: list[EdgeResult]
+    cycle_bytes: float
+    memory: dict[str, Memory]
+
+
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """A budget, and whether it was kept; `measured` is None if it was not measured."""
 
@@ -76,5 +101,6 @@ class Results(msgspec.Struct, kw_only=True):
     quick: bool
     seconds: float = 0
     edge: list[EdgeResult] = []
+    growth: list[GrowthResult] = []
     verdicts: list[Verdict] = []
     notes: list[str] = []

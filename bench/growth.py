@@ -1,0 +1,99 @@
+"""Growth: the same stack on clusters from 1,000 to 50,000 nodes with 30 pods each.
+
+All nodes are named in each call, so that cycle times show how the work grows. Meanwhile the cluster
+lives: heartbeats of its nodes, and pods that come and go.
+"""
+
+import asyncio
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import aiohttp
+
+from bench import edge
+from bench.contenders import Bench, Cluster, NotReadyError, Stack, opened
+from bench.edge import GO_PLUGINS, MAIN, REFERENCE, Question
+from bench.goprograms import CLIENT, NOTHING, PLUGINS
+from bench.load import Contender, Load
+from bench.plan import PODS_PER_NODE
+from bench.policies import policy, profile_name
+from bench.results import GrowthResult, Memory, Results
+
+SIZES = (1000, 2000, 5000, 10_000, 20_000, 50_000)
+ROUNDS = 60
+SECONDS = 60.0
+CHANGED_PODS = 10.0
+"""Pods that are replaced in a second."""
+
+HEARTBEAT_SECONDS = 300.0
+
+_SENT = re.compile(r'^moorage_session_sent_bytes_total\{part="(?:delta|cycle)".*\} (\S+)$', re.M)
+
+
+async def measure(
+    results: Results, sizes: Sequence[int], directory: Path, say: Callable[[str], None]
+) -> None:
+    """Measure size by size; one that cannot be measured is noted and ends it."""
+    for nodes in sizes:
+        say(f"growth: a cluster of {nodes} nodes")
+        here = directory / f"growth-{nodes}"
+        here.mkdir()
+        async with opened(here, say) as bench:
+            try:
+                results.growth.append(await _measure_one(bench, nodes, say))
+            except NotReadyError as error:
+                results.notes.append(f"growth, {nodes} nodes: {error}")
+                return
+
+
+async def _measure_one(bench: Bench, nodes: int, say: Callable[[str], None]) -> GrowthResult:
+    cluster = await bench.cluster(
+        nodes, PODS_PER_NODE, heartbeats=nodes / HEARTBEAT_SECONDS, changed_pods=CHANGED_PODS
+    )
+    began = time.monotonic()
+    stack = await bench.moorage("moorage", cluster.kubeconfig, policy(), plugins=edge.PLUGIN_FILES)
+    ready = time.monotonic() - began
+    found = await _contenders(bench, cluster, stack)
+    question = Question(nodes=nodes, contenders=list(found), rounds=ROUNDS, seconds=SECONDS)
+    sent = await _sent_bytes(stack)
+    load = Load(await bench.program(CLIENT))
+    rounds = await load.run(edge.job(question, cluster, found), lambda _: None)
+    cycles = edge.WARM_UP + len(rounds) // len(found)
+    say(f"growth: {nodes} nodes are done")
+    return GrowthResult(
+        nodes=nodes,
+        pods=nodes * PODS_PER_NODE,
+        ready_seconds=ready,
+        edge=list(edge.summed_up(question, rounds)),
+        cycle_bytes=(await _sent_bytes(stack) - sent) / cycles,
+        memory={name: memory(pid) for name, pid in stack.pids.items()},
+    )
+
+
+def memory(pid: int) -> Memory:
+    """Read how much memory a process has, in MiB."""
+    text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    amounts = dict(re.findall(r"^(Rss|Pss):\s+(\d+) kB", text, re.M))
+    return Memory(rss=int(amounts["Rss"]) / 1024, pss=int(amounts["Pss"]) / 1024)
+
+
+async def _contenders(bench: Bench, cluster: Cluster, stack: Stack) -> Mapping[str, Contender]:
+    main = Contender(
+        MAIN, stack.addresses.extender, profile_name("batch", 3), [*stack.pids.values()]
+    )
+    nothing = edge.of_go(REFERENCE, await bench.go_extender(NOTHING))
+    plugins = edge.of_go(GO_PLUGINS, await bench.go_extender(PLUGINS, f"-api={cluster.api}"))
+    return {one.name: one for one in (nothing, plugins, main)}
+
+
+async def _sent_bytes(stack: Stack) -> float:
+    """Return what the gateway has sent to its replicas after the full snapshots."""
+    async with (
+        asyncio.timeout(10),
+        aiohttp.ClientSession() as session,
+        session.get(f"{stack.addresses.admin}/metrics") as response,
+    ):
+        text = await response.text()
+    return sum(map(float, _SENT.findall(text)))
