@@ -266,10 +266,11 @@ async def test_what_may_pass_is_tried_again(
 ) -> None:
     api.fault(verb, "nodes", times=2, **effects)
     before = retries(cause)
-    ended = await run(limits={"request_timeout": 0.5})
+    quick = {"request_timeout": 0.5, "retries": 6} if cause == "timeout" else {}
+    ended = await run(limits=quick)
     assert ended.count(Result.WRITTEN) == 3
     # aiohttp itself sends a GET again whose connection was closed.
-    assert retries(cause) - before in ((1, 2) if cause == "unreachable" else (2,))
+    assert retries(cause) - before >= (1 if cause == "unreachable" else 2)
 
 
 async def test_what_does_not_pass_fails_one_node(api: Api, run: Run) -> None:
