@@ -38,7 +38,8 @@ class Nodes:
     """The nodes of one cluster.
 
     Every method raises KubeStatusError if the API server refuses, KubeUnreachableError or
-    TimeoutError if it does not answer, each after as many retries as help.
+    TimeoutError if it does not answer, each after as many retries as help; KubeError if it answers
+    something else.
 
     Args:
         client: The connection; the caller closes it.
@@ -91,7 +92,7 @@ class Nodes:
         query = {"limit": str(PAGE_SIZE)}
         while True:
             answer = await self._send("GET", _PATH, query=query)
-            page = msgspec.json.decode(answer.body, type=_Page)
+            page = _page(answer)
             nodes += [node for raw in page.items or () if (node := _decoded(raw))]
             if not page.metadata.next_page:
                 return nodes
@@ -111,6 +112,13 @@ class Nodes:
                 wait = backoff.next(getattr(error, "retry_after", None))
             left -= 1
             await asyncio.sleep(wait)
+
+
+def _page(answer: Response) -> _Page:
+    try:
+        return msgspec.json.decode(answer.body, type=_Page)
+    except msgspec.DecodeError as error:  # of something that stands before the API server
+        raise KubeError(f"{answer.what}: the answer is no list of nodes: {error}") from error
 
 
 def _decoded(raw: msgspec.Raw) -> NodeManifest | None:

@@ -20,7 +20,7 @@ from cli.annotating.options import AnnotateOptions
 from cli.annotating.planning import Need
 from cli.annotating.rounds import Annotator, Result, Round
 from moorage import PluginFailedError
-from moorage.kube import KubeStatusError, connect
+from moorage.kube import KubeError, KubeStatusError, connect
 from moorage.metrics import PrometheusError
 from moorage.models import NodeManifest, decode_node
 from moorage.testing import make_pod, run_filter, run_score
@@ -311,6 +311,21 @@ async def test_nodes_are_read_page_by_page_and_again_if_the_pages_expire(
     lists = api.count("list", "nodes")
     assert len((await run()).nodes) == 3
     assert lists() == 2  # besides the first page and the one that expired
+
+
+async def test_an_answer_of_something_else_is_told(
+    prometheus: FakePrometheus, tmp_path: Path
+) -> None:
+    async def handle(_: web.Request) -> web.Response:
+        return web.Response(text="<h1>Please log in</h1>")
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", handle)
+    async with TestServer(app) as api_server:
+        kubeconfig = ApiServer().kubeconfig().replace('""', f'"{api_server.make_url("")}"')
+        async with nodes_of(kubeconfig, tmp_path) as nodes:
+            with pytest.raises(KubeError, match="GET /api/v1/nodes: the answer is no list"):
+                await Annotator(options(prometheus), nodes).plan()
 
 
 async def test_no_more_nodes_are_written_at_once_than_is_said(
