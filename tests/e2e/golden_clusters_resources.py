@@ -27,6 +27,7 @@ NODES = (
     node("no-memory", cpu="2", memory="0"),
     node("overcommitted", cpu="1", memory="1Gi", ephemeral_storage="10Gi", **{GPU: "1"}),
     node("two-pods", cpu="16", memory="64Gi", pods="2"),
+    node("half", cpu="4", memory="2Gi"),
     node("even", cpu="2", memory="4Gi", ephemeral_storage="20Gi", **{GPU: "0"}),
 )
 
@@ -112,6 +113,7 @@ FILTERED = {
         pod("f-several", container(limits={GPU: "4"}, cpu="7", ephemeral_storage="80Gi")),
         pod("f-huge", container(limits={"hugepages_2Mi": "34Mi"}, cpu="1m", memory="1Mi")),
         pod("f-too-large", container(cpu="64", memory="1Ti")),
+        pod("f-large-as-a-node", container(cpu="7100m")),
         pod("f-init", container(cpu="1"), initContainers=[container("init", cpu="3300m")]),
         pod("f-overhead", container(cpu="100m", memory="300Mi"), runtimeClassName="heavy"),
     ),

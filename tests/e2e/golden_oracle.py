@@ -32,6 +32,7 @@ from tests.e2e.plane import RealPlane
 from tests.scenarios.planes import ROOT, Object
 
 RECORDED = ROOT / "tests" / "data" / "golden-scores-1.36.json"
+# In this order: the last one's pods are in the namespaces of the one before.
 CLUSTERS = (RESOURCES, NODE_PROPERTIES, TOPOLOGY, RANDOM)
 PATIENCE = 20.0
 VERBOSITY = ("--v=3", "--vmodule=schedule_one=10")  # without the bodies of all requests
