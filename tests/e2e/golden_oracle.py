@@ -29,7 +29,7 @@ from tests.e2e.golden_clusters_topology import TOPOLOGY
 from tests.e2e.golden_objects import Cluster
 from tests.e2e.golden_profiles import SCORE_PROFILES, UNMET, configuration
 from tests.e2e.plane import RealPlane
-from tests.scenarios.planes import ROOT, Object
+from tests.scenarios.planes import ROOT, Object, Plane
 
 RECORDED = ROOT / "tests" / "data" / "golden-scores-1.36.json"
 # In this order: the last one's pods are in the namespaces of the one before.
@@ -48,23 +48,28 @@ NOW = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
 FIXED_TIME = "2026-01-01T00:00:00Z"
 
 
-async def ask() -> Object:
-    """Return everything that is recorded."""
+async def ask(plane: Plane, client: KubeClient) -> Object:
+    """Return everything that is recorded; *client* has all rights."""
+    clusters = [await _record(plane, client, cluster) for cluster in CLUSTERS]
+    return {"version": kubernetes_version(), "profiles": SCORE_PROFILES, "clusters": clusters}
+
+
+async def record() -> None:
+    """Write the file that `make test` reads."""
     with tempfile.TemporaryDirectory() as name:
         plane = RealPlane(Path(name))
         try:
             await plane.start()
             client = await connect(plane.kubeconfig("admin"))
             try:
-                clusters = [await _record(plane, client, cluster) for cluster in CLUSTERS]
+                RECORDED.write_text(_written(await ask(plane, client)))
             finally:
                 await client.close()
         finally:
             await plane.stop()
-    return {"version": kubernetes_version(), "profiles": SCORE_PROFILES, "clusters": clusters}
 
 
-async def _record(plane: RealPlane, client: KubeClient, cluster: Cluster) -> Object:
+async def _record(plane: Plane, client: KubeClient, cluster: Cluster) -> Object:
     for obj in cluster.others:
         await _create(client, obj)
     nodes = [await _create(client, obj) for obj in cluster.nodes]
@@ -92,7 +97,7 @@ async def _record(plane: RealPlane, client: KubeClient, cluster: Cluster) -> Obj
 
 
 @asynccontextmanager
-async def _scheduler(plane: RealPlane) -> AsyncIterator["_Log"]:
+async def _scheduler(plane: Plane) -> AsyncIterator["_Log"]:
     """Run a new kube-scheduler: it knows all that exists before it schedules."""
     program = plane.scheduler("golden", configuration())
     gates = "--feature-gates=OpportunisticBatching=false"  # it would reuse scores of similar pods
@@ -236,7 +241,7 @@ def _pruned(obj: Object) -> Object:
     return {"metadata": metadata, "spec": spec} | ({"status": status} if status else {})
 
 
-def written(recording: Object) -> str:
+def _written(recording: Object) -> str:
     """Return a recording as text with a line for each object."""
 
     def listed(name: str, items: list[Any]) -> str:
@@ -258,4 +263,4 @@ def written(recording: Object) -> str:
 
 
 if __name__ == "__main__":
-    RECORDED.write_text(written(asyncio.run(ask())))
+    asyncio.run(record())

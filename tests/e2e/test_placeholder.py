@@ -5,14 +5,12 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from moorage.kube import connect
 from tests.e2e.placeholder import ISOLATED, placeholder, task
-from tests.e2e.plane import RealPlane
 from tests.scenarios.objects import node
 from tests.scenarios.planes import Object
-from tests.scenarios.services import Services
 from tests.scenarios.world import PATHS, PODS, World
 
+pytest_plugins = ["tests.e2e.bare_plane"]
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 STOCK = {
@@ -24,31 +22,16 @@ SMALL = {"containers": [{"name": "main", "image": "app:1"}]}
 NO_PLACEHOLDER = "didn't match pod affinity rules"
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def stock(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
-    """A control plane; nothing of Moorage is started."""
-    plane = RealPlane(tmp_path_factory.mktemp("placeholder"))
-    try:
-        await plane.start()
-        client = await connect(plane.kubeconfig("admin"))
-        try:
-            yield World(plane, Services(plane), client)
-        finally:
-            await client.close()
-    finally:
-        await plane.stop()
-
-
 @pytest_asyncio.fixture(loop_scope="session")
-async def world(stock: World) -> AsyncIterator[World]:
+async def world(bare: World) -> AsyncIterator[World]:
     """A world with a kube-scheduler, without nodes and pods before and after."""
     try:
-        async with stock.configured_scheduler("stock", STOCK):
-            yield stock
+        async with bare.configured_scheduler("stock", STOCK):
+            yield bare
     finally:
         now = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
         for path in (PODS, PATHS["Node"]):
-            (await stock.request("DELETE", path, now)).check()
+            (await bare.request("DELETE", path, now)).check()
 
 
 def named(name: str, cpu: str = "4") -> Object:

@@ -7,17 +7,21 @@ runs beside the default plugins, as in the article.
 
 from collections import Counter
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 import pytest_asyncio
 
-from tests.e2e.plane import RealPlane
 from tests.scenarios.objects import node, pod
 from tests.scenarios.planes import Object
+from tests.scenarios.programs import Program
+from tests.scenarios.services import Services
 from tests.scenarios.world import World
 
+pytest_plugins = ["tests.e2e.bare_plane"]
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 PREFIX = "my_scheduler_extension"
@@ -60,18 +64,23 @@ profiles:
 """
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def shared_world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
-    """A world with the policy above, and the article's path."""
-    plane = RealPlane(tmp_path_factory.mktemp("placement"))
-    async with World.started(plane) as world:
-        gateway = world.services.programs["gateway"]
-        await gateway.stop()
-        (plane.directory / "policy.yaml").write_text(POLICY)
+class PlacingServices(Services):
+    """Moorage with the policy above, and the article's path."""
+
+    def _gateway(self, policy: Path) -> Program:
+        policy.write_text(POLICY)
+        program = super()._gateway(policy)
         alias = f"--extender-alias=/{PREFIX}/{VERB}=prioritize/ImageScore"
-        gateway.command = [*gateway.command, alias]
-        await gateway.start()
-        yield world
+        program.command = [*program.command, alias]
+        return program
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def shared_world(bare: World) -> AsyncIterator[World]:
+    async with AsyncExitStack() as stack:
+        services = PlacingServices(bare.plane)
+        await services.start(stack)
+        yield World(bare.plane, services, bare.client)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
