@@ -33,7 +33,8 @@ async def log(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RealPla
             await world.event("stuck")
         await _fail_to_bind(world)
         world.proxy.lose_bindings = True
-        (made,) = await world.create(pod("lost", "nobody"))
+        (made,) = await world.create(pod("lost", "second"))
+        await world.filter(made, ["n1"])
         assert await world.bind(made, "n1") == ""
         yield plane
 
@@ -68,7 +69,8 @@ async def test_the_audit_log_tells_rights_apart(log: RealPlane) -> None:
 async def _fail_to_bind(world: World) -> None:
     """Let a bind fail twice for one reason: the second time the first Event is counted up."""
     gates = {"schedulingGates": [{"name": "example.com/wait"}]}
-    (made,) = await world.create(pod("gated", "nobody", spec=gates))
+    (made,) = await world.create(pod("gated", "second", spec=gates))
+    await world.filter(made, ["n1"])
     for count in (1, 2):
         assert await world.bind(made, "n1") != ""
 

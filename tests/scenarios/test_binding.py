@@ -14,9 +14,9 @@ FINALIZER = "example.com/hold"
 
 async def test_the_api_server_refuses_what_it_must(world: World) -> None:
     made = await world.create(
-        pod("bound", "nobody"),
-        pod("gated", "nobody", spec={"schedulingGates": [{"name": "example.com/wait"}]}),
-        pod("going", "nobody", finalizers=(FINALIZER,)),
+        pod("bound"),
+        pod("gated", spec={"schedulingGates": [{"name": "example.com/wait"}]}),
+        pod("going", finalizers=(FINALIZER,)),
         pod("free", "nobody"),
     )
     await _bind(world, binding("bound", "n1"))
@@ -89,15 +89,18 @@ async def test_a_binding_may_name_a_node_that_does_not_exist_and_carries_annotat
 
 async def test_moorage_says_why_a_bind_failed(world: World) -> None:
     await world.nodes(node("n1"), node("n2"))
-    bound, gated, going, free = await world.create(
-        pod("bound", "nobody"),
-        pod("gated", "nobody", spec={"schedulingGates": [{"name": "example.com/wait"}]}),
-        pod("going", "nobody", finalizers=(FINALIZER,)),
-        pod("free", "nobody"),
+    bound, gated, going, gone, dead = await world.create(
+        pod("bound"),
+        pod("gated", spec={"schedulingGates": [{"name": "example.com/wait"}]}),
+        pod("going", finalizers=(FINALIZER,)),
+        pod("gone"),
+        pod("reborn"),
     )
-    gone: Object = {"metadata": {"name": "gone", "namespace": "default", "uid": "x"}}
-    reborn: Object = {"metadata": {**free["metadata"], "uid": "another"}}
-    (await world.request("DELETE", f"{PODS}/going")).check()
+    for obj in (bound, gated, going, gone, dead):  # or they might have claims that got lost
+        await world.filter(obj, ["n1", "n2"])
+    for name in ("going", "gone", "reborn"):
+        (await world.request("DELETE", f"{PODS}/{name}")).check()
+    (reborn,) = await world.create(pod("reborn"))
 
     assert await world.bind(bound, "n1") == ""
     assert await world.bind(bound, "n1") == ""  # the same decision again is a success
@@ -106,24 +109,26 @@ async def test_moorage_says_why_a_bind_failed(world: World) -> None:
         "gated": await world.bind(gated, "n1"),
         "going": await world.bind(going, "n1"),
         "gone": await world.bind(gone, "n1"),
-        "reborn": await world.bind(reborn, "n1"),
+        "reborn": await world.bind(dead, "n1"),
     }
 
     lead = "binder service: pod default/"
     absent = 'API server answered 404 NotFound: pods "gone" not found'
+    uids = [obj["metadata"]["uid"] for obj in (reborn, dead)]
     assert errors == {
         "elsewhere": f"{lead}bound is bound to node n1, not n2",
         "gated": f"{lead}gated has scheduling gates: example.com/wait",
         "going": f"{lead}going is being deleted",
         "gone": f"{lead}gone was not bound to node n1: {absent}",
-        "reborn": f"{lead}free has uid {free['metadata']['uid']}, not another: it was replaced",
+        "reborn": f"{lead}reborn has uid {uids[0]}, not {uids[1]}: it was replaced",
     }
-    assert (await world.places())["free"] == ""
+    assert (await world.places())["reborn"] == ""
 
 
 async def test_a_bind_whose_answer_is_lost_is_a_success(world: World) -> None:
     await world.nodes(node("n1"))
-    (made,) = await world.create(pod("p", "nobody"))
+    (made,) = await world.create(pod("p"))
+    await world.filter(made, ["n1"])
     world.proxy.lose_bindings = True
 
     assert await world.bind(made, "n1") == ""

@@ -223,9 +223,10 @@ class World:
         answer = await self.call("bind", {**names, "PodUID": metadata["uid"], "Node": node})
         return str(answer["Error"] or "")
 
-    async def filter(self, name: str, nodes: Iterable[str]) -> Object:
-        """Call the filter verb for a pod that does not exist."""
-        body = {"Pod": pod(name), "Nodes": None, "NodeNames": list(nodes)}
+    async def filter(self, obj: Object | str, nodes: Iterable[str]) -> Object:
+        """Call the filter verb for a pod; a name is one that does not exist."""
+        asked = pod(obj) if isinstance(obj, str) else obj
+        body = {"Pod": asked, "Nodes": None, "NodeNames": list(nodes)}
         answer: Object = await self.call("filter", body)
         return answer
 
