@@ -13,8 +13,7 @@ import copy
 import json
 import re
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +26,14 @@ from tests.e2e.golden_clusters_random import RANDOM
 from tests.e2e.golden_clusters_resources import RESOURCES
 from tests.e2e.golden_clusters_topology import TOPOLOGY
 from tests.e2e.golden_objects import Cluster
-from tests.e2e.golden_profiles import SCORE_PROFILES, UNMET, configuration
+from tests.e2e.golden_profiles import SCORE_PROFILES, UNMET
+from tests.e2e.golden_scheduler import Log, scheduler
 from tests.e2e.plane import RealPlane
 from tests.scenarios.planes import ROOT, Object, Plane
 
 RECORDED = ROOT / "tests" / "data" / "golden-scores-1.36.json"
 # In this order: the last one's pods are in the namespaces of the one before.
 CLUSTERS = (RESOURCES, NODE_PROPERTIES, TOPOLOGY, RANDOM)
-PATIENCE = 20.0
-VERBOSITY = ("--v=3", "--vmodule=schedule_one=10")  # without the bodies of all requests
 
 PATHS = {
     "Node": "/api/v1/nodes",
@@ -77,14 +75,10 @@ async def _record(plane: Plane, client: KubeClient, cluster: Cluster) -> Object:
     for obj in cluster.bound:
         if obj["metadata"].get("finalizers"):
             await _delete(client, obj)
-    async with _scheduler(plane) as log:
+    async with scheduler(plane) as log:
         asker = _Asker(client, log)
         scored = [await asker.scores(cluster.profiles, obj) for obj in cluster.scored]
-        filtered = [
-            await asker.rejections(plugin, obj)
-            for plugin, pods in cluster.filtered.items()
-            for obj in pods
-        ]
+        filtered = await asker.rejections(cluster.filtered)
     for obj in (*cluster.bound, *cluster.nodes):
         await _remove(client, obj)
     return {
@@ -96,62 +90,10 @@ async def _record(plane: Plane, client: KubeClient, cluster: Cluster) -> Object:
     }
 
 
-@asynccontextmanager
-async def _scheduler(plane: Plane) -> AsyncIterator["_Log"]:
-    """Run a new kube-scheduler: it knows all that exists before it schedules."""
-    program = plane.scheduler("golden", configuration())
-    gates = "--feature-gates=OpportunisticBatching=false"  # it would reuse scores of similar pods
-    program.command = [*(c for c in program.command if not c.startswith("--v=")), *VERBOSITY, gates]
-    program.log.write_bytes(b"")
-    try:
-        await program.start()
-        yield _Log(program.log)
-    finally:
-        await program.stop()
-
-
-class _Log:
-    """Follows what kube-scheduler writes."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._read = 0
-        self._rest = ""
-        self._lines: list[str] = []
-
-    async def line(self, *patterns: str) -> str:
-        """Wait for a line that matches one of the patterns."""
-        wanted = re.compile("|".join(patterns))
-        try:
-            async with asyncio.timeout(PATIENCE):
-                while True:
-                    for line in self._more():
-                        if wanted.search(line):
-                            return line
-                    await asyncio.sleep(0.002)
-        except TimeoutError as error:
-            raise RuntimeError(f"no {patterns} in:\n" + "\n".join(self._lines[-60:])) from error
-
-    def seen(self) -> list[str]:
-        """Return all lines that were read since the last call."""
-        lines, self._lines = self._lines, []
-        return lines
-
-    def _more(self) -> Iterator[str]:
-        with self._path.open("rb") as file:
-            file.seek(self._read)
-            new = file.read()
-        self._read += len(new)
-        *lines, self._rest = (self._rest + new.decode(errors="replace")).split("\n")
-        for line in lines:
-            self._lines.append(line)
-        return iter(lines)
-
-
 class _Asker:
     """Lets pods be scheduled one after another."""
 
-    def __init__(self, client: KubeClient, log: _Log) -> None:
+    def __init__(self, client: KubeClient, log: Log) -> None:
         self._client = client
         self._log = log
 
@@ -161,30 +103,60 @@ class _Asker:
         outcomes = {profile: answers[i][1] for i, profile in enumerate(profiles)}
         return {"pod": answers[0][0], "outcomes": outcomes}
 
-    async def rejections(self, plugin: str, obj: Object) -> Object:
-        """Return where a pod may go by one filter plugin, and why not elsewhere."""
-        pod, alone = await self._schedule(obj, plugin)
-        unmet = copy.deepcopy(obj)
-        resources = unmet["spec"]["containers"][0]["resources"]
-        for side in ("requests", "limits"):
-            resources[side] = {**resources.get(side, {}), UNMET: "1"}
-        _, filled = await self._schedule(unmet, plugin)
-        messages = {"alone": alone.get("message"), "filled": filled["message"]}
-        return {"plugin": plugin, "pod": pod, "feasible": alone["feasible"], **messages}
+    async def rejections(self, filtered: Mapping[str, Sequence[Object]]) -> list[Object]:
+        """Return where pods may go by one filter plugin each, and why not elsewhere."""
+        found = []
+        for plugin, pods in filtered.items():
+            for obj in pods:
+                pod, alone = await self._schedule(obj, plugin)
+                answer = {"feasible": alone["feasible"], "alone": alone.get("message")}
+                found.append({"plugin": plugin, "pod": pod, **answer})
+        # These are never placed, so they may come all at once.
+        unmet = [_unmet(obj, plugin) for plugin, pods in filtered.items() for obj in pods]
+        for obj in unmet:
+            await _create(self._client, obj)
+        for each, obj in zip(found, unmet, strict=True):
+            each["filled"] = _outcome(_key(obj), await self._end(obj), [])["message"]
+        for obj in unmet:
+            await self._delete(obj)
+        return found
 
     async def _schedule(self, obj: Object, profile: str) -> tuple[Object, Object]:
-        obj = {**obj, "spec": {**obj["spec"], "schedulerName": profile}}
+        obj = _for_profile(obj, profile)
         created = await _create(self._client, obj)
-        key = f'pod="{obj["metadata"]["namespace"]}/{obj["metadata"]["name"]}"'
-        end = await self._log.line(f'"Successfully bound pod to node" {key}', f"no fit.* {key}")
-        outcome = _outcome(key, end, self._log.seen())
-        await _delete(self._client, obj)
-        await self._log.line(f'"Delete event for (un)?scheduled pod" {key}')
-        self._log.seen()
+        end = await self._end(obj)
+        outcome = _outcome(_key(obj), end, self._log.lines)
+        await self._delete(obj)
+        self._log.forget()
         return _pruned(created), outcome
 
+    async def _end(self, obj: Object) -> str:
+        key = _key(obj)
+        return await self._log.line(f'"Successfully bound pod to node" {key}|no fit.* {key}')
 
-def _outcome(key: str, end: str, lines: list[str]) -> Object:
+    async def _delete(self, obj: Object) -> None:
+        await _delete(self._client, obj)
+        await self._log.line(f'"Delete event for (un)?scheduled pod" {_key(obj)}')
+
+
+def _key(obj: Object) -> str:
+    return f'pod="{obj["metadata"]["namespace"]}/{obj["metadata"]["name"]}"'
+
+
+def _for_profile(obj: Object, profile: str) -> Object:
+    return {**obj, "spec": {**obj["spec"], "schedulerName": profile}}
+
+
+def _unmet(obj: Object, profile: str) -> Object:
+    """Return a pod that no node can take."""
+    obj = copy.deepcopy(_for_profile(obj, profile))
+    resources = obj["spec"]["containers"][0]["resources"]
+    for side in ("requests", "limits"):
+        resources[side] = {**resources.get(side, {}), UNMET: "1"}
+    return obj
+
+
+def _outcome(key: str, end: str, lines: Iterable[str]) -> Object:
     if message := re.search(r'err="(.*)"$', end):
         return {"feasible": [], "message": message[1].replace('\\"', '"')}
     pattern = re.compile(
