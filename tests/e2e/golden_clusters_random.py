@@ -62,7 +62,7 @@ def random_node(dice: Dice, name: str) -> Object:
     labels = {key: dice.one(values) for key, values in TOPOLOGY if dice.happens(0.8)}
     taints = [taint(key, dice.one(EFFECTS)) for key in dice.some(TAINTS, 0.2)]
     images = dice.some([name for name in IMAGES if name != "cache"], 0.5)
-    more = {"example.com__gpu": str(dice.upto(4))} if dice.happens(0.4) else {}
+    more: Object = {"gpu": str(dice.upto(4))} if dice.happens(0.4) else {}
     return node(
         name,
         labels,
@@ -101,15 +101,16 @@ def random_pod(dice: Dice, name: str, on: str = "") -> Object:
 
 
 def _containers(dice: Dice) -> list[Object]:
-    return [
-        container(
-            f"c{i}",
-            dice.one(tuple(IMAGES)),
-            **({"cpu": dice.one(CPUS)} if dice.happens(0.7) else {}),
-            **({"memory": dice.one(MEMORIES)} if dice.happens(0.7) else {}),
-        )
-        for i in range(dice.upto(2))
-    ]
+    return [_container(dice, f"c{i}") for i in range(dice.upto(2))]
+
+
+def _container(dice: Dice, name: str) -> Object:
+    image = dice.one(tuple(IMAGES))
+    requests: Object = {}
+    for resource, amounts in (("cpu", CPUS), ("memory", MEMORIES)):
+        if dice.happens(0.7):
+            requests[resource] = dice.one(amounts)
+    return container(name, image, **requests)
 
 
 def _affinity(dice: Dice) -> Object:

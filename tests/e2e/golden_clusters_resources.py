@@ -2,8 +2,6 @@
 
 from tests.e2e.golden_objects import Cluster, container, node, pod
 
-GPU = "example.com__gpu"
-
 RUNTIME_CLASS = {
     "apiVersion": "node.k8s.io/v1",
     "kind": "RuntimeClass",
@@ -19,16 +17,16 @@ NODES = (
         memory="32614144Ki",
         ephemeral_storage="95551679124",
         hugepages_2Mi="64Mi",
-        **{GPU: "4"},
+        gpu="4",
     ),
-    node("odd", cpu="3.333", memory="1234567890", **{GPU: "3"}),
+    node("odd", cpu="3.333", memory="1234567890", gpu="3"),
     node("milli", cpu="999m", memory="928974848000m", ephemeral_storage="1Gi"),
     node("tiny", cpu="230m", memory="301Mi", pods="5"),
     node("no-memory", cpu="2", memory="0"),
-    node("overcommitted", cpu="1", memory="1Gi", ephemeral_storage="10Gi", **{GPU: "1"}),
+    node("overcommitted", cpu="1", memory="1Gi", ephemeral_storage="10Gi", gpu="1"),
     node("two-pods", cpu="16", memory="64Gi", pods="2"),
     node("half", cpu="4", memory="2Gi"),
-    node("even", cpu="2", memory="4Gi", ephemeral_storage="20Gi", **{GPU: "0"}),
+    node("even", cpu="2", memory="4Gi", ephemeral_storage="20Gi", gpu="0"),
 )
 
 BOUND = (
@@ -53,8 +51,8 @@ BOUND = (
         on="big",
     ),
     pod("heavy", container(cpu="1m"), runtimeClassName="heavy", on="even"),
-    pod("gpu", container(limits={GPU: "1"}, cpu="10m"), on="big"),
-    pod("gpus", container(limits={GPU: "2"}), on="odd"),
+    pod("gpu", container(limits={"gpu": "1"}, cpu="10m"), on="big"),
+    pod("gpus", container(limits={"gpu": "2"}), on="odd"),
     pod("limits", container(limits={"cpu": "177m", "memory": "99M"}), on="even"),
     pod("disk", container(ephemeral_storage="7Gi", cpu="3m"), on="even"),
     pod("huge", container(limits={"hugepages_2Mi": "32Mi"}, cpu="1m", memory="1Mi"), on="big"),
@@ -98,7 +96,7 @@ SCORED = (
     pod("p-as-a-whole", container(), resources={"requests": {"cpu": "77m"}}),
     pod("p-whole-with-more", container(memory="9Mi"), resources={"requests": {"cpu": "77m"}}),
     pod("p-limits", container(limits={"cpu": "77m", "memory": "88Mi"})),
-    pod("p-gpu", container(limits={GPU: "1"}, cpu="10m", memory="1Mi")),
+    pod("p-gpu", container(limits={"gpu": "1"}, cpu="10m", memory="1Mi")),
     pod("p-disk", container(ephemeral_storage="999Mi", cpu="7m", memory="3Mi")),
     pod("p-large", container(cpu="1500m", memory="1Gi")),
 )
@@ -109,8 +107,8 @@ FILTERED = {
         pod("f-zero", container(cpu="0")),
         pod("f-one-more", container(cpu="231m", memory="301Mi")),
         pod("f-memory", container(memory="928974849")),
-        pod("f-gpu", container(limits={GPU: "2"})),
-        pod("f-several", container(limits={GPU: "4"}, cpu="7", ephemeral_storage="80Gi")),
+        pod("f-gpu", container(limits={"gpu": "2"})),
+        pod("f-several", container(limits={"gpu": "4"}, cpu="7", ephemeral_storage="80Gi")),
         pod("f-huge", container(limits={"hugepages_2Mi": "34Mi"}, cpu="1m", memory="1Mi")),
         pod("f-too-large", container(cpu="64", memory="1Ti")),
         pod("f-large-as-a-node", container(cpu="7100m")),

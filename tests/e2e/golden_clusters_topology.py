@@ -104,8 +104,9 @@ def spread(key: str, skew: int = 1, *, hard: bool = False, **fields: Any) -> Obj
 def web(name: str, on: str = "", *constraints: Object, **spec: Any) -> Object:
     """Build a pod of the application web."""
     labels = {"app": "web", **spec.pop("more", {})}
-    spreading = {"topologySpreadConstraints": list(constraints)} if constraints else {}
-    return pod(name, on=on, labels=labels, **spreading, **spec)
+    if constraints:
+        spec["topologySpreadConstraints"] = list(constraints)
+    return pod(name, on=on, labels=labels, **spec)
 
 
 def _weighted(wishes: tuple[tuple[int, Object], ...]) -> list[Object]:

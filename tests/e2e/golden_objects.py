@@ -11,6 +11,8 @@ from tests.scenarios.planes import Object
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
+SHORT = {"gpu": "example.com/gpu", "disk": "ephemeral-storage"}
+"""Names of resources, shortened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +47,7 @@ def node(
     unschedulable: bool = False,
     **allocatable: str,
 ) -> Object:
-    """Build a node; an underscore in the name of a resource is a dash, two are a slash."""
+    """Build a node; an underscore in the name of a resource is a dash."""
     amounts = {"cpu": "4", "memory": "8Gi", "pods": "110"} | _resources(allocatable)
     listed = [{"names": n.split(), "sizeBytes": size} for n, size in (images or {}).items()]
     return {
@@ -121,4 +123,4 @@ def selector(**labels: str) -> Object:
 
 
 def _resources(amounts: Mapping[str, str]) -> dict[str, str]:
-    return {k.replace("__", "/").replace("_", "-"): v for k, v in amounts.items()}
+    return {SHORT.get(name, name.replace("_", "-")): amount for name, amount in amounts.items()}

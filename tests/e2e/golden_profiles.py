@@ -5,7 +5,7 @@ Every score plugin has weight 1, so that what is logged is what it said.
 
 from typing import Any, Final
 
-from tests.e2e.golden_objects import HOSTNAME, ZONE
+from tests.e2e.golden_objects import HOSTNAME, SHORT, ZONE
 from tests.scenarios.planes import Object
 
 UNMET: Final = "example.com/unobtainable"
@@ -39,8 +39,7 @@ NEEDED: Final = ("PrioritySort", "DefaultPreemption", "DefaultBinder")
 
 
 def _specs(**weights: int) -> list[Object]:
-    names = {"gpu": "example.com/gpu", "disk": "ephemeral-storage"}
-    return [{"name": names.get(name, name), "weight": weight} for name, weight in weights.items()]
+    return [{"name": SHORT.get(name, name), "weight": weight} for name, weight in weights.items()]
 
 
 def _fit(kind: str, *shape: tuple[int, int], **weights: int) -> Object:

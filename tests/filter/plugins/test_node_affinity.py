@@ -105,5 +105,19 @@ def test_agrees_with_a_look_at_each_node(
             required is None or matches_node_selector(required, node)
         )
 
-    expected = {node.name: None if matches(node) else NO_MATCH for node in cluster.nodes}
+    wanted = [_names(term) for term in (required.node_selector_terms if required else ())]
+
+    def reason(node: NodeManifest) -> Rejection:
+        if not wanted or None in wanted or any(node.name in names for names in wanted if names):
+            return NO_MATCH
+        return NOT_NAMED
+
+    expected = {node.name: None if matches(node) else reason(node) for node in cluster.nodes}
     assert run_filter(NodeAffinity(), pod, *cluster.nodes) == expected
+
+
+def _names(term: NodeSelectorTerm) -> set[str] | None:
+    """Return the names that a term leaves, None if it says nothing of names that are wanted."""
+    wanted = [r for r in term.match_fields if r.key == "metadata.name" and r.operator == "In"]
+    listed = [set(r.values) for r in wanted]
+    return set.intersection(*listed) if listed else None
