@@ -20,6 +20,9 @@ PLUGINS = "plugins"
 CLIENT = "client"
 """The load."""
 
+BINDER = "binder"
+"""Binds pods as kube-scheduler does."""
+
 
 def program(name: str) -> Path:
     """Return the path of a program, built if it is not there.

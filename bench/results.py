@@ -68,6 +68,34 @@ class GrowthResult(msgspec.Struct, frozen=True, kw_only=True):
     memory: dict[str, Memory]
 
 
+class SchedulingResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Pods a second through a real kube-scheduler.
+
+    Attributes:
+        sampling: percentageOfNodesToScore, "default" or "100 %".
+        contender: The extender, or how it is used.
+        pods_per_second: The mean of the runs.
+        each: Every run.
+        ratio: To the Go extender that does nothing, with the same sampling.
+    """
+
+    sampling: str
+    contender: str
+    pods_per_second: float
+    each: list[float]
+    ratio: float
+
+
+class BindResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Binds on a real API server; the latency is in milliseconds."""
+
+    contender: str
+    in_flight: int
+    latency: Figure
+    binds_per_second: float
+    failures: int
+
+
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """A budget, and whether it was kept; `measured` is None if it was not measured."""
 
@@ -101,6 +129,10 @@ class Results(msgspec.Struct, kw_only=True):
     quick: bool
     seconds: float = 0
     edge: list[EdgeResult] = []
+    scheduling: list[SchedulingResult] = []
+    pause_ms: Figure | None = None
+    """Between filter and prioritize in kube-scheduler, both samplings."""
+    binds: list[BindResult] = []
     growth: list[GrowthResult] = []
     verdicts: list[Verdict] = []
     notes: list[str] = []

@@ -22,13 +22,16 @@ type Extender interface {
 
 // Run listens on a free port of the loopback interface, prints it, and answers until stdin ends.
 func Run(extender Extender) {
-	mux := http.NewServeMux()
+	mux, noted := http.NewServeMux(), &pauses{}
 	mux.HandleFunc("POST /filter", func(w http.ResponseWriter, r *http.Request) {
 		handle(w, r, func(args *extenderv1.ExtenderArgs) any { return extender.Filter(args) })
+		noted.filtered()
 	})
 	mux.HandleFunc("POST /prioritize", func(w http.ResponseWriter, r *http.Request) {
+		noted.prioritizing()
 		handle(w, r, func(args *extenderv1.ExtenderArgs) any { return extender.Prioritize(args) })
 	})
+	mux.HandleFunc("GET /pauses", noted.show)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		log.Fatal(err)

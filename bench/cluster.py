@@ -1,0 +1,169 @@
+"""A real kube-scheduler and API server: pods a second, and binds.
+
+Without extender, with the Go extender that does nothing, and with Moorage: by the configuration
+that kube-scheduler is deployed with, in turn, twice.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import aiohttp
+import msgspec
+
+from bench import edge
+from bench.clusters import Object, node_name
+from bench.contenders import Bench, GoExtender, opened
+from bench.figures import Figure, figure
+from bench.goprograms import BINDER, NOTHING
+from bench.policies import policy, profile_name
+from bench.realcluster import RealCluster, started
+from bench.results import BindResult, Results, SchedulingResult
+from tests.e2e import build
+from tests.scenarios.planes import shipped_config
+
+NODES = 5000
+PODS = 1000
+REPEATS = 2
+SAMPLING: Mapping[str, int] = {"default": 0, "100 %": 100}
+"""percentageOfNodesToScore by what it is called."""
+
+PROFILE = profile_name("batch", 3)
+IN_FLIGHT: Mapping[int, int] = {1: 300, 32: 1500, 256: 3000}
+"""How many pods are bound, by how many at once."""
+
+WITHOUT, GO, MOORAGE, MOORAGE_BINDS = "no extender", "go nothing", "moorage", "moorage binds"
+OWN_BINDER = "kube-scheduler's own"
+
+
+def built() -> bool:
+    """Whether the programs of the control plane are there."""
+    tools = build.tools()
+    return all(
+        build._ready(tools[name]) or (build._cache(tools[name].module) / name).exists()
+        for name in ("etcd", "kube-apiserver", "kube-scheduler")
+    )
+
+
+async def measure(results: Results, directory: Path, say: Callable[[str], None]) -> None:
+    """Measure everything on one control plane."""
+    async with started(directory, say) as cluster, opened(directory, say) as bench:
+        say(f"cluster: creating {NODES} nodes")
+        await cluster.create_nodes(NODES)
+        go = await bench.go_extender(NOTHING)
+        stack = await bench.moorage(
+            "moorage", cluster.kubeconfig, policy(), plugins=edge.PLUGIN_FILES
+        )
+        moorage = stack.addresses.extender
+        results.scheduling += await _schedule(cluster, go, moorage, say)
+        results.pause_ms = await _pause(go)
+        results.binds += await _bind(bench, cluster, moorage, say)
+
+
+async def _schedule(
+    cluster: RealCluster, go: GoExtender, moorage: str, say: Callable[[str], None]
+) -> list[SchedulingResult]:
+    rates: dict[tuple[str, str], list[float]] = {}
+    for repeat in range(REPEATS):
+        for sampling, percentage in SAMPLING.items():
+            for name, extenders in _cases(go.url, moorage).items():
+                pods = await cluster.create_pods(f"p{repeat}", PODS, PROFILE)
+                config = _config(extenders, percentage)
+                rate = await cluster.pods_per_second([*pods], config)
+                say(f"cluster: {name}, sampling {sampling}: {rate:.0f} pods/s")
+                rates.setdefault((sampling, name), []).append(rate)
+                await cluster.delete_pods()
+    return [
+        SchedulingResult(
+            sampling=sampling,
+            contender=name,
+            pods_per_second=_mean(mine),
+            each=mine,
+            ratio=_mean(mine) / _mean(rates[sampling, GO]),
+        )
+        for (sampling, name), mine in rates.items()
+    ]
+
+
+def _cases(go: str, moorage: str) -> dict[str, list[Object]]:
+    shipped = shipped_config()["extenders"][0]
+    scoring = {
+        key: value for key, value in shipped.items() if key not in ("bindVerb", "preemptVerb")
+    }
+    return {
+        WITHOUT: [],
+        GO: [{**scoring, "urlPrefix": go}],
+        MOORAGE: [{**scoring, "urlPrefix": moorage}],
+        MOORAGE_BINDS: [{**scoring, "urlPrefix": moorage, "bindVerb": "bind"}],
+    }
+
+
+def _config(extenders: list[Object], percentage: int) -> Object:
+    return {
+        **shipped_config(),
+        "leaderElection": {"leaderElect": False},
+        "percentageOfNodesToScore": percentage,
+        "profiles": [{"schedulerName": PROFILE}],
+        "extenders": extenders,
+    }
+
+
+async def _pause(go: GoExtender) -> Figure | None:
+    """Return how long kube-scheduler is busy between filter and prioritize."""
+    async with aiohttp.ClientSession() as session, session.get(f"{go.url}/pauses") as response:
+        pauses = await response.json(content_type=None)
+    return figure(value / 1e6 for value in pauses) if pauses else None
+
+
+class _Binds(msgspec.Struct):
+    nanoseconds: list[int]
+    total: int
+    failures: int
+    failure: str
+
+
+async def _bind(
+    bench: Bench, cluster: RealCluster, moorage: str, say: Callable[[str], None]
+) -> list[BindResult]:
+    binder = await bench.program(BINDER, f"-kubeconfig={cluster.kubeconfig}")
+    found: list[BindResult] = []
+    for in_flight, count in IN_FLIGHT.items():
+        for name, url in ((OWN_BINDER, ""), (MOORAGE, moorage)):
+            pods = await cluster.create_pods("bind", count, PROFILE)
+            job = {"extender": url, "namespace": "default", "inFlight": in_flight}
+            binds = await _ask(binder, {**job, "pods": _placed(pods)})
+            say(f"binds: {name}, {in_flight} in flight: {binds.failures} failures")
+            found.append(_bind_result(name, in_flight, binds))
+            await cluster.delete_pods()
+    return found
+
+
+def _placed(pods: Mapping[str, str]) -> list[Object]:
+    return [
+        {"name": name, "uid": uid, "node": node_name(number % NODES)}
+        for number, (name, uid) in enumerate(pods.items())
+    ]
+
+
+async def _ask(binder: asyncio.subprocess.Process, job: Object) -> _Binds:
+    assert binder.stdin is not None
+    assert binder.stdout is not None
+    binder.stdin.write(msgspec.json.encode(job) + b"\n")
+    line = await binder.stdout.readline()
+    return msgspec.json.decode(line, type=_Binds)
+
+
+def _bind_result(name: str, in_flight: int, binds: _Binds) -> BindResult:
+    if not binds.nanoseconds:
+        raise RuntimeError(f"{name} binds nothing: {binds.failure}")
+    return BindResult(
+        contender=name,
+        in_flight=in_flight,
+        latency=figure(value / 1e6 for value in binds.nanoseconds),
+        binds_per_second=len(binds.nanoseconds) / (binds.total / 1e9),
+        failures=binds.failures,
+    )
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
