@@ -6,6 +6,7 @@ All are ratios to the Go extender that does nothing, measured in the same run on
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from bench.cluster import OURS
 from bench.edge import MAIN
 from bench.figures import growth_exponent
 from bench.results import EdgeResult, Results, Verdict
@@ -76,6 +77,11 @@ def _growth(results: Results) -> float | None:
     return growth_exponent(times) if len(times) > 1 else None
 
 
+def _pods_per_second(results: Results) -> float | None:
+    """Return the worst of Moorage's ratios: with either sampling, and binding or not."""
+    return min((r.ratio for r in results.scheduling if r.contender in OURS), default=None)
+
+
 BUDGETS = (
     Budget(
         work="filter + prioritize, 5,000 names, 3 filters and 3 scores",
@@ -91,6 +97,12 @@ BUDGETS = (
         work="filter + prioritize, 5,000 whole nodes, 3 filters and 3 scores",
         limit=0.3,
         measured=_edge("5000 whole nodes"),
+    ),
+    Budget(
+        work="pods/s through a real kube-scheduler, 5,000 nodes, the worst case",
+        limit=0.9,
+        measured=_pods_per_second,
+        at_most=False,
     ),
     Budget(
         work="exponent of growth with the nodes; 1 is linear, the rest is for noise",

@@ -33,6 +33,7 @@ IN_FLIGHT: Mapping[int, int] = {1: 300, 32: 1500, 256: 3000}
 """How many pods are bound, by how many at once."""
 
 WITHOUT, GO, MOORAGE, MOORAGE_BINDS = "no extender", "go nothing", "moorage", "moorage binds"
+OURS = (MOORAGE, MOORAGE_BINDS)
 OWN_BINDER = "kube-scheduler's own"
 
 
