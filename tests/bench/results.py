@@ -1,0 +1,110 @@
+"""Measurements that nobody made."""
+
+from bench.edge import GO_PLUGINS, MAIN, REFERENCE
+from bench.figures import Figure
+from bench.load import Call, Round
+from bench.results import (
+    BindResult,
+    EdgeResult,
+    GrowthResult,
+    Machine,
+    Memory,
+    Results,
+    SchedulingResult,
+)
+
+MILLISECOND = 1_000_000
+
+
+def figure(p50: float) -> Figure:
+    return Figure(p50=p50, p99=2 * p50, mean=p50, count=100)
+
+
+def a_round(contender: str, milliseconds: float, failure: str = "") -> Round:
+    """A round whose filter takes so long, and whose prioritize takes twice that."""
+    took = int(milliseconds * MILLISECOND)
+    filtered, prioritized = (
+        Call(answered=n * took // 2, decoded=n * took, sent=1000, received=500) for n in (1, 2)
+    )
+    return Round(
+        contender, filtered, prioritized, feasible=9, scored=8, processor=took, failure=failure
+    )
+
+
+def edge_result(question: str, contender: str, ratio: float, pause: float = 0) -> EdgeResult:
+    return EdgeResult(
+        question=question,
+        contender=contender,
+        pause=pause,
+        filter=figure(1),
+        prioritize=figure(2),
+        both=figure(3),
+        answered=figure(ratio),
+        ratio=9,
+        ratio_p99=9,
+        ratio_answered=ratio,
+        processor=1.5,
+        failures=0,
+        feasible=490,
+        sent=1000,
+        received=500,
+    )
+
+
+def growth_result(nodes: int, milliseconds: float) -> GrowthResult:
+    return GrowthResult(
+        nodes=nodes,
+        pods=30 * nodes,
+        ready_seconds=nodes / 1000,
+        edge=[edge_result("all", REFERENCE, 1), edge_result("all", MAIN, milliseconds)],
+        cycle_bytes=5000,
+        memory={"gateway": Memory(rss=100, pss=80)},
+    )
+
+
+def results() -> Results:
+    """Return a run in which every budget was kept."""
+    questions = {"50 names": 3.0, "500 names": 1.5, "5000 names": 0.6, "5000 whole nodes": 0.3}
+    edge = [edge_result("5000 names", MAIN, 0.1, pause=10)]
+    for question, ratio in questions.items():
+        edge += [
+            edge_result(question, REFERENCE, 1),
+            edge_result(question, GO_PLUGINS, 1.2),
+            edge_result(question, MAIN, ratio),
+        ]
+    return Results(
+        machine=Machine(
+            date="2026-11-21 12:00 UTC",
+            processor="a processor",
+            cores=2,
+            memory_gib=16,
+            python="3.11",
+            kernel="6",
+            commit="abc",
+            load=(0.1, 0.1, 0.1),
+        ),
+        quick=False,
+        edge=edge,
+        scheduling=[scheduling_result("go nothing", 1), scheduling_result("moorage", 0.9)],
+        pause_ms=figure(5),
+        binds=[
+            BindResult(
+                contender="moorage",
+                in_flight=32,
+                latency=figure(4),
+                binds_per_second=400,
+                failures=0,
+            )
+        ],
+        growth=[growth_result(1000, 10), growth_result(10_000, 100)],
+    )
+
+
+def scheduling_result(contender: str, ratio: float) -> SchedulingResult:
+    return SchedulingResult(
+        sampling="default",
+        contender=contender,
+        pods_per_second=100 * ratio,
+        each=[90 * ratio, 110 * ratio],
+        ratio=ratio,
+    )

@@ -1,0 +1,60 @@
+"""The budgets' verdicts."""
+
+from collections.abc import Callable
+
+import pytest
+
+from bench import budgets
+from bench.edge import MAIN
+from bench.results import Results
+from tests.bench import results as made
+
+
+def replaced(question: str, ratio: float) -> Callable[[Results], None]:
+    def change(results: Results) -> None:
+        for index, one in enumerate(results.edge):
+            if (one.question, one.contender, one.pause) == (question, MAIN, 0):
+                results.edge[index] = made.edge_result(question, MAIN, ratio)
+
+    return change
+
+
+def slow_cluster(results: Results) -> None:
+    results.scheduling.append(made.scheduling_result("moorage binds", 0.89))
+
+
+def steep_growth(results: Results) -> None:
+    results.growth[-1] = made.growth_result(10_000, 115)
+
+
+def test_a_run_at_the_limits_keeps_all_budgets() -> None:
+    judged = list(budgets.verdicts(made.results()))
+    assert [one.kept for one in judged] == [True] * 5
+    assert budgets.kept(judged)
+
+
+@pytest.mark.parametrize(
+    ("change", "missed"),
+    [
+        (replaced("5000 names", 0.61), "5,000 names"),
+        (replaced("500 names", 1.51), "500 names"),
+        (replaced("5000 whole nodes", 0.31), "whole nodes"),
+        (slow_cluster, "pods/s"),
+        (steep_growth, "growth"),
+    ],
+)
+def test_a_budget_that_is_missed_is_named(change: Callable[[Results], None], missed: str) -> None:
+    results = made.results()
+    change(results)
+    judged = list(budgets.verdicts(results))
+    (wrong,) = [one for one in judged if one.kept is False]
+    assert missed in wrong.work
+    assert not budgets.kept(judged)
+
+
+def test_what_was_not_measured_is_neither_kept_nor_missed() -> None:
+    results = made.results()
+    results.scheduling, results.growth = [], results.growth[:1]
+    judged = list(budgets.verdicts(results))
+    assert [one.kept for one in judged] == [True, True, True, None, None]
+    assert budgets.kept(judged)

@@ -1,0 +1,81 @@
+"""Tables, JSON and plots."""
+
+import io
+from pathlib import Path
+from xml.etree import ElementTree
+
+from rich.console import Console
+
+from bench import budgets, plots, report
+from tests.bench import results as made
+
+NAMESPACE = "{http://www.w3.org/2000/svg}"
+
+
+def shown() -> str:
+    results = made.results()
+    results.verdicts = list(budgets.verdicts(results))
+    results.notes = ["the cluster is left out"]
+    console = Console(width=200, record=True, file=io.StringIO())
+    report.show(results, console)
+    return console.export_text()
+
+
+def test_the_tables_have_everything_that_was_measured() -> None:
+    text = shown()
+    for part in (
+        "500 names, filter then prioritize at once",
+        "5000 names, filter then prioritize after 10 ms",
+        "moorage 3+3",
+        "9.00 (0.60)",
+        "Pods/s through a real kube-scheduler",
+        "kube-scheduler pauses 5.00 / 10.00 ms",
+        "Binds on a real API server",
+        "10,000 nodes, 300,000 pods",
+        "at most 0.6 x",
+        "the cluster is left out",
+    ):
+        assert part in text, part
+
+
+def test_verdicts_are_words() -> None:
+    assert shown().count("kept") == 5
+    assert "MISSED" not in shown()
+
+
+def test_the_json_holds_everything(tmp_path: Path) -> None:
+    results = made.results()
+    report.write(results, tmp_path / "out" / "latest.json")
+    assert report.read(tmp_path / "out" / "latest.json") == results
+
+
+def test_every_measurement_is_drawn(tmp_path: Path) -> None:
+    files = plots.draw_all(made.results(), tmp_path)
+    assert {file.stem for file in files} == {
+        "edge-50-names",
+        "edge-500-names",
+        "edge-5000-names",
+        "edge-5000-names-pause",
+        "edge-5000-whole-nodes",
+        "growth-memory",
+        "growth-time",
+        "scheduling",
+    }
+    assert all(ElementTree.parse(file).getroot().tag == f"{NAMESPACE}svg" for file in files)
+
+
+def test_bars_are_as_long_as_their_values() -> None:
+    drawn = ElementTree.fromstring(plots.bars("t", {"a": (10, 20), "<b>": (5, 5)}, "ms"))
+    widths = [float(bar.get("width", "0")) for bar in drawn.findall(f"{NAMESPACE}rect")[1:]]
+    assert widths[0] == 2 * widths[1]
+    assert "<b>" in [text.text for text in drawn.findall(f"{NAMESPACE}text")]
+
+
+def test_what_is_linear_looks_so() -> None:
+    drawn = ElementTree.fromstring(plots.lines("t", {"a": [(1, 10), (2, 20), (4, 40)]}, "ms"))
+    places = [
+        (float(c.get("cx", "")), float(c.get("cy", ""))) for c in drawn.iter(f"{NAMESPACE}circle")
+    ]
+    (x1, y1), (x2, y2), (x3, y3) = places
+    assert abs((y2 - y1) / (x2 - x1) - (y3 - y2) / (x3 - x2)) < 0.01
+    assert y3 < y2 < y1
