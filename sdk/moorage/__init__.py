@@ -6,7 +6,14 @@ from msgspec import Meta
 
 from moorage.bind import Binding, DecisionSummary, Refusal, ScoredNode
 from moorage.errors import ConfigurationError, MoorageError, PluginFailedError, PluginLoadError
-from moorage.models import NodeManifest, Pod
+from moorage.models import (
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    STATEFUL_SETS,
+    NodeManifest,
+    ObjectKind,
+    Pod,
+)
 from moorage.plugin import (
     MAX_SCORE,
     SKIP,
@@ -18,12 +25,15 @@ from moorage.plugin import (
     Scores,
     normalize_by_maximum,
 )
-from moorage.snapshot import Amounts, CarriedTerm, Encoded, Node, Nodes
+from moorage.snapshot import Amounts, CarriedTerm, Encoded, Node, Nodes, Objects
 from moorage.verdicts import Mask, Rejection, Verdicts
 
 __all__ = [
     "MAX_SCORE",
+    "PERSISTENT_VOLUMES",
+    "PERSISTENT_VOLUME_CLAIMS",
     "SKIP",
+    "STATEFUL_SETS",
     "Amounts",
     "Annotated",
     "Arguments",
@@ -40,6 +50,8 @@ __all__ = [
     "Node",
     "NodeManifest",
     "Nodes",
+    "ObjectKind",
+    "Objects",
     "PluginFailedError",
     "PluginLoadError",
     "Pod",

@@ -17,6 +17,7 @@ from contextlib import closing
 from typing import Any, TypeVar
 
 from moorage.bind import Binding, DecisionSummary, Refusal
+from moorage.given_objects import NO_OBJECTS, GivenObjects, read_by, store_of
 from moorage.models import NodeManifest, Pod
 from moorage.plugin import BindPlugin, FilterPlugin, Plugin, ScorePlugin
 from moorage.runtime import (
@@ -34,7 +35,10 @@ T = TypeVar("T")
 
 
 def make_nodes(
-    *nodes: NodeManifest, pods: Iterable[Pod] = (), new_pods: Iterable[Pod] = ()
+    *nodes: NodeManifest,
+    pods: Iterable[Pod] = (),
+    new_pods: Iterable[Pod] = (),
+    objects: GivenObjects = NO_OBJECTS,
 ) -> Nodes:
     """Select all *nodes*, in order, of a snapshot with pods on the nodes that they name.
 
@@ -42,9 +46,10 @@ def make_nodes(
         nodes: The nodes.
         pods: Pods that have long been there.
         new_pods: Pods that came to their nodes just now.
+        objects: Manifests of further kinds.
 
     Raises:
-        ValueError: Two nodes or pods share a name or uid, or a pod's node is not there.
+        ValueError: Two nodes, pods or objects share a name or uid, or a pod's node is not there.
     """
     old_pods, new_pods = tuple(pods), tuple(new_pods)
     pods = (*old_pods, *new_pods)
@@ -62,6 +67,7 @@ def make_nodes(
                 "among the nodes"
             )
         snapshot.place_pod(place, pod, since=LONG_AGO if index < len(old_pods) else None)
+    snapshot.objects = store_of(objects)
     return snapshot.nodes()
 
 
@@ -71,6 +77,7 @@ def run_filter(
     *nodes: NodeManifest,
     pods: Iterable[Pod] = (),
     new_pods: Iterable[Pod] = (),
+    objects: GivenObjects = NO_OBJECTS,
 ) -> dict[str, Rejection | None]:
     """Return for each node why *plugin* rejects it for *pod*, or None if it does not.
 
@@ -80,13 +87,15 @@ def run_filter(
         nodes: All nodes of the cluster.
         pods: The other pods, on their nodes.
         new_pods: More of them, which came to their nodes just now.
+        objects: Manifests of the further kinds that the plugin reads.
 
     Raises:
         PluginFailedError: The plugin raised, answered wrongly or took longer than a second.
-        ValueError: Two nodes or pods share a name or uid, or a pod's node is not there.
+        ValueError: Two nodes, pods or objects share a name or uid, a pod's node is not there, or
+            objects are of a kind that the plugin does not read.
         RuntimeError: It is called from a coroutine.
     """
-    selection = _cluster(pod, nodes, pods, new_pods)
+    selection = _cluster(pod, nodes, pods, new_pods, read_by(plugin, objects))
     enabled, supervisor = _enable(plugin)
     verdicts = _run(ask_for_verdicts(enabled, pod, selection, supervisor))
     if verdicts is None:
@@ -101,12 +110,13 @@ def run_score(
     *nodes: NodeManifest,
     pods: Iterable[Pod] = (),
     new_pods: Iterable[Pod] = (),
+    objects: GivenObjects = NO_OBJECTS,
 ) -> dict[str, float]:
     """Return each node's normalised score, 0..100; nothing if *plugin* skips *pod*.
 
     Takes and raises the same as `run_filter`.
     """
-    selection = _cluster(pod, nodes, pods, new_pods)
+    selection = _cluster(pod, nodes, pods, new_pods, read_by(plugin, objects))
     enabled, supervisor = _enable(plugin)
     scores = _run(ask_for_scores(enabled, pod, selection, supervisor))
     if scores is None:
@@ -139,7 +149,11 @@ def run_pre_bind(plugin: BindPlugin, binding: Binding) -> Refusal | None:
 
 
 def _cluster(
-    pod: Pod, nodes: Iterable[NodeManifest], pods: Iterable[Pod], new_pods: Iterable[Pod]
+    pod: Pod,
+    nodes: Iterable[NodeManifest],
+    pods: Iterable[Pod],
+    new_pods: Iterable[Pod],
+    objects: GivenObjects,
 ) -> Nodes:
     pods, new_pods = tuple(pods), tuple(new_pods)
     if any(other.uid == pod.uid for other in (*pods, *new_pods)):
@@ -147,7 +161,7 @@ def _cluster(
             f"pod {pod.namespace}/{pod.name} cannot be placed and on a node at the same time: "
             "give the others another name"
         )
-    return make_nodes(*nodes, pods=pods, new_pods=new_pods)
+    return make_nodes(*nodes, pods=pods, new_pods=new_pods, objects=objects)
 
 
 def _enable(plugin: Plugin) -> tuple[EnabledPlugin, Supervisor]:

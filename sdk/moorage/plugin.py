@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moorage.bind import Binding, Refusal
-from moorage.models import Pod
+from moorage.models import ObjectKind, Pod
 from moorage.snapshot import Node, Nodes
 from moorage.verdicts import Rejection, Verdicts
 
@@ -56,9 +56,11 @@ class Plugin:
     Attributes:
         name: The name in the policy; the name of the class unless set.
         args: The arguments from the policy, checked.
+        reads: Further kinds of objects that it reads, see `Nodes.objects`; not for bind plugins.
     """
 
     name: ClassVar[str] = ""
+    reads: ClassVar[tuple[ObjectKind, ...]] = ()
     args: Any
 
     class Args(Arguments):
@@ -72,6 +74,12 @@ class Plugin:
         super().__init_subclass__(**kwargs)
         if "name" not in cls.__dict__:
             cls.name = cls.__name__
+        if not isinstance(cls.reads, tuple) or not all(
+            isinstance(k, ObjectKind) for k in cls.reads
+        ):
+            raise TypeError(
+                f"{cls.__name__}.reads must be a tuple of ObjectKind, not {cls.reads!r}"
+            )
 
     async def start(self) -> None:
         """Begin background work, such as polling metrics; called once before the first cycle."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from moorage.registry import Registry
 from moorage.rpc.convert import to_duration
-from moorage.rpc.describe import node_states, plugin_reports
+from moorage.rpc.describe import node_states, object_counts, plugin_reports
 from moorage.rpc.serve import Servicer
 from moorage.rpc.session import CycleOutcome, CycleService, Wire, run_session
 from moorage.v1 import scorer_pb2 as pb
@@ -66,6 +66,7 @@ class ScorerServicer(Servicer, scorer_pb2_grpc.ScorerServiceServicer):
             node_count=len(replica.snapshot),
             pod_count=replica.snapshot.pod_count,
             nodes=node_states(replica, request.node_names),
+            object_counts=object_counts(replica),
         )
 
 

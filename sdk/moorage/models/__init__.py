@@ -19,6 +19,13 @@ from moorage.models.constraints import (
     WeightedPodAffinityTerm,
 )
 from moorage.models.disks import AwsDiskSource, Disk, GceDiskSource, IscsiSource, RbdSource
+from moorage.models.kinds import (
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    STATEFUL_SETS,
+    ObjectKind,
+    ObjectName,
+)
 from moorage.models.meta import Metadata, OwnerReference
 from moorage.models.node import (
     Condition,
@@ -45,6 +52,9 @@ from moorage.models.pod import (
 from moorage.models.selectors import LabelSelector, Requirement
 
 __all__ = [
+    "PERSISTENT_VOLUMES",
+    "PERSISTENT_VOLUME_CLAIMS",
+    "STATEFUL_SETS",
     "Affinity",
     "AwsDiskSource",
     "ClaimSource",
@@ -66,6 +76,8 @@ __all__ = [
     "NodeSelectorTerm",
     "NodeSpec",
     "NodeStatus",
+    "ObjectKind",
+    "ObjectName",
     "OwnerReference",
     "Pod",
     "PodAffinity",

@@ -5,15 +5,20 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from moorage.models.base import Model
 from moorage.models.node import NodeManifest
 from moorage.models.pod import Pod
 from moorage.models.sharing import share_node, share_pod
 
-T = TypeVar("T", bound=Model)
+T = TypeVar("T")
 
 
-def _decoder(kind: type[T], finish: Callable[[T], T]) -> Callable[[bytes | str], T]:
+def tolerant_decoder(
+    kind: type[T], finish: Callable[[T], T] = lambda obj: obj
+) -> Callable[[bytes | str], T]:
+    """Return what reads JSON as *kind*, null being the same as nothing, and applies *finish*.
+
+    It raises msgspec.DecodeError if the text is not JSON, or a field has the wrong type.
+    """
     decode = msgspec.json.Decoder(kind).decode
 
     def decode_tolerantly(text: bytes | str) -> T:
@@ -34,14 +39,14 @@ def _without_nulls(value: Any) -> Any:
     return value
 
 
-decode_pod: Callable[[bytes | str], Pod] = _decoder(Pod, share_pod)
+decode_pod: Callable[[bytes | str], Pod] = tolerant_decoder(Pod, share_pod)
 """Read a pod from JSON.
 
 Raises:
     msgspec.DecodeError: The text is not JSON, or a field has the wrong type (with its path).
 """
 
-decode_node: Callable[[bytes | str], NodeManifest] = _decoder(NodeManifest, share_node)
+decode_node: Callable[[bytes | str], NodeManifest] = tolerant_decoder(NodeManifest, share_node)
 """Read a node from JSON.
 
 Raises:

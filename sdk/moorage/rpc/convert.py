@@ -13,7 +13,14 @@ from google.protobuf import json_format
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.struct_pb2 import Struct
 
-from moorage.models import NodeManifest, Pod, decode_node, decode_pod
+from moorage.models import (
+    NodeManifest,
+    ObjectKind,
+    ObjectName,
+    Pod,
+    decode_node,
+    decode_pod,
+)
 from moorage.quantity import QuantityError
 from moorage.rpc.errors import CallError
 from moorage.v1 import types_pb2 as pb
@@ -54,6 +61,32 @@ def node_from_proto(message: pb.Node, path: str = "node") -> tuple[NodeManifest,
     _require(node.metadata.name, f"{path}.metadata.name")
     _check_quantities(lambda: node.allocatable, f"{path}.status.allocatable")
     return node, text
+
+
+def kind_from_proto(message: pb.ObjectKind) -> ObjectKind:
+    """Return a further kind of objects.
+
+    Raises:
+        ValueError: It is not called as kinds are.
+    """
+    return ObjectKind(message.api_version, message.plural)
+
+
+def kind_to_proto(kind: ObjectKind) -> pb.ObjectKind:
+    """Put a further kind of objects on the wire."""
+    return pb.ObjectKind(api_version=kind.api_version, plural=kind.plural)
+
+
+def object_name_from_proto(message: pb.ObjectReference) -> ObjectName:
+    """Return which object of a further kind is meant."""
+    return ObjectName(kind_from_proto(message.kind), message.namespace, message.name)
+
+
+def object_name_to_proto(name: ObjectName) -> pb.ObjectReference:
+    """Put on the wire which object of a further kind is meant."""
+    return pb.ObjectReference(
+        kind=kind_to_proto(name.kind), namespace=name.namespace, name=name.name
+    )
 
 
 def to_struct(content: object) -> Struct:

@@ -10,7 +10,7 @@ from moorage.errors import UnknownNameError
 from moorage.plugin import extension_points
 from moorage.quantity import format_quantity
 from moorage.registry import Registry
-from moorage.rpc.convert import to_duration, to_struct
+from moorage.rpc.convert import kind_to_proto, to_duration, to_struct
 from moorage.runtime import PluginRun, Replica
 from moorage.v1 import types_pb2 as pb
 
@@ -28,6 +28,7 @@ def describe_plugin(registry: Registry, name: str) -> pb.Plugin:
         arguments_schema=to_struct(msgspec.json.schema(kind.Args)),
         default_arguments=_defaults(kind.Args),
         origin=registered.origin,
+        reads=[kind_to_proto(each) for each in kind.reads],
     )
 
 
@@ -51,6 +52,11 @@ def node_states(replica: Replica, names: Sequence[str]) -> list[pb.NodeState]:
         UnknownNameError: There is no node of such a name.
     """
     return [_node_state(replica, name) for name in names]
+
+
+def object_counts(replica: Replica) -> dict[str, int]:
+    """Return how many objects there are of each further kind."""
+    return {str(kind): count for kind, count in replica.snapshot.objects.counts.items()}
 
 
 def _node_state(replica: Replica, name: str) -> pb.NodeState:

@@ -20,7 +20,12 @@ import structlog
 from moorage.errors import ConfigurationError
 from moorage.models import NodeManifest, decode_node
 from moorage.registry import Registry
-from moorage.rpc.convert import node_from_proto, pod_from_proto
+from moorage.rpc.convert import (
+    kind_from_proto,
+    node_from_proto,
+    object_name_from_proto,
+    pod_from_proto,
+)
 from moorage.rpc.describe import describe_plugin
 from moorage.rpc.errors import CallError, report
 from moorage.runtime import CycleInput, PluginHost, Replica, Supervisor
@@ -30,6 +35,7 @@ from moorage.v1 import filter_pb2, scorer_pb2
 from moorage.v1 import types_pb2 as pb
 
 Run = TypeVar("Run")
+T = TypeVar("T")
 
 SessionRequest = filter_pb2.FilterServiceSessionRequest | scorer_pb2.ScorerServiceSessionRequest
 ByHandRequest = filter_pb2.FilterRequest | scorer_pb2.ScoreRequest
@@ -91,11 +97,11 @@ class CycleService(Generic[Run]):
 
         Raises:
             msgspec.DecodeError: A node or pod is malformed.
-            KeyError: A pod's row has no node.
+            KeyError: A pod's row has no node, or an object is of a kind that was not announced.
         """
         async with self._turn:
             if state.full:
-                replica.clear()
+                replica.clear(kind_from_proto(kind) for kind in state.kinds)
             error = await self._apply_policy(replica, state.policy)
             for uid in state.removed_pods:
                 replica.snapshot.remove_pod(uid)
@@ -103,6 +109,10 @@ class CycleService(Generic[Run]):
                 replica.snapshot.remove_row(row)
             await _in_parts([(n.row, n.json) for n in state.nodes], replica.set_nodes)
             await _in_parts([(p.row, p.json) for p in state.pods], replica.place_pods)
+            for reference in state.removed_objects:
+                replica.snapshot.objects.remove(object_name_from_proto(reference))
+            objects = [(object_name_from_proto(o.reference), o.json) for o in state.objects]
+            await _in_parts(objects, replica.put_objects)
             if not state.partial:
                 replica.generation = state.generation
                 self.latest = replica
@@ -226,9 +236,7 @@ async def _result(
         return wire.result(cycle=request.cycle.id, status=status)
 
 
-async def _in_parts(
-    objects: Sequence[tuple[int, bytes]], apply: Callable[[Sequence[tuple[int, bytes]]], None]
-) -> None:
+async def _in_parts(objects: Sequence[T], apply: Callable[[Sequence[T]], None]) -> None:
     for start in range(0, len(objects), YIELD_AFTER):
         apply(objects[start : start + YIELD_AFTER])
         await asyncio.sleep(0)

@@ -8,10 +8,17 @@ from typing import TypeVar
 import numpy as np
 
 from moorage.errors import NoStateError, UnknownNameError
-from moorage.models import NodeManifest, Pod, decode_node, decode_pod
+from moorage.models import (
+    NodeManifest,
+    ObjectKind,
+    ObjectName,
+    Pod,
+    decode_node,
+    decode_pod,
+)
 from moorage.runtime.cycle import Supervisor
 from moorage.runtime.host import Policy, Profile
-from moorage.snapshot import Nodes, Snapshot
+from moorage.snapshot import Nodes, ObjectStore, Snapshot
 from moorage.snapshot.placements import time_from_creation
 
 Run = TypeVar("Run")
@@ -51,9 +58,10 @@ class Replica:
         self.policy = Policy()
         self.generation = 0
 
-    def clear(self) -> None:
-        """Forget all nodes and pods: a full snapshot follows."""
+    def clear(self, kinds: Iterable[ObjectKind] = ()) -> None:
+        """Forget everything: a full snapshot follows, with objects of further *kinds*."""
         self.snapshot = Snapshot()
+        self.snapshot.objects = ObjectStore(kinds)
 
     def set_nodes(self, nodes: Iterable[tuple[int, bytes]]) -> None:
         """Take over new and changed nodes: rows with JSON."""
@@ -65,6 +73,11 @@ class Replica:
         for row, content in pods:
             pod = decode_pod(content)
             self.snapshot.place_pod(row, pod, since=self._placed(pod))
+
+    def put_objects(self, objects: Iterable[tuple[ObjectName, bytes]]) -> None:
+        """Take over new and changed objects of further kinds: names with JSON."""
+        for name, content in objects:
+            self.snapshot.objects.put(name, content)
 
     async def run(
         self, cycle: CycleInput, engine: Engine[Run], supervisor: Supervisor

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from moorage.models import (
     Disk,
     NodeManifest,
     NodeSelectorTerm,
+    ObjectKind,
     Pod,
     PodAffinityTerm,
     Taint,
@@ -19,12 +20,15 @@ from moorage.models import (
 from moorage.snapshot.encoded import Encoded
 from moorage.snapshot.matching import match_required, match_term
 from moorage.snapshot.node import Node
+from moorage.snapshot.objects import Objects
 from moorage.snapshot.resources import Amounts
 from moorage.snapshot.terms import CarriedTerm
 from moorage.verdicts import Mask, Verdicts
 
 if TYPE_CHECKING:
     from moorage.snapshot.snapshot import Snapshot
+
+T = TypeVar("T")
 
 
 class Nodes(Sequence[Node]):
@@ -223,6 +227,22 @@ class Nodes(Sequence[Node]):
     def disk_conflicts(self, disks: Iterable[Disk]) -> Mask:
         """Return which nodes have one of the disks mounted, unless all mounts are read-only."""
         return self._snapshot.disks.conflicts(disks, self._snapshot.capacity)[self.rows]
+
+    @overload
+    def objects(self, kind: ObjectKind) -> Objects[dict[str, Any]]: ...
+    @overload
+    def objects(self, kind: ObjectKind, model: type[T]) -> Objects[T]: ...
+    def objects(self, kind: ObjectKind, model: type[Any] = dict) -> Objects[Any]:
+        """Return the cluster's objects of a kind that the plugin names in `reads`.
+
+        Args:
+            kind: The kind.
+            model: What to read the objects as: a `msgspec.Struct`, or by default plain dicts.
+
+        Raises:
+            UnknownNameError: The plugin does not say that it reads them.
+        """
+        return self._snapshot.objects.select(kind, model)
 
     def position(self, name: str) -> int | None:
         """Return where in this selection the node called *name* stands."""

@@ -12,6 +12,7 @@ from moorage.snapshot.encoded import EncodedColumn, EncodedColumns
 from moorage.snapshot.inverted import DiskIndex, ImageIndex, PortIndex
 from moorage.snapshot.node import Node
 from moorage.snapshot.nodes import Nodes
+from moorage.snapshot.objects import ObjectStore
 from moorage.snapshot.placements import Placements
 from moorage.snapshot.pods import PodIndex
 from moorage.snapshot.resources import ResourceColumns
@@ -33,6 +34,7 @@ class Snapshot:
         self.ports = PortIndex()
         self.disks = DiskIndex()
         self.pods = PodIndex()
+        self.objects = ObjectStore()
         self.placements = Placements()
         self.capacity = FIRST_CAPACITY
         self._present = np.zeros(FIRST_CAPACITY, np.bool_)

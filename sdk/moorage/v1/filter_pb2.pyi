@@ -374,11 +374,32 @@ class FilterServiceGetStateResponse(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class ObjectCountsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     GENERATION_FIELD_NUMBER: _builtins.int
     POLICY_REVISION_FIELD_NUMBER: _builtins.int
     NODE_COUNT_FIELD_NUMBER: _builtins.int
     POD_COUNT_FIELD_NUMBER: _builtins.int
     NODES_FIELD_NUMBER: _builtins.int
+    OBJECT_COUNTS_FIELD_NUMBER: _builtins.int
     generation: _builtins.int
     """The generation of the latest session's state."""
     policy_revision: _builtins.str
@@ -391,6 +412,10 @@ class FilterServiceGetStateResponse(_message.Message):
     def nodes(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.NodeState]:
         """The nodes that were asked for."""
 
+    @_builtins.property
+    def object_counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """The number of objects of each further kind, such as "statefulsets.apps"."""
+
     def __init__(
         self,
         *,
@@ -399,10 +424,11 @@ class FilterServiceGetStateResponse(_message.Message):
         node_count: _builtins.int = ...,
         pod_count: _builtins.int = ...,
         nodes: _abc.Iterable[_types_pb2.NodeState] | None = ...,
+        object_counts: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["generation", b"generation", "node_count", b"node_count", "nodes", b"nodes", "pod_count", b"pod_count", "policy_revision", b"policy_revision"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["generation", b"generation", "node_count", b"node_count", "nodes", b"nodes", "object_counts", b"object_counts", "pod_count", b"pod_count", "policy_revision", b"policy_revision"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -101,6 +101,9 @@ class State(_message.Message):
     REMOVED_ROWS_FIELD_NUMBER: _builtins.int
     PODS_FIELD_NUMBER: _builtins.int
     REMOVED_PODS_FIELD_NUMBER: _builtins.int
+    KINDS_FIELD_NUMBER: _builtins.int
+    OBJECTS_FIELD_NUMBER: _builtins.int
+    REMOVED_OBJECTS_FIELD_NUMBER: _builtins.int
     generation: _builtins.int
     """Required. The generation that the session has after this change. Generations only grow."""
     full: _builtins.bool
@@ -127,6 +130,18 @@ class State(_message.Message):
     def removed_pods(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """UIDs of pods that are gone, terminal, or whose bind failed."""
 
+    @_builtins.property
+    def kinds(self) -> _containers.RepeatedCompositeFieldContainer[Global___ObjectKind]:
+        """With `full`: the further kinds of objects that the session has from here on."""
+
+    @_builtins.property
+    def objects(self) -> _containers.RepeatedCompositeFieldContainer[Global___Object]:
+        """Objects of these kinds that are new or changed."""
+
+    @_builtins.property
+    def removed_objects(self) -> _containers.RepeatedCompositeFieldContainer[Global___ObjectReference]:
+        """Objects of these kinds that are gone."""
+
     def __init__(
         self,
         *,
@@ -138,10 +153,13 @@ class State(_message.Message):
         removed_rows: _abc.Iterable[_builtins.int] | None = ...,
         pods: _abc.Iterable[Global___PlacedPod] | None = ...,
         removed_pods: _abc.Iterable[_builtins.str] | None = ...,
+        kinds: _abc.Iterable[Global___ObjectKind] | None = ...,
+        objects: _abc.Iterable[Global___Object] | None = ...,
+        removed_objects: _abc.Iterable[Global___ObjectReference] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["full", b"full", "generation", b"generation", "nodes", b"nodes", "partial", b"partial", "pods", b"pods", "policy", b"policy", "removed_pods", b"removed_pods", "removed_rows", b"removed_rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["full", b"full", "generation", b"generation", "kinds", b"kinds", "nodes", b"nodes", "objects", b"objects", "partial", b"partial", "pods", b"pods", "policy", b"policy", "removed_objects", b"removed_objects", "removed_pods", b"removed_pods", "removed_rows", b"removed_rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -226,6 +244,92 @@ class PlacedPod(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PlacedPod: _TypeAlias = PlacedPod  # noqa: Y015
+
+@_typing.final
+class ObjectKind(_message.Message):
+    """A kind of objects of the Kubernetes API, besides nodes and pods."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    API_VERSION_FIELD_NUMBER: _builtins.int
+    PLURAL_FIELD_NUMBER: _builtins.int
+    api_version: _builtins.str
+    """Required. The group and the version, as objects have them: "apps/v1"; "v1" for the core group."""
+    plural: _builtins.str
+    """Required. The kind's name in URLs: "statefulsets"."""
+    def __init__(
+        self,
+        *,
+        api_version: _builtins.str = ...,
+        plural: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["api_version", b"api_version", "plural", b"plural"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ObjectKind: _TypeAlias = ObjectKind  # noqa: Y015
+
+@_typing.final
+class ObjectReference(_message.Message):
+    """Names an object of a further kind."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """The namespace. Empty if objects of the kind have none."""
+    name: _builtins.str
+    """Required. The name."""
+    @_builtins.property
+    def kind(self) -> Global___ObjectKind:
+        """Required. The kind."""
+
+    def __init__(
+        self,
+        *,
+        kind: Global___ObjectKind | None = ...,
+        namespace: _builtins.str = ...,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "name", b"name", "namespace", b"namespace"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ObjectReference: _TypeAlias = ObjectReference  # noqa: Y015
+
+@_typing.final
+class Object(_message.Message):
+    """An object of a further kind."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REFERENCE_FIELD_NUMBER: _builtins.int
+    JSON_FIELD_NUMBER: _builtins.int
+    json: _builtins.bytes
+    """Required. The object as JSON text, without what only the API server and kubectl need."""
+    @_builtins.property
+    def reference(self) -> Global___ObjectReference:
+        """Required. Which object it is."""
+
+    def __init__(
+        self,
+        *,
+        reference: Global___ObjectReference | None = ...,
+        json: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["reference", b"reference"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["json", b"json", "reference", b"reference"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Object: _TypeAlias = Object  # noqa: Y015
 
 @_typing.final
 class Cycle(_message.Message):
@@ -431,6 +535,7 @@ class Plugin(_message.Message):
     ARGUMENTS_SCHEMA_FIELD_NUMBER: _builtins.int
     DEFAULT_ARGUMENTS_FIELD_NUMBER: _builtins.int
     ORIGIN_FIELD_NUMBER: _builtins.int
+    READS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The name that the policy uses."""
     summary: _builtins.str
@@ -451,6 +556,10 @@ class Plugin(_message.Message):
     def default_arguments(self) -> _struct_pb2.Struct:
         """The values of its arguments when the policy gives none."""
 
+    @_builtins.property
+    def reads(self) -> _containers.RepeatedCompositeFieldContainer[Global___ObjectKind]:
+        """The further kinds of objects that it reads. The gateway follows them while the plugin is enabled."""
+
     def __init__(
         self,
         *,
@@ -460,10 +569,11 @@ class Plugin(_message.Message):
         arguments_schema: _struct_pb2.Struct | None = ...,
         default_arguments: _struct_pb2.Struct | None = ...,
         origin: _builtins.str = ...,
+        reads: _abc.Iterable[Global___ObjectKind] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "default_arguments", b"default_arguments"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "default_arguments", b"default_arguments", "extension_points", b"extension_points", "name", b"name", "origin", b"origin", "summary", b"summary"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "default_arguments", b"default_arguments", "extension_points", b"extension_points", "name", b"name", "origin", b"origin", "reads", b"reads", "summary", b"summary"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -10,6 +10,7 @@ from services.filter.plugins.node_unschedulable import NodeUnschedulable
 from services.filter.plugins.one_node_per_pipeline_run import OneNodePerPipelineRun
 from services.filter.plugins.pod_topology_spread import PodTopologySpread
 from services.filter.plugins.safe_overload import SafeOverload
+from services.filter.plugins.stateful_set_zone import StatefulSetZone
 from services.filter.plugins.taint_toleration import TaintToleration
 from services.filter.plugins.volume_restrictions import VolumeRestrictions
 
@@ -26,4 +27,5 @@ BUILT_INS = (
     InterPodAffinity,
     VolumeRestrictions,
     OneNodePerPipelineRun,
+    StatefulSetZone,
 )
