@@ -139,7 +139,7 @@ def test_volumes_that_are_not_the_pods_do_not_count(other: Manifest, id_: str) -
 
 def test_a_volume_may_name_its_zone_by_node_affinity() -> None:
     terms = [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["c"]}]}]
-    affinity = {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}
+    affinity: Manifest = {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}
     assert open_to(member("db-0"), volume("data-db-0", "", **affinity)) == "nc"
 
 
