@@ -120,9 +120,13 @@ class _Parts:
 
 
 def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorRegistry) -> _Parts:
-    policy = PolicyHolder(load(settings.config) if settings.config else default_document())
     state = ClusterState(assumed_ttl=settings.assumed_pod_ttl, claim_ttl=settings.claim_ttl)
-    cluster = Cluster(client, state, registry)
+    cluster = Cluster(client, state, registry, max_object_bytes=settings.max_object_bytes)
+
+    def follow(policy: PolicyHolder) -> None:
+        cluster.kinds.need(policy, policy.reads("filter", "score"))
+
+    policy = PolicyHolder(load(settings.config) if settings.config else default_document(), follow)
     registry.register(ClusterCollector(lambda: state.counts, cluster.ages))
     feed = StateFeed(state)
     sessions, metrics = SessionFamilies(registry), CycleMetrics(registry)
@@ -133,6 +137,7 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
             targets,
             feed=feed,
             policy=policy,
+            objects=cluster.kinds,
             limits=settings,
             metrics=SessionMetrics(sessions, kind.name),
             patience=patience,
@@ -184,11 +189,15 @@ def _checks(parts: _Parts, settings: GatewaySettings) -> Mapping[str, Check]:
         age = parts.cluster.age()
         return f"the API server is silent for {age:.0f} s" if age > settings.max_cache_age else None
 
+    def objects() -> str | None:
+        return "; ".join(parts.cluster.kinds.problems(settings.max_cache_age)) or None
+
     def filters() -> str | None:
         return None if parts.filters.ready else parts.filters.problem
 
     return {
         "cache": cache,
+        "objects": objects,
         "policy": lambda: parts.policy.problem or None,
         "filter": filters,
     }

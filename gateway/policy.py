@@ -1,13 +1,15 @@
 """The policy in force: the document, resolved against what the replicas say they can run."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import structlog
 from google.protobuf.json_format import MessageToDict
 
 from moorage.errors import ConfigurationError
+from moorage.models import ObjectKind
 from moorage.policy import Catalogue, Document, Kind, PluginInfo, ResolvedPolicy, resolve
+from moorage.rpc.convert import kind_from_proto
 from moorage.v1 import types_pb2 as pb
 
 log = structlog.get_logger()
@@ -24,11 +26,14 @@ class PolicyHolder:
         problem: Why there is none; empty if there is one.
     """
 
-    def __init__(self, document: Document) -> None:
-        """Hold *document*, not resolved yet."""
+    def __init__(
+        self, document: Document, resolved: Callable[["PolicyHolder"], None] = lambda _: None
+    ) -> None:
+        """Hold *document*, not resolved yet; *resolved* is told whenever it is."""
         self.resolved: ResolvedPolicy | None = None
         self.problem = "waiting for a filter and a scorer replica to say which plugins they have"
         self._document = document
+        self._tell = resolved
         self._names = _names(document)
         self._plugins: dict[str, list[PluginInfo]] = {}
         self._known = asyncio.Event()
@@ -56,6 +61,7 @@ class PolicyHolder:
             log.warning("A part of the policy has no effect", warning=warning)
         self.problem = ""
         self._known.set()
+        self._tell(self)
 
     async def for_bind(self) -> pb.Policy | None:
         """Return the policy for the binder, once it is known; None if it has no bind plugins.
@@ -115,6 +121,18 @@ class PolicyHolder:
             and "Reserve" in info.points
         ]
 
+    def reads(self, *kinds: Kind) -> Mapping[ObjectKind, Sequence[str]]:
+        """Return the further kinds of objects that enabled plugins read, with these plugins."""
+        readers: dict[ObjectKind, dict[str, None]] = {}
+        for kind in kinds if self.resolved else ():
+            assert self.resolved is not None  # noqa: S101 - checked just now
+            for profile in self.resolved.policies[kind].profiles:
+                for plugin in profile.plugins:
+                    info = self.resolved.catalogue.get(kind, plugin.name)
+                    for read in info.reads if info else ():
+                        readers.setdefault(read, {})[plugin.name] = None
+        return {kind: list(names) for kind, names in readers.items()}
+
     @property
     def score_scale(self) -> int:
         """The highest score sent to kube-scheduler."""
@@ -144,4 +162,5 @@ def _info(plugin: pb.Plugin) -> PluginInfo:
         origin=plugin.origin,
         args_schema=MessageToDict(plugin.arguments_schema),
         default_args=MessageToDict(plugin.default_arguments),
+        reads=tuple(kind_from_proto(kind) for kind in plugin.reads),
     )

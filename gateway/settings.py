@@ -40,6 +40,12 @@ class GatewaySettings(EdgeSettings):
         unit="seconds",
         minimum=1,
     )
+    max_object_bytes: int = setting(
+        65_536,
+        "Largest object of a further kind that plugins read; larger ones are left out.",
+        unit="bytes",
+        minimum=1024,
+    )
     assumed_pod_ttl: float = setting(
         300.0,
         "How long a pod counts as placed after its bind until it is seen bound.",

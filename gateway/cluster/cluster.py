@@ -1,30 +1,43 @@
-"""Follows nodes and pods at the API server and keeps the cluster state."""
+"""Follows the API server and keeps the cluster state."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import CollectorRegistry
 
+from gateway.cluster.further import FurtherKinds
 from gateway.cluster.kinds import node_reflector, pod_reflector
 from gateway.cluster.reflector import Reflector
 from gateway.cluster.sinks import NodeSink, PodSink
 from gateway.cluster.state import ClusterState
-from gateway.cluster.watching import Restart
+from gateway.cluster.watchmetrics import WatchFamilies, WatchMetrics
 from moorage.kube import KubeClient
 
 EXPIRY_INTERVAL = 1.0
 
 
 class Cluster:
-    """The cluster state, with the watches that feed it."""
+    """The cluster state, with the watches that feed it.
+
+    Attributes:
+        state: What is known.
+        kinds: The watches of the further kinds that plugins read.
+    """
 
     def __init__(
-        self, client: KubeClient, state: ClusterState, registry: CollectorRegistry
+        self,
+        client: KubeClient,
+        state: ClusterState,
+        registry: CollectorRegistry,
+        *,
+        max_object_bytes: int,
     ) -> None:
+        """Feed *state*; objects of further kinds of up to *max_object_bytes*."""
         families = WatchFamilies(registry)
         self.state = state
+        self.kinds = FurtherKinds(client, state.objects, families, limit=max_object_bytes)
         self._reflectors: dict[str, Reflector[Any]] = {
             "nodes": node_reflector(client, NodeSink(state), WatchMetrics(families, "nodes")),
             "pods": pod_reflector(client, PodSink(state), WatchMetrics(families, "pods")),
@@ -36,7 +49,9 @@ class Cluster:
         async with asyncio.TaskGroup() as group:
             followers = (each.run() for each in self._reflectors.values())
             tasks = [group.create_task(work) for work in (*followers, self._expire())]
+            self.kinds.start(group)
             yield
+            self.kinds.stop()
             for task in tasks:
                 task.cancel()
 
@@ -46,47 +61,14 @@ class Cluster:
 
     def ages(self) -> Mapping[str, float]:
         """Return for each resource for how many seconds the API server has been silent."""
-        return {name: reflector.age() for name, reflector in self._reflectors.items()}
+        own = {name: reflector.age() for name, reflector in self._reflectors.items()}
+        return {**own, **self.kinds.ages()}
 
     def age(self) -> float:
-        """Return the longest of the ages."""
-        return max(self.ages().values())
+        """Return the longer of the ages of nodes and pods."""
+        return max(reflector.age() for reflector in self._reflectors.values())
 
     async def _expire(self) -> None:
         while True:
             await asyncio.sleep(EXPIRY_INTERVAL)
             self.state.expire()
-
-
-class WatchFamilies:
-    """The metric families of watches."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self.events = Counter(
-            "moorage_watch_events",
-            "Events from the API server.",
-            ["resource", "type"],
-            registry=registry,
-        )
-        self.restarts = Counter(
-            "moorage_watch_restarts",
-            "Watches that ended, by reason.",
-            ["resource", "reason"],
-            registry=registry,
-        )
-
-
-class WatchMetrics:
-    """Counts what one reflector does."""
-
-    def __init__(self, families: WatchFamilies, resource: str) -> None:
-        self._families = families
-        self._resource = resource
-
-    def received(self, event: str) -> None:
-        """Count an event."""
-        self._families.events.labels(self._resource, event).inc()
-
-    def restarted(self, reason: Restart) -> None:
-        """Count a watch that ended."""
-        self._families.restarts.labels(self._resource, reason).inc()

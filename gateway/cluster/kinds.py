@@ -1,10 +1,11 @@
-"""The two kinds of objects that the gateway follows."""
+"""Nodes and pods, which the gateway always follows, and the kinds that plugins ask for."""
 
 from gateway.cluster.mirror import Sink
+from gateway.cluster.objects import ObjectContent, decode_object
 from gateway.cluster.reflector import Reflector
 from gateway.cluster.watching import Observer, ReflectorLimits
 from moorage.kube import KubeClient
-from moorage.models import NodeManifest, Pod, decode_node, decode_pod
+from moorage.models import NodeManifest, ObjectKind, Pod, decode_node, decode_pod
 
 UNFINISHED_PODS = "status.phase!=Succeeded,status.phase!=Failed"
 """A pod that ends no longer matches, so the API server reports it as deleted."""
@@ -43,5 +44,24 @@ def pod_reflector(
         key="uid",
         observer=observer,
         query={"fieldSelector": UNFINISHED_PODS},
+        limits=limits,
+    )
+
+
+def object_reflector(
+    client: KubeClient,
+    kind: ObjectKind,
+    sink: Sink[ObjectContent],
+    observer: Observer,
+    limits: ReflectorLimits | None = None,
+) -> Reflector[ObjectContent]:
+    """Follow all objects of a further kind; the sink knows them by uid."""
+    return Reflector(
+        client,
+        kind.path,
+        sink=sink,
+        decode=decode_object,
+        key="uid",
+        observer=observer,
         limits=limits,
     )

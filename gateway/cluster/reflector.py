@@ -1,8 +1,9 @@
 """Follows all objects of one kind at the API server and feeds them to a sink.
 
-The gateway runs one for nodes and one for pods. It asks for a streamed list first (watch-list) and
-falls back to LIST and WATCH where the server cannot do that. Bookmarks are the heartbeat: a watch
-that is silent for longer than two of them is dead, whatever TCP says.
+The gateway runs one for nodes, one for pods, and one for each further kind that plugins read. It
+asks for a streamed list first (watch-list) and falls back to LIST and WATCH where the server cannot
+do that. Bookmarks are the heartbeat: a watch that is silent for longer than two of them is dead,
+whatever TCP says.
 """
 
 import asyncio
@@ -80,6 +81,8 @@ class Reflector(Generic[T]):
         """Set once the sink has had a full list, and never cleared."""
         self.last_heard = -math.inf
         """When the API server last said something, on the monotonic clock."""
+        self.problem = ""
+        """Why the last watch ended; empty from the next list or event on."""
         self._client = client
         self._path = path
         self._query = dict(query or {})
@@ -148,6 +151,7 @@ class Reflector(Generic[T]):
         at_once: bool = False,
         retry_after: float | None = None,
     ) -> _Ending:
+        self.problem = str(error)
         _log.warning("The watch starts anew", path=self._path, reason=reason, error=str(error))
         return _Ending(reason, at_once=at_once, retry_after=retry_after)
 
@@ -213,7 +217,7 @@ class Reflector(Generic[T]):
         query = {**self._query, **query}
         response = await self._client.request("GET", self._path, query=query, timeout=timeout)
         page: ObjectList = decode_list(response.check().body)
-        self.last_heard = time.monotonic()
+        self._hear()
         return page
 
     def _complete(self, full: Collection[T], position: str) -> None:
@@ -243,8 +247,12 @@ class Reflector(Generic[T]):
 
     def _read(self, line: bytes) -> Event:
         event: Event = decode_event(line)
-        self.last_heard = time.monotonic()
+        self._hear()
         self._observer.received(event.type)
         if event.type == "ERROR":
             raise error_of(f"watch of {self._path}", event)
         return event
+
+    def _hear(self) -> None:
+        self.last_heard = time.monotonic()
+        self.problem = ""

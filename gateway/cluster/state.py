@@ -9,30 +9,16 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
-from moorage.models import NodeManifest, Pod, encode
+from gateway.cluster.changes import Changes
+from gateway.cluster.objects import ObjectTable
+from moorage.models import NodeManifest, ObjectName, Pod, encode
+
+T = TypeVar("T")
 
 LOG_LENGTH = 200_000
 """Changes that are remembered; a replica that is further behind gets a full snapshot."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
-    """What a replica must learn to reach a generation.
-
-    Attributes:
-        generation: The generation that it reaches.
-        nodes: New and changed nodes: row and JSON.
-        removed_rows: Rows without a node.
-        pods: New, changed and moved pods: row of the node, and the pod.
-        removed_pods: UIDs of pods that are on no node.
-    """
-
-    generation: int
-    nodes: Sequence[tuple[int, bytes]] = ()
-    removed_rows: Sequence[int] = ()
-    pods: Sequence[tuple[int, Pod]] = ()
-    removed_pods: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +45,7 @@ class ClusterState:
         generation: Grows with every change that replicas must see.
         row_of: The row of each node by name.
         rows_version: Changes whenever `row_of` does.
+        objects: The objects of further kinds.
     """
 
     def __init__(
@@ -85,19 +72,21 @@ class ClusterState:
         self._assumed: dict[str, _Assumption] = {}
         self._place: dict[str, str] = {}
         self._on_node: dict[str, set[str]] = {}
-        self._log: deque[tuple[int, int | str]] = deque(maxlen=LOG_LENGTH)
+        self._log: deque[tuple[int, int | str | ObjectName]] = deque(maxlen=LOG_LENGTH)
+        self.objects = ObjectTable(self._record)
         self._ttl = assumed_ttl
         self._claim_ttl = claim_ttl
         self._clock = clock
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many nodes, pods with a place, assumed pods, and claims among them there are."""
+        """How many nodes, pods with a place, assumed pods, claims among them, and objects."""
         return {
             "nodes": len(self._entries),
             "pods": len(self._place),
             "assumed_pods": len(self._assumed),
             "claims": sum(assumption.is_claim for assumption in self._assumed.values()),
+            **self.objects.counts,
         }
 
     @property
@@ -168,17 +157,20 @@ class ClusterState:
             return None
         rows: dict[int, None] = {}
         uids: dict[str, None] = {}
+        names: dict[ObjectName, None] = {}
         for changed, key in reversed(self._log):
             if changed <= generation:
                 break
             if isinstance(key, int):
                 rows[key] = None
-            else:
+            elif isinstance(key, str):
                 uids[key] = None
-        return self._changes(list(rows), list(uids))
+            else:
+                names[key] = None
+        return self._changes(list(rows), list(uids), list(names))
 
     def everything(self, size: int) -> Iterator[Changes]:
-        """Yield the whole state in parts of at most *size* objects, nodes before the pods on them.
+        """Yield the whole state in parts of at most *size* objects: nodes, pods on them, others.
 
         The state may change between two parts: what changes is right as of the generation of all
         parts, or missing, or newer. The changes since that generation make up for it.
@@ -196,16 +188,25 @@ class ClusterState:
                 (row, self._placed_pod(uid)) for uid, row, node in rows if sent.get(row) == node
             ]
             yield Changes(generation=generation, pods=pods)
+        for objects in _slices(list(self.objects), size):
+            contents = self.objects.contents(objects)
+            found = [(name, content) for name, content in contents if content is not None]
+            yield Changes(generation=generation, objects=found)
 
-    def _changes(self, rows: Sequence[int], uids: Sequence[str]) -> Changes:
+    def _changes(
+        self, rows: Sequence[int], uids: Sequence[str], objects: Sequence[ObjectName]
+    ) -> Changes:
         names = {row: self._names[row] for row in rows}
         places = {uid: self.row_of.get(self._place.get(uid, "")) for uid in uids}
+        contents = self.objects.contents(objects)
         return Changes(
             generation=self.generation,
             nodes=[(row, self._entries[name].content) for row, name in names.items() if name],
             removed_rows=[row for row, name in names.items() if name is None],
             pods=[(row, self._placed_pod(uid)) for uid, row in places.items() if row is not None],
             removed_pods=[uid for uid, row in places.items() if row is None],
+            objects=[(name, content) for name, content in contents if content is not None],
+            removed_objects=[name for name, content in contents if content is None],
         )
 
     def _placed_pod(self, uid: str) -> Pod:
@@ -287,10 +288,10 @@ class ClusterState:
         self.rows_version += 1
         return row
 
-    def _record(self, *keys: int | str) -> None:
+    def _record(self, *keys: int | str | ObjectName) -> None:
         self.generation += 1
         self._log.extend((self.generation, key) for key in keys)
 
 
-def _slices(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+def _slices(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (items[start : start + size] for start in range(0, len(items), size))

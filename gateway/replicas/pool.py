@@ -9,7 +9,7 @@ import asyncio
 import itertools
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -21,6 +21,7 @@ from gateway.replicas.metrics import SessionMetrics
 from gateway.replicas.session import Session, SessionLostError, SessionRefusedError
 from gateway.replicas.states import StateFeed
 from moorage.backoff import Backoff
+from moorage.models import ObjectKind
 from moorage.policy import Kind as PluginKind
 from moorage.rpc.admin import address
 from moorage.v1 import types_pb2 as pb
@@ -39,6 +40,19 @@ class PolicySource(Protocol):
 
     async def for_kind(self, kind: PluginKind) -> pb.Policy:
         """Return the policy for one kind, once it is known."""
+
+    def reads(self, *kinds: PluginKind) -> Mapping[ObjectKind, Sequence[str]]:
+        """Return which further kinds of objects it reads, with the plugins that do."""
+
+
+class ObjectSource(Protocol):
+    """Who follows the further kinds of objects that plugins read."""
+
+    def need(self, who: Hashable, readers: Mapping[ObjectKind, Sequence[str]]) -> None:
+        """Take over what someone needs from here on: kinds, with the plugins that read them."""
+
+    async def synced(self, kinds: Collection[ObjectKind]) -> None:
+        """Wait until objects of these kinds have been read."""
 
 
 class PoolLimits(Protocol):
@@ -62,6 +76,7 @@ class ReplicaPool:
         *,
         feed: StateFeed,
         policy: PolicySource,
+        objects: ObjectSource,
         limits: PoolLimits,
         metrics: SessionMetrics,
         patience: float = float("inf"),
@@ -73,6 +88,7 @@ class ReplicaPool:
             targets: Where replicas are.
             feed: The state that they replicate.
             policy: The policy that they run.
+            objects: Follows what their plugins read besides nodes and pods.
             limits: Timeouts and intervals, in seconds.
             metrics: Counts sessions and bytes.
             patience: For how many seconds without any replica a cycle waits for one.
@@ -82,6 +98,7 @@ class ReplicaPool:
         self._targets = targets
         self._feed = feed
         self._policy = policy
+        self._objects = objects
         self._limits = limits
         self._metrics = metrics
         self._patience = patience
@@ -179,13 +196,20 @@ class ReplicaPool:
                 self._lose(place, str(error))
             finally:
                 self._ready.pop(place, None)  # its address may be gone, and this task with it
+                self._objects.need(session, {})
                 await session.close()
             await asyncio.sleep(backoff.next())
 
     async def _serve(self, session: Session, place: str, welcome: Callable[[], None]) -> None:
         await session.greet(self._limits.session_timeout)
         self._policy.learn(self.kind.policy, session.plugins)
-        await session.synchronize(await self._policy.for_kind(self.kind.policy))
+        policy = await self._policy.for_kind(self.kind.policy)
+        readers = self._policy.reads(self.kind.policy)
+        self._objects.need(session, readers)
+        if readers:
+            self.problem = f"{self.kind.name} at {place} waits for objects that its plugins read"
+            await self._objects.synced(readers)
+        await session.synchronize(policy, frozenset(readers))
         welcome()
         async with self._changed:
             self._ready[place] = session

@@ -11,7 +11,7 @@ import structlog
 
 from gateway.replicas.kinds import Kind
 from gateway.replicas.metrics import SessionMetrics
-from gateway.replicas.states import StateFeed
+from gateway.replicas.states import Kinds, StateFeed
 from moorage.rpc.channel import connect
 from moorage.rpc.convert import to_duration
 from moorage.v1 import types_pb2 as pb
@@ -48,6 +48,7 @@ class Session:
         self._channel = connect(target)
         self._call: grpc.aio.StreamStreamCall[Any, Any] | None = None
         self._sent = 0
+        self._kinds: Kinds = frozenset()
         self._numbers = itertools.count(1)
         self._results: dict[int, asyncio.Future[Any]] = {}
         self._writing = asyncio.Lock()
@@ -68,16 +69,20 @@ class Session:
             raise SessionLostError("the first answer is not a greeting")
         self.replica, self.plugins = answer.hello.replica, list(answer.hello.plugins)
 
-    async def synchronize(self, policy: pb.Policy) -> None:
+    async def synchronize(self, policy: pb.Policy, kinds: Kinds) -> None:
         """Send the whole state and wait until the replica has it.
+
+        Args:
+            policy: The policy.
+            kinds: The further kinds whose objects the replica gets, now and later.
 
         Raises:
             SessionLostError: The stream broke.
             SessionRefusedError: The replica cannot use the policy.
         """
-        self._sent = self._feed.generation
+        self._sent, self._kinds = self._feed.generation, kinds
         parts = 0
-        for part in self._feed.full(policy):
+        for part in self._feed.full(policy, kinds):
             self._metrics.sent("full", part.ByteSize())
             await self._write(self._kind.request(state=part))
             parts += 1
@@ -160,7 +165,7 @@ class Session:
 
     def _outstanding(self) -> pb.State | None:
         try:
-            self._sent, state = self._feed.since(self._sent)
+            self._sent, state = self._feed.since(self._sent, self._kinds)
         except LookupError as error:
             raise SessionLostError(str(error)) from error
         return state

@@ -2,60 +2,81 @@
 
 from collections.abc import Iterator
 
-from gateway.cluster.state import Changes, ClusterState
-from moorage.models import encode
+from gateway.cluster.changes import Changes
+from gateway.cluster.state import ClusterState
+from moorage.models import ObjectKind, encode
+from moorage.rpc.convert import kind_to_proto, object_name_to_proto
 from moorage.v1 import types_pb2 as pb
 
 PART = 250
 """Objects in one part of a full snapshot: what is encoded, and applied, in one go."""
 
+Kinds = frozenset[ObjectKind]
+
 
 class StateFeed:
-    """The cluster state as messages to replicas; those that are as far get the same one."""
+    """The cluster state as messages to replicas; those that are as far get the same one.
+
+    Of further kinds, a message holds the objects of those that its replica has.
+    """
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
-        self._newest: tuple[int, int, pb.State | None] = (0, 0, None)
+        self._newest: dict[Kinds, tuple[int, int, pb.State | None]] = {}
 
     @property
     def generation(self) -> int:
         """The generation of the state now."""
         return self._state.generation
 
-    def full(self, policy: pb.Policy) -> Iterator[pb.State]:
+    def full(self, policy: pb.Policy, kinds: Kinds) -> Iterator[pb.State]:
         """Yield the messages of a full snapshot, in order; see `ClusterState.everything`."""
         generation = self.generation
-        yield pb.State(generation=generation, full=True, partial=True, policy=policy)
+        yield pb.State(
+            generation=generation,
+            full=True,
+            partial=True,
+            policy=policy,
+            kinds=[kind_to_proto(kind) for kind in sorted(kinds)],
+        )
         for changes in self._state.everything(PART):
-            part = _message(changes)
+            part = _message(changes, kinds)
             if part is not None:
                 part.partial = True
                 yield part
         yield pb.State(generation=generation)
 
-    def since(self, generation: int) -> tuple[int, pb.State | None]:
+    def since(self, generation: int, kinds: Kinds) -> tuple[int, pb.State | None]:
         """Return the generation that a replica reaches, and the message, if there is any to send.
 
         Raises:
             LookupError: The replica is too far behind.
         """
-        since, reached, message = self._newest
+        since, reached, message = self._newest.get(kinds, (0, 0, None))
         if (since, reached) != (generation, self.generation):
             changes = self._state.changes_since(generation)
             if changes is None:
                 raise LookupError("the replica is too far behind for a delta")
-            reached, message = changes.generation, _message(changes)
-            self._newest = (generation, reached, message)
+            reached, message = changes.generation, _message(changes, kinds)
+            self._newest[kinds] = (generation, reached, message)
         return reached, message
 
 
-def _message(changes: Changes) -> pb.State | None:
+def _message(changes: Changes, kinds: Kinds) -> pb.State | None:
     message = pb.State(
         generation=changes.generation,
         nodes=[pb.NodeRow(row=row, json=content) for row, content in changes.nodes],
         removed_rows=changes.removed_rows,
         pods=[pb.PlacedPod(row=row, json=encode(pod)) for row, pod in changes.pods],
         removed_pods=changes.removed_pods,
+        objects=[
+            pb.Object(reference=object_name_to_proto(name), json=content)
+            for name, content in changes.objects
+            if name.kind in kinds
+        ],
+        removed_objects=[
+            object_name_to_proto(name) for name in changes.removed_objects if name.kind in kinds
+        ],
     )
     said = message.nodes or message.removed_rows or message.pods or message.removed_pods
-    return message if said else None
+    return message if said or message.objects or message.removed_objects else None

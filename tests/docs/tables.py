@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from cli.annotating import metrics as annotator_metrics
 from cli.main import main
-from gateway.cluster.cluster import WatchFamilies
+from gateway.cluster.watchmetrics import WatchFamilies
 from gateway.extender.metrics import EdgeMetrics
 from gateway.metrics import ClusterCollector, CycleMetrics
 from gateway.replicas.metrics import SessionFamilies

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from moorage.models import ObjectKind
+
 Kind = Literal["filter", "score", "bind"]
 """A kind of plugin, and the point of the document at which it is enabled."""
 
@@ -29,6 +31,7 @@ class PluginInfo:
         origin: Where the code comes from: "built-in", a distribution with its version, or a file.
         args_schema: Its arguments as JSON Schema; without, only the replica checks them.
         default_args: The values of its arguments when the policy gives none.
+        reads: The further kinds of objects that it reads.
     """
 
     name: str
@@ -36,6 +39,7 @@ class PluginInfo:
     origin: str = "built-in"
     args_schema: Mapping[str, Any] | None = None
     default_args: Mapping[str, Any] = field(default_factory=dict)
+    reads: tuple[ObjectKind, ...] = ()
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
