@@ -7,6 +7,7 @@ from sandbox.apiserver.podstate import pod_state, ready_containers, restarts
 from sandbox.apiserver.store import Object
 from sandbox.apiserver.tables import Cell, Column
 from sandbox.apiserver.times import age
+from sandbox.apiserver.workloads import claim, ready_replicas
 
 NODE_ROLE = "node-role.kubernetes.io/"
 
@@ -144,4 +145,22 @@ PRIORITY_CLASSES = (
     Column(name="Global-Default", cell=_at("globalDefault", "false"), type="boolean"),
     AGE,
     Column(name="PreemptionPolicy", cell=_at("preemptionPolicy", "")),
+)
+STATEFUL_SETS = (NAME, Column(name="Ready", cell=ready_replicas), AGE)
+VOLUMES = (
+    NAME,
+    Column(name="Capacity", cell=_at("spec.capacity.storage", "")),
+    Column(name="Reclaim Policy", cell=_at("spec.persistentVolumeReclaimPolicy", "")),
+    Column(name="Status", cell=_at("status.phase", "")),
+    Column(name="Claim", cell=claim),
+    Column(name="StorageClass", cell=_at("spec.storageClassName", "")),
+    AGE,
+)
+CLAIMS = (
+    NAME,
+    Column(name="Status", cell=_at("status.phase", "")),
+    Column(name="Volume", cell=_at("spec.volumeName", "")),
+    Column(name="Capacity", cell=_at("status.capacity.storage", "")),
+    Column(name="StorageClass", cell=_at("spec.storageClassName", "")),
+    AGE,
 )

@@ -16,6 +16,7 @@ from sandbox.apiserver import (
     priorities,
     reviews,
     shapes,
+    workloads,
 )
 from sandbox.apiserver.eventviews import View
 from sandbox.apiserver.rules import PLAIN, Rules
@@ -132,6 +133,33 @@ RESOURCES = (
         short_names=("pc",),
         columns=columns.PRIORITY_CLASSES,
         rules=priorities.RULES,
+    ),
+    Resource(
+        group="apps",
+        plural="statefulsets",
+        kind="StatefulSet",
+        short_names=("sts",),
+        categories=("all",),
+        subresources={"status": "StatefulSet"},
+        columns=columns.STATEFUL_SETS,
+        rules=workloads.STATEFUL_SETS,
+    ),
+    Resource(
+        plural="persistentvolumes",
+        kind="PersistentVolume",
+        namespaced=False,
+        short_names=("pv",),
+        subresources={"status": "PersistentVolume"},
+        columns=columns.VOLUMES,
+        rules=workloads.VOLUMES,
+    ),
+    Resource(
+        plural="persistentvolumeclaims",
+        kind="PersistentVolumeClaim",
+        short_names=("pvc",),
+        subresources={"status": "PersistentVolumeClaim"},
+        columns=columns.CLAIMS,
+        rules=workloads.CLAIMS,
     ),
     Resource(
         group="authorization.k8s.io",

@@ -184,6 +184,68 @@ class PriorityClass(Struct, rename="camel"):
     preemption_policy: str = ""
 
 
+class StatefulSetSpec(Struct, rename="camel"):
+    """What readers want of a StatefulSet's spec."""
+
+    replicas: int = 0
+    service_name: str = ""
+    selector: Map = {}
+    template: Map = {}
+    volume_claim_templates: list[AnyObject] = []
+
+
+class StatefulSetStatus(Struct, rename="camel"):
+    """How a StatefulSet does."""
+
+    replicas: int = 0
+    ready_replicas: int = 0
+
+
+class StatefulSet(Struct):
+    """A StatefulSet."""
+
+    spec: StatefulSetSpec = msgspec.field(default_factory=StatefulSetSpec)
+    status: StatefulSetStatus = msgspec.field(default_factory=StatefulSetStatus)
+
+
+class ClaimReference(Struct):
+    """The claim that has a volume."""
+
+    name: str = ""
+    namespace: str = ""
+
+
+class VolumeSpec(Struct, rename="camel"):
+    """What readers want of the spec of a volume or a claim."""
+
+    capacity: dict[str, str | int | float] = {}
+    access_modes: list[str] = []
+    claim_ref: ClaimReference | None = None
+    node_affinity: Map = {}
+    storage_class_name: str = ""
+    volume_name: str = ""
+
+
+class VolumeStatus(Struct):
+    """How a volume or a claim does."""
+
+    phase: str = ""
+
+
+class PersistentVolume(Struct):
+    """A volume."""
+
+    spec: VolumeSpec = msgspec.field(default_factory=VolumeSpec)
+    status: VolumeStatus = msgspec.field(default_factory=VolumeStatus)
+
+
+class PersistentVolumeClaim(Struct):
+    """A claim."""
+
+    spec: VolumeSpec = msgspec.field(default_factory=VolumeSpec)
+    status: VolumeStatus = msgspec.field(default_factory=VolumeStatus)
+
+
 class Namespace(Struct):
     """A namespace."""
 

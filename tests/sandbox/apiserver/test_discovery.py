@@ -22,7 +22,7 @@ async def test_the_version_is_told(http: Http) -> None:
 
 async def test_groups_lead_to_versions_and_versions_to_resources(http: Http) -> None:
     groups = {each["name"]: each for each in (await http.get("/apis")).body["groups"]}
-    assert "apps" not in groups
+    assert "batch" not in groups
     events = groups["events.k8s.io"]["preferredVersion"]["groupVersion"]
     listed = (await http.get(f"/apis/{events}")).body
     assert listed["groupVersion"] == "events.k8s.io/v1"

@@ -1,0 +1,74 @@
+"""StatefulSets, volumes and claims: objects that nobody acts on."""
+
+import msgspec
+
+from tests.sandbox.apiserver.support import Http
+
+SETS = "/apis/apps/v1/namespaces/default/statefulsets"
+VOLUMES = "/api/v1/persistentvolumes"
+CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
+
+
+def stateful_set(name: str = "db") -> dict[str, object]:
+    templates = [{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}]
+    return {"metadata": {"name": name}, "spec": {"volumeClaimTemplates": templates}}
+
+
+async def test_a_stateful_set_gets_what_every_one_has(http: Http) -> None:
+    created = await http.create(SETS, stateful_set())
+    assert (created["apiVersion"], created["kind"]) == ("apps/v1", "StatefulSet")
+    assert created["metadata"]["generation"] == 1
+    assert created["spec"]["replicas"] == 1
+    assert created["spec"]["volumeClaimTemplates"][0]["kind"] == "PersistentVolumeClaim"
+    assert created["status"] == {"replicas": 0}
+
+
+async def test_a_volume_is_pending_until_its_status_says_otherwise(http: Http) -> None:
+    claim = {"namespace": "default", "name": "data-db-0"}
+    volume = {"metadata": {"name": "pv"}, "spec": {"claimRef": claim}, "status": {"phase": "Bound"}}
+    assert (await http.create(VOLUMES, volume))["status"] == {"phase": "Pending"}
+    merge = "application/merge-patch+json"
+    patch = {"status": {"phase": "Bound"}}
+    ignored = await http.send("PATCH", f"{VOLUMES}/pv", patch, media=merge)
+    assert ignored.body["status"] == {"phase": "Pending"}
+    done = await http.send("PATCH", f"{VOLUMES}/pv/status", patch, media=merge)
+    assert done.body["status"] == {"phase": "Bound"}
+    assert done.body["spec"]["claimRef"] == claim
+
+
+async def test_they_are_watched_and_deleted_like_others(http: Http) -> None:
+    await http.create(CLAIMS, {"metadata": {"name": "data-db-0"}, "spec": {}})
+    listed = (await http.get("/api/v1/persistentvolumeclaims")).body
+    assert [each["status"] for each in listed["items"]] == [{"phase": "Pending"}]
+    version = listed["metadata"]["resourceVersion"]
+    query = {"watch": "1", "resourceVersion": version}
+    async with http.session.get(CLAIMS, params=query) as response:
+        await http.send("DELETE", f"{CLAIMS}/data-db-0")
+        event = msgspec.json.decode(await response.content.readline())
+    assert (event["type"], event["object"]["metadata"]["name"]) == ("DELETED", "data-db-0")
+
+
+async def test_what_no_reader_could_read_is_refused(http: Http) -> None:
+    wrong = stateful_set() | {"spec": {"volumeClaimTemplates": {"metadata": {}}}}
+    assert (await http.send("POST", SETS, wrong)).code == 400
+    bad = {"metadata": {"name": "pv"}, "spec": {"claimRef": "data"}}
+    assert (await http.send("POST", VOLUMES, bad)).code == 400
+
+
+async def test_kubectl_shows_who_has_which_volume(http: Http) -> None:
+    claim = {"namespace": "default", "name": "data-db-0"}
+    spec = {"claimRef": claim, "capacity": {"storage": "1Gi"}}
+    await http.create(VOLUMES, {"metadata": {"name": "pv"}, "spec": spec})
+    await http.create(VOLUMES, {"metadata": {"name": "free"}, "spec": {}})
+    await http.create(SETS, stateful_set())
+    assert await shown(http, VOLUMES, "Name", "Capacity", "Status", "Claim") == [
+        ["free", "", "Pending", ""],
+        ["pv", "1Gi", "Pending", "default/data-db-0"],
+    ]
+    assert await shown(http, SETS, "Name", "Ready") == [["db", "0/1"]]
+
+
+async def shown(http: Http, path: str, *wanted: str) -> list[list[object]]:
+    body = (await http.get(path, accept="application/json;as=Table;v=v1;g=meta.k8s.io")).body
+    names = [column["name"] for column in body["columnDefinitions"]]
+    return [[row["cells"][names.index(name)] for name in wanted] for row in body["rows"]]
