@@ -24,7 +24,7 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
         "/api/v1/pods/web",
         "/api/v1/namespaces/default/pods/web/log",
         "/api/v1/namespaces/default/pods/web/status/more",
-        "/openapi/v3/apis/apps/v1",
+        "/openapi/v3/apis/batch/v1",
     ],
 )
 async def test_what_is_not_served_is_not_found(http: Http, path: str) -> None:
