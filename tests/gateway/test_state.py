@@ -9,9 +9,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from gateway.cluster.changes import Changes
 from gateway.cluster.sinks import NodeSink, PodSink
-from gateway.cluster.state import Changes, ClusterState
-from moorage.models import Pod, decode_node, encode
+from gateway.cluster.state import ClusterState
+from moorage.models import STATEFUL_SETS, ObjectName, Pod, decode_node, encode
 from moorage.runtime import Replica
 from moorage.testing import make_node, make_pod
 
@@ -36,12 +37,16 @@ def apply(replica: Replica, changes: Changes) -> None:
         replica.snapshot.remove_row(row)
     replica.set_nodes(changes.nodes)
     replica.place_pods([(row, encode(pod)) for row, pod in changes.pods])
+    for name in changes.removed_objects:
+        replica.snapshot.objects.remove(name)
+    replica.put_objects(changes.objects)
     replica.generation = changes.generation
 
 
 def synchronised(state: ClusterState) -> Replica:
     """Return a replica that was told everything."""
     replica = Replica()
+    replica.clear([STATEFUL_SETS])
     for part in state.everything(2):
         apply(replica, part)
     replica.generation = state.generation
@@ -51,10 +56,13 @@ def synchronised(state: ClusterState) -> Replica:
 def picture(replica: Replica) -> dict[str, Any]:
     """Return all that plugins could see."""
     nodes = replica.snapshot.nodes()
-    return {
+    seen: dict[str, Any] = {
         node.name: (node.row, node.manifest, dict(node.requested), {p.uid: p for p in node.pods})
         for node in nodes
     }
+    sets = nodes.objects(STATEFUL_SETS)
+    newest = sets.derived("newest", lambda objects: max((o["n"] for o in objects), default=0))
+    return {**seen, "sets": {n: sets.get(n, "default") for n in "abcd"}, "newest": newest}
 
 
 class ReplicasFollow(RuleBasedStateMachine):
@@ -66,6 +74,7 @@ class ReplicasFollow(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.state = ClusterState()
+        self.state.objects.open(STATEFUL_SETS)
         self.follower = synchronised(self.state)
 
     @rule(name=names, cpu=cpus)
@@ -96,6 +105,15 @@ class ReplicasFollow(RuleBasedStateMachine):
     def released(self, name: str) -> None:
         self.state.release(place(name).uid)
 
+    @rule(name=names, number=st.integers(0, 3))
+    def stateful_set(self, name: str, number: int) -> None:
+        content = encode({"n": number})
+        self.state.objects.put(ObjectName(STATEFUL_SETS, "default", name), content)
+
+    @rule(name=names)
+    def stateful_set_gone(self, name: str) -> None:
+        self.state.objects.drop(ObjectName(STATEFUL_SETS, "default", name))
+
     @rule(name=names)
     def forgotten(self, name: str) -> None:
         self.state.forget(place(name).uid)
@@ -124,6 +142,7 @@ class ReplicasJoin(ReplicasFollow):
     @rule()
     def join(self) -> None:
         self.joining = Replica()
+        self.joining.clear([STATEFUL_SETS])
         self.joining.generation = self.state.generation
         self.parts = self.state.everything(1)
 
