@@ -18,6 +18,13 @@ from cli.stack import Addresses
 from cli.workload import Workload
 
 PATIENCE = 60.0
+KEPT = {
+    "pods": "api/v1/namespaces/default/pods",
+    "nodes": "api/v1/nodes",
+    "statefulsets.apps": "apis/apps/v1/namespaces/default/statefulsets",
+    "persistentvolumes": "api/v1/persistentvolumes",
+}
+"""What the gateway keeps here, by its name in the metrics: where to delete it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +117,11 @@ class Stack:
                 return float(found[2])
         return 0.0
 
+    async def post(self, path: str, obj: Object) -> None:
+        """Create an object of any kind at the API server."""
+        async with self.session.post(f"{self.addresses.api}/{path}", json=obj) as response:
+            assert response.status == 201, await response.text()
+
     async def fault(self, **fault: Any) -> None:
         """Inject a fault into the API server."""
         url = f"{self.addresses.api}/sandbox/faults"
@@ -139,15 +151,14 @@ class Stack:
                 await asyncio.sleep(0.02)
 
     async def clear(self) -> None:
-        """Remove all pods, nodes and faults, and wait until the gateway has seen that."""
+        """Remove all objects and faults, and wait until the gateway has seen that."""
         api = self.addresses.api
-        for path in ("sandbox/faults", "api/v1/namespaces/default/pods", "api/v1/nodes"):
+        for path in ("sandbox/faults", *KEPT.values()):
             async with self.session.delete(f"{api}/{path}") as response:
                 assert response.status < 300, await response.text()
 
         async def gone() -> bool:
-            sizes = [await self.metric("moorage_cache_size", type=t) for t in ("nodes", "pods")]
-            return sizes == [0, 0]
+            return not any([await self.metric("moorage_cache_size", type=t) for t in KEPT])
 
         await self.until(gone)
 

@@ -111,6 +111,32 @@ async def test_the_state_is_shown_with_pods_and_what_they_request(stack: Stack) 
     assert state["nodes"][0]["requested"] == {"cpu": "1250m", "pods": "2"}
 
 
+async def test_filter_has_the_objects_that_its_plugins_read_and_scorer_has_not(
+    stack: Stack,
+) -> None:
+    await stack.post(
+        "apis/apps/v1/namespaces/default/statefulsets", {"metadata": {"name": "db"}, "spec": {}}
+    )
+    zone = "topology.kubernetes.io/zone"
+    await stack.create([node("na", labels={zone: "a"}), node("nb", labels={zone: "b"})])
+
+    async def object_counts(service: str, name: str) -> Any:
+        place = stack.addresses.services[name]
+        return (await ask(place, f"{service}/GetState", {})).get("objectCounts", {})
+
+    async def known() -> bool:
+        counts = await object_counts(FILTER, "filter")
+        return bool(counts == {"statefulsets.apps": 1, "persistentvolumes": 0})
+
+    await stack.until(known)
+    assert await object_counts(SCORER, "scorer-1") == {}
+    member = pod("db-1", labels={"statefulset.kubernetes.io/pod-name": "db-1"})
+    member["metadata"]["ownerReferences"] = [{"kind": "StatefulSet", "name": "db", "uid": "u"}]
+    request = {"pod": {"manifest": member}, "plugin": "StatefulSetZone"}
+    answer = await ask(stack.addresses.services["filter"], f"{FILTER}/Filter", request)
+    assert answer["feasible"] == ["nb"]
+
+
 async def test_bind_by_hand_is_idempotent(stack: Stack) -> None:
     obj, *_ = await stack.create([node("n1")], [pod("p", schedulerName="nobody")])
     request = {
