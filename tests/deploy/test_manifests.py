@@ -17,6 +17,7 @@ from sandbox.apiserver import ApiServer
 from sandbox.apiserver.paths import parse
 from sandbox.scheduler import load_configuration
 from services.binder.settings import BinderSettings
+from services.filter.plugins.stateful_set_zone import StatefulSetZone
 from services.filter.settings import FilterSettings
 from services.scorer.settings import ScorerSettings
 
@@ -136,6 +137,21 @@ def test_the_gateway_only_reads_and_the_binder_only_writes_what_it_must(
         ("events.k8s.io", "events", "create", ""),
         ("events.k8s.io", "events", "patch", ""),
     }
+
+
+def test_the_gateway_may_read_more_only_for_the_plugin_that_needs_it(tmp_path: Path) -> None:
+    shutil.copytree(DEPLOY, tmp_path / "deploy")
+    parts = {"resources": ["deploy/base"], "components": ["deploy/components/stateful-sets"]}
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(parts))
+    overlay = build(str(tmp_path))
+    assert rules(overlay, "ClusterRole", "moorage-gateway-stateful-sets") == {
+        (kind.group, kind.plural, verb, "")
+        for kind in StatefulSetZone.reads
+        for verb in ("list", "watch")
+    }
+    binding = one(overlay, "ClusterRoleBinding", "moorage-gateway-stateful-sets")
+    assert binding["roleRef"]["name"] == "moorage-gateway-stateful-sets"
+    assert binding["subjects"] == one(overlay, "ClusterRoleBinding", "moorage-gateway")["subjects"]
 
 
 def test_the_second_scheduler_may_touch_only_its_own_lease(

@@ -24,13 +24,18 @@ from tests.scenarios.programs import Program, start_all
 HOST = "127.0.0.1"
 DEPLOY = ROOT / "deploy"
 OUR_NAMESPACE = "moorage"
-RBAC_FILES = ("base/namespace.yaml", "base/rbac.yaml", "scheduler/rbac.yaml")
+RBAC_FILES = (
+    "base/namespace.yaml",
+    "base/rbac.yaml",
+    "components/stateful-sets/rbac.yaml",
+    "scheduler/rbac.yaml",
+)
 BY_TOKEN: tuple[Identity, ...] = ("gateway", "binder")
 BY_CERTIFICATE: tuple[Identity, ...] = ("admin", "scheduler")
 
-# Without a controller manager nobody takes this taint off new nodes, or makes the service account
-# that the other plugin wants in every namespace.
-DISABLED_ADMISSION = "TaintNodesByCondition,ServiceAccount"
+# Without a controller manager nobody takes this taint off new nodes, makes the service account that
+# the second plugin wants in every namespace, or lets go of volumes that the third protects.
+DISABLED_ADMISSION = "TaintNodesByCondition,ServiceAccount,StorageObjectInUseProtection"
 
 AUDIT_POLICY = """\
 apiVersion: audit.k8s.io/v1

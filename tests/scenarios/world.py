@@ -24,7 +24,10 @@ PATHS = {
     "Namespace": "/api/v1/namespaces",
     "Pod": f"/api/v1/namespaces/{NAMESPACE}/pods",
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
+    "StatefulSet": f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets",
+    "PersistentVolume": "/api/v1/persistentvolumes",
 }
+REMOVED_BY_NAME = ("PriorityClass", "StatefulSet", "PersistentVolume")
 EVENTS = f"/apis/events.k8s.io/v1/namespaces/{NAMESPACE}/events"
 PODS = PATHS["Pod"]
 
@@ -128,8 +131,8 @@ class World:
             async with places:
                 response = await self.request("POST", PATHS[obj["kind"]], obj)
             created: Object = msgspec.json.decode(response.check().body)
-            if obj["kind"] == "PriorityClass":
-                self._extra.append(f"{PATHS['PriorityClass']}/{obj['metadata']['name']}")
+            if obj["kind"] in REMOVED_BY_NAME:
+                self._extra.append(f"{PATHS[obj['kind']]}/{obj['metadata']['name']}")
             return created
 
         async with asyncio.TaskGroup() as group:
@@ -283,7 +286,7 @@ class World:
         self._finished.clear()
 
         async def gone() -> bool:
-            sizes = [await self.metric("moorage_cache_size", type=t) for t in ("nodes", "pods")]
-            return sizes == [0, 0]
+            kept = ("nodes", "pods", "statefulsets.apps", "persistentvolumes")
+            return not any([await self.metric("moorage_cache_size", type=t) for t in kept])
 
         await self.until(gone)
