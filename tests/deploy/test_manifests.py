@@ -141,7 +141,7 @@ def test_the_gateway_only_reads_and_the_binder_only_writes_what_it_must(
 
 def test_the_gateway_may_read_more_only_for_the_plugin_that_needs_it(tmp_path: Path) -> None:
     shutil.copytree(DEPLOY, tmp_path / "deploy")
-    parts = {"resources": ["deploy/base"], "components": ["deploy/components/stateful-sets"]}
+    parts = {"resources": ["deploy/base"], "components": ["deploy/stateful-sets"]}
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(parts))
     overlay = build(str(tmp_path))
     assert rules(overlay, "ClusterRole", "moorage-gateway-stateful-sets") == {

@@ -27,7 +27,7 @@ OUR_NAMESPACE = "moorage"
 RBAC_FILES = (
     "base/namespace.yaml",
     "base/rbac.yaml",
-    "components/stateful-sets/rbac.yaml",
+    "stateful-sets/rbac.yaml",
     "scheduler/rbac.yaml",
 )
 BY_TOKEN: tuple[Identity, ...] = ("gateway", "binder")
