@@ -8,14 +8,19 @@ from typing import Any
 
 import msgspec
 import pytest
+from prometheus_client import CollectorRegistry
 
 from cli.processes import free_ports
+from gateway.cluster.further import FurtherKinds
 from gateway.cluster.objects import ObjectSink, ObjectTable, decode_object
-from moorage import STATEFUL_SETS, FilterPlugin, Nodes, Pod, Rejection, Verdicts
+from gateway.cluster.watchmetrics import WatchFamilies
+from moorage import PERSISTENT_VOLUMES, STATEFUL_SETS, FilterPlugin, Nodes, Pod, Rejection, Verdicts
+from moorage.kube import connect
 from moorage.models import ObjectKind, ObjectName
+from sandbox.apiserver import ApiServer
 from sandbox.apiserver.paths import Target, parse
 from tests.gateway.running import Gateway, filter_service, gateway, pod, ready, scorer_service
-from tests.live_api import until
+from tests.live_api import Api, until
 
 SETS = "/apis/apps/v1/namespaces/default/statefulsets"
 POLICY = """
@@ -227,3 +232,50 @@ def test_a_change_that_means_nothing_is_no_change() -> None:
 )
 def test_kinds_have_paths_and_names(kind: ObjectKind, path: str, shown: str) -> None:
     assert (kind.path, str(kind)) == (path, shown)
+
+
+@asynccontextmanager
+async def kinds_of(folder: Path) -> AsyncIterator[tuple[Api, ObjectTable, FurtherKinds]]:
+    async with ApiServer() as server, asyncio.TaskGroup() as group:
+        (folder / "kubeconfig").write_text(server.kubeconfig())
+        client = await connect(folder / "kubeconfig")
+        table = ObjectTable(lambda _: None)
+        families = WatchFamilies(CollectorRegistry())
+        kinds = FurtherKinds(client, table, families, limit=10_000)
+        kinds.start(group)
+        try:
+            yield Api(server), table, kinds
+        finally:
+            kinds.stop()
+            await client.close()
+
+
+async def test_a_kind_is_followed_as_long_as_anyone_needs_it(tmp_path: Path) -> None:
+    async with kinds_of(tmp_path) as (api, table, kinds):
+        api.create(SETS, stateful_set("db"))
+        kinds.need("policy", {STATEFUL_SETS: ["A"], PERSISTENT_VOLUMES: ["B"]})
+        kinds.need("session", {STATEFUL_SETS: ["A", "Old"]})
+        await kinds.synced([STATEFUL_SETS, PERSISTENT_VOLUMES])
+        assert table.counts == {"statefulsets.apps": 1, "persistentvolumes": 0}
+        assert set(kinds.ages()) == set(table.counts)
+        await until(lambda: api.faults.watches() == 2)
+        kinds.need("policy", {})
+        assert table.counts == {"statefulsets.apps": 1}
+        await until(lambda: api.faults.watches() == 1)
+        kinds.need("session", {})
+        assert table.counts == kinds.ages() == {}
+        await until(lambda: api.faults.watches() == 0)
+        api.create(SETS, stateful_set("more"))
+        kinds.need("session", {STATEFUL_SETS: ["A"]})
+        await kinds.synced([STATEFUL_SETS])
+        assert table.counts == {"statefulsets.apps": 2}
+
+
+async def test_a_kind_that_fell_silent_is_a_problem(tmp_path: Path) -> None:
+    async with kinds_of(tmp_path) as (_, _table, kinds):
+        kinds.need("policy", {STATEFUL_SETS: ["B", "A"]})
+        assert list(kinds.problems(60)) == ["statefulsets.apps, read by A, B: not read yet"]
+        await kinds.synced([STATEFUL_SETS])
+        assert list(kinds.problems(60)) == []
+        (problem,) = kinds.problems(-1)
+        assert problem == "statefulsets.apps, read by A, B: the API server is silent for 0 s"
