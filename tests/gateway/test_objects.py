@@ -154,6 +154,16 @@ async def _check_refused(found: Gateway, status: int) -> None:
     assert await verdict(found, "db") == ""
 
 
+async def test_objects_stay_while_no_replica_is_there(tmp_path: Path) -> None:
+    port = free_ports(1)[0]
+    async with without_filter(tmp_path, port) as found:
+        found.api.create(SETS, stateful_set("db"))
+        async with filter_service(Replicated, port=port):
+            await ready(found)
+        await until(lambda: not found.sample("moorage_replicas_ready", service="filter"))
+        assert found.sample("moorage_cache_size", type="statefulsets.apps") == 1
+
+
 async def test_a_broken_watch_of_a_kind_misses_nothing(tmp_path: Path) -> None:
     async with running(tmp_path) as found:
         found.api.create(SETS, stateful_set("old"))
