@@ -1,6 +1,6 @@
 """Keeps each pod of a StatefulSet in one zone, like Cockroach Labs' crl-scheduler."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Annotated
 
 import numpy as np
@@ -106,16 +106,15 @@ class StatefulSetZone(FilterPlugin):
         if found is None:
             raise LookupError("the pod's StatefulSet is not known (yet)")
         key = self.args.topology_key
-        claims = nodes.objects(PERSISTENT_VOLUMES, _Volume).derived(
-            ("zones of claims", key), lambda volumes: _zones_of_claims(volumes, key)
+        claimed = nodes.objects(PERSISTENT_VOLUMES, _Volume).derived(
+            ("claimed", key), lambda volumes: _claimed(volumes, key)
         )
-        prefixes = tuple(f"{t.metadata.name}-{owner}-" for t in found.spec.volume_claim_templates)
-        ordinals: dict[str, set[int]] = {}
-        for claim, zones in claims.get(pod.namespace, {}).items():
-            if (ordinal := _ordinal_of(claim, prefixes)) is not None:
-                for zone in zones:
-                    ordinals.setdefault(zone, set()).add(ordinal)
-        return ordinals
+        result: dict[str, set[int]] = {}
+        for template in found.spec.volume_claim_templates:
+            claims = f"{template.metadata.name}-{owner}"
+            for zone, ordinals in claimed.get((pod.namespace, claims), {}).items():
+                result.setdefault(zone, set()).update(ordinals)
+        return result
 
 
 def arrange(nodes: Mapping[str, int], volumes: Volumes) -> list[str]:
@@ -154,14 +153,21 @@ def _ordinal(pod: Pod) -> int | None:
     return _whole(pod.name.rpartition("-")[2])
 
 
-def _zones_of_claims(volumes: Objects[_Volume], key: str) -> dict[str, dict[str, set[str]]]:
-    """Return by namespace and name of claims in which zones their volumes are."""
-    found: dict[str, dict[str, set[str]]] = {}
+def _claimed(volumes: Objects[_Volume], key: str) -> dict[tuple[str, str], dict[str, set[int]]]:
+    """Return the ordinals of claims by their namespace and the rest of their name, and by zone.
+
+    A claim of the StatefulSet "db-east" is not one of "db", though its name begins alike.
+    """
+    found: dict[tuple[str, str], dict[str, set[int]]] = {}
     for volume in volumes:
         claim = volume.spec.claim_ref
-        if claim and volume.status.phase in ("Pending", "Bound"):
-            claims = found.setdefault(claim.namespace, {})
-            claims.setdefault(claim.name, set()).update(_zones(volume, key))
+        if claim is None or volume.status.phase not in ("Pending", "Bound"):
+            continue
+        rest, _, last = claim.name.rpartition("-")
+        if (ordinal := _whole(last)) is not None:
+            by_zone = found.setdefault((claim.namespace, rest), {})
+            for zone in _zones(volume, key):
+                by_zone.setdefault(zone, set()).add(ordinal)
     return found
 
 
@@ -176,15 +182,6 @@ def _zones(volume: _Volume, key: str) -> set[str]:
         if requirement.key == key and requirement.operator == "In"
         for zone in requirement.values
     }
-
-
-def _ordinal_of(claim: str, prefixes: Iterable[str]) -> int | None:
-    """Return the ordinal in the name of a claim, if one of these templates made it.
-
-    The claims of a StatefulSet "db-east" begin like those of "db", but no number follows.
-    """
-    numbers = (_whole(claim.removeprefix(p)) for p in prefixes if claim.startswith(p))
-    return next((number for number in numbers if number is not None), None)
 
 
 def _whole(text: str) -> int | None:
