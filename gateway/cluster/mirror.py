@@ -120,7 +120,7 @@ class Mirror(Generic[T]):
         """Read an object; one that cannot be read is left out, lest it stop all others."""
         try:
             return self._decode(raw)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             name = decode_header(raw).metadata.name
             _log.exception("An object cannot be read and is left out", name=name, error=str(error))
             return None

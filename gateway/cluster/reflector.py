@@ -116,7 +116,7 @@ class Reflector(Generic[T]):
             await self._follow()
         except KubeStatusError as error:
             return self._refused(error)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             self._position = ""
             return self._failed(Restart.MALFORMED, error)
         except TimeoutError as error:

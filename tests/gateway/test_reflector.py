@@ -361,8 +361,15 @@ async def test_a_streamed_list_that_never_ends_is_replaced_by_a_list(tmp_path: P
         assert recorded.restarts == [Restart.NO_STREAMED_LIST]
 
 
-async def test_a_line_that_is_no_json_leads_to_a_new_list(tmp_path: Path) -> None:
-    async with odd_server(tmp_path, first_line=b"<html>\n") as client:
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(b"<html>", id="no JSON"),
+        pytest.param(b'{"type": "ADDED", "object": ' + b"[" * 9000 + b"]" * 9000 + b"}", id="deep"),
+    ],
+)
+async def test_a_line_that_cannot_be_read_leads_to_a_new_list(tmp_path: Path, line: bytes) -> None:
+    async with odd_server(tmp_path, first_line=line + b"\n") as client:
         async with following_nodes(client, initial_events=0.1) as recorded:
             await until(lambda: recorded.calls == ["replace"])
         assert recorded.restarts[0] is Restart.MALFORMED
