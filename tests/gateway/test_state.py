@@ -328,6 +328,7 @@ def test_pods_on_nodes_that_a_joining_replica_was_not_told_of_come_with_the_delt
     world: World,
 ) -> None:
     since, joining = world.state.generation, Replica()
+    joining.clear([STATEFUL_SETS])
     parts = world.state.everything(1)
     apply(joining, next(parts))
     world.state.set_node(make_node("late"))
