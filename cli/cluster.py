@@ -24,6 +24,9 @@ PATHS = {
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
     "Node": "/api/v1/nodes",
     "Pod": "/api/v1/namespaces/{namespace}/pods",
+    "StatefulSet": "/apis/apps/v1/namespaces/{namespace}/statefulsets",
+    "PersistentVolume": "/api/v1/persistentvolumes",
+    "PersistentVolumeClaim": "/api/v1/namespaces/{namespace}/persistentvolumeclaims",
 }
 
 MAY_EXIST = ("Namespace", "PriorityClass")
@@ -44,7 +47,8 @@ class Cluster:
             ConfigurationError: In ExceptionGroups: the API server refuses an object; names it and
                 the reason.
         """
-        for objects in (workload.namespaces, workload.priority_classes, workload.nodes):
+        before = (workload.namespaces, workload.priority_classes, workload.further, workload.nodes)
+        for objects in before:
             await self._create_all(objects, progress)
         return await self._create_all(workload.pods, progress)
 

@@ -25,6 +25,12 @@ LEFT_OUT = {"Node": "--nodes says otherwise", "Pod": "--pods says otherwise"}
 
 FINISHED = ("Succeeded", "Failed")
 
+FURTHER = ("StatefulSet", "PersistentVolume", "PersistentVolumeClaim")
+"""Kinds that built-in plugins read, or that go with these."""
+
+UNCLAIMED = ("Released", "Failed")
+"""Phases of volumes that no pod can use any more."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Workload:
@@ -36,6 +42,7 @@ class Workload:
 
     namespaces: list[Object] = field(default_factory=list)
     priority_classes: list[Object] = field(default_factory=list)
+    further: list[Object] = field(default_factory=list)
     nodes: list[Object] = field(default_factory=list)
     pods: list[Object] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -43,7 +50,7 @@ class Workload:
     @property
     def size(self) -> int:
         """How many objects there are."""
-        kinds = (self.namespaces, self.priority_classes, self.nodes, self.pods)
+        kinds = (self.namespaces, self.priority_classes, self.further, self.nodes, self.pods)
         return sum(map(len, kinds))
 
     def without_pods(self) -> "Workload":
@@ -120,6 +127,9 @@ def _take_one(workload: Workload, obj: Object, taken: _Taken, file: str) -> bool
         case "PriorityClass":
             if not obj["metadata"].get("name", "").startswith(BUILT_IN_CLASSES):
                 workload.priority_classes.append(obj)
+        case kind if kind in FURTHER:
+            if (obj.get("status") or {}).get("phase") not in UNCLAIMED:
+                workload.further.append(obj)
         case "Node" if taken.nodes:
             workload.nodes.append(obj)
         case "Pod":
@@ -145,11 +155,13 @@ def _adopt(workload: Workload, profiles: Sequence[str]) -> None:
     names = {obj["metadata"].get("name") for obj in workload.namespaces}
     classes = {obj["metadata"].get("name") for obj in workload.priority_classes}
     renamed: Counter[str] = Counter()
-    for pod in workload.pods:
-        namespace = pod["metadata"].setdefault("namespace", "default")
+    namespaced = [obj for obj in workload.further if obj["kind"] != "PersistentVolume"]
+    for obj in (*namespaced, *workload.pods):
+        namespace = obj["metadata"].setdefault("namespace", "default")
         if namespace not in names:
             names.add(namespace)
             workload.namespaces.append(_named("v1", "Namespace", namespace))
+    for pod in workload.pods:
         spec = pod["spec"]
         wanted = spec.get("priorityClassName") or ""
         if wanted and wanted not in classes and not wanted.startswith(BUILT_IN_CLASSES):

@@ -171,3 +171,23 @@ def test_an_object_that_is_there_twice_is_refused(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, file: str, reason: str) -> None:
     with pytest.raises(ConfigurationError, match=f"cannot read .*{reason}"):
         read(nodes=tmp_path / file)
+
+
+def test_what_plugins_read_comes_with_its_namespaces(tmp_path: Path) -> None:
+    def further(kind: str, name: str, phase: str = "", **metadata: str) -> Object:
+        obj: Object = {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, **metadata}}
+        return {**obj, "status": {"phase": phase}} if phase else obj
+
+    file = write(
+        tmp_path / "all.yaml",
+        further("StatefulSet", "db", namespace="team", uid="u"),
+        further("PersistentVolume", "used", "Bound"),
+        further("PersistentVolume", "old", "Released"),
+        further("PersistentVolumeClaim", "data-db-0", namespace="other"),
+    )
+    workload = read(pods=file)
+    assert names(workload.further) == ["db", "used", "data-db-0"]
+    assert names(workload.namespaces) == ["team", "other"]
+    assert "uid" not in workload.further[0]["metadata"]
+    assert workload.notes == []
+    assert workload.size == 5 + DEFAULT_NODES
