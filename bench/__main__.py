@@ -65,9 +65,11 @@ async def _run(
         say, directory = _Teller(console, status), Path(name)
         if EDGE in parts:
             await _edge(results, _folder(directory, EDGE), say)
+            report.write(results)  # should the rest fail
         if CLUSTER in parts:
             if asked_for or cluster.built():
                 await cluster.measure(results, _folder(directory, CLUSTER), say)
+                report.write(results)
             else:
                 results.notes.append(NOT_BUILT)
         if GROWTH in parts:

@@ -53,7 +53,7 @@ def lines(title: str, series: Mapping[str, Sequence[tuple[float, float]]], unit:
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
         parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in places]
-        parts.append(_text(places[-1][0] + 8, places[-1][1] + 4, name, colour=colour))
+        parts.append(_text(WIDTH - RIGHT + 12, TOP + 14 + 20 * index, name, colour=colour))
     return _svg(HEIGHT, parts)
 
 
