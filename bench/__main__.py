@@ -21,7 +21,7 @@ EDGE, CLUSTER, GROWTH = PARTS = ("edge", "cluster", "growth")
 
 NOT_BUILT = (
     "the cluster is left out: its programs are not built. `python -m tests.e2e.build` builds them, "
-    "and so does `python -m bench --part cluster`"
+    "and so does `python -m bench cluster`"
 )
 
 TOLD_EVERY = 10.0  # seconds between lines of progress where there is no terminal
@@ -29,18 +29,15 @@ TOLD_EVERY = 10.0  # seconds between lines of progress where there is no termina
 
 @click.command()
 @click.option("--quick", is_flag=True, help="The edge only, a few rounds: less than 90 s.")
-@click.option(
-    "--part",
-    "parts",
-    multiple=True,
-    type=click.Choice(PARTS),
-    help="Only this; may be repeated. The cluster's programs are built if it is named.",
-)
+@click.argument("parts", nargs=-1, type=click.Choice(PARTS))
 @click.option(
     "--largest", default=max(growth.SIZES), show_default=True, help="Nodes that growth goes up to."
 )
 def main(quick: bool, parts: tuple[str, ...], largest: int) -> None:
-    """Measure Moorage beside Go extenders; exit with 1 if a budget is missed."""
+    """Measure Moorage beside Go extenders; exit with 1 if a budget is missed.
+
+    Only PARTS, if there are any. The cluster's programs are built if it is named.
+    """
     console = Console(stderr=True)
     results = Results(machine=machine(), quick=quick)
     wanted = parts or (PARTS[:1] if quick else PARTS)
