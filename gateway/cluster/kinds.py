@@ -1,11 +1,13 @@
 """Nodes and pods, which the gateway always follows, and the kinds that plugins ask for."""
 
 from gateway.cluster.mirror import Sink
-from gateway.cluster.objects import ObjectContent, decode_object
+from gateway.cluster.objects import ObjectContent, decode_object, decode_pod_content
 from gateway.cluster.reflector import Reflector
 from gateway.cluster.watching import Observer, ReflectorLimits
 from moorage.kube import KubeClient
 from moorage.models import NodeManifest, ObjectKind, Pod, decode_node, decode_pod
+
+PODS = "/api/v1/pods"
 
 UNFINISHED_PODS = "status.phase!=Succeeded,status.phase!=Failed"
 """A pod that ends no longer matches, so the API server reports it as deleted."""
@@ -38,7 +40,7 @@ def pod_reflector(
     """Follow all pods that have not ended; the sink knows them by uid."""
     return Reflector(
         client,
-        "/api/v1/pods",
+        PODS,
         sink=sink,
         decode=decode_pod,
         key="uid",
@@ -60,8 +62,9 @@ def object_reflector(
         client,
         kind.path,
         sink=sink,
-        decode=decode_object,
+        decode=decode_pod_content if kind.path == PODS else decode_object,
         key="uid",
         observer=observer,
+        query={"fieldSelector": kind.field_selector} if kind.field_selector else None,
         limits=limits,
     )

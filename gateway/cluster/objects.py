@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 import structlog
 
-from moorage.models import ObjectKind, ObjectName, encode
+from moorage.models import ObjectKind, ObjectName, decode_pod, encode
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -47,6 +47,16 @@ def decode_object(raw: bytes | msgspec.Raw) -> ObjectContent:
         annotations.pop(LAST_APPLIED, None)
     namespace, uid = str(metadata.get("namespace", "")), str(metadata.get("uid", ""))
     return ObjectContent(uid, namespace, metadata["name"], encode(obj))
+
+
+def decode_pod_content(raw: bytes | msgspec.Raw) -> ObjectContent:
+    """Read a pod; only what scheduling reads of it is kept, as of the others.
+
+    Raises:
+        msgspec.DecodeError: It is no pod.
+    """
+    pod = decode_pod(raw)
+    return ObjectContent(pod.uid, pod.namespace, pod.name, encode(pod))
 
 
 class ObjectTable:

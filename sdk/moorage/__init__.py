@@ -7,6 +7,7 @@ from msgspec import Meta
 from moorage.bind import Binding, DecisionSummary, Refusal, ScoredNode
 from moorage.errors import ConfigurationError, MoorageError, PluginFailedError, PluginLoadError
 from moorage.models import (
+    ENDED_PODS,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     STATEFUL_SETS,
@@ -29,6 +30,7 @@ from moorage.snapshot import Amounts, CarriedTerm, Encoded, Node, Nodes, Objects
 from moorage.verdicts import Mask, Rejection, Verdicts
 
 __all__ = [
+    "ENDED_PODS",
     "MAX_SCORE",
     "PERSISTENT_VOLUMES",
     "PERSISTENT_VOLUME_CLAIMS",

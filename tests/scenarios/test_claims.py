@@ -2,6 +2,7 @@
 
 import pytest
 
+from moorage import ENDED_PODS
 from tests.scenarios.objects import node, pod
 from tests.scenarios.planes import Object
 from tests.scenarios.world import PODS, World
@@ -66,3 +67,21 @@ async def test_two_schedulers_with_one_gateway_keep_a_run_together(world: World)
         await world.create(*(task(f"a-{i}", "a", profiles[i % 2]) for i in range(8)))
         places = await places_by_run(world)
     assert len(places["a"]) == 1
+
+
+async def test_runs_whose_pods_have_ended_keep_their_node(world: World) -> None:
+    await world.nodes(*map(node, NAMES[:2]))
+    async with world.scheduler("remembering"):
+        await world.create(task("a-1", "a", "remembering"))
+        first = (await world.bound())["a-1"]
+        done = {"status": {"phase": "Succeeded"}}
+        (await world.request("PATCH", f"{PODS}/a-1/status", done)).check()
+
+        async def seen() -> bool:
+            return await world.metric("moorage_cache_size", type=str(ENDED_PODS)) == 1
+
+        await world.until(seen)
+        await world.create(task("b-1", "b", "remembering"), task("a-2", "a", "remembering"))
+        places = await world.bound("b-1", "a-2")
+    assert places["a-2"] == first
+    assert places["b-1"] != first

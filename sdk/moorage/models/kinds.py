@@ -20,10 +20,12 @@ class ObjectKind(Struct, frozen=True, order=True):
         api_version: The group and the version, as objects have them: "apps/v1", or "v1" for the
             core group.
         plural: The name in URLs and in RBAC: "statefulsets".
+        field_selector: Only the objects that it selects, as `kubectl --field-selector` has it.
     """
 
     api_version: str
     plural: str
+    field_selector: str = ""
 
     def __post_init__(self) -> None:
         """Refuse what no kind is called.
@@ -40,7 +42,7 @@ class ObjectKind(Struct, frozen=True, order=True):
             raise ValueError(
                 f"{self.plural!r} is no plural: write it as in URLs, such as 'statefulsets'"
             )
-        if not self.group and self.plural in _OURS:
+        if not self.group and self.plural in _OURS and not self.field_selector:
             raise ValueError(f"{self.plural} are always there: plugins get them as `nodes`")
 
     @property
@@ -56,7 +58,8 @@ class ObjectKind(Struct, frozen=True, order=True):
 
     def __str__(self) -> str:
         """Return the name that kubectl and RBAC messages use: "statefulsets.apps"."""
-        return f"{self.plural}.{self.group}" if self.group else self.plural
+        name = f"{self.plural}.{self.group}" if self.group else self.plural
+        return f"{name}[{self.field_selector}]" if self.field_selector else name
 
 
 class ObjectName(NamedTuple):
@@ -70,3 +73,7 @@ class ObjectName(NamedTuple):
 STATEFUL_SETS: Final = ObjectKind("apps/v1", "statefulsets")
 PERSISTENT_VOLUMES: Final = ObjectKind("v1", "persistentvolumes")
 PERSISTENT_VOLUME_CLAIMS: Final = ObjectKind("v1", "persistentvolumeclaims")
+ENDED_PODS: Final = ObjectKind(
+    "v1", "pods", "status.phase!=Pending,status.phase!=Running,status.phase!=Unknown"
+)
+"""Pods that succeeded or failed, until they are deleted; read them as `Pod`."""

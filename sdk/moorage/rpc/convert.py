@@ -69,12 +69,14 @@ def kind_from_proto(message: pb.ObjectKind) -> ObjectKind:
     Raises:
         ValueError: It is not called as kinds are.
     """
-    return ObjectKind(message.api_version, message.plural)
+    return ObjectKind(message.api_version, message.plural, message.field_selector)
 
 
 def kind_to_proto(kind: ObjectKind) -> pb.ObjectKind:
     """Put a further kind of objects on the wire."""
-    return pb.ObjectKind(api_version=kind.api_version, plural=kind.plural)
+    return pb.ObjectKind(
+        api_version=kind.api_version, plural=kind.plural, field_selector=kind.field_selector
+    )
 
 
 def object_name_from_proto(message: pb.ObjectReference) -> ObjectName:

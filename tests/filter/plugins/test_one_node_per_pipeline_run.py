@@ -1,9 +1,12 @@
+import json
 from collections.abc import Iterable
 
+import numpy as np
 import pytest
 
-from moorage import Pod, Rejection
-from moorage.testing import make_node, make_pod, run_filter
+from moorage import ENDED_PODS, Pod, Rejection
+from moorage.models import encode
+from moorage.testing import make_node, make_nodes, make_pod, run_filter
 from services.filter.plugins.one_node_per_pipeline_run import OneNodePerPipelineRun
 
 LABEL = "tekton.dev/pipelineRun"
@@ -17,17 +20,21 @@ def task(name: str, run: str, node: str = "", namespace: str = "default") -> Pod
 
 
 def verdicts(
-    pod: Pod, pods: Iterable[Pod] = (), plugin: OneNodePerPipelineRun | None = None
+    pod: Pod,
+    pods: Iterable[Pod] = (),
+    plugin: OneNodePerPipelineRun | None = None,
+    ended: Iterable[Pod] = (),
 ) -> dict[str, Rejection | None]:
-    return run_filter(plugin or OneNodePerPipelineRun(), pod, *NODES, pods=pods)
+    objects = {ENDED_PODS: [json.loads(encode(pod)) for pod in ended]}
+    return run_filter(plugin or OneNodePerPipelineRun(), pod, *NODES, pods=pods, objects=objects)
 
 
 def colocating(**args: str | bool) -> OneNodePerPipelineRun:
     return OneNodePerPipelineRun(OneNodePerPipelineRun.Args(**args))  # type: ignore[arg-type]
 
 
-def isolating() -> OneNodePerPipelineRun:
-    return colocating(isolation_strategy="colocateCompleted")
+def isolating(strategy: str = "colocateCompleted") -> OneNodePerPipelineRun:
+    return colocating(isolation_strategy=strategy)
 
 
 def test_the_first_pod_of_a_run_may_go_anywhere_and_claims_its_node() -> None:
@@ -42,11 +49,11 @@ def test_the_others_follow_it() -> None:
 
 
 def test_they_follow_it_even_to_a_node_that_does_not_come_into_question() -> None:
-    gone = [task("a-1", "a", "n9")]
-    found = run_filter(
-        OneNodePerPipelineRun(), task("a-2", "a"), *NODES, make_node("n9"), pods=gone
-    )
-    assert [name for name, rejection in found.items() if rejection is None] == ["n9"]
+    cluster = make_nodes(*NODES, pods=[task("a-1", "a", "n2")])
+    others = cluster.where(np.array([name != "n2" for name in cluster.names]))
+    found = OneNodePerPipelineRun().filter(task("a-2", "a"), others)
+    assert found.reasons == [ELSEWHERE]
+    assert not found.passed.any()
 
 
 def test_a_run_on_several_nodes_may_go_on_on_each_of_them() -> None:
@@ -60,30 +67,64 @@ def test_pods_of_no_run_go_anywhere(plugin: OneNodePerPipelineRun) -> None:
     assert set(found.values()) == {None}
 
 
+A, B, C = (task(f"{run}-1", run, "n1") for run in "abc")
+PLAIN = make_pod("plain", node="n1")
+
+
 @pytest.mark.parametrize(
-    ("others", "shared", "isolated"),
+    ("running", "ended", "completed", "always"),
     [
-        pytest.param((), None, None, id="nothing"),
-        pytest.param((make_pod("plain", node="n1"),), None, None, id="pods of no run"),
-        pytest.param((task("b-1", "b", "n1"),), None, OCCUPIED, id="another run"),
-        pytest.param(
-            (task("b-1", "b", "n1"), task("c-1", "c", "n1")), None, OCCUPIED, id="two other runs"
-        ),
-        pytest.param((task("a-1", "a", "n1"),), None, None, id="its own run"),
-        pytest.param((task("a-1", "a", "n1"), task("b-1", "b", "n1")), None, OCCUPIED, id="both"),
+        pytest.param((), (), None, None, id="nothing"),
+        pytest.param((PLAIN,), (), None, None, id="pods of no run"),
+        pytest.param((), (PLAIN,), None, None, id="ended pods of no run"),
+        pytest.param((A,), (), None, None, id="its own run"),
+        pytest.param((), (A,), None, None, id="its own run, ended"),
+        pytest.param((B,), (), OCCUPIED, OCCUPIED, id="another run"),
+        pytest.param((), (B,), None, OCCUPIED, id="another run, ended"),
+        pytest.param((B, C), (), OCCUPIED, OCCUPIED, id="two others"),
+        pytest.param((), (B, C), None, OCCUPIED, id="two others, ended"),
+        pytest.param((C,), (B,), OCCUPIED, OCCUPIED, id="one other and one ended"),
+        pytest.param((A, B), (), OCCUPIED, OCCUPIED, id="its own run and another"),
+        pytest.param((A,), (B,), None, OCCUPIED, id="its own run and another, ended"),
     ],
 )
 def test_what_is_on_a_node_decides(
-    others: tuple[Pod, ...], shared: Rejection | None, isolated: Rejection | None
+    running: tuple[Pod, ...],
+    ended: tuple[Pod, ...],
+    completed: Rejection | None,
+    always: Rejection | None,
 ) -> None:
-    assert verdicts(task("a-9", "a"), others, colocating())["n1"] == shared
-    assert verdicts(task("a-9", "a"), others, isolating())["n1"] == isolated
+    def on_n1(plugin: OneNodePerPipelineRun) -> Rejection | None:
+        return verdicts(task("a-9", "a"), running, plugin, ended)["n1"]
+
+    assert on_n1(colocating()) is None
+    assert on_n1(isolating("colocateCompleted")) == completed
+    assert on_n1(isolating("isolateAlways")) == always
+
+
+def test_a_run_whose_pods_have_all_ended_may_move_unless_they_are_remembered() -> None:
+    ended = [task("a-1", "a", "n2"), task("b-1", "b", "n1")]
+    anywhere = verdicts(task("a-2", "a"), ended=ended)
+    assert anywhere == {"n1": None, "n2": None, "n3": None}
+    pinned = verdicts(task("a-2", "a"), ended=ended, plugin=colocating(remember_completed=True))
+    assert pinned == {"n1": ELSEWHERE, "n2": None, "n3": ELSEWHERE}
+
+
+def test_an_ended_pod_pins_its_run_to_a_node_that_does_not_come_into_question() -> None:
+    plugin = colocating(remember_completed=True)
+    ended = {ENDED_PODS: [json.loads(encode(task("a-1", "a", "n2")))]}
+    cluster = make_nodes(*NODES, objects=ended)
+    others = cluster.where(np.array([name != "n2" for name in cluster.names]))
+    assert plugin.filter(task("a-2", "a"), others).reasons == [ELSEWHERE]
+    assert not plugin.filter(task("a-2", "a"), others).passed.any()
 
 
 def test_runs_of_the_same_name_in_two_namespaces_are_two_runs() -> None:
     theirs = [task("a-1", "a", "n1", namespace="theirs")]
     assert verdicts(task("a-1", "a"), theirs) == {"n1": None, "n2": None, "n3": None}
     assert verdicts(task("a-1", "a"), theirs, isolating())["n1"] == OCCUPIED
+    kept = isolating("isolateAlways")
+    assert verdicts(task("a-1", "a"), (), kept, ended=theirs)["n1"] == OCCUPIED
     conflated = verdicts(task("a-1", "a"), theirs, colocating(namespaced=False))
     assert conflated == {"n1": None, "n2": ELSEWHERE, "n3": ELSEWHERE}
 
