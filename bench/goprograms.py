@@ -5,6 +5,7 @@ same cache outside the tree; the key is the sources.
 """
 
 import hashlib
+import shutil
 from pathlib import Path
 
 from tests.e2e import build
@@ -22,6 +23,8 @@ CLIENT = "client"
 
 BINDER = "binder"
 """Binds pods as kube-scheduler does."""
+
+ALL = (NOTHING, PLUGINS, CLIENT, BINDER)
 
 
 def program(name: str) -> Path:
@@ -42,8 +45,13 @@ def build_all() -> None:
     Raises:
         BuildError: There is no Go, or something does not compile.
     """
-    for name in (NOTHING, PLUGINS, CLIENT, BINDER):
+    for name in ALL:
         program(name)
+
+
+def at_hand() -> bool:
+    """Whether all is built, or could be without a new Go toolchain."""
+    return shutil.which("go") is not None or all((_cache() / name).exists() for name in ALL)
 
 
 def _cache() -> Path:

@@ -16,7 +16,7 @@ from bench import edge
 from bench.contenders import Bench, Cluster, NotReadyError, Stack, opened
 from bench.edge import GO_PLUGINS, MAIN, REFERENCE, Question
 from bench.goprograms import CLIENT, NOTHING, PLUGINS
-from bench.load import Contender, Load
+from bench.load import Contender, Load, LoadError
 from bench.plan import PODS_PER_NODE
 from bench.policies import policy, profile_name
 from bench.results import GrowthResult, Memory, Results
@@ -43,7 +43,7 @@ async def measure(
         async with opened(here, say) as bench:
             try:
                 results.growth.append(await _measure_one(bench, nodes, say))
-            except NotReadyError as error:
+            except (NotReadyError, LoadError) as error:
                 results.notes.append(f"growth, {nodes} nodes: {error}")
                 return
 

@@ -67,6 +67,8 @@ class Asked:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def asked(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Asked]:
+    if not goprograms.at_hand():
+        pytest.skip("there is no Go; make bench installs one")
     try:
         await asyncio.to_thread(goprograms.build_all)
     except build.BuildError as error:
