@@ -111,9 +111,8 @@ def from_struct(struct: Struct) -> dict[str, Any]:
 
 def to_duration(seconds: float) -> Duration:
     """Return a number of seconds as a `Duration`."""
-    duration = Duration()
-    duration.FromNanoseconds(round(seconds * 1e9))
-    return duration
+    whole, nanos = divmod(round(seconds * 1e9), 1_000_000_000)
+    return Duration(seconds=whole, nanos=nanos)
 
 
 def from_duration(duration: Duration) -> float:

@@ -21,6 +21,7 @@ from moorage.errors import ConfigurationError
 from moorage.models import NodeManifest, decode_node
 from moorage.registry import Registry
 from moorage.rpc.convert import (
+    from_duration,
     kind_from_proto,
     node_from_proto,
     object_name_from_proto,
@@ -147,7 +148,7 @@ class CycleService(Generic[Run]):
 
     async def cycle(self, replica: Replica, cycle: pb.Cycle) -> CycleOutcome[Run]:
         """Run a cycle of a session; a session without state uses the latest one's."""
-        deadline = time.perf_counter() + cycle.timeout.ToTimedelta().total_seconds()
+        deadline = time.perf_counter() + from_duration(cycle.timeout)
         pod, _ = pod_from_proto(cycle.pod)
         work = CycleInput(
             profile=cycle.profile,

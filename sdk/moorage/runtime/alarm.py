@@ -6,6 +6,7 @@ of a plain function call. An interval timer's signal breaks into an endless loop
 that swallow the exception.
 """
 
+import inspect
 import signal
 import threading
 from collections.abc import Callable, Coroutine, Generator
@@ -15,6 +16,10 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 REPEAT_SECONDS = 0.05
+
+# What signal.getsignal wraps: that tries to make an enum of the handler, and takes longer than many
+# a plugin.
+_getsignal = inspect.unwrap(signal.getsignal)
 
 
 class BudgetExceededError(BaseException):
@@ -28,7 +33,7 @@ def call_within(seconds: float, function: Callable[..., T], *args: Any) -> T:
     """
     if threading.current_thread() is not threading.main_thread():
         return function(*args)
-    if signal.getsignal(signal.SIGALRM) is not _ring:
+    if _getsignal(signal.SIGALRM) is not _ring:
         signal.signal(signal.SIGALRM, _ring)  # for good: each change is a system call
     armed = True
     try:
