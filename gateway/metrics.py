@@ -8,6 +8,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from gateway.decisions import FilterRecord, PluginRecord, ScoreRecord
+from moorage.rpc.metrics import children
 
 ClaimOutcome = Literal["taken", "renewed", "refused"]
 
@@ -32,13 +33,14 @@ class CycleMetrics:
             buckets=SECONDS,
             registry=registry,
         )
-        self._plugins = Histogram(
+        plugins = Histogram(
             "moorage_plugin_execution_duration_seconds",
             "Time of a plugin in one cycle, at all its extension points of that half.",
             ["plugin", "half"],
             buckets=SECONDS,
             registry=registry,
         )
+        self._plugins = children(plugins)
         self._failures = Counter(
             "moorage_plugin_failures",
             "Cycles that went on without a plugin because it failed.",
@@ -101,7 +103,7 @@ class CycleMetrics:
 
     def _note(self, plugins: Iterable[PluginRecord], half: str) -> None:
         for plugin in plugins:
-            self._plugins.labels(plugin.plugin, half).observe(plugin.seconds)
+            self._plugins(plugin.plugin, half).observe(plugin.seconds)
             if plugin.failure:
                 self._failures.labels(plugin.plugin, half).inc()
 
