@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 @click.option(
     "--kind",
     default="filter",
-    type=click.Choice(["filter", "score"]),
+    type=click.Choice(["filter", "score", "bind"]),
     show_default=True,
-    help="Whether it rules nodes out or ranks them.",
+    help="Whether it rules nodes out, ranks them, or acts when pods are bound.",
 )
 @click.option(
     "--form",
     default="node",
     type=click.Choice(["node", "batch"]),
     show_default=True,
-    help="Whether it is asked node by node, or about all nodes at once.",
+    help="Whether a filter or score plugin is asked node by node, or about all nodes at once.",
 )
 @click.option("--package", is_flag=True, help="Add a pyproject.toml, so that pip can install it.")
 def new_plugin(name: str, directory: Path, kind: "Kind", form: "Form", package: bool) -> None:
@@ -39,6 +39,8 @@ def new_plugin(name: str, directory: Path, kind: "Kind", form: "Form", package: 
 
     NAME is the plugin's name, such as MaxTemperature. No file is written over.
     """
+    if kind == "bind" and form == "batch":
+        raise click.UsageError("a bind plugin is asked about one pod and node: omit --form batch")
     with clear_failures():
         from cli.policies import available_plugins
         from cli.skeleton import write_skeleton

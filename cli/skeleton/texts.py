@@ -1,4 +1,4 @@
-"""What `moorage new-plugin` writes: four plugins that work, their tests, and a package.
+"""What `moorage new-plugin` writes: five plugins that work, their tests, and a package.
 
 `$plugin` stands for the class, `$module` for the file, `$project` for the package. Lines are short
 enough for every formatter, and everything passes ruff and mypy as it is.
@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from string import Template
 from typing import Literal, TypeAlias
 
-Kind: TypeAlias = Literal["filter", "score"]
+from cli.skeleton.bind import BIND, TEST_BIND
+
+Kind: TypeAlias = Literal["filter", "score", "bind"]
 Form: TypeAlias = Literal["node", "batch"]
 
 _FILTER = '''\
@@ -174,14 +176,20 @@ _IMPORTS: Mapping[tuple[Kind, Form], str] = {
     ("filter", "batch"): "Arguments, FilterPlugin, Meta, Nodes, Pod, Verdicts",
     ("score", "node"): "MAX_SCORE, Arguments, Meta, Node, Pod, ScorePlugin",
     ("score", "batch"): "MAX_SCORE, Arguments, Meta, Nodes, Pod, ScorePlugin, Scores",
+    ("bind", "node"): "Arguments, Binding, BindPlugin, Meta, Refusal",
 }
 _CODE: Mapping[tuple[Kind, Form], str] = {
     ("filter", "node"): _FILTER + _FILTER_NODE,
     ("filter", "batch"): _FILTER + _FILTER_BATCH,
     ("score", "node"): _SCORE + _SCORE_NODE,
     ("score", "batch"): _SCORE + _SCORE_BATCH,
+    ("bind", "node"): BIND,
 }
-_TESTS: Mapping[Kind, str] = {"filter": _TEST_FILTER, "score": _TEST_SCORE}
+_TESTS: Mapping[Kind, str] = {
+    "filter": _TEST_FILTER,
+    "score": _TEST_SCORE,
+    "bind": TEST_BIND,
+}
 
 
 def texts(kind: Kind, form: Form, plugin: str, module: str, *, package: bool) -> dict[str, str]:
@@ -189,7 +197,7 @@ def texts(kind: Kind, form: Form, plugin: str, module: str, *, package: bool) ->
 
     Args:
         kind: What the plugin does.
-        form: Whether it is asked about each node, or about all at once.
+        form: Whether it is asked about each node, or about all at once; "node" for kind "bind".
         plugin: The name of the class.
         module: The name of the file, without its ending.
         package: Whether it gets a pyproject.toml.

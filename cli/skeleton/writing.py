@@ -21,7 +21,7 @@ def write_skeleton(
     Args:
         name: The plugin's name, such as MaxTemperature, max_temperature or max-temperature.
         kind: What it does.
-        form: Whether it is asked about each node, or about all at once.
+        form: Whether it is asked about each node, or about all at once; "node" for kind "bind".
         folder: Where to write.
         package: Whether it becomes a package that pip can install.
         taken: The names that plugins of this kind have already.

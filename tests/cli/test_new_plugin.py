@@ -29,8 +29,17 @@ def run(folder: Path, *command: object) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("kind", ["filter", "score"])
-@pytest.mark.parametrize(("form", "name"), [("node", "MaxTemperature"), ("batch", LONG)])
+FORMS = [
+    ("filter", "node"),
+    ("filter", "batch"),
+    ("score", "node"),
+    ("score", "batch"),
+    ("bind", "node"),
+]
+
+
+@pytest.mark.parametrize(("kind", "form"), FORMS)
+@pytest.mark.parametrize("name", ["MaxTemperature", LONG])
 def test_the_skeleton_passes_ruff_and_its_own_tests(
     tmp_path: Path, kind: str, form: str, name: str
 ) -> None:
@@ -53,8 +62,16 @@ def test_the_skeleton_passes_ruff_and_its_own_tests(
     )
 
 
-@pytest.mark.parametrize("kind", ["filter", "score"])
-@pytest.mark.parametrize("form", ["node", "batch"])
+def test_skeletons_are_typed(tmp_path: Path) -> None:
+    for kind, form in FORMS:
+        options = ("--kind", kind, "--form", form)
+        assert moorage("new-plugin", f"My-{kind}-{form}", tmp_path, *options).exit_code == 0
+    cache = f"--cache-dir={tmp_path / 'cache'}"
+    run(tmp_path, sys.executable, "-m", "mypy", "--strict", cache, ".")
+    assert len(list(tmp_path.glob("my_*.py"))) == len(FORMS)
+
+
+@pytest.mark.parametrize(("kind", "form"), FORMS)
 def test_the_skeleton_is_a_plugin_of_its_kind(tmp_path: Path, kind: str, form: str) -> None:
     result = moorage("new-plugin", "OfMyOwn", tmp_path, "--kind", kind, "--form", form)
     file, test = tmp_path / "of_my_own.py", tmp_path / "test_of_my_own.py"
@@ -119,6 +136,13 @@ def test_a_name_that_will_not_do_is_refused(tmp_path: Path, name: str, problem: 
 
 def test_a_name_is_free_if_only_the_other_kind_has_it(tmp_path: Path) -> None:
     assert moorage("new-plugin", "NodeName", tmp_path, "--kind", "score").exit_code == 0
+
+
+def test_a_bind_plugin_is_not_asked_about_many_nodes(tmp_path: Path) -> None:
+    result = moorage("new-plugin", "OfMyOwn", tmp_path, "--kind", "bind", "--form", "batch")
+    assert result.exit_code == 2
+    assert "a bind plugin is asked about one pod and node: omit --form batch" in result.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("there", ["of_my_own.py", "test_of_my_own.py", "pyproject.toml"])
