@@ -67,6 +67,24 @@ class LoadArguments(InFlightArguments):
         positive(self.annotation_max_age)
 
 
+def load_measures(window: str) -> dict[str, Measure]:
+    """Return mean and deviation of each resource; rates over a third of the window.
+
+    Nodes that are not measured now have none, whatever was before.
+    """
+    seconds = parse_duration(window)
+    step = format_duration(round(max(seconds / 15, 1)))
+    rate = format_duration(round(_rate_seconds(seconds)))
+    measures = {}
+    for resource, now in SERIES.items():
+        for name, function in ((resource, "avg"), (f"{resource}_deviation", "stddev")):
+            measures[name] = Measure(
+                series=now.series.format(rate=rate),
+                form=f"{function}_over_time(({now.form})[{window}:{step}]) and ({now.form})",
+            )
+    return measures
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
     """How busy nodes are in one resource, in millicores or bytes; NaN where that is not known.
@@ -107,7 +125,7 @@ class LoadMeter:
         self._max_age = parse_duration(args.annotation_max_age)
         self._source: PrometheusSource | None = None
         if args.prometheus.address:
-            self._source = PrometheusSource("load", args.prometheus, _measures(args.window))
+            self._source = PrometheusSource("load", args.prometheus, load_measures(args.window))
 
     async def start(self) -> None:
         """Begin to ask Prometheus, if it is asked at all."""
@@ -206,21 +224,6 @@ class LoadScorePlugin(MeasuringPlugin, ScorePlugin):
     def normalize(self, scores: Scores) -> Scores:
         """Settle what nodes without measurements get."""
         return fill_missing(scores, self.args.on_missing)
-
-
-def _measures(window: str) -> dict[str, Measure]:
-    """Return mean and deviation of each resource; rates over a third of the window."""
-    seconds = parse_duration(window)
-    step = format_duration(round(max(seconds / 15, 1)))
-    rate = format_duration(round(_rate_seconds(seconds)))
-    measures = {}
-    for resource, now in SERIES.items():
-        for name, function in ((resource, "avg"), (f"{resource}_deviation", "stddev")):
-            measures[name] = Measure(
-                series=now.series.format(rate=rate),
-                form=f"{function}_over_time(({now.form})[{window}:{step}])",
-            )
-    return measures
 
 
 def _rate_seconds(window: float) -> float:
