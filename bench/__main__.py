@@ -71,7 +71,8 @@ async def _run(
                 results.notes.append(NOT_BUILT)
         if GROWTH in parts:
             sizes = [size for size in growth.SIZES if size <= largest]
-            await growth.measure(results, sizes, _folder(directory, GROWTH), say)
+            here = _folder(directory, GROWTH)
+            await growth.measure(results, sizes, here, say, lambda: report.write(results))
 
 
 async def _edge(results: Results, directory: Path, say: Callable[[str], None]) -> None:

@@ -33,9 +33,13 @@ _SENT = re.compile(r'^moorage_session_sent_bytes_total\{part="(?:delta|cycle)".*
 
 
 async def measure(
-    results: Results, sizes: Sequence[int], directory: Path, say: Callable[[str], None]
+    results: Results,
+    sizes: Sequence[int],
+    directory: Path,
+    say: Callable[[str], None],
+    save: Callable[[], None],
 ) -> None:
-    """Measure size by size; one that cannot be measured is noted and ends it."""
+    """Measure size by size, and *save* each; one that cannot be measured is noted and ends it."""
     for nodes in sizes:
         say(f"growth: a cluster of {nodes} nodes")
         here = directory / f"growth-{nodes}"
@@ -46,6 +50,7 @@ async def measure(
             except (NotReadyError, LoadError) as error:
                 results.notes.append(f"growth, {nodes} nodes: {error}")
                 return
+        save()
 
 
 async def _measure_one(bench: Bench, nodes: int, say: Callable[[str], None]) -> GrowthResult:
