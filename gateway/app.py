@@ -19,6 +19,7 @@ from gateway.halves import FilterHalf, ScoreHalf
 from gateway.metrics import ClusterCollector, CycleMetrics
 from gateway.nodes import NodeLookup
 from gateway.policy import PolicyHolder
+from gateway.rechecks import Rechecks
 from gateway.replicas.kinds import FILTER, SCORER, Kind
 from gateway.replicas.metrics import SessionFamilies, SessionMetrics
 from gateway.replicas.pool import ReplicaPool
@@ -155,6 +156,7 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
         policy=policy,
         filter_half=filter_half,
         score_half=score_half,
+        rechecks=Rechecks(state, filter_half, settings.recheck_time),
         claims=Claims(state, policy, filter_half, score_half, metrics),
         binding=binding,
         decisions=decisions,

@@ -5,6 +5,7 @@ that. Where a plugin's verdicts depend on it, the gateway chooses the node itsel
 Called by `gateway.cycle` in the order of cycles, so that no two claims contradict each other.
 """
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from zlib import crc32
@@ -13,11 +14,15 @@ import numpy as np
 
 from gateway.calls import ANSWER_SECONDS, BindCall, CallFailedError, FilterOutcome
 from gateway.cluster.state import ClusterState
+from gateway.cluster.waiting import until
 from gateway.decisions import ClaimRecord, Decision
 from gateway.halves import FilterHalf, ScoreHalf, Subject
 from gateway.metrics import CycleMetrics
 from gateway.policy import PolicyHolder
 from moorage.models import Pod, encode
+
+UNKNOWN_SECONDS = 1.0
+"""How long the bind of a pod that the watch has not told of yet waits for that."""
 
 
 class Claims:
@@ -65,6 +70,12 @@ class Claims:
             decision is not None and decision.filter is not None and (not decision.filter.claimants)
         )
 
+    async def know(self, call: BindCall) -> None:
+        """Wait until the pod is known, which it is as soon as the watch has told of it."""
+        end = asyncio.get_running_loop().time() + UNKNOWN_SECONDS
+        known = lambda: self._state.pod(call.uid) is not None  # noqa: E731
+        await until(known, min(call.deadline - ANSWER_SECONDS, end))
+
     async def renew(self, call: BindCall, decision: Decision | None) -> None:
         """Claim the node again, as long as the plugins that want claims still let it pass.
 
@@ -73,7 +84,7 @@ class Claims:
         """
         pod = self._state.pod(call.uid)
         if pod is None:
-            raise CallFailedError("pod is not known to Moorage yet, so its claim is not either")
+            raise CallFailedError("pod is not known to Moorage, so its claim is not either")
         claimants = [name for name in self._claimants(pod) if await self._claims(name, pod, call)]
         if not claimants:
             return

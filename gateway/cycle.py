@@ -27,6 +27,7 @@ from gateway.decisions import Decision, DecisionLog
 from gateway.halves import FilterHalf, ScoreHalf, Subject
 from gateway.metrics import CycleMetrics
 from gateway.policy import PolicyHolder
+from gateway.rechecks import Rechecks
 
 REMEMBERED_SCORES = 256
 """Pods whose scores wait for a prioritize call; one that never comes must not cost memory."""
@@ -77,6 +78,7 @@ class CycleRunner:
         policy: PolicyHolder,
         filter_half: FilterHalf,
         score_half: ScoreHalf,
+        rechecks: Rechecks,
         claims: Claims,
         binding: Binding,
         decisions: DecisionLog,
@@ -86,6 +88,7 @@ class CycleRunner:
         self._policy = policy
         self._filter_half = filter_half
         self._score_half = score_half
+        self._rechecks = rechecks
         self._claims = claims
         self._binding = binding
         self._decisions = decisions
@@ -143,6 +146,7 @@ class CycleRunner:
         self._scored.pop(call.uid, None)
         decision = self._decisions.latest(call.namespace, call.name, call.uid)
         if not self._claims.hold(call, decision):
+            await self._claims.know(call)
             async with self._turn:
                 await self._claims.renew(call, decision)
         await self._binding.bind(call, decision)
@@ -185,12 +189,14 @@ class CycleRunner:
                 raise
 
     async def _cycle(self, call: SchedulingCall, answer: "asyncio.Future[FilterOutcome]") -> None:
+        before = self._decisions.latest(call.pod.namespace, call.pod.name, call.pod.uid)
         decision = self._begin(call)
         try:
             async with self._in_turn(decision):
                 subject = Subject.of_call(call)
                 self._claims.release(call.pod.uid)
                 filtered = await self._filter_half.run(subject)
+                filtered = await self._rechecks.run(subject, filtered, before)
                 decision.filter, decision.generation = filtered.record, filtered.generation
                 outcome = await self._claims.take(subject, filtered.outcome, decision)
                 if answer.cancelled():

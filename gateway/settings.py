@@ -58,6 +58,13 @@ class GatewaySettings(EdgeSettings):
         unit="seconds",
         minimum=1,
     )
+    recheck_time: float = setting(
+        0.05,
+        "How long a pod that is rejected everywhere once more waits for newer state; 0 never does. "
+        "At most a tenth of all time goes into that.",
+        unit="seconds",
+        minimum=0,
+    )
     scorer_patience: float = setting(
         3.0,
         "How long after the last scorer was lost cycles wait for one; later they go without.",

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from gateway.cluster.assumed import AssumedPods
 from gateway.cluster.changes import Changes
 from gateway.cluster.objects import ObjectTable
 from moorage.models import NodeManifest, ObjectName, Pod, encode
@@ -26,16 +27,6 @@ class _NodeEntry:
     row: int
     manifest: NodeManifest
     content: bytes
-
-
-@dataclass(slots=True)
-class _Assumption:
-    """A pod on a node before the API server says so: claimed, or its bind is under way or over."""
-
-    node: str
-    pod: Pod
-    expires: float = float("inf")
-    is_claim: bool = False
 
 
 class ClusterState:
@@ -69,14 +60,11 @@ class ClusterState:
         self._names: list[str | None] = []
         self._free_rows: list[int] = []
         self._known: dict[str, Pod] = {}
-        self._assumed: dict[str, _Assumption] = {}
+        self._assumed = AssumedPods(assumed_ttl=assumed_ttl, claim_ttl=claim_ttl, clock=clock)
         self._place: dict[str, str] = {}
         self._on_node: dict[str, set[str]] = {}
         self._log: deque[tuple[int, int | str | ObjectName]] = deque(maxlen=LOG_LENGTH)
         self.objects = ObjectTable(self._record)
-        self._ttl = assumed_ttl
-        self._claim_ttl = claim_ttl
-        self._clock = clock
 
     @property
     def counts(self) -> dict[str, int]:
@@ -84,8 +72,7 @@ class ClusterState:
         return {
             "nodes": len(self._entries),
             "pods": len(self._place),
-            "assumed_pods": len(self._assumed),
-            "claims": sum(assumption.is_claim for assumption in self._assumed.values()),
+            **self._assumed.counts,
             **self.objects.counts,
         }
 
@@ -113,8 +100,7 @@ class ClusterState:
 
     def claim(self, pod: Pod, node: str) -> None:
         """Count *pod* as placed on *node* from here on, before its bind comes."""
-        expires = self._clock() + self._claim_ttl
-        self._assumed[pod.uid] = _Assumption(node, pod, expires, is_claim=True)
+        self._assumed.claim(pod, node)
         self._settle(pod.uid)
 
     def release(self, uid: str) -> None:
@@ -125,26 +111,21 @@ class ClusterState:
 
     def assume(self, pod: Pod, node: str) -> None:
         """Count *pod* as placed on *node* while its bind is under way."""
-        before = self._assumed.get(pod.uid)
-        self._assumed[pod.uid] = _Assumption(node, pod)
-        if before is None or (before.node, before.pod) != (node, pod):
+        if self._assumed.assume(pod, node):
             self._settle(pod.uid)
 
     def confirm(self, uid: str) -> None:
         """Say that an assumed pod is bound; it stays assumed until that is seen, or too late."""
-        assumption = self._assumed.get(uid)
-        if assumption is not None:
-            assumption.expires = self._clock() + self._ttl
+        self._assumed.confirm(uid)
 
     def forget(self, uid: str) -> None:
         """Say that an assumed pod is not bound after all."""
-        if self._assumed.pop(uid, None) is not None:
+        if self._assumed.pop(uid) is not None:
             self._settle(uid)
 
     def expire(self) -> int:
         """Forget claims and assumed pods that were not seen bound in time; return how many."""
-        now = self._clock()
-        late = [uid for uid, assumption in self._assumed.items() if assumption.expires <= now]
+        late = self._assumed.late()
         for uid in late:
             self.forget(uid)
         return len(late)
@@ -242,8 +223,9 @@ class ClusterState:
         if old == pod:
             return
         self._known[pod.uid] = pod
-        if pod.spec.node_name:
-            self._assumed.pop(pod.uid, None)
+        assumed = self._assumed.pop(pod.uid) if pod.spec.node_name else None
+        if assumed is not None and assumed.pod == pod:
+            return  # as it was assumed: replicas know it
         # An unbound pod is of no interest to replicas until it has a place.
         if pod.spec.node_name or (old is not None and old.spec.node_name):
             self._settle(pod.uid)
@@ -251,7 +233,7 @@ class ClusterState:
     def drop_pod(self, uid: str) -> None:
         """Forget a pod that was deleted or has ended."""
         self._known.pop(uid, None)
-        self._assumed.pop(uid, None)
+        self._assumed.pop(uid)
         self._settle(uid)
 
     def known_nodes(self) -> Sequence[str]:

@@ -1,5 +1,6 @@
 """What the gateway does with calls that are out of the ordinary."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -117,3 +118,14 @@ async def test_a_decision_that_is_not_remembered_is_a_404_that_says_so(running: 
     status, answer = await running.get("/decisions/default/nobody")
     assert status == 404
     assert answer == {"error": "no decision is remembered about pod default/nobody"}
+
+
+async def test_a_pod_that_is_tried_again_waits_for_news_that_is_on_its_way(
+    running: Gateway,
+) -> None:
+    picky = pod(nodeSelector={"disk": "ssd"})
+    assert (await running.filter(picky, "n1", "n2"))["NodeNames"] == []
+    loop = asyncio.get_running_loop()
+    # As if kube-scheduler had heard of the label before the gateway.
+    loop.call_later(0.02, lambda: running.api.label("/api/v1/nodes/n2", disk="ssd"))
+    assert (await running.filter(picky, "n1", "n2"))["NodeNames"] == ["n2"]

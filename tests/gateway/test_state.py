@@ -4,6 +4,7 @@ import itertools
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -340,3 +341,22 @@ def test_pods_on_nodes_that_a_joining_replica_was_not_told_of_come_with_the_delt
     assert changes is not None
     apply(joining, changes)
     assert picture(joining) == picture(synchronised(world.state))
+
+
+def test_a_pod_that_is_seen_bound_as_it_was_assumed_is_no_change(world: World) -> None:
+    world.state.assume(place("p"), "a")
+    before = world.state.generation
+    world.state.set_pod(place("p", "a"))
+    assert world.state.generation == before + 1  # the phase: make_pod's pods run once placed
+    world.state.assume(place("q"), "a")
+    before = world.state.generation
+    bound = msgspec.structs.replace(place("q"), spec=place("q", "a").spec)
+    world.state.set_pod(bound)
+    assert world.state.generation == before
+    assert world.placed() == {"p": "a", "q": "a"}
+
+
+def test_an_assumed_pod_looks_as_it_will_when_it_is_bound(world: World) -> None:
+    world.state.assume(place("p"), "a")
+    ((_, pod),) = [placed for part in world.state.everything(9) for placed in part.pods]
+    assert pod.spec.node_name == "a"
