@@ -24,6 +24,9 @@ from tests.scenarios.planes import shipped_config
 
 NODES = 5000
 PODS = 1000
+SECONDS = 30.0
+"""After which a run ends, whatever is left of its pods."""
+
 REPEATS = 2
 SAMPLING: Mapping[str, int] = {"default": 0, "100 %": 100}
 """percentageOfNodesToScore by what it is called."""
@@ -70,7 +73,7 @@ async def _schedule(
             for name, extenders in _cases(go.url, moorage).items():
                 pods = await cluster.create_pods(f"p{repeat}", PODS, PROFILE)
                 config = _config(extenders, percentage)
-                rate = await cluster.pods_per_second([*pods], config)
+                rate = await cluster.pods_per_second([*pods], config, SECONDS)
                 say(f"cluster: {name}, sampling {sampling}: {rate:.0f} pods/s")
                 rates.setdefault((sampling, name), []).append(rate)
                 await cluster.delete_pods()
