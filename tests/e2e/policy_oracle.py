@@ -83,7 +83,7 @@ def ask() -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         config = _config(folder)
-        expanded = _started(folder, config)
+        expanded = started(folder, config, len(CASES))
         merged = _written(folder, config)
     return [
         {"case": case, "plugins": plugins, "multiPoint": merged[i], **expanded[i]}
@@ -91,7 +91,35 @@ def ask() -> list[dict[str, Any]]:
     ]
 
 
-def _config(folder: Path) -> Path:
+def started(folder: Path, config: Path, count: int) -> list[dict[str, list[list[Any]]]]:
+    """Return what runs in each of *count* profiles, at the points that we have too.
+
+    kube-scheduler logs that when it starts.
+
+    Raises:
+        RuntimeError: It does not start.
+    """
+    (port,) = free_ports(1)
+    command = [str(find("kube-scheduler")), f"--config={config}", "--bind-address=127.0.0.1"]
+    log = folder / "log"
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            [*command, f"--secure-port={port}", f"--cert-dir={folder}", "--v=2"], stderr=file
+        )
+    try:
+        limit = time.monotonic() + PATIENCE
+        while len(found := _logged(log)) < count:
+            if process.poll() is not None or time.monotonic() > limit:
+                raise RuntimeError(log.read_text()[-4000:])
+            time.sleep(0.1)
+    finally:
+        process.kill()
+        process.wait()
+    return found
+
+
+def kubeconfig(folder: Path) -> Path:
+    """Write a kubeconfig of a server that is not there."""
     cluster = {"name": "none", "cluster": {"server": "http://127.0.0.1:9"}}
     (folder / "kubeconfig").write_text(
         json.dumps(
@@ -105,6 +133,10 @@ def _config(folder: Path) -> Path:
             }
         )
     )
+    return folder / "kubeconfig"
+
+
+def _config(folder: Path) -> Path:
     profiles = [
         {"schedulerName": f"case-{i}", "plugins": plugins}
         for i, plugins in enumerate(CASES.values())
@@ -112,7 +144,7 @@ def _config(folder: Path) -> Path:
     config = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
-        "clientConnection": {"kubeconfig": str(folder / "kubeconfig")},
+        "clientConnection": {"kubeconfig": str(kubeconfig(folder))},
         "leaderElection": {"leaderElect": False},
         "profiles": profiles,
     }
@@ -130,27 +162,6 @@ def _written(folder: Path, config: Path) -> list[list[list[Any]]]:
         [[p["name"], p["weight"]] for p in profile["plugins"]["multiPoint"]["enabled"]]
         for profile in profiles
     ]
-
-
-def _started(folder: Path, config: Path) -> list[dict[str, list[list[Any]]]]:
-    """Return what runs at the points that we have too; it logs that when it starts."""
-    (port,) = free_ports(1)
-    command = [str(find("kube-scheduler")), f"--config={config}", "--bind-address=127.0.0.1"]
-    log = folder / "log"
-    with log.open("wb") as file:
-        process = subprocess.Popen(
-            [*command, f"--secure-port={port}", f"--cert-dir={folder}", "--v=2"], stderr=file
-        )
-    try:
-        limit = time.monotonic() + PATIENCE
-        while len(found := _logged(log)) < len(CASES):
-            if process.poll() is not None or time.monotonic() > limit:
-                raise RuntimeError(log.read_text()[-4000:])
-            time.sleep(0.1)
-    finally:
-        process.kill()
-        process.wait()
-    return found
 
 
 def _logged(log: Path) -> list[dict[str, list[list[Any]]]]:
