@@ -70,6 +70,20 @@ async def test_the_api_server_refuses_what_it_must(world: World) -> None:
     }
 
 
+async def test_the_older_path_binds_too_and_does_not_look_at_the_uid(world: World) -> None:
+    path = PODS.removesuffix("pods") + "bindings"
+    early = await world.request("POST", path, binding("late", "n1"))
+    await world.create(pod("late", "nobody"))
+    made = await world.request("POST", path, binding("late", "n1", uid="another"))
+    assert (early.status, made.status) == (404, 201)
+    assert (await world.pods())["late"]["spec"]["nodeName"] == "n1"
+
+    listed = await world.request("GET", path)
+    kinds = {each["name"]: each["verbs"] for each in (await world.read("/api/v1"))["resources"]}
+    assert listed.status == 405
+    assert kinds["bindings"] == kinds["pods/binding"] == ["create"]
+
+
 async def test_a_binding_may_name_a_node_that_does_not_exist_and_carries_annotations(
     world: World,
 ) -> None:

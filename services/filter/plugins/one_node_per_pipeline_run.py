@@ -40,7 +40,16 @@ class OneNodePerPipelineRun(FilterPlugin):
     reads = (ENDED_PODS,)
 
     class Args(Arguments):
-        """How strictly runs are kept apart, what makes a run, and whether ended pods hold it."""
+        """How strictly runs are kept apart, what makes a run, and whether ended pods hold it.
+
+        Attributes:
+            isolation_strategy: Whether a node may also have pods of other runs, only ended ones, or
+                none at all.
+            label_key: The label whose value is the name of the run.
+            namespaced: Whether runs of the same name in two namespaces are two runs.
+            remember_completed: Whether pods that have ended still bind their run to their node,
+                until they are deleted.
+        """
 
         isolation_strategy: Literal["colocateAlways", "colocateCompleted", "isolateAlways"] = (
             "colocateAlways"
