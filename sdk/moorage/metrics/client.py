@@ -18,7 +18,7 @@ from moorage.metrics.settings import PrometheusSettings
 
 T = TypeVar("T")
 
-_POST_IS_NOT_ALLOWED: Final = (405, 501)
+_POST_IS_NOT_ALLOWED: Final = (403, 405, 501)  # 403: proxies that let people read only
 _log = structlog.get_logger()
 
 

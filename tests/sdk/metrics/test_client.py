@@ -34,7 +34,7 @@ async def test_an_address_may_have_a_path_and_a_slash_at_its_end(
     assert prometheus.requests[0][1] == "/prom/api/v1/query"
 
 
-@pytest.mark.parametrize("status", [405, 501])
+@pytest.mark.parametrize("status", [403, 405, 501])
 async def test_a_server_that_takes_no_post_is_asked_by_get(
     prometheus: FakePrometheus, status: int
 ) -> None:
