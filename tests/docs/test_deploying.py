@@ -36,3 +36,14 @@ def test_the_overlay_gives_plugins_and_policy_to_those_who_need_them(tmp_path: P
         assert {"name": "plugins", "configMap": {"name": plugins}} in pod["volumes"]
     (policy,) = (v for (kind, n), v in objects.items() if kind == "ConfigMap" and "policy-" in n)
     assert policy["data"] == {"policy.yaml": "changed: true\n"}
+
+
+def test_a_static_pod_finds_its_configuration() -> None:
+    (text,) = (b.text for b in blocks("yaml") if b.text.startswith("# kube-scheduler.yaml"))
+    spec = yaml.safe_load(text)["spec"]
+    (container,), (volume,) = spec["containers"], spec["volumes"]
+    (mount,) = container["volumeMounts"]
+    path = volume["hostPath"]["path"]
+    assert container["command"] == ["kube-scheduler", f"--config={path}"]
+    assert mount == {"name": volume["name"], "mountPath": path, "readOnly": True}
+    assert volume["hostPath"]["type"] == "File"  # a folder would be made otherwise
