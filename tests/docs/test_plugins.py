@@ -104,6 +104,11 @@ async def test_low_carbon_reads_its_file_in_the_background(folder: Path) -> None
     assert scores == {"hydro": 97.5, "coal": 0, "unknown": 0}
 
 
+def test_a_plugin_and_its_test_take_thirty_lines() -> None:
+    lengths = {name_of(block): len(block.text.splitlines()) for block in BLOCKS}
+    assert lengths["max_temperature.py"] + lengths["test_max_temperature.py"] <= 30
+
+
 def test_the_readme_and_the_guide_show_the_same_first_plugin() -> None:
     shown = {b.page.name for b in BLOCKS if name_of(b) == "max_temperature.py"}
     assert shown == {"README.md", "plugins.md"}
