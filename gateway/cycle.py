@@ -6,10 +6,8 @@ goes straight on while kube-scheduler does its own, and `prioritize` collects th
 
 import asyncio
 import time
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Protocol, Self
 
 from gateway.binding import Binding
@@ -28,9 +26,7 @@ from gateway.halves import FilterHalf, ScoreHalf, Subject
 from gateway.metrics import CycleMetrics
 from gateway.policy import PolicyHolder
 from gateway.rechecks import Rechecks
-
-REMEMBERED_SCORES = 256
-"""Pods whose scores wait for a prioritize call; one that never comes must not cost memory."""
+from gateway.scores_ahead import ScoresAhead, give_up
 
 
 class ClusterView(Protocol):
@@ -41,31 +37,6 @@ class ClusterView(Protocol):
 
     def age(self) -> float:
         """Return for how many seconds the API server has been silent."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Scored:
-    """The scores of a pod's survivors, on their way; normalised for exactly these nodes.
-
-    kube-scheduler asks for them within the filter call's own time, or its attempt has ended.
-    """
-
-    names: Sequence[str]
-    scores: "asyncio.Future[Sequence[int]]"
-    deadline: float
-
-    def answers(self, call: SchedulingCall) -> bool:
-        """Whether these are the scores that *call* asks for, and of the same attempt."""
-        in_time = asyncio.get_running_loop().time() < self.deadline
-        return in_time and not call.plugin and _same(self.names, call.node_names)
-
-    async def collect(self, names: Sequence[str]) -> Sequence[int]:
-        """Return the scores in the order of *names*, the same nodes."""
-        scores = await asyncio.shield(self.scores)
-        if not scores or names == self.names:
-            return scores
-        by_name = dict(zip(self.names, scores, strict=True))
-        return [by_name[name] for name in names]
 
 
 class CycleRunner:
@@ -94,7 +65,7 @@ class CycleRunner:
         self._decisions = decisions
         self._metrics = metrics
         self._turn = asyncio.Lock()
-        self._scored: OrderedDict[str, _Scored] = OrderedDict()
+        self._ahead = ScoresAhead(score_half, metrics)
         self._tasks = asyncio.TaskGroup()
 
     async def __aenter__(self) -> Self:
@@ -120,9 +91,9 @@ class CycleRunner:
         """Rank nodes: collect the scores of the pod's cycle, or score as a cycle of its own."""
         if not self._is_ours(call.pod.spec.scheduler_name):
             return PrioritizeOutcome(scores=())
-        scored = self._scored.pop(call.pod.uid, None)
-        if scored is not None and scored.answers(call):
-            return PrioritizeOutcome(scores=await scored.collect(call.node_names))
+        ahead = self._ahead.take(call.pod.uid)
+        if ahead is not None and ahead.answers(call):
+            return PrioritizeOutcome(scores=await ahead.collect(call.node_names))
         decision = self._decisions.latest(call.pod.namespace, call.pod.name, call.pod.uid)
         if decision is None:
             decision = self._begin(call)
@@ -143,7 +114,7 @@ class CycleRunner:
 
     async def bind(self, call: BindCall) -> None:
         """Bind the pod; waits for no cycle, unless its claim was lost and has to be renewed."""
-        self._scored.pop(call.uid, None)
+        self._ahead.take(call.uid)
         decision = self._decisions.latest(call.namespace, call.name, call.uid)
         if not self._claims.hold(call, decision):
             await self._claims.know(call)
@@ -190,11 +161,12 @@ class CycleRunner:
 
     async def _cycle(self, call: SchedulingCall, answer: "asyncio.Future[FilterOutcome]") -> None:
         before = self._decisions.latest(call.pod.namespace, call.pod.name, call.pod.uid)
-        decision = self._begin(call)
+        decision, expected = self._begin(call), None
         try:
             async with self._in_turn(decision):
                 subject = Subject.of_call(call)
                 self._claims.release(call.pod.uid)
+                expected = self._ahead.expect(subject, decision)
                 filtered = await self._filter_half.run(subject)
                 filtered = await self._rechecks.run(subject, filtered, before)
                 decision.filter, decision.generation = filtered.record, filtered.generation
@@ -204,28 +176,9 @@ class CycleRunner:
                     return
                 answer.set_result(outcome)
                 await asyncio.sleep(0)  # the answer goes out before the scores are asked for
-                # kube-scheduler takes a single node without asking for scores.
-                if len(outcome.feasible) > 1 and not call.plugin:
-                    await self._score_ahead(subject.restricted(outcome.feasible), decision)
+                await self._ahead.run(subject, outcome.feasible, decision, expected)
         except Exception as error:  # noqa: BLE001 - whoever waits gets it
             if not answer.done():
                 answer.set_exception(error)
-
-    async def _score_ahead(self, subject: Subject, decision: Decision) -> None:
-        scores: asyncio.Future[Sequence[int]] = asyncio.get_running_loop().create_future()
-        self._scored[subject.pod.uid] = _Scored(subject.names, scores, subject.deadline)
-        if len(self._scored) > REMEMBERED_SCORES:
-            self._scored.popitem(last=False)
-        try:
-            scores.set_result(await self._score_half.run(subject, decision))
-        except asyncio.CancelledError:
-            scores.cancel()
-            raise
-        except Exception as error:  # noqa: BLE001 - prioritize gets it, if it comes
-            decision.score_error = str(error)
-            scores.set_exception(error)
-            scores.exception()  # it may never come
-
-
-def _same(some: Sequence[str], others: Sequence[str]) -> bool:
-    return len(some) == len(others) and (some == others or set(some) == set(others))
+        finally:
+            give_up(expected)

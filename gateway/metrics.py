@@ -65,6 +65,14 @@ class CycleMetrics:
             ["outcome"],
             registry=registry,
         )
+        expected = Counter(
+            "moorage_expected_scores",
+            "Cycles whose scoring began beside the filter half since all nodes were expected to "
+            "pass, and whether they did.",
+            ["outcome"],
+            registry=registry,
+        )
+        self._expected = {True: expected.labels("right"), False: expected.labels("wrong")}
         self._nonsense = Counter(
             "moorage_invalid_results",
             "Results of replicas that were refused because they cannot be right.",
@@ -92,6 +100,10 @@ class CycleMetrics:
     def claimed(self, outcome: ClaimOutcome) -> None:
         """Count a claim."""
         self._claims.labels(outcome).inc()
+
+    def expected(self, *, right: bool) -> None:
+        """Count a cycle that was scored before it was filtered."""
+        self._expected[right].inc()
 
     def foreign(self) -> None:
         """Count a call for a pod that is not ours."""

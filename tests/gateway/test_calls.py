@@ -129,3 +129,49 @@ async def test_a_pod_that_is_tried_again_waits_for_news_that_is_on_its_way(
     # As if kube-scheduler had heard of the label before the gateway.
     loop.call_later(0.02, lambda: running.api.label("/api/v1/nodes/n2", disk="ssd"))
     assert (await running.filter(picky, "n1", "n2"))["NodeNames"] == ["n2"]
+
+
+async def test_scores_that_begin_beside_the_filter_are_those_of_all_nodes(running: Gateway) -> None:
+    alone = await running.prioritize(pod("alone"), "n1", "n2")
+    for name in ("first", "second", "third"):
+        assert (await running.filter(pod(name), "n1", "n2"))["NodeNames"] == ["n1", "n2"]
+        assert await running.prioritize(pod(name), "n1", "n2") == alone
+    assert running.sample("moorage_expected_scores_total", outcome="right") == 2
+    _, decision = await running.get("/decisions/default/third")
+    (attempt,) = decision["attempts"]
+    assert attempt["score"]["nodes"] == 2
+    assert running.sample("moorage_cycle_duration_seconds_count", half="score") == 4
+
+
+async def test_scores_of_nodes_that_are_ruled_out_after_all_do_not_count(
+    running: Gateway,
+) -> None:
+    await running.node("n3")
+    await until(lambda: running.sample("moorage_cache_size", type="nodes") == 3)
+    running.api.label("/api/v1/nodes/n1", disk="ssd")
+    running.api.label("/api/v1/nodes/n2", disk="ssd")
+    await running.filter(pod("all"), "n1", "n2", "n3")
+    picky = pod("picky", nodeSelector={"disk": "ssd"})
+
+    async def known() -> bool:
+        answer = await running.filter(picky, "n1", "n2", "n3")
+        return bool(answer["NodeNames"] == ["n1", "n2"])
+
+    async with asyncio.timeout(10):
+        while not await known():
+            await running.filter(pod("all"), "n1", "n2", "n3")
+    scores = await running.prioritize(picky, "n1", "n2")
+    assert [score["Host"] for score in scores] == ["n1", "n2"]
+    assert running.sample("moorage_expected_scores_total", outcome="wrong") >= 1
+    _, decision = await running.get("/decisions/default/picky")
+    assert decision["attempts"][0]["score"]["nodes"] == 2
+
+
+async def test_expected_scores_of_a_pod_that_fits_nowhere_leave_no_trace(
+    running: Gateway,
+) -> None:
+    await running.filter(pod("all"), "n1", "n2")
+    await running.filter(pod("none", nodeSelector={"no": "node"}), "n1", "n2")
+    _, decision = await running.get("/decisions/default/none")
+    assert "score" not in decision["attempts"][0]
+    assert running.sample("moorage_expected_scores_total", outcome="wrong") == 1

@@ -1,0 +1,116 @@
+"""Scores that are ready when prioritize asks for them; a part of `gateway.cycle`.
+
+Scoring goes straight on after the filter half, while kube-scheduler does its own. Where the filters
+of a profile let all nodes pass the last time, it begins beside the filter half.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
+
+from gateway.calls import SchedulingCall
+from gateway.decisions import Decision
+from gateway.halves import ScoreHalf, Subject
+from gateway.metrics import CycleMetrics
+
+REMEMBERED_SCORES = 256
+"""Pods whose scores wait for a prioritize call; one that never comes must not cost memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ahead:
+    """The scores of a pod's nodes, on their way; normalised for exactly these nodes.
+
+    kube-scheduler asks for them within the filter call's own time, or its attempt has ended.
+    """
+
+    subject: Subject
+    decision: Decision
+    scores: "asyncio.Task[Sequence[int]]"
+
+    def answers(self, call: SchedulingCall) -> bool:
+        """Whether these are the scores that *call* asks for, and of the same attempt."""
+        in_time = asyncio.get_running_loop().time() < self.subject.deadline
+        return in_time and not call.plugin and _same(self.subject.names, call.node_names)
+
+    async def collect(self, names: Sequence[str]) -> Sequence[int]:
+        """Return the scores in the order of *names*, the same nodes."""
+        scores = await asyncio.shield(self.scores)
+        if not scores or names == self.subject.names:
+            return scores
+        by_name = dict(zip(self.subject.names, scores, strict=True))
+        return [by_name[name] for name in names]
+
+
+class ScoresAhead:
+    """Has nodes scored before anyone asks."""
+
+    def __init__(self, score_half: ScoreHalf, metrics: CycleMetrics) -> None:
+        self._score_half = score_half
+        self._metrics = metrics
+        self._waiting: OrderedDict[str, Ahead] = OrderedDict()
+        self._let_all_pass: dict[str, bool] = {}
+
+    def expect(self, subject: Subject, decision: Decision) -> Ahead | None:
+        """Begin to score all nodes if the profile's filters will probably let all pass."""
+        alone = subject.plugin or subject.given is not None or len(subject.names) == 1
+        if alone or not self._let_all_pass.get(decision.profile):
+            return None
+        # What comes of it must not show in the decision unless the nodes prove right.
+        return self._begin(subject, copy(decision))
+
+    async def run(
+        self, subject: Subject, feasible: Sequence[str], decision: Decision, expected: Ahead | None
+    ) -> None:
+        """Score the feasible nodes, or go on with what was expected; `take` gives the scores."""
+        all_pass = len(feasible) == len(subject.names)
+        self._let_all_pass[decision.profile] = all_pass
+        if expected is not None:
+            self._metrics.expected(right=all_pass)
+        if expected is not None and all_pass:
+            ahead = expected
+        elif len(feasible) > 1 and not subject.plugin:
+            ahead = self._begin(subject.restricted(feasible), decision)
+        else:  # kube-scheduler takes a single node without asking for scores
+            return
+        self._waiting[subject.pod.uid] = ahead
+        if len(self._waiting) > REMEMBERED_SCORES:
+            self._waiting.popitem(last=False)
+        await _finish(ahead, decision)
+
+    def take(self, uid: str) -> Ahead | None:
+        """Return the scores of a pod, once."""
+        return self._waiting.pop(uid, None)
+
+    def _begin(self, subject: Subject, decision: Decision) -> Ahead:
+        scores = asyncio.create_task(self._score_half.run(subject, decision))
+        scores.add_done_callback(_failure)  # perhaps nobody asks for it
+        return Ahead(subject=subject, decision=decision, scores=scores)
+
+
+def give_up(expected: Ahead | None) -> None:
+    """Stop what goes on in vain; that which has ended stays."""
+    if expected is not None:
+        expected.scores.cancel()
+
+
+def _failure(scores: "asyncio.Task[Sequence[int]]") -> BaseException | None:
+    return None if scores.cancelled() else scores.exception()
+
+
+async def _finish(ahead: Ahead, decision: Decision) -> None:
+    """Wait for the scores, and note in the decision what came of them."""
+    try:
+        await asyncio.wait([ahead.scores])
+    except asyncio.CancelledError:
+        ahead.scores.cancel()
+        raise
+    decision.score = ahead.decision.score
+    if error := _failure(ahead.scores):
+        decision.score_error = str(error)
+
+
+def _same(some: Sequence[str], others: Sequence[str]) -> bool:
+    return len(some) == len(others) and (some == others or set(some) == set(others))
