@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.gateway.running import filter_service, gateway, pod, ready, scorer_service
 
 PATH = "my_scheduler_extension/my_new_priorities/image_score"
@@ -21,7 +23,8 @@ def node(name: str, *images: str) -> dict[str, Any]:
     return {"metadata": {"name": name}, "status": {"allocatable": amounts, "images": held}}
 
 
-async def test_the_article_s_call_gets_the_article_s_scores(tmp_path: Path) -> None:
+@pytest.mark.parametrize("path", [PATH, "prioritize/ImageScore"])
+async def test_the_article_s_call_gets_the_article_s_scores(tmp_path: Path, path: str) -> None:
     (tmp_path / "policy.yaml").write_text(POLICY)
     nginx = [{"name": "nginx", "image": "nginx:1.7.9"}]
     items = [
@@ -47,7 +50,7 @@ async def test_the_article_s_call_gets_the_article_s_scores(tmp_path: Path) -> N
         ) as process,
     ):
         await ready(process)
-        status, answer = await process.call(PATH, body)
+        status, answer = await process.call(path, body)
     assert status == 200
     assert answer == [
         {"Host": "master-node", "Score": 0},
