@@ -143,6 +143,7 @@ async def test_the_arguments_say_what_is_measured(args: Mapping[str, Any], query
         ({"timeRange": "0s"}, "must be longer"),
         ({"timeRange": "5 min"}, "expected a duration such as"),
         ({"networkInterface": ""}, "args.networkInterface"),
+        ({"networkInterfaces": "eth0"}, "did you mean `networkInterface`?"),
         ({"onMissing": "ignore"}, 'expected "neutral" or "worst" or "fail"'),
     ],
 )
