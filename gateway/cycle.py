@@ -176,7 +176,7 @@ class CycleRunner:
                     return
                 answer.set_result(outcome)
                 await asyncio.sleep(0)  # the answer goes out before the scores are asked for
-                await self._ahead.run(subject, outcome.feasible, decision, expected)
+                await self._ahead.run(subject, outcome, decision, expected)
         except Exception as error:  # noqa: BLE001 - whoever waits gets it
             if not answer.done():
                 answer.set_exception(error)

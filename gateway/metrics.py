@@ -67,8 +67,8 @@ class CycleMetrics:
         )
         expected = Counter(
             "moorage_expected_scores",
-            "Cycles whose scoring began beside the filter half since all nodes were expected to "
-            "pass, and whether they did.",
+            "Cycles whose scoring began beside the filter half, since the nodes that would be left "
+            "were expected, and whether they were right.",
             ["outcome"],
             registry=registry,
         )

@@ -1,22 +1,27 @@
 """Scores that are ready when prioritize asks for them; a part of `gateway.cycle`.
 
 Scoring goes straight on after the filter half, while kube-scheduler does its own. Where the filters
-of a profile let all nodes pass the last time, it begins beside the filter half.
+of a profile have ruled out the same nodes as before, it begins beside the filter half, with the
+nodes that will probably be left.
 """
 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from gateway.calls import SchedulingCall
+from gateway.calls import FilterOutcome, SchedulingCall
 from gateway.decisions import Decision
 from gateway.halves import ScoreHalf, Subject
 from gateway.metrics import CycleMetrics
 
 REMEMBERED_SCORES = 256
 """Pods whose scores wait for a prioritize call; one that never comes must not cost memory."""
+
+
+REMEMBERED_NODES = 100_000
+"""Names of nodes that a profile rejected; those that are gone for good must not pile up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +49,34 @@ class Ahead:
         return [by_name[name] for name in names]
 
 
+@dataclass(slots=True)
+class Habit:
+    """What a profile's filters ruled out, each node the last time that it was asked about.
+
+    Attributes:
+        rejected: The names of these nodes.
+        steady: The last cycle changed nothing of it.
+    """
+
+    rejected: set[str] = field(default_factory=set)
+    steady: bool = False
+
+    def left(self, names: Sequence[str]) -> Sequence[str]:
+        """Return the nodes that will probably be left; *names* itself if that is all."""
+        left = [name for name in names if name not in self.rejected] if self.rejected else names
+        return names if len(left) == len(names) else left
+
+    def learn(self, outcome: FilterOutcome) -> None:
+        """Remember what a cycle ruled out."""
+        rejected = outcome.failed.keys() | outcome.unresolvable.keys()
+        freed = self.rejected.intersection(outcome.feasible) if self.rejected else ()
+        self.steady = not freed and rejected <= self.rejected
+        if len(self.rejected) > REMEMBERED_NODES:
+            self.rejected = set()
+        self.rejected |= rejected
+        self.rejected.difference_update(freed)
+
+
 class ScoresAhead:
     """Has nodes scored before anyone asks."""
 
@@ -51,25 +84,34 @@ class ScoresAhead:
         self._score_half = score_half
         self._metrics = metrics
         self._waiting: OrderedDict[str, Ahead] = OrderedDict()
-        self._let_all_pass: dict[str, bool] = {}
+        self._habits: dict[str, Habit] = {}
 
     def expect(self, subject: Subject, decision: Decision) -> Ahead | None:
-        """Begin to score all nodes if the profile's filters will probably let all pass."""
-        alone = subject.plugin or subject.given is not None or len(subject.names) == 1
-        if alone or not self._let_all_pass.get(decision.profile):
+        """Begin to score the nodes that the profile's filters will leave, if that is likely."""
+        habit = self._habits.get(decision.profile)
+        if habit is None or not habit.steady or subject.plugin or subject.given is not None:
+            return None
+        left = habit.left(subject.names)
+        if len(left) < 2:  # kube-scheduler takes a single node without asking for scores
             return None
         # What comes of it must not show in the decision unless the nodes prove right.
-        return self._begin(subject, copy(decision))
+        return self._begin(subject.restricted(left), copy(decision))
 
     async def run(
-        self, subject: Subject, feasible: Sequence[str], decision: Decision, expected: Ahead | None
+        self,
+        subject: Subject,
+        outcome: FilterOutcome,
+        decision: Decision,
+        expected: Ahead | None,
     ) -> None:
         """Score the feasible nodes, or go on with what was expected; `take` gives the scores."""
-        all_pass = len(feasible) == len(subject.names)
-        self._let_all_pass[decision.profile] = all_pass
+        feasible = outcome.feasible
+        if not subject.plugin:
+            self._habits.setdefault(decision.profile, Habit()).learn(outcome)
+        right = expected is not None and expected.subject.names == feasible
         if expected is not None:
-            self._metrics.expected(right=all_pass)
-        if expected is not None and all_pass:
+            self._metrics.expected(right=right)
+        if expected is not None and right:
             ahead = expected
         elif len(feasible) > 1 and not subject.plugin:
             ahead = self._begin(subject.restricted(feasible), decision)

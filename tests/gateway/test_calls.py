@@ -131,7 +131,7 @@ async def test_a_pod_that_is_tried_again_waits_for_news_that_is_on_its_way(
     assert (await running.filter(picky, "n1", "n2"))["NodeNames"] == ["n2"]
 
 
-async def test_scores_that_begin_beside_the_filter_are_those_of_all_nodes(running: Gateway) -> None:
+async def test_scores_that_begin_beside_the_filter_are_the_same(running: Gateway) -> None:
     alone = await running.prioritize(pod("alone"), "n1", "n2")
     for name in ("first", "second", "third"):
         assert (await running.filter(pod(name), "n1", "n2"))["NodeNames"] == ["n1", "n2"]
@@ -143,26 +143,42 @@ async def test_scores_that_begin_beside_the_filter_are_those_of_all_nodes(runnin
     assert running.sample("moorage_cycle_duration_seconds_count", half="score") == 4
 
 
+async def test_nodes_that_are_ruled_out_time_and_again_are_not_scored(running: Gateway) -> None:
+    names = ("new", "n1", "n2")
+    for name in ("first", "second", "third", "fourth"):
+        assert (await running.filter(pod(name), *names))["NodeNames"] == ["n1", "n2"]
+        scores = await running.prioritize(pod(name), "n1", "n2")
+        assert [score["Host"] for score in scores] == ["n1", "n2"]
+    assert running.sample("moorage_expected_scores_total", outcome="right") == 2
+    assert running.sample("moorage_expected_scores_total", outcome="wrong") == 0
+
+
 async def test_scores_of_nodes_that_are_ruled_out_after_all_do_not_count(
     running: Gateway,
 ) -> None:
+    for name in ("first", "second"):
+        await running.filter(pod(name), "n1", "n2", "new")
+        await running.prioritize(pod(name), "n1", "n2")
     await running.node("n3")
     await until(lambda: running.sample("moorage_cache_size", type="nodes") == 3)
     running.api.label("/api/v1/nodes/n1", disk="ssd")
-    running.api.label("/api/v1/nodes/n2", disk="ssd")
-    await running.filter(pod("all"), "n1", "n2", "n3")
-    picky = pod("picky", nodeSelector={"disk": "ssd"})
+    running.api.label("/api/v1/nodes/n3", disk="ssd")
 
-    async def known() -> bool:
+    async def ruled_out() -> bool:
+        picky = pod("picky", nodeSelector={"disk": "ssd"})
         answer = await running.filter(picky, "n1", "n2", "n3")
-        return bool(answer["NodeNames"] == ["n1", "n2"])
+        return bool(answer["NodeNames"] == ["n1", "n3"])
 
     async with asyncio.timeout(10):
-        while not await known():
-            await running.filter(pod("all"), "n1", "n2", "n3")
-    scores = await running.prioritize(picky, "n1", "n2")
-    assert [score["Host"] for score in scores] == ["n1", "n2"]
-    assert running.sample("moorage_expected_scores_total", outcome="wrong") >= 1
+        while not await ruled_out():
+            pass
+    await running.filter(pod("all"), "n1", "n2", "n3")
+    await running.filter(pod("all"), "n1", "n2", "n3")
+    before = running.sample("moorage_expected_scores_total", outcome="wrong")
+    assert await ruled_out()
+    assert running.sample("moorage_expected_scores_total", outcome="wrong") == before + 1
+    scores = await running.prioritize(pod("picky"), "n1", "n3")
+    assert [score["Host"] for score in scores] == ["n1", "n3"]
     _, decision = await running.get("/decisions/default/picky")
     assert decision["attempts"][0]["score"]["nodes"] == 2
 
