@@ -74,7 +74,10 @@ async def test_why_is_my_pod_pending(world: World, kubectl: Kubectl) -> None:
         wide = _table(await kubectl("get pods -o wide"))["stuck"]
         events = await kubectl("get events --field-selector reason=FailedScheduling,type=Warning")
         mine = await kubectl("events --for pod/stuck --types=Warning")
+        await world.create(pod("elsewhere", "nobody", spec={"nodeName": "n1"}))
+        unassigned = await kubectl("get pods --field-selector spec.nodeName= -o name")
 
+    assert unassigned == "pod/stuck\n"
     reasons = "0/2 nodes are available: 1 no free slice, 1 node is too hot. "
     assert reasons in told
     assert _row(told, "Node:") == ["<none>"]
