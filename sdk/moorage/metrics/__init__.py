@@ -14,7 +14,7 @@ from moorage.metrics.in_flight import (
 from moorage.metrics.layouts import PRESETS, Layout, Preset
 from moorage.metrics.missing import MISSING, OnMissing, fill_missing, mark_missing
 from moorage.metrics.plugin import MeasuringPlugin
-from moorage.metrics.query import Measure, quoted
+from moorage.metrics.query import Measure, quoted, rate, time_range
 from moorage.metrics.settings import Address, Duration, PrometheusSettings, positive
 from moorage.metrics.source import PrometheusSource
 
@@ -40,4 +40,6 @@ __all__ = [
     "mark_missing",
     "positive",
     "quoted",
+    "rate",
+    "time_range",
 ]

@@ -7,18 +7,18 @@ annotate` writes them, and beside them the time at which they were measured.
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import msgspec
 import numpy as np
 
-from moorage.durations import format_duration, parse_duration
+from moorage.durations import parse_duration
 from moorage.metrics.annotations import annotated_numbers, annotated_times
 from moorage.metrics.in_flight import Expected, InFlight, InFlightArguments
 from moorage.metrics.missing import OnMissing, fill_missing, mark_missing
 from moorage.metrics.plugin import MeasuringPlugin
-from moorage.metrics.query import Measure
+from moorage.metrics.query import Measure, rate, time_range
 from moorage.metrics.settings import Duration, PrometheusSettings, positive
 from moorage.metrics.source import PrometheusSource
 from moorage.models import Pod
@@ -31,10 +31,8 @@ Resource = Literal["cpu", "memory"]
 MEASURED_AT: Final = "load-measured-at"
 """The annotation that says when the others were measured, in RFC 3339."""
 
-SERIES: Final = {
-    "cpu": Measure(series='rate(node_cpu_seconds_total{{mode="idle"}}[{rate}])', form="1 - {}"),
-    "memory": Measure(series="1 - node_memory_MemAvailable_bytes / node_memory_MemTotal_bytes"),
-}
+IDLE: Final = 'node_cpu_seconds_total{mode="idle"}'
+MEMORY: Final = Measure(series="1 - node_memory_MemAvailable_bytes / node_memory_MemTotal_bytes")
 
 REQUESTED: Final[Mapping[Resource, Expected]] = {
     "cpu": Expected("moorage.metrics.load.cpu", lambda pod: pod.nonzero_requests["cpu"]),
@@ -73,15 +71,13 @@ def load_measures(window: str) -> dict[str, Measure]:
     Nodes that are not measured now have none, whatever was before.
     """
     seconds = parse_duration(window)
-    step = format_duration(round(max(seconds / 15, 1)))
-    rate = format_duration(round(_rate_seconds(seconds)))
+    times = f"[{time_range(seconds)}:{time_range(seconds / 15)}]"
+    cpu = Measure(series=rate(IDLE, _rate_seconds(seconds)), form="1 - {}")
     measures = {}
-    for resource, now in SERIES.items():
+    for resource, now in (("cpu", cpu), ("memory", MEMORY)):
         for name, function in ((resource, "avg"), (f"{resource}_deviation", "stddev")):
-            measures[name] = Measure(
-                series=now.series.format(rate=rate),
-                form=f"{function}_over_time(({now.form})[{window}:{step}]) and ({now.form})",
-            )
+            form = f"{function}_over_time(({now.form}){times}) and ({now.form})"
+            measures[name] = replace(now, form=form)
     return measures
 
 

@@ -7,10 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from moorage.durations import format_duration
 from moorage.metrics.layouts import Layout
 
 MEASURE_LABEL: Final = "moorage_measure"
 """Tells the measures of one answer apart."""
+
+LATE: Final = 300.0
+"""After how many seconds without a reading a counter has no rate any more: Prometheus' own limit
+for looking back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +50,22 @@ def query_text(measures: Mapping[str, Measure], layout: Layout) -> str:
         for name, measure in measures.items()
     )
     return " or ".join(parts)
+
+
+def rate(counters: str, seconds: float) -> str:
+    """Return PromQL of the rates of *counters* over so many seconds.
+
+    Those without a reading of late have none, however long the time.
+    """
+    text = f"rate({counters}[{time_range(seconds)}])"
+    if seconds <= LATE:
+        return text
+    return f"({text} and last_over_time({counters}[{time_range(LATE)}]))"
+
+
+def time_range(seconds: float) -> str:
+    """Return a time as PromQL has it, which knows no fractions: in whole seconds, at least one."""
+    return format_duration(max(round(seconds), 1))
 
 
 def quoted(text: str) -> str:

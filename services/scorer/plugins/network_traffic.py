@@ -22,10 +22,11 @@ from moorage.metrics import (
     mark_missing,
     positive,
     quoted,
+    rate,
+    time_range,
 )
 
 TRAFFIC = "traffic"
-FUNCTIONS = {"none": "rate", "sumOverTime": "sum_over_time"}
 
 
 class NetworkTraffic(MeasuringPlugin, ScorePlugin):
@@ -91,15 +92,19 @@ class NetworkTraffic(MeasuringPlugin, ScorePlugin):
 
 
 def _measure(args: NetworkTraffic.Args) -> Measure:
-    window = _window(args)
     both = ("receive", "transmit")
     directions = both if args.direction == "both" else (args.direction,)
-    rates = (
-        f"{FUNCTIONS[args.compat]}(node_network_{direction}_bytes_total"
-        f"{{device{_matcher(args.network_interface)}}}[{window}])"
-        for direction in directions
-    )
-    return Measure(series=" + ".join(rates), aggregate="sum", distinct=("device",))
+    device = f"{{device{_matcher(args.network_interface)}}}"
+    counters = (f"node_network_{direction}_bytes_total{device}" for direction in directions)
+    parts = (_over_time(args, counter) for counter in counters)
+    return Measure(series=" + ".join(parts), aggregate="sum", distinct=("device",))
+
+
+def _over_time(args: NetworkTraffic.Args, counters: str) -> str:
+    seconds = parse_duration(_window(args))
+    if args.compat == "none":
+        return rate(counters, seconds)
+    return f"sum_over_time({counters}[{time_range(seconds)}])"
 
 
 def _window(args: NetworkTraffic.Args) -> str:

@@ -101,11 +101,14 @@ async def sent_query(prometheus: FakePrometheus, args: Mapping[str, Any]) -> str
         ({}, 'rate(node_network_receive_bytes_total{device="ens192"}[5m])'),
         (
             {"networkInterface": "eth0.100", "timeRangeInMinutes": 60},
-            'rate(node_network_receive_bytes_total{device="eth0.100"}[60m])',
+            (
+                '(rate(node_network_receive_bytes_total{device="eth0.100"}[1h]) and '
+                'last_over_time(node_network_receive_bytes_total{device="eth0.100"}[5m]))'
+            ),
         ),
         (
-            {"networkInterface": "eth.*|en.+", "timeRange": "90s"},
-            'rate(node_network_receive_bytes_total{device=~"eth.*|en.+"}[90s])',
+            {"networkInterface": "eth.*|en.+", "timeRange": "1.5m"},
+            'rate(node_network_receive_bytes_total{device=~"eth.*|en.+"}[1m30s])',
         ),
         (
             {"networkInterface": "!lo|veth.*", "direction": "transmit"},

@@ -58,6 +58,12 @@ def test_a_node_that_is_not_measured_any_more_has_no_value(tmp_path: Path, name:
     check(tmp_path, DIED, [before, nothing(query, minute=27)])  # 7 of the 15 minutes are known
 
 
+def test_a_long_window_keeps_dead_nodes_no_longer(tmp_path: Path) -> None:
+    series = {name: f"{values[:-3]}x300 _x60" for name, values in STEADY.items()}
+    query = load_measures("3h")["cpu"].text(NODE)
+    check(tmp_path, series, [close_to(query, 0.375, 0.05, minute=304), nothing(query, minute=307)])
+
+
 def test_the_death_of_one_node_hides_no_other(tmp_path: Path) -> None:
     others = {name.replace('"a"', '"b"'): values for name, values in STEADY.items()}
     query = f"count by (node) ({query_text(MEASURES, NODE)})"

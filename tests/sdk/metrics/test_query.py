@@ -1,6 +1,6 @@
 import pytest
 
-from moorage.metrics import PRESETS, Measure, Preset, quoted
+from moorage.metrics import PRESETS, Measure, Preset, quoted, time_range
 from moorage.metrics.query import query_text
 
 RATE = Measure(series="rate(bytes[5m])", aggregate="sum", distinct=("device",))
@@ -44,3 +44,10 @@ def test_several_measures_are_one_query() -> None:
 
 def test_text_cannot_leave_its_quotes() -> None:
     assert quoted('a"b\\c\nd') == r'"a\"b\\c\nd"'
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.5, "1s"), (1.5, "2s"), (90, "1m30s"), (7200, "2h")]
+)
+def test_times_have_no_fractions(seconds: float, text: str) -> None:
+    assert time_range(seconds) == text
