@@ -1,7 +1,7 @@
 """From the names of a call to rows and back."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -59,8 +59,7 @@ class NodeLookup:
 def _candidates(
     names: Sequence[str], given: Sequence[GivenNode] | None, state: ClusterState
 ) -> Candidates:
-    row_of = state.row_of.get
-    rows = np.fromiter((row_of(name, -1) for name in names), np.intp, len(names))
+    rows = _rows(names, state.row_of)
     overrides = [] if given is None else _overrides(rows, given, state)
     known = np.flatnonzero(rows >= 0)
     positions = known[np.argsort(rows[known])]
@@ -70,6 +69,14 @@ def _candidates(
         unknown=np.flatnonzero(rows < 0),
         overrides=overrides,
     )
+
+
+def _rows(names: Sequence[str], row_of: Mapping[str, int]) -> npt.NDArray[np.intp]:
+    """Return the row of each name, -1 for unknown ones, which are rare."""
+    try:
+        return np.fromiter(map(row_of.__getitem__, names), np.intp, len(names))
+    except KeyError:
+        return np.fromiter((row_of.get(name, -1) for name in names), np.intp, len(names))
 
 
 def _overrides(
