@@ -15,7 +15,7 @@ from gateway.cluster.state import ClusterState
 from gateway.cycle import CycleRunner
 from gateway.decisions import DecisionLog
 from gateway.extender import make_app, run_edge
-from gateway.halves import FilterHalf, ScoreHalf
+from gateway.filter_half import FilterHalf
 from gateway.metrics import ClusterCollector, CycleMetrics
 from gateway.nodes import NodeLookup
 from gateway.policy import PolicyHolder
@@ -24,7 +24,9 @@ from gateway.replicas.kinds import FILTER, SCORER, Kind
 from gateway.replicas.metrics import SessionFamilies, SessionMetrics
 from gateway.replicas.pool import ReplicaPool
 from gateway.replicas.states import StateFeed
+from gateway.score_half import ScoreHalf
 from gateway.settings import GatewaySettings
+from gateway.sharding import Sharding
 from moorage.errors import ConfigurationError
 from moorage.kube import KubeClient, connect
 from moorage.policy import default_document, load
@@ -149,8 +151,10 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
     binding = Binding(settings.binder, state, policy)
     lookup = NodeLookup(state)
     decisions = DecisionLog(pods=settings.decision_pods, attempts=settings.decision_attempts)
-    filter_half = FilterHalf(filters, lookup, policy, metrics)
-    score_half = ScoreHalf(scorers, lookup, policy, metrics, top=settings.decision_top)
+    filter_half = FilterHalf(filters, lookup, Sharding(settings), metrics)
+    score_half = ScoreHalf(
+        scorers, lookup, Sharding(settings), metrics, policy=policy, top=settings.decision_top
+    )
     cycles = CycleRunner(
         cluster=cluster,
         policy=policy,

@@ -16,9 +16,11 @@ from gateway.calls import ANSWER_SECONDS, BindCall, CallFailedError, FilterOutco
 from gateway.cluster.state import ClusterState
 from gateway.cluster.waiting import until
 from gateway.decisions import ClaimRecord, Decision
-from gateway.halves import FilterHalf, ScoreHalf, Subject
+from gateway.filter_half import FilterHalf
 from gateway.metrics import CycleMetrics
 from gateway.policy import PolicyHolder
+from gateway.score_half import ScoreHalf
+from gateway.subject import Subject
 from moorage.models import Pod, encode
 
 UNKNOWN_SECONDS = 1.0

@@ -22,11 +22,13 @@ from gateway.calls import (
 )
 from gateway.claims import Claims
 from gateway.decisions import Decision, DecisionLog
-from gateway.halves import FilterHalf, ScoreHalf, Subject
+from gateway.filter_half import FilterHalf
 from gateway.metrics import CycleMetrics
 from gateway.policy import PolicyHolder
 from gateway.rechecks import Rechecks
+from gateway.score_half import ScoreHalf
 from gateway.scores_ahead import ScoresAhead, give_up
+from gateway.subject import Subject
 
 
 class ClusterView(Protocol):

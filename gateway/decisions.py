@@ -37,7 +37,8 @@ class PluginRecord(Record):
 class FilterRecord(Record):
     """The filter half of a cycle. Nodes are counts; seconds are the replica's own time.
 
-    `claimants` are the plugins that want the pod to claim its node at once.
+    `claimants` are the plugins that want the pod to claim its node at once; `shards` is how many
+    replicas shared the nodes.
     """
 
     nodes: int
@@ -46,6 +47,7 @@ class FilterRecord(Record):
     unknown_nodes: int = 0
     plugins: list[PluginRecord] = []
     claimants: list[str] = []
+    shards: int = 1
 
 
 class ClaimRecord(Record):
@@ -77,12 +79,13 @@ class NodeScoreRecord(Record):
 
 
 class ScoreRecord(Record):
-    """The score half of a cycle: the best nodes, best first."""
+    """The score half of a cycle: the best nodes, best first; `shards` as in the filter half."""
 
     nodes: int
     seconds: float
     plugins: list[PluginRecord] = []
     top: list[NodeScoreRecord] = []
+    shards: int = 1
 
 
 class BindRecord(Record):

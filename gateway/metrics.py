@@ -73,6 +73,12 @@ class CycleMetrics:
             registry=registry,
         )
         self._expected = {True: expected.labels("right"), False: expected.labels("wrong")}
+        self._scattered = Counter(
+            "moorage_scattered_cycles",
+            "Halves of cycles that several replicas shared.",
+            ["half"],
+            registry=registry,
+        )
         self._nonsense = Counter(
             "moorage_invalid_results",
             "Results of replicas that were refused because they cannot be right.",
@@ -88,6 +94,8 @@ class CycleMetrics:
         """Note the filter half of a cycle."""
         self._filter.observe(record.seconds)
         self._note(record.plugins, "filter")
+        if record.shards > 1:
+            self._scattered.labels("filter").inc()
         for plugin in record.plugins:
             if plugin.rejected:
                 self._rejected.labels(plugin.plugin).inc(plugin.rejected)
@@ -96,6 +104,8 @@ class CycleMetrics:
         """Note the score half of a cycle."""
         self._score.observe(record.seconds)
         self._note(record.plugins, "score")
+        if record.shards > 1:
+            self._scattered.labels("score").inc()
 
     def claimed(self, outcome: ClaimOutcome) -> None:
         """Count a claim."""

@@ -22,15 +22,32 @@ class Candidates:
 
     Attributes:
         positions: Where in the call the nodes with a row stand, in the order of their rows.
-        bitmap: Their rows, as the protocol wants them.
+        rows: Those rows.
+        bitmap: The same as the protocol wants them.
         unknown: Where in the call the nodes without a row stand.
         overrides: Nodes that the call brought and that read differently here.
     """
 
     positions: npt.NDArray[np.intp]
+    rows: npt.NDArray[np.intp]
     bitmap: bytes
     unknown: npt.NDArray[np.intp]
     overrides: Sequence[pb.NodeRow] = field(default_factory=list)
+
+    def among(self, positions: npt.NDArray[np.intp]) -> "Candidates":
+        """Return those that stand at some positions; all nodes that the call brought stay known."""
+        last = max(self.positions.max(initial=-1), positions.max(initial=-1))
+        wanted = np.zeros(last + 1, np.bool_)
+        wanted[positions] = True
+        kept = wanted[self.positions]
+        wanted[self.positions] = False
+        return Candidates(
+            positions=self.positions[kept],
+            rows=self.rows[kept],
+            bitmap=_bitmap(self.rows[kept]),
+            unknown=np.flatnonzero(wanted),
+            overrides=self.overrides,
+        )
 
 
 class NodeLookup:
@@ -65,6 +82,7 @@ def _candidates(
     positions = known[np.argsort(rows[known])]
     return Candidates(
         positions=positions,
+        rows=rows[positions],
         bitmap=_bitmap(rows[positions]),
         unknown=np.flatnonzero(rows < 0),
         overrides=overrides,

@@ -19,7 +19,7 @@ from moorage.v1 import types_pb2 as pb
 
 
 def filter_record(
-    result: filter_pb2.FilterResult, codes: npt.NDArray[np.uint16], unknown: int
+    result: filter_pb2.FilterResult, codes: npt.NDArray[np.uint16], unknown: int, shards: int
 ) -> FilterRecord:
     """Count the verdicts by plugin and reason."""
     counts: Sequence[int] = np.bincount(codes, minlength=len(result.reasons) + 1).tolist()
@@ -39,16 +39,18 @@ def filter_record(
         seconds=from_duration(result.duration),
         plugins=plugins,
         claimants=list(result.claimants),
+        shards=shards,
     )
 
 
-def score_record(result: scorer_pb2.ScoreResult, nodes: int) -> ScoreRecord:
+def score_record(result: scorer_pb2.ScoreResult, nodes: int, shards: int) -> ScoreRecord:
     """Note the best nodes with what their totals are made of."""
     return ScoreRecord(
         nodes=nodes,
         seconds=from_duration(result.duration),
         plugins=_plugins(result.plugins),
         top=[_node_score(node) for node in result.top],
+        shards=shards,
     )
 
 

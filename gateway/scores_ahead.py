@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 
 from gateway.calls import FilterOutcome, SchedulingCall
 from gateway.decisions import Decision
-from gateway.halves import ScoreHalf, Subject
 from gateway.metrics import CycleMetrics
+from gateway.score_half import ScoreHalf
+from gateway.subject import Subject
 
 REMEMBERED_SCORES = 256
 """Pods whose scores wait for a prioritize call; one that never comes must not cost memory."""

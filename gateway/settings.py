@@ -71,6 +71,29 @@ class GatewaySettings(EdgeSettings):
         unit="seconds",
         minimum=0,
     )
+    min_nodes_per_shard: int = setting(
+        100,
+        "Fewest nodes that a replica gets where one cycle is scattered over several.",
+        minimum=1,
+    )
+    min_shard_time: float = setting(
+        0.005,
+        "Least time that a replica is expected to need for its part of a scattered cycle; less is "
+        "not worth the messages. 0 scatters whatever it costs.",
+        unit="seconds",
+        minimum=0,
+    )
+    hedge_quantile: float = setting(
+        0.95,
+        "A replica is slow if it needs longer, by --hedge-factor, than this share of the newest "
+        "cycles did; then another one gets the same work.",
+        minimum=0,
+        maximum=1,
+    )
+    hedge_factor: float = setting(3.0, "See --hedge-quantile.", minimum=1)
+    hedge_floor: float = setting(
+        0.05, "How long a replica is never slow.", unit="seconds", minimum=0.001
+    )
     session_timeout: float = setting(
         5.0, "Time that a replica has to greet a new session.", unit="seconds", minimum=0.1
     )

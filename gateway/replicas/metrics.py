@@ -1,6 +1,10 @@
 """What is counted about sessions."""
 
+from typing import Literal
+
 from prometheus_client import CollectorRegistry, Counter, Gauge
+
+Cause = Literal["slow", "lost"]
 
 PARTS = ("full", "delta", "cycle")
 
@@ -13,6 +17,7 @@ class SessionMetrics:
         self._opened = families.opened.labels(service)
         self._ready = families.ready.labels(service)
         self._generation = families.generation.labels(service)
+        self._resent = {cause: families.resent.labels(service, cause) for cause in ("slow", "lost")}
 
     def sent(self, part: str, size: int) -> None:
         """Count *size* bytes of a "full" snapshot, a "delta", or a "cycle" with its delta."""
@@ -30,6 +35,10 @@ class SessionMetrics:
     def caught_up(self, generation: int) -> None:
         """Note which generation a replica has confirmed."""
         self._generation.set(generation)
+
+    def resent(self, cause: Cause) -> None:
+        """Count work that went to a further replica because one is slow or was lost."""
+        self._resent[cause].inc()
 
 
 class SessionFamilies:
@@ -55,5 +64,12 @@ class SessionFamilies:
             "moorage_replica_generation",
             "The newest generation that a replica has confirmed.",
             ["service"],
+            registry=registry,
+        )
+        self.resent = Counter(
+            "moorage_cycles_resent",
+            "Cycles, or parts of one, that were sent to a further replica because one had not "
+            "answered as soon as usual (slow), or was lost.",
+            ["service", "cause"],
             registry=registry,
         )

@@ -1,29 +1,30 @@
-"""All replicas of one kind: finds them, keeps a session with each, hands out cycles.
+"""All replicas of one kind: finds them, keeps a session with each, hands out work.
 
-Replicas are found by name: every address that a target's host has is a replica of its own. A
-replica that is lost is called again with growing pauses; it takes part in cycles once it has caught
-up.
+A replica that is lost is called again with growing pauses; it takes part once it has caught up. If
+one is slow or lost, another gets the same work, and the first answer counts.
 """
 
 import asyncio
-import itertools
-import socket
 import time
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Protocol
 
 import structlog
 
 from gateway.calls import CallFailedError
 from gateway.replicas.kinds import Kind
+from gateway.replicas.members import Member, Members
 from gateway.replicas.metrics import SessionMetrics
+from gateway.replicas.pace import HedgeLimits
+from gateway.replicas.racing import Racing
+from gateway.replicas.resolving import Resolver
 from gateway.replicas.session import Session, SessionLostError, SessionRefusedError
 from gateway.replicas.states import StateFeed
+from gateway.replicas.work import Answer, Work
 from moorage.backoff import Backoff
 from moorage.models import ObjectKind
 from moorage.policy import Kind as PluginKind
-from moorage.rpc.admin import address
 from moorage.v1 import types_pb2 as pb
 
 log = structlog.get_logger()
@@ -55,7 +56,7 @@ class ObjectSource(Protocol):
         """Wait until objects of these kinds have been read."""
 
 
-class PoolLimits(Protocol):
+class PoolLimits(HedgeLimits, Protocol):
     """The settings that a pool reads."""
 
     @property
@@ -67,7 +68,13 @@ class PoolLimits(Protocol):
 
 
 class ReplicaPool:
-    """The replicas of one kind."""
+    """The replicas of one kind.
+
+    Attributes:
+        kind: The kind of service.
+        members: The replicas that take part.
+        problem: Why there are none, or what went wrong last.
+    """
 
     def __init__(
         self,
@@ -95,70 +102,76 @@ class ReplicaPool:
         """
         self.kind = kind
         self.problem = f"no {kind.name} replica has been reached yet"
-        self._targets = targets
+        self._resolver = Resolver(targets)
         self._feed = feed
         self._policy = policy
         self._objects = objects
         self._limits = limits
         self._metrics = metrics
         self._patience = patience
-        self._ready: dict[str, Session] = {}
+        self.members = Members()
         self._changed = asyncio.Condition()
         self._lost_at = time.monotonic()
-        self._turns = itertools.count()
+        self._tasks = asyncio.TaskGroup()
+        self._racing = Racing(self, self._tasks, limits, metrics)
 
     @property
     def ready(self) -> int:
         """How many replicas take part in cycles."""
-        return len(self._ready)
+        return len(self.members)
+
+    @property
+    def idle(self) -> int:
+        """How many of them have no unanswered work."""
+        return self.members.idle
 
     async def run(self) -> None:
         """Keep sessions with all replicas, until cancelled."""
-        async with asyncio.TaskGroup() as group:
+        async with self._tasks as group:
             group.create_task(self._send_deltas())
             known: dict[str, asyncio.Task[None]] = {}
             while True:
-                addresses = await self._resolve()
+                addresses = await self._resolver.addresses()
+                self.problem = self._resolver.problem or self.problem
                 for new in addresses - known.keys():
                     known[new] = group.create_task(self._keep_session(new))
                 for gone in known.keys() - addresses:
-                    known.pop(gone).cancel()
+                    group.create_task(self._retire(gone, known.pop(gone)))
                 await asyncio.sleep(self._limits.resolve_interval)
 
-    async def cycle(self, make: Callable[[], pb.Cycle], deadline: float, **more: object) -> Any:
-        """Have a replica run a cycle; a replica that is lost meanwhile is replaced by another.
+    async def cycle(self, work: Work) -> Answer:
+        """Return the first answer to *work*.
 
-        Args:
-            make: Makes the cycle, without id and timeout; see `Session.run`.
-            deadline: When the result is of no use any more, in seconds of `loop.time()`.
-            more: Further fields of the request.
+        It goes to a further replica whenever one is lost, or has not answered as soon as usual.
 
         Raises:
             CallFailedError: No replica answers in time.
         """
-        asked: tuple[str, Session] | None = None
+        asked: set[Member] = set()
         try:
-            async with asyncio.timeout_at(deadline):
-                while True:
-                    place, session = asked = await self._pick()
-                    try:
-                        return await session.run(make, deadline, **more)
-                    except SessionLostError as error:
-                        self._lose(place, str(error))
-                        asked = None
+            async with asyncio.timeout_at(work.deadline):
+                return await self._racing.first_answer(work, asked)
         except TimeoutError as error:
-            if asked is None:
+            if not asked:
                 raise CallFailedError(f"{self.kind.name} service is not available") from error
-            # A replica that is merely slow says so before the deadline: this one hangs.
-            place, session = asked
-            self._lose(place, SILENT)
-            session.break_off()
+            # Replicas that are merely slow say so before the deadline: these hang.
+            for member in asked:
+                self.give_up(member)
             raise CallFailedError(f"{self.kind.name} service {SILENT}") from error
 
-    async def _pick(self) -> tuple[str, Session]:
+    def lose(self, member: Member, reason: str) -> None:
+        """Give no more work to a replica until it has caught up again."""
+        self._lose(member.place, member.session, reason)
+
+    def give_up(self, member: Member) -> None:
+        """Break off the session with a replica that hangs."""
+        self.lose(member, SILENT)
+        member.session.break_off()
+
+    async def next_member(self) -> Member:
         """Take replicas in turn; wait for one if none is ready and one may be back soon."""
         async with self._changed:
-            while not self._ready:
+            while not (member := self.members.next()):
                 waited = time.monotonic() - self._lost_at
                 if waited >= self._patience:
                     raise CallFailedError(f"{self.kind.name} service is not available")
@@ -167,21 +180,7 @@ class ReplicaPool:
                         None if self._patience == float("inf") else self._patience - waited
                     ):
                         await self._changed.wait()
-        sessions = list(self._ready.items())
-        return sessions[next(self._turns) % len(sessions)]
-
-    async def _resolve(self) -> set[str]:
-        loop = asyncio.get_running_loop()
-        addresses = set[str]()
-        for target in self._targets:
-            host, _, port = target.removeprefix("dns:///").rpartition(":")
-            try:
-                found = await loop.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
-            except OSError as error:
-                self.problem = f"cannot resolve {target}: {error.strerror}"
-                continue
-            addresses |= {address(str(entry[4][0]), int(entry[4][1])) for entry in found}
-        return addresses
+        return member
 
     async def _keep_session(self, place: str) -> None:
         backoff = Backoff(0.1, 5.0)
@@ -193,9 +192,9 @@ class ReplicaPool:
                 self.problem = f"{self.kind.name} at {place} refuses the policy: {error}"
                 log.warning("The policy is refused", service=self.kind.name, error=str(error))
             except SessionLostError as error:
-                self._lose(place, str(error))
+                self._lose(place, session, str(error))
             finally:
-                self._ready.pop(place, None)  # its address may be gone, and this task with it
+                self._remove(place, session)
                 self._objects.need(session, {})
                 await session.close()
             await asyncio.sleep(backoff.next())
@@ -212,28 +211,43 @@ class ReplicaPool:
         await session.synchronize(policy, frozenset(readers))
         welcome()
         async with self._changed:
-            self._ready[place] = session
+            self.members.add(place, session)
             self.problem = ""
             self._changed.notify_all()
         self._metrics.session_opened(self.ready)
         log.info("A replica takes part", service=self.kind.name, replica=session.replica)
         await session.listen(self._metrics.caught_up)
 
-    def _lose(self, place: str, reason: str) -> None:
-        """Give no more cycles to a replica until it has caught up again."""
-        self.problem = f"{self.kind.name} at {place}: {reason}"
-        if self._ready.pop(place, None) is None:
-            log.debug("A replica is not reached", service=self.kind.name, problem=self.problem)
-            return
-        self._metrics.session_closed(self.ready)
-        if not self._ready:
-            self._lost_at = time.monotonic()
-        log.warning("A replica is lost", service=self.kind.name, problem=self.problem)
+    async def _retire(self, place: str, keeper: asyncio.Task[None]) -> None:
+        """End the session with a replica whose address is gone, once it has answered."""
+        member = self.members.at(place)
+        if member is not None:
+            self._remove(place, member.session)
+            if member.unanswered:
+                await asyncio.wait(member.unanswered)
+        keeper.cancel()
+
+    def _lose(self, place: str, session: Session, reason: str) -> None:
+        """Give no more work to a replica until it has caught up again."""
+        problem = f"{self.kind.name} at {place}: {reason}"
+        if self._remove(place, session):
+            self.problem = problem
+            log.warning("A replica is lost", service=self.kind.name, problem=problem)
+        elif self.members.at(place) is None:
+            self.problem = problem
+            log.debug("A replica is not reached", service=self.kind.name, problem=problem)
+
+    def _remove(self, place: str, session: Session) -> bool:
+        removed = self.members.remove(place, session)
+        if removed:
+            self._metrics.session_closed(self.ready)
+            self._lost_at = time.monotonic() if not self.ready else self._lost_at
+        return removed
 
     async def _send_deltas(self) -> None:
         """Send changes as they happen, so that cycles find them there already."""
         while True:
             await asyncio.sleep(self._limits.delta_interval)
-            for session in list(self._ready.values()):
+            for member in self.members.all:
                 with suppress(SessionLostError):  # whoever listens to the session finds out
-                    await session.send_changes()
+                    await member.session.send_changes()

@@ -12,6 +12,7 @@ import structlog
 from gateway.replicas.kinds import Kind
 from gateway.replicas.metrics import SessionMetrics
 from gateway.replicas.states import Kinds, StateFeed
+from gateway.replicas.work import Answer, Work
 from moorage.rpc.channel import connect
 from moorage.rpc.convert import to_duration
 from moorage.v1 import types_pb2 as pb
@@ -104,32 +105,28 @@ class Session:
                 self._metrics.sent("delta", state.ByteSize())
                 await self._write(self._kind.request(state=state))
 
-    async def run(self, make: Callable[[], pb.Cycle], deadline: float, **more: object) -> Any:
-        """Send a cycle, with all changes before it in the same message, and wait for its result.
-
-        Args:
-            make: Makes the cycle, without id and timeout. Called when it is sent: rows mean the
-                state of that moment.
-            deadline: When the result is of no use any more, in seconds of `loop.time()`.
-            more: Further fields of the request.
+    async def run(self, work: Work) -> Answer:
+        """Send work, with all changes before it in the same message, and wait for its result.
 
         Raises:
             SessionLostError: The stream broke.
         """
         loop = asyncio.get_running_loop()
+        start = loop.time()
         number = next(self._numbers)
         result = self._results[number] = loop.create_future()
         try:
             async with self._writing:
-                state, cycle = self._outstanding(), make()
+                state, message = self._outstanding(), work.make()
+                cycle = message.cycle
                 cycle.id = number
-                remaining = deadline - loop.time()
+                remaining = work.deadline - loop.time()
                 cycle.timeout.CopyFrom(to_duration(max(remaining * REPLICA_SHARE, 0.001)))
                 if state is not None:
                     self._metrics.sent("delta", state.ByteSize())
                 self._metrics.sent("cycle", cycle.ByteSize())
-                await self._write(self._kind.request(state=state, cycle=cycle, **more))
-            return await result
+                await self._write(self._kind.request(state=state, cycle=cycle, **message.more))
+            return Answer(await result, message, loop.time() - start)
         finally:
             self._results.pop(number, None)
 

@@ -100,7 +100,10 @@ class FilterPlugin(Plugin):
         raise NotImplementedError(f"{self.name} has neither filter_node nor filter")
 
     def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
-        """Return a verdict for each of *nodes*, which passed all filters before this one."""
+        """Return a verdict for each of *nodes*, which passed all filters before this one.
+
+        Other replicas may be asked about others: a verdict must not depend on which *nodes* are.
+        """
         verdicts = nodes.verdicts()
         for index, node in enumerate(nodes):
             rejection = self.filter_node(pod, node)
@@ -130,7 +133,10 @@ class ScorePlugin(Plugin):
         raise NotImplementedError(f"{self.name} has neither score_node nor score")
 
     def score(self, pod: Pod, nodes: Nodes) -> npt.ArrayLike:
-        """Return a finite number for each of *nodes*."""
+        """Return a finite number for each of *nodes*.
+
+        Other replicas may score others: compare nodes in `prepare` or `normalize`, which see all.
+        """
         scores = np.empty(len(nodes))
         for index, node in enumerate(nodes):
             score = self.score_node(pod, node)

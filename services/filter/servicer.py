@@ -99,4 +99,9 @@ def _reason(reason: PluginRejection) -> pb.Reason:
     )
 
 
-WIRE = Wire(response=pb.FilterServiceSessionResponse, result=pb.FilterResult, encode=_encode)
+WIRE = Wire(
+    response=pb.FilterServiceSessionResponse,
+    result=pb.FilterResult,
+    engine=lambda _: run_filters,
+    encode=_encode,
+)

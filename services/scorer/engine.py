@@ -5,11 +5,26 @@ supervisor. A plugin that fails has no opinion: unless its failure aborts the cy
 scores nor its weight count.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from moorage import Nodes, PluginFailedError, Pod, Scores
-from moorage.runtime import PluginRun, PluginScores, Profile, Supervisor, ask_for_scores
+from moorage.runtime import (
+    EnabledPlugin,
+    PluginRun,
+    PluginScores,
+    Profile,
+    Supervisor,
+    ask_for_raw_scores,
+    ask_for_scores,
+    ask_to_normalize,
+)
+
+Opinion = TypeVar("Opinion")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,11 +36,13 @@ class ScoreRun:
             had an opinion.
         scores: The opinions that make up the totals, in order.
         plugins: What each plugin did, in order.
+        raw: Of a shard: what each plugin with an opinion said of its nodes, in order.
     """
 
-    totals: Scores | None
-    scores: Sequence[PluginScores]
+    totals: Scores | None = None
+    scores: Sequence[PluginScores] = ()
     plugins: Sequence[PluginRun]
+    raw: Mapping[str, Scores] = field(default_factory=dict)
 
 
 async def run_scores(profile: Profile, pod: Pod, nodes: Nodes, supervisor: Supervisor) -> ScoreRun:
@@ -35,11 +52,66 @@ async def run_scores(profile: Profile, pod: Pod, nodes: Nodes, supervisor: Super
         PluginFailedError: A plugin failed whose failure aborts the cycle.
         TimeoutError: The supervisor's deadline passed.
     """
-    scores: list[PluginScores] = []
-    for enabled in profile.plugins:
+    scores = await _ask_each(
+        profile.plugins,
+        supervisor,
+        lambda enabled: ask_for_scores(enabled, pod, nodes, supervisor),
+    )
+    return _ranked(list(scores.values()), supervisor)
+
+
+async def run_shard(
+    profile: Profile,
+    pod: Pod,
+    nodes: Nodes,
+    supervisor: Supervisor,
+    *,
+    rows: npt.NDArray[np.intp],
+) -> ScoreRun:
+    """Score those of *nodes* that are in *rows*; other replicas score the others.
+
+    Raises the same as `run_scores`.
+    """
+    shard = nodes.where(np.isin(nodes.rows, rows))
+    raw = await _ask_each(
+        profile.plugins,
+        supervisor,
+        lambda enabled: ask_for_raw_scores(enabled, pod, nodes, shard, supervisor),
+    )
+    return ScoreRun(plugins=supervisor.runs, raw=raw)
+
+
+async def run_normalization(
+    profile: Profile,
+    pod: Pod,
+    nodes: Nodes,
+    supervisor: Supervisor,
+    *,
+    raw: Mapping[str, Scores],
+) -> ScoreRun:
+    """Rank *nodes* by what plugins said of them in shards; plugins that said nothing are left out.
+
+    Raises the same as `run_scores`.
+    """
+    scores = await _ask_each(
+        [enabled for enabled in profile.plugins if enabled.name in raw],
+        supervisor,
+        lambda enabled: ask_to_normalize(enabled, pod, nodes, raw[enabled.name], supervisor),
+    )
+    return _ranked(list(scores.values()), supervisor)
+
+
+async def _ask_each(
+    plugins: Sequence[EnabledPlugin],
+    supervisor: Supervisor,
+    ask: Callable[[EnabledPlugin], Awaitable[Opinion | None]],
+) -> dict[str, Opinion]:
+    """Return the opinions by plugin, in order; note who has none, and why."""
+    opinions: dict[str, Opinion] = {}
+    for enabled in plugins:
         report = supervisor.begin(enabled)
         try:
-            opinion = await ask_for_scores(enabled, pod, nodes, supervisor)
+            opinion = await ask(enabled)
         except PluginFailedError as error:
             if enabled.aborts:
                 raise
@@ -47,7 +119,11 @@ async def run_scores(profile: Profile, pod: Pod, nodes: Nodes, supervisor: Super
             continue
         report.skipped = opinion is None
         if opinion is not None:
-            scores.append(opinion)
+            opinions[enabled.name] = opinion
+    return opinions
+
+
+def _ranked(scores: Sequence[PluginScores], supervisor: Supervisor) -> ScoreRun:
     return ScoreRun(totals=_totals(scores), scores=scores, plugins=supervisor.runs)
 
 

@@ -1,19 +1,24 @@
 """The scorer service on the wire: converts, runs, converts."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import grpc.aio
 import numpy as np
 
+from moorage import Nodes, Pod, Scores
 from moorage.registry import Registry
 from moorage.rpc.convert import to_duration
 from moorage.rpc.describe import node_states, object_counts, plugin_reports
+from moorage.rpc.errors import CallError
 from moorage.rpc.serve import Servicer
 from moorage.rpc.session import CycleOutcome, CycleService, Wire, run_session
+from moorage.runtime import Profile, Supervisor
+from moorage.runtime.replica import Engine
 from moorage.v1 import scorer_pb2 as pb
 from moorage.v1 import scorer_pb2_grpc
-from services.scorer.engine import ScoreRun, run_scores
+from services.scorer.engine import ScoreRun, run_normalization, run_scores, run_shard
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -70,6 +75,34 @@ class ScorerServicer(Servicer, scorer_pb2_grpc.ScorerServiceServicer):
         )
 
 
+def _engine(request: pb.ScorerServiceSessionRequest) -> Engine[ScoreRun]:
+    if request.shard:
+        bits = np.unpackbits(np.frombuffer(request.shard, np.uint8), bitorder="little")
+        return partial(run_shard, rows=np.flatnonzero(bits))
+    if request.raw:
+        return partial(
+            _normalize, raw={r.plugin: np.frombuffer(r.values, "<f8") for r in request.raw}
+        )
+    return run_scores
+
+
+async def _normalize(
+    profile: Profile,
+    pod: Pod,
+    nodes: Nodes,
+    supervisor: Supervisor,
+    *,
+    raw: Mapping[str, Scores],
+) -> ScoreRun:
+    for plugin, values in raw.items():
+        if len(values) != len(nodes) or not np.isfinite(values).all():
+            raise CallError(
+                grpc.StatusCode.INVALID_ARGUMENT,
+                f"raw scores of plugin {plugin}: send one finite number for each node",
+            )
+    return await run_normalization(profile, pod, nodes, supervisor, raw=raw)
+
+
 def _encode(
     request: pb.ScorerServiceSessionRequest, outcome: CycleOutcome[ScoreRun]
 ) -> pb.ScoreResult:
@@ -81,6 +114,10 @@ def _encode(
         top=_best(outcome, request.top),
         plugins=plugin_reports(outcome.run.plugins),
         duration=to_duration(outcome.seconds),
+        raw=[
+            pb.RawScores(plugin=plugin, values=values.astype("<f8").tobytes())
+            for plugin, values in outcome.run.raw.items()
+        ],
     )
 
 
@@ -109,4 +146,9 @@ def _node_score(outcome: CycleOutcome[ScoreRun], index: int, total: float) -> pb
     )
 
 
-WIRE = Wire(response=pb.ScorerServiceSessionResponse, result=pb.ScoreResult, encode=_encode)
+WIRE = Wire(
+    response=pb.ScorerServiceSessionResponse,
+    result=pb.ScoreResult,
+    engine=_engine,
+    encode=_encode,
+)

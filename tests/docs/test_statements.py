@@ -15,7 +15,7 @@ from gateway.cluster.watching import ReflectorLimits, Restart
 from gateway.decisions import Decision, PluginRecord
 from gateway.extender.exchange import INTERNAL, NOT_UNDERSTOOD, TOO_SLOW
 from gateway.extender.metrics import Result, Verb
-from gateway.halves import UNKNOWN_NODE
+from gateway.filter_half import UNKNOWN_NODE
 from moorage.policy.defaults import DEFAULT_TIME_BUDGET, default_failure_policy
 from moorage.policy.document import MAX_TIME_BUDGET
 from moorage.runtime.breaker import OVERRUNS, SUSPENSION_SECONDS

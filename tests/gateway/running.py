@@ -1,7 +1,7 @@
 """A gateway in this process, with services that are real or misbehave, and an API server."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from moorage.registry import Registry
 from moorage.rpc.serve import ServerSettings, ServiceDefinition
 from moorage.rpc.serve import running as serving
 from moorage.v1 import filter_pb2 as pb
-from moorage.v1 import filter_pb2_grpc, scorer_pb2_grpc, types_pb2
+from moorage.v1 import filter_pb2_grpc, scorer_pb2, scorer_pb2_grpc, types_pb2
 from sandbox.apiserver import ApiServer
 from services.binder.servicer import binder_service as binder_definition
 from services.binder.settings import BinderSettings
@@ -108,13 +108,59 @@ class Misbehaving(FilterServicer):
                 yield pb.FilterServiceSessionResponse(result=result)
 
 
+Gate = Callable[[Any], Awaitable[bool]]
+"""Sees each request of a session before the service does; False ends the session."""
+
+
+class GatedFilter(FilterServicer):
+    """A filter service that a test can slow down and stop."""
+
+    def __init__(self, registry: Registry, gate: Gate) -> None:
+        super().__init__(registry)
+        self._gate = gate
+
+    async def Session(
+        self, request_iterator: AsyncIterator[pb.FilterServiceSessionRequest], context: Any
+    ) -> AsyncIterator[pb.FilterServiceSessionResponse]:
+        async for answer in super().Session(_gated(request_iterator, self._gate), context):
+            yield answer
+
+
+class GatedScorer(ScorerServicer):
+    """A scorer service that a test can slow down and stop."""
+
+    def __init__(self, registry: Registry, gate: Gate) -> None:
+        super().__init__(registry)
+        self._gate = gate
+
+    async def Session(
+        self, request_iterator: AsyncIterator[scorer_pb2.ScorerServiceSessionRequest], context: Any
+    ) -> AsyncIterator[scorer_pb2.ScorerServiceSessionResponse]:
+        async for answer in super().Session(_gated(request_iterator, self._gate), context):
+            yield answer
+
+
+async def _gated(requests: AsyncIterator[Any], gate: Gate) -> AsyncIterator[Any]:
+    async for request in requests:
+        if not await gate(request):
+            return
+        yield request
+
+
+async def is_open(_: Any) -> bool:
+    """Let everything through."""
+    return True
+
+
 @asynccontextmanager
-async def filter_service(*plugins: type[FilterPlugin], port: int = 0) -> AsyncIterator[str]:
+async def filter_service(
+    *plugins: type[FilterPlugin], port: int = 0, gate: Gate = is_open
+) -> AsyncIterator[str]:
     """Run a real filter service with the built-in plugins and more; give its address."""
     definition = ServiceDefinition(
         name="filter",
         grpc_name="moorage.v1.FilterService",
-        create=lambda: FilterServicer(Registry(FilterPlugin, (*FILTERS, *plugins))),
+        create=lambda: GatedFilter(Registry(FilterPlugin, (*FILTERS, *plugins)), gate),
         register=filter_pb2_grpc.add_FilterServiceServicer_to_server,
     )
     async with serving(definition, replace(SETTINGS, port=port)) as server:
@@ -122,15 +168,17 @@ async def filter_service(*plugins: type[FilterPlugin], port: int = 0) -> AsyncIt
 
 
 @asynccontextmanager
-async def scorer_service(*plugins: type[ScorePlugin]) -> AsyncIterator[str]:
+async def scorer_service(
+    *plugins: type[ScorePlugin], gate: Gate = is_open, grace: float = 0
+) -> AsyncIterator[str]:
     """Run a real scorer service with the built-in plugins and more; give its address."""
     definition = ServiceDefinition(
         name="scorer",
         grpc_name="moorage.v1.ScorerService",
-        create=lambda: ScorerServicer(Registry(ScorePlugin, (*SCORERS, *plugins))),
+        create=lambda: GatedScorer(Registry(ScorePlugin, (*SCORERS, *plugins)), gate),
         register=scorer_pb2_grpc.add_ScorerServiceServicer_to_server,
     )
-    async with serving(definition, SETTINGS) as server:
+    async with serving(definition, replace(SETTINGS, shutdown_grace=grace)) as server:
         yield server.grpc
 
 
@@ -168,8 +216,8 @@ async def misbehaving_filter(result: Result) -> AsyncIterator[str]:
 async def gateway(
     directory: Path,
     *,
-    filters: str = "127.0.0.1:1",
-    scorer: str = "127.0.0.1:1",
+    filters: str | Sequence[str] = "127.0.0.1:1",
+    scorer: str | Sequence[str] = "127.0.0.1:1",
     binder: str = "127.0.0.1:1",
     **more: Any,
 ) -> AsyncIterator[Gateway]:
@@ -186,8 +234,8 @@ async def gateway(
             admin_port=0,
             shutdown_delay=0,
             http_drain_time=0,
-            filter=(filters,),
-            scorer=(scorer,),
+            filter=(filters,) if isinstance(filters, str) else tuple(filters),
+            scorer=(scorer,) if isinstance(scorer, str) else tuple(scorer),
             binder=binder,
             kubeconfig=kubeconfig,
             **more,

@@ -4,7 +4,7 @@ import pytest
 from moorage import SKIP, Node, Nodes, PluginFailedError, Pod, Preparation, ScorePlugin, Scores
 from moorage.runtime import EnabledPlugin, Profile, Supervisor
 from moorage.testing import make_node, make_nodes, make_pod
-from services.scorer.engine import ScoreRun, run_scores
+from services.scorer.engine import ScoreRun, run_normalization, run_scores, run_shard
 
 NODES = make_nodes(*(make_node(f"n{i}") for i in range(3)))
 
@@ -150,3 +150,61 @@ async def test_repeated_overruns_of_normalize_alone_suspend_the_plugin() -> None
         failures.append(result.plugins[0].failure)
     assert all(text.startswith("it took longer than its time budget") for text in failures[:3])
     assert failures[3].startswith("suspended")
+
+
+class Prepared(Gives):
+    """Scores by what `prepare` saw, and normalises by the best of all."""
+
+    async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
+        self.seen = len(nodes)
+        return None
+
+    def score(self, pod: Pod, nodes: Nodes) -> list[float]:
+        return [self.seen + float(row) for row in nodes.rows]
+
+    def normalize(self, scores: Scores) -> Scores:
+        best: float = scores.max()
+        return 100 * scores / best
+
+
+async def test_shards_that_are_normalised_together_are_the_whole() -> None:
+    async def shard(*rows: int) -> ScoreRun:
+        return await run_shard(profile, make_pod(), NODES, Supervisor(), rows=np.array(rows))
+
+    plugins = (Prepared(), Skips(1, 2, 3))
+    enabled = tuple(EnabledPlugin(plugin=plugin, weight=2) for plugin in plugins)
+    profile = Profile(name="m", plugins=enabled)
+    whole = await run_scores(profile, make_pod(), NODES, Supervisor())
+    first, second = await shard(0, 7), await shard(1, 2)
+    assert first.totals is None
+    assert [run.skipped for run in first.plugins] == [False, True]
+    assert list(first.raw) == ["Prepared"]
+    raw = {"Prepared": np.concatenate([first.raw["Prepared"], second.raw["Prepared"]])}
+    assert raw["Prepared"].tolist() == [3, 4, 5]
+    together = await run_normalization(profile, make_pod(), NODES, Supervisor(), raw=raw)
+    assert totals(together) == totals(whole)
+    assert together.scores[0].raw.tolist() == whole.scores[0].raw.tolist()
+
+
+async def test_a_plugin_without_raw_scores_is_left_out_of_the_normalisation() -> None:
+    enabled = tuple(EnabledPlugin(plugin=p) for p in (Prepared(), Gives(0, 0, 0)))
+    profile = Profile(name="m", plugins=enabled)
+    raw = {"Gives": np.array([10.0, 20.0, 30.0])}
+    result = await run_normalization(profile, make_pod(), NODES, Supervisor(), raw=raw)
+    assert totals(result) == [10, 20, 30]
+    assert [run.plugin for run in result.plugins] == ["Gives"]
+
+
+async def test_overruns_of_normalize_suspend_the_plugin_in_shards_as_well() -> None:
+    class Slow(Gives):
+        def normalize(self, scores: Scores) -> Scores:
+            while True:
+                pass
+
+    enabled = EnabledPlugin(plugin=Slow(1, 2, 3), aborts=False, time_budget=0.03)
+    profile, raw = Profile(name="m", plugins=(enabled,)), {"Slow": np.array([1.0, 2.0, 3.0])}
+    for _ in range(3):
+        await run_shard(profile, make_pod(), NODES, Supervisor(), rows=np.arange(3))
+        await run_normalization(profile, make_pod(), NODES, Supervisor(), raw=raw)
+    result = await run_shard(profile, make_pod(), NODES, Supervisor(), rows=np.arange(3))
+    assert result.plugins[0].failure.startswith("suspended")

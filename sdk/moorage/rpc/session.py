@@ -64,11 +64,13 @@ class Wire(Generic[Run]):
     Attributes:
         response: Makes an answer of the session from `hello`, `acknowledgement` or `result`.
         result: Makes a result from `cycle` and `status`: one that failed.
+        engine: Returns what runs the cycle of a request.
         encode: Makes a result of a request and its outcome.
     """
 
     response: Callable[..., Any]
     result: Callable[..., Any]
+    engine: Callable[[Any], Engine[Run]]
     encode: Callable[[Any, CycleOutcome[Run]], Any]
 
 
@@ -76,14 +78,15 @@ class CycleService(Generic[Run]):
     """Runs one kind of engine for sessions and for people, never two cycles at a time."""
 
     def __init__(self, registry: Registry, engine: Engine[Run]) -> None:
-        """Find plugins in *registry* and run cycles with *engine*."""
+        """Find plugins in *registry*; people's cycles run on *engine*."""
         self.host = PluginHost(registry)
         self.latest = Replica()
         self.replica_name = uuid.uuid4().hex[:12]
         self._engine = engine
         # A cycle may wait in a plugin's `prepare`; states and other cycles wait for it.
         self._turn = asyncio.Lock()
-        self._sessions: set[asyncio.Task[Any]] = set()
+        self._idle: set[asyncio.Task[Any]] = set()
+        self._draining = False
 
     def hello(self) -> pb.Hello:
         """Greet the caller of a session."""
@@ -126,27 +129,42 @@ class CycleService(Generic[Run]):
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Replica]:
         """Keep the state of one session for as long as it lasts."""
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - we are in one
-        self._sessions.add(task)
         replica = Replica()
         try:
             yield replica
         finally:
-            self._sessions.discard(task)
             await self.host.release(replica.policy)
 
+    async def requests(
+        self, requests: AsyncIterator[SessionRequest]
+    ) -> AsyncIterator[SessionRequest]:
+        """Pass on the requests of a session until the service drains."""
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - we are in one
+        while not self._draining:
+            self._idle.add(task)
+            try:
+                request = await anext(requests, None)
+            finally:
+                self._idle.discard(task)
+            if request is None:
+                return
+            yield request
+
     async def drain(self) -> None:
-        """End the sessions, each between two cycles; gateways go on with other replicas."""
+        """End the sessions once they have answered; gateways go on with other replicas."""
+        self._draining = True
         async with self._turn:
-            for task in self._sessions:
+            for task in self._idle:
                 task.cancel()
 
     async def close(self) -> None:
         """Stop the plugins."""
         await self.host.close()
 
-    async def cycle(self, replica: Replica, cycle: pb.Cycle) -> CycleOutcome[Run]:
+    async def cycle(
+        self, replica: Replica, cycle: pb.Cycle, engine: Engine[Run]
+    ) -> CycleOutcome[Run]:
         """Run a cycle of a session; a session without state uses the latest one's."""
         deadline = time.perf_counter() + from_duration(cycle.timeout)
         pod, _ = pod_from_proto(cycle.pod)
@@ -159,7 +177,8 @@ class CycleService(Generic[Run]):
             overrides={node.row: decode_node(node.json) for node in cycle.overrides},
             excluded_pods=tuple(cycle.excluded_pods),
         )
-        return await self._run(replica if replica.generation else self.latest, work, deadline)
+        chosen = replica if replica.generation else self.latest
+        return await self._run(chosen, work, engine, deadline)
 
     async def by_hand(self, request: ByHandRequest, seconds: float | None) -> CycleOutcome[Run]:
         """Run a cycle for a person, on the latest state or on the nodes that the request brings."""
@@ -174,12 +193,14 @@ class CycleService(Generic[Run]):
             plugin=request.plugin,
             overrides=_rows_for(replica, given),
         )
-        return await self._run(replica, work, deadline)
+        return await self._run(replica, work, self._engine, deadline)
 
-    async def _run(self, replica: Replica, work: CycleInput, deadline: float) -> CycleOutcome[Run]:
+    async def _run(
+        self, replica: Replica, work: CycleInput, engine: Engine[Run], deadline: float
+    ) -> CycleOutcome[Run]:
         start = time.perf_counter()
         async with self._turn:
-            nodes, run = await replica.run(work, self._engine, Supervisor(deadline=deadline))
+            nodes, run = await replica.run(work, engine, Supervisor(deadline=deadline))
         seconds = time.perf_counter() - start
         return CycleOutcome(nodes, run, replica.generation, seconds)
 
@@ -207,7 +228,7 @@ async def run_session(
     """
     yield wire.response(hello=service.hello())
     async with service.session() as replica:
-        async for request in requests:
+        async for request in service.requests(requests):
             if request.HasField("state"):
                 yield wire.response(acknowledgement=await _applied(service, replica, request.state))
             if request.HasField("cycle"):
@@ -229,7 +250,7 @@ async def _result(
     service: CycleService[Run], replica: Replica, request: SessionRequest, wire: Wire[Run]
 ) -> Any:
     try:
-        outcome = await service.cycle(replica, request.cycle)
+        outcome = await service.cycle(replica, request.cycle, wire.engine(request))
         return wire.encode(request, outcome)
     except Exception as error:  # noqa: BLE001 - every cycle gets an answer
         code, message = report(error)

@@ -3,8 +3,10 @@
 from moorage.runtime.asking import (
     PluginScores,
     ask_for_claim,
+    ask_for_raw_scores,
     ask_for_scores,
     ask_for_verdicts,
+    ask_to_normalize,
 )
 from moorage.runtime.binding import ask_before_bind, tell_after_bind
 from moorage.runtime.cycle import PluginRun, Supervisor
@@ -22,7 +24,9 @@ __all__ = [
     "Supervisor",
     "ask_before_bind",
     "ask_for_claim",
+    "ask_for_raw_scores",
     "ask_for_scores",
     "ask_for_verdicts",
+    "ask_to_normalize",
     "tell_after_bind",
 ]

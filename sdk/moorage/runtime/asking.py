@@ -81,15 +81,58 @@ async def ask_for_scores(
         PluginFailedError: The plugin raised, answered wrongly, took too long, or is suspended.
         TimeoutError: The supervisor's deadline passed.
     """
+    plugin = await _prepared(enabled, pod, nodes, supervisor)
+    if plugin is None:
+        return None
+    raw = supervisor.call(enabled, _point(plugin), lambda: _score(plugin, pod, nodes))
+    return _opinion(enabled, plugin, raw, supervisor)
+
+
+async def ask_for_raw_scores(
+    enabled: EnabledPlugin, pod: Pod, nodes: Nodes, shard: Nodes, supervisor: Supervisor
+) -> Scores | None:
+    """Return what a score plugin says of those of *nodes* that are in *shard*, not normalised.
+
+    None and exceptions mean the same as in `ask_for_scores`.
+    """
+    plugin = await _prepared(enabled, pod, nodes, supervisor)
+    if plugin is None:
+        return None
+    raw = supervisor.call(enabled, _point(plugin), lambda: _score(plugin, pod, shard))
+    if type(plugin).normalize is ScorePlugin.normalize:
+        enabled.breaker.succeeded()  # of others it is not known before they normalise
+    return raw
+
+
+async def ask_to_normalize(
+    enabled: EnabledPlugin, pod: Pod, nodes: Nodes, raw: Scores, supervisor: Supervisor
+) -> PluginScores | None:
+    """Return a score plugin's opinion of *nodes*, of which it said *raw* in shards.
+
+    None and exceptions mean the same as in `ask_for_scores`.
+    """
+    plugin = await _prepared(enabled, pod, nodes, supervisor)
+    return None if plugin is None else _opinion(enabled, plugin, raw, supervisor)
+
+
+async def _prepared(
+    enabled: EnabledPlugin, pod: Pod, nodes: Nodes, supervisor: Supervisor
+) -> ScorePlugin | None:
+    """Return the plugin, after `prepare`; None if it skips the pod."""
     plugin = enabled.plugin
     assert isinstance(plugin, ScorePlugin)  # noqa: S101 - the registry holds nothing else
-    per_node = type(plugin).score is ScorePlugin.score
-    point = "score_node" if per_node else "score"
-    enabled.check_not_suspended(point)
+    enabled.check_not_suspended(_point(plugin))
     preparation = await supervisor.prepare(enabled, pod, nodes)
-    if preparation is not None and preparation.skip:
-        return None
-    raw = supervisor.call(enabled, point, lambda: _score(plugin, pod, nodes))
+    return None if preparation is not None and preparation.skip else plugin
+
+
+def _point(plugin: ScorePlugin) -> str:
+    return "score_node" if type(plugin).score is ScorePlugin.score else "score"
+
+
+def _opinion(
+    enabled: EnabledPlugin, plugin: ScorePlugin, raw: Scores, supervisor: Supervisor
+) -> PluginScores:
     normalized = supervisor.call(enabled, "normalize", lambda: _normalize(plugin, raw))
     enabled.breaker.succeeded()
     return PluginScores(plugin=plugin.name, weight=enabled.weight, raw=raw, normalized=normalized)

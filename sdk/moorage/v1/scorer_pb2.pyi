@@ -29,8 +29,14 @@ class ScorerServiceSessionRequest(_message.Message):
     STATE_FIELD_NUMBER: _builtins.int
     CYCLE_FIELD_NUMBER: _builtins.int
     TOP_FIELD_NUMBER: _builtins.int
+    SHARD_FIELD_NUMBER: _builtins.int
+    RAW_FIELD_NUMBER: _builtins.int
     top: _builtins.int
     """Optional. The number of best nodes to return with the scores of every plugin. 0 returns none."""
+    shard: _builtins.bytes
+    """Optional. Score only these of the cycle's nodes, as a bitmap over rows, and return what the
+    plugins said of them: `raw` instead of `totals` and `top`. Other replicas score the others.
+    """
     @_builtins.property
     def state(self) -> _types_pb2.State:
         """Optional. A change of the session's state."""
@@ -39,20 +45,56 @@ class ScorerServiceSessionRequest(_message.Message):
     def cycle(self) -> _types_pb2.Cycle:
         """Optional. A pod to score nodes for."""
 
+    @_builtins.property
+    def raw(self) -> _containers.RepeatedCompositeFieldContainer[Global___RawScores]:
+        """Optional. What the plugins said of all the cycle's nodes, gathered from the shards: normalise
+        that instead of scoring. Plugins that are not here are left out.
+        """
+
     def __init__(
         self,
         *,
         state: _types_pb2.State | None = ...,
         cycle: _types_pb2.Cycle | None = ...,
         top: _builtins.int = ...,
+        shard: _builtins.bytes = ...,
+        raw: _abc.Iterable[Global___RawScores] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["cycle", b"cycle", "state", b"state"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cycle", b"cycle", "state", b"state", "top", b"top"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cycle", b"cycle", "raw", b"raw", "shard", b"shard", "state", b"state", "top", b"top"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ScorerServiceSessionRequest: _TypeAlias = ScorerServiceSessionRequest  # noqa: Y015
+
+@_typing.final
+class RawScores(_message.Message):
+    """What a plugin returned for some nodes, before normalisation."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PLUGIN_FIELD_NUMBER: _builtins.int
+    VALUES_FIELD_NUMBER: _builtins.int
+    plugin: _builtins.str
+    """The plugin's name."""
+    values: _builtins.bytes
+    """One little-endian float64 for each node, in the order of rows, or of names where the candidates
+    came by name. Finite.
+    """
+    def __init__(
+        self,
+        *,
+        plugin: _builtins.str = ...,
+        values: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["plugin", b"plugin", "values", b"values"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RawScores: _TypeAlias = RawScores  # noqa: Y015
 
 @_typing.final
 class ScorerServiceSessionResponse(_message.Message):
@@ -105,6 +147,7 @@ class ScoreResult(_message.Message):
     TOP_FIELD_NUMBER: _builtins.int
     PLUGINS_FIELD_NUMBER: _builtins.int
     DURATION_FIELD_NUMBER: _builtins.int
+    RAW_FIELD_NUMBER: _builtins.int
     cycle: _builtins.int
     """The id of the cycle."""
     generation: _builtins.int
@@ -130,6 +173,12 @@ class ScoreResult(_message.Message):
     def duration(self) -> _duration_pb2.Duration:
         """The time that the cycle took in this replica."""
 
+    @_builtins.property
+    def raw(self) -> _containers.RepeatedCompositeFieldContainer[Global___RawScores]:
+        """What the plugins with an opinion said of the nodes of the shard, in the order in which they ran.
+        Empty unless the request had a shard.
+        """
+
     def __init__(
         self,
         *,
@@ -140,10 +189,11 @@ class ScoreResult(_message.Message):
         top: _abc.Iterable[Global___NodeScore] | None = ...,
         plugins: _abc.Iterable[_types_pb2.PluginReport] | None = ...,
         duration: _duration_pb2.Duration | None = ...,
+        raw: _abc.Iterable[Global___RawScores] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "status", b"status"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cycle", b"cycle", "duration", b"duration", "generation", b"generation", "plugins", b"plugins", "status", b"status", "top", b"top", "totals", b"totals"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cycle", b"cycle", "duration", b"duration", "generation", b"generation", "plugins", b"plugins", "raw", b"raw", "status", b"status", "top", b"top", "totals", b"totals"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -4,7 +4,7 @@ from typing import Annotated, Final, Literal
 
 import numpy as np
 
-from moorage import MAX_SCORE, Arguments, Meta, Nodes, Pod, ScorePlugin, Scores
+from moorage import MAX_SCORE, Arguments, Meta, Nodes, Pod, Preparation, ScorePlugin, Scores
 from moorage.metrics import fill_missing, mark_missing
 from services.scorer.plugins.objectives import coefficient, deviations, indecision, variations
 
@@ -47,22 +47,37 @@ class PigeonHoling(ScorePlugin):
         """Take the arguments, and begin with an empty history."""
         super().__init__(args)
         self._seen = 0
+        self._newest = ""
+        self._varies = 0.0
         self._demand: Scores = np.zeros(len(self.args.resources))
         self._demand_squared: Scores = np.outer(self._demand, self._demand)
 
+    async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
+        """Remember what the pod asks for, once, however often it is scored."""
+        if self.args.policy_objective != "A_BINPACK":
+            return None
+        if pod.uid != self._newest:
+            self._remember(self._demand_of(pod))
+            self._newest = pod.uid
+        capacity = [nodes.cluster.allocatable(r).mean() for r in self.args.resources]
+        self._varies = self._variation_of_demand(np.array(capacity, np.float64))
+        return None
+
     def score(self, pod: Pod, nodes: Nodes) -> Scores:
-        """Return the objective for the whole cluster with the pod on each node; less is better."""
+        """Return the objective for the whole cluster with the pod on each node; less is better.
+
+        For A_BINPACK it is how much the use of nodes varies: replicas that each score some of the
+        nodes need not agree on what pods have asked for.
+        """
         cluster, resources = nodes.cluster, self.args.resources
-        demand = np.array([_demand(pod, resource) for resource in resources], np.float64)
+        demand = self._demand_of(pod)
         capacity = np.array([cluster.allocatable(r) for r in resources], np.float64)
         requested = np.array([cluster.requested(r) for r in resources], np.float64)
-        self._remember(demand)
         here = np.searchsorted(cluster.rows, nodes.rows)
         fits = np.all(requested[:, here] + demand[:, np.newaxis] <= capacity[:, here], axis=0)
         used, added = _share(requested, capacity), _share(demand[:, np.newaxis], capacity)
         if self.args.policy_objective == "A_BINPACK":
-            varies = self._variation_of_demand(capacity.mean(axis=1))
-            objective = np.abs(variations(used, added[:, here], here) - varies)
+            objective = variations(used, added[:, here], here)
         else:
             index = self.args.policy_resource_index
             balance = self.args.policy_objective == "LOAD_BALANCE"
@@ -72,7 +87,16 @@ class PigeonHoling(ScorePlugin):
 
     def normalize(self, scores: Scores) -> Scores:
         """Give 100 to the best, 10 to the worst, and 0 to nodes on which the pod does not fit."""
-        return fill_missing(scores, "worst", _spread)
+        return fill_missing(scores, "worst", lambda known: _spread(self.missed(known)))
+
+    def missed(self, scores: Scores) -> Scores:
+        """Return by how much nodes with these scores, on which the pod fits, miss the objective."""
+        if self.args.policy_objective == "A_BINPACK":
+            return np.abs(scores - self._varies)
+        return scores
+
+    def _demand_of(self, pod: Pod) -> Scores:
+        return np.array([_demand(pod, resource) for resource in self.args.resources], np.float64)
 
     def _remember(self, demand: Scores) -> None:
         self._seen = min(self._seen + 1, self.args.demand_history)

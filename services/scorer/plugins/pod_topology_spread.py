@@ -31,25 +31,27 @@ class PodTopologySpread(ScorePlugin):
         pass
 
     async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
-        """Skip pods without soft constraints."""
-        return None if self._constraints(pod) else SKIP
+        """Count the domains of all nodes to be scored; skip pods without soft constraints."""
+        constraints = self._constraints(pod)
+        if not constraints:
+            return SKIP
+        scored = self._counted(pod, nodes, constraints)
+        self._domains = [_count_domains(nodes, c.topology_key, scored) for c in constraints]
+        return None
 
     def score(self, pod: Pod, nodes: Nodes) -> Scores:
         """Add up matching pods by domain, weighted by the logarithm of the number of domains."""
         constraints, cluster = self._constraints(pod), nodes.cluster
-        scored, counted = nodes.verdicts().passed, cluster.verdicts().passed
-        if pod.spec.topology_spread_constraints or self.args.defaulting_type == "List":
-            scored, counted = has_labels(nodes, constraints), has_labels(cluster, constraints)
+        scored = self._counted(pod, nodes, constraints)
+        counted = self._counted(pod, cluster, constraints)
         total = np.zeros(len(nodes))
-        for constraint in constraints:
-            column = nodes.label(constraint.topology_key)
+        for constraint, domains in zip(constraints, self._domains, strict=True):
             if constraint.topology_key == HOSTNAME:
-                domains, pods = int(scored.sum()), matching_pods(nodes, constraint, pod)
+                pods = matching_pods(nodes, constraint, pod)
             else:
-                domains = len(np.unique(column.codes[scored]))
                 pods = _by_domain(constraint, pod, nodes, cluster, counted)
             cost = pods * math.log(domains + 2) + (constraint.max_skew - 1)
-            total += np.where(column.isin((None,)), 0, cost)
+            total += np.where(nodes.label(constraint.topology_key).isin((None,)), 0, cost)
         return np.where(scored, _rounded(total), IGNORED)
 
     def normalize(self, scores: Scores) -> Scores:
@@ -63,6 +65,18 @@ class PodTopologySpread(ScorePlugin):
 
     def _constraints(self, pod: Pod) -> Constraints:
         return spread_constraints(pod, "ScheduleAnyway", self.args)
+
+    def _counted(self, pod: Pod, nodes: Nodes, constraints: Constraints) -> Mask:
+        """Return which nodes count: those with all labels, or all for the system's defaults."""
+        if pod.spec.topology_spread_constraints or self.args.defaulting_type == "List":
+            return has_labels(nodes, constraints)
+        return nodes.verdicts().passed
+
+
+def _count_domains(nodes: Nodes, topology_key: str, scored: Mask) -> int:
+    if topology_key == HOSTNAME:
+        return int(scored.sum())
+    return len(np.unique(nodes.label(topology_key).codes[scored]))
 
 
 def _by_domain(

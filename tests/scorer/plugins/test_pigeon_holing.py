@@ -1,3 +1,5 @@
+import asyncio
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +16,7 @@ from services.scorer.plugins.pigeon_holing import PigeonHoling
 
 GPU = "nvidia.com/gpu"
 MIB = 1024**2
+NUMBERS = itertools.count()
 NONE = -1.0
 """The raw score of nodes on which the pod does not fit."""
 
@@ -44,15 +47,24 @@ def cluster(*used: float, memory: Sequence[float] = (), cores: Sequence[int] = (
 
 
 def asks(cpu: str = "1", memory: str = "100Mi") -> Pod:
-    return make_pod("incoming", requests={"cpu": cpu, "memory": memory})
+    name = f"incoming-{next(NUMBERS)}"
+    return make_pod(name, requests={"cpu": cpu, "memory": memory})
+
+
+def scored(pigeon: PigeonHoling, nodes: Nodes, pod: Pod | None = None) -> np.ndarray[Any, Any]:
+    pod = pod or asks()
+    asyncio.run(pigeon.prepare(pod, nodes))
+    return pigeon.score(pod, nodes)
 
 
 def raw(pigeon: PigeonHoling, nodes: Nodes, pod: Pod | None = None) -> list[float]:
-    return list(pigeon.score(pod or asks(), nodes))
+    """Return by how much each node misses the objective, or NONE."""
+    scores = scored(pigeon, nodes, pod)
+    return list(np.where(scores == NONE, NONE, pigeon.missed(scores)))
 
 
 def normal(pigeon: PigeonHoling, nodes: Nodes, pod: Pod | None = None) -> list[float]:
-    return list(pigeon.normalize(pigeon.score(pod or asks(), nodes)))
+    return list(pigeon.normalize(scored(pigeon, nodes, pod)))
 
 
 def test_load_balance_is_the_deviation_of_what_is_used_with_the_pod() -> None:
@@ -99,6 +111,13 @@ def test_the_history_of_demand_is_a_mean_of_the_last_pods() -> None:
     # (40, 50): 5/45; (20, 70): 25/45
     expected = [abs(5 / 45 - varies), abs(25 / 45 - varies)]
     assert raw(pigeon, cluster(20, 50), asks(cpu="2")) == pytest.approx(expected)
+
+
+def test_a_pod_that_is_scored_again_is_remembered_once() -> None:
+    pigeon, pod = plugin(resources=["cpu"]), asks(cpu="3")
+    raw(pigeon, cluster(20, 50))
+    once = normal(pigeon, cluster(20, 50), pod)
+    assert normal(pigeon, cluster(20, 50), pod) == once
 
 
 def test_scores_go_from_10_to_100_and_are_0_where_the_pod_does_not_fit() -> None:

@@ -1,3 +1,4 @@
+import asyncio
 import math
 
 import pytest
@@ -149,9 +150,18 @@ def test_pods_on_nodes_that_lack_another_label_do_not_count() -> None:
 
 def test_pods_on_nodes_that_were_rejected_count_in_their_domain() -> None:
     # Only a2 and b1 are scored; a1's two pods still make zone a 3.
-    nodes = make_nodes(*NODES, pods=PODS)[1:3]
-    scores = PodTopologySpread().score(spreading(soft(ZONE)), nodes)
-    assert scores.tolist() == [round(3 * math.log(4)), round(math.log(4))]
+    nodes, pod = make_nodes(*NODES, pods=PODS)[1:3], spreading(soft(ZONE))
+    plugin = PodTopologySpread()
+    asyncio.run(plugin.prepare(pod, nodes))
+    assert plugin.score(pod, nodes).tolist() == [round(3 * math.log(4)), round(math.log(4))]
+
+
+def test_domains_are_those_of_all_nodes_also_where_others_score_some_of_them() -> None:
+    nodes, pod = make_nodes(*NODES, pods=PODS), spreading(soft(ZONE), soft(HOSTNAME))
+    plugin = PodTopologySpread()
+    asyncio.run(plugin.prepare(pod, nodes))
+    whole = plugin.score(pod, nodes).tolist()
+    assert [*plugin.score(pod, nodes[:1]), *plugin.score(pod, nodes[1:])] == whole
 
 
 @settings(deadline=None, max_examples=30)

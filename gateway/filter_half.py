@@ -1,0 +1,114 @@
+"""The filter half of a cycle: which nodes can run the pod, and why not the others.
+
+It goes to one replica, or in shards to several, if that is worth it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from gateway.calls import FilterOutcome
+from gateway.decisions import FilterRecord
+from gateway.half import Half, cycle_of, gathered
+from gateway.merging import (
+    Codes,
+    FilteredShard,
+    agree,
+    merge_verdicts,
+)
+from gateway.nodes import Candidates
+from gateway.records import filter_record
+from gateway.replicas.work import Message
+from gateway.sharding import Positions, split
+from gateway.subject import Subject
+from moorage.v1 import filter_pb2
+
+UNKNOWN_NODE = "node(s) not known to Moorage yet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filtered:
+    """What came of a filter half: for kube-scheduler, for the decision, and on which state."""
+
+    outcome: FilterOutcome
+    record: FilterRecord
+    generation: int
+
+
+class FilterHalf(Half):
+    """Has filter replicas split nodes into feasible and rejected ones."""
+
+    async def run(self, subject: Subject) -> "Filtered":
+        """Return the outcome for the subject's nodes.
+
+        Raises:
+            CallFailedError: The filter service fails, does not answer in time, or answers nonsense.
+        """
+        count = self.shards(subject)
+        filtered = await self._scattered(subject, count) if count > 1 else None
+        if filtered is None:  # not worth it, or the shards do not go together
+            count, filtered = 1, await self._filtered(subject, len(subject.names))
+        result, found, codes = filtered.result, filtered.found, filtered.codes
+        record = filter_record(result, codes, len(found.unknown), count)
+        self.metrics.filtered(record)
+        outcome = _outcome(subject.names, found, codes, result.reasons)
+        return Filtered(outcome=outcome, record=record, generation=result.generation)
+
+    async def _scattered(self, subject: Subject, count: int) -> FilteredShard | None:
+        """Filter in shards; None if a plugin failed in one that worked in another.
+
+        Which nodes the plugins after it saw depends on that, so the whole is filtered at once then.
+        """
+        found = self.lookup.find(subject.names, subject.given)
+        parts = split(found.positions, count)
+        shards = await gathered(self._filtered(subject, len(part), part) for part in parts)
+        if not agree([shard.result for shard in shards]):
+            return None
+        return merge_verdicts(shards, found.unknown)
+
+    async def _filtered(
+        self, subject: Subject, nodes: int, part: Positions | None = None
+    ) -> FilteredShard:
+        def make(found: Candidates) -> Message:
+            about = found if part is None else found.among(part)
+            return Message(cycle=cycle_of(subject, about), about=about)
+
+        result, found = await self.ask(subject, nodes, make)
+        return FilteredShard(result, found, self._codes(result, len(found.positions)))
+
+    def _codes(self, result: filter_pb2.FilterResult, count: int) -> Codes:
+        if not result.verdicts:
+            return np.zeros(count, np.uint16)
+        if len(result.verdicts) != 2 * count:
+            raise self.nonsense("verdicts do not match the nodes")
+        codes = np.frombuffer(result.verdicts, "<u2")
+        if codes.max(initial=0) > len(result.reasons):
+            raise self.nonsense("a verdict has no reason")
+        return codes
+
+
+def _outcome(
+    names: Sequence[str],
+    found: Candidates,
+    codes: npt.NDArray[np.uint16],
+    reasons: Sequence[filter_pb2.Reason],
+) -> FilterOutcome:
+    if not codes.any() and not len(found.unknown):
+        return FilterOutcome(feasible=names)
+    by_position = np.zeros(len(names), np.int64)
+    by_position[found.positions] = codes
+    by_position[found.unknown] = -1
+    failed: dict[str, str] = {}
+    unresolvable = dict.fromkeys(_named(names, by_position == -1), UNKNOWN_NODE)
+    for code, reason in enumerate(reasons, start=1):
+        rejected = dict.fromkeys(_named(names, by_position == code), reason.text)
+        (unresolvable if reason.unresolvable else failed).update(rejected)
+    return FilterOutcome(
+        feasible=_named(names, by_position == 0), failed=failed, unresolvable=unresolvable
+    )
+
+
+def _named(names: Sequence[str], mask: npt.NDArray[np.bool_]) -> list[str]:
+    return [names[i] for i in np.flatnonzero(mask).tolist()]

@@ -1,0 +1,136 @@
+"""Puts together what replicas said about the shards of one cycle."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from google.protobuf.duration_pb2 import Duration
+
+from gateway.nodes import Candidates
+from gateway.sharding import Positions
+from moorage.rpc.convert import from_duration, to_duration
+from moorage.v1 import filter_pb2, scorer_pb2
+from moorage.v1 import types_pb2 as pb
+
+Codes = npt.NDArray[np.uint16]
+Result = filter_pb2.FilterResult | scorer_pb2.ScoreResult
+
+
+@dataclass(frozen=True, slots=True)
+class FilteredShard:
+    """What a filter replica said of some nodes; codes are those of the result's reasons."""
+
+    result: filter_pb2.FilterResult
+    found: Candidates
+    codes: Codes
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredShard:
+    """What each plugin with an opinion said of some nodes."""
+
+    result: scorer_pb2.ScoreResult
+    found: Candidates
+    raw: Mapping[str, npt.NDArray[np.float64]]
+
+
+def agree(results: Sequence[Result]) -> bool:
+    """Whether no plugin failed in one shard that did its work in another."""
+    failed = {p.plugin for result in results for p in result.plugins if p.failure}
+    worked = {p.plugin for result in results for p in result.plugins if not p.failure}
+    return failed.isdisjoint(worked)
+
+
+def merge_verdicts(shards: Sequence[FilteredShard], unknown: Positions) -> FilteredShard:
+    """Return the shards as one; *unknown* nodes are in none of them."""
+    reasons: dict[tuple[str, str, bool], int] = {}
+    codes = [_translated(shard, reasons) for shard in shards]
+    merged = filter_pb2.FilterResult(
+        generation=min(shard.result.generation for shard in shards),
+        reasons=[filter_pb2.Reason(plugin=p, text=t, unresolvable=u) for p, t, u in reasons],
+        plugins=merge_reports([shard.result for shard in shards]),
+        duration=_longest(shard.result.duration for shard in shards),
+        claimants=dict.fromkeys(name for shard in shards for name in shard.result.claimants),
+    )
+    return FilteredShard(merged, _together(shards, unknown), np.concatenate(codes))
+
+
+def merge_scores(
+    shards: Sequence[ScoredShard], names: int
+) -> Mapping[str, npt.NDArray[np.float64]]:
+    """Return the raw scores by position among *names* nodes, NaN where there are none.
+
+    A plugin without an opinion of one shard has none of the others.
+    """
+    plugins = [p for p in shards[0].raw if all(p in shard.raw for shard in shards)]
+    merged = {plugin: np.full(names, np.nan) for plugin in plugins}
+    for shard in shards:
+        for plugin, scores in merged.items():
+            scores[shard.found.positions] = shard.raw[plugin]
+    return merged
+
+
+def merge_reports(results: Sequence[Result]) -> list[pb.PluginReport]:
+    """Say of each plugin what it did in the shards, which went on side by side."""
+    return [_merged_report(reports) for reports in _by_plugin(results).values()]
+
+
+def add_normalization(result: scorer_pb2.ScoreResult, shards: Sequence[ScoredShard]) -> None:
+    """Make the result of a normalisation that of the whole cycle."""
+    scored = {p for p in shards[0].raw if all(p in shard.raw for shard in shards)}
+    later = {report.plugin: report for report in result.plugins}
+    reports = merge_reports([shard.result for shard in shards])
+    for report in reports:
+        after = later.get(report.plugin, pb.PluginReport(skipped=report.plugin not in scored))
+        report.skipped = not report.failure and after.skipped
+        report.failure = report.failure or after.failure
+        report.duration.CopyFrom(_sum(report.duration, after.duration))
+    del result.plugins[:]
+    result.plugins.extend(reports)
+    longest = _longest(shard.result.duration for shard in shards)
+    result.duration.CopyFrom(_sum(result.duration, longest))
+
+
+def _translated(shard: FilteredShard, reasons: dict[tuple[str, str, bool], int]) -> Codes:
+    """Return the codes by the order of *reasons*, to which those of the shard are added."""
+    keys = [(r.plugin, r.text, r.unresolvable) for r in shard.result.reasons]
+    table = [0, *(reasons.setdefault(key, len(reasons) + 1) for key in keys)]
+    return np.array(table, np.uint16)[shard.codes]
+
+
+def _together(shards: Sequence[FilteredShard], unknown: Positions) -> Candidates:
+    found = [shard.found for shard in shards]
+    return Candidates(
+        positions=np.concatenate([each.positions for each in found]),
+        rows=np.concatenate([each.rows for each in found]),
+        bitmap=b"",
+        unknown=np.concatenate([unknown, *(each.unknown for each in found)]),
+    )
+
+
+def _by_plugin(results: Sequence[Result]) -> Mapping[str, list[pb.PluginReport]]:
+    """Return the reports in the order in which plugins ran: one shard may be done before others."""
+    most = max(results, key=lambda result: len(result.plugins))
+    reports: dict[str, list[pb.PluginReport]] = {each.plugin: [] for each in most.plugins}
+    for result in results:
+        for report in result.plugins:
+            reports.setdefault(report.plugin, []).append(report)
+    return reports
+
+
+def _merged_report(reports: Sequence[pb.PluginReport]) -> pb.PluginReport:
+    return pb.PluginReport(
+        plugin=reports[0].plugin,
+        duration=_longest(report.duration for report in reports),
+        failure=next((report.failure for report in reports if report.failure), ""),
+        skipped=all(report.skipped for report in reports),
+    )
+
+
+def _longest(durations: Iterable[Duration]) -> Duration:
+    return to_duration(max(from_duration(duration) for duration in durations))
+
+
+def _sum(one: Duration, other: Duration) -> Duration:
+    return to_duration(from_duration(one) + from_duration(other))

@@ -1,0 +1,74 @@
+"""The replicas that take part: who gets work next, and what each has not answered yet."""
+
+import asyncio
+import itertools
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+from gateway.replicas.session import Session
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """A replica that takes part.
+
+    Attributes:
+        place: Its address.
+        session: The session with it.
+        unanswered: Work that it was sent and has not answered.
+    """
+
+    place: str
+    session: Session
+    unanswered: set[asyncio.Future[Any]] = field(default_factory=set)
+
+
+class Members:
+    """Replicas in turn, those without unanswered work first."""
+
+    def __init__(self) -> None:
+        self._members: dict[str, Member] = {}
+        self._turns = itertools.count()
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    @property
+    def all(self) -> Collection[Member]:
+        """All of them, to iterate over even if some come or go meanwhile."""
+        return list(self._members.values())
+
+    @property
+    def idle(self) -> int:
+        """How many have no unanswered work."""
+        return sum(not member.unanswered for member in self._members.values())
+
+    def add(self, place: str, session: Session) -> None:
+        """Let a replica take part."""
+        self._members[place] = Member(place, session)
+
+    def at(self, place: str) -> Member | None:
+        """Return the replica with this address."""
+        return self._members.get(place)
+
+    def remove(self, place: str, session: Session) -> bool:
+        """Let a replica take part no more; return whether it did, with this session."""
+        member = self._members.get(place)
+        if member is None or member.session is not session:
+            return False
+        del self._members[place]
+        return True
+
+    def next(self) -> Member | None:
+        """Return whose turn it is."""
+        members = list(self._members.values())
+        if not members:
+            return None
+        turn = next(self._turns) % len(members)
+        return min(members[turn:] + members[:turn], key=lambda member: len(member.unanswered))
+
+    def spare(self, others: Collection[Member]) -> Member | None:
+        """Return a replica without unanswered work that is none of *others*."""
+        idle = (m for m in self._members.values() if not m.unanswered and m not in others)
+        return next(idle, None)

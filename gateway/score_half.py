@@ -1,0 +1,142 @@
+"""The score half of a cycle: how good the nodes are that can run the pod.
+
+It goes to one replica. If that is worth it, several score a shard of the nodes each, and then one
+of them normalises what all plugins said of all nodes.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from gateway.decisions import Decision
+from gateway.half import Half, cycle_of, gathered
+from gateway.merging import (
+    ScoredShard,
+    add_normalization,
+    merge_scores,
+)
+from gateway.metrics import CycleMetrics
+from gateway.nodes import Candidates, NodeLookup
+from gateway.policy import PolicyHolder
+from gateway.records import score_record
+from gateway.replicas.pool import ReplicaPool
+from gateway.replicas.work import Message
+from gateway.sharding import Positions, Sharding, split
+from gateway.subject import Subject
+from moorage.v1 import scorer_pb2
+
+
+class ScoreHalf(Half):
+    """Has scorer replicas rank nodes."""
+
+    def __init__(
+        self,
+        pool: ReplicaPool,
+        lookup: NodeLookup,
+        sharding: Sharding,
+        metrics: CycleMetrics,
+        *,
+        policy: PolicyHolder,
+        top: int,
+    ) -> None:
+        """Ask for the scores of every plugin for the *top* nodes."""
+        super().__init__(pool, lookup, sharding, metrics)
+        self._policy = policy
+        self._top = top
+
+    async def run(self, subject: Subject, decision: Decision) -> Sequence[int]:
+        """Return a score for each of the subject's nodes, or none at all; fill in the decision.
+
+        Scores are whole numbers up to the policy's score scale, halves rounded upwards.
+
+        Raises:
+            CallFailedError: The scorer service fails, does not answer in time, or answers nonsense.
+        """
+        totals = await self.totals(subject, decision)
+        if totals is None:
+            return ()
+        scaled = np.floor(totals * self._policy.score_scale / 100 + 0.5)
+        answer: list[int] = scaled.astype(np.int64).tolist()
+        return answer
+
+    async def totals(self, subject: Subject, decision: Decision) -> npt.NDArray[np.float64] | None:
+        """Return a total of 0..100 for each of the subject's nodes, or None; fill in the decision.
+
+        Raises:
+            CallFailedError: The scorer service fails, does not answer in time, or answers nonsense.
+        """
+        count = self.shards(subject)
+        scored = self._scattered(subject, count) if count > 1 else self._scored(subject)
+        result, found = await scored
+        decision.score = score_record(result, len(found.positions), count)
+        self.metrics.scored(decision.score)
+        if not result.totals:
+            return None
+        totals = np.zeros(len(subject.names))
+        totals[found.positions] = self._checked(result.totals, len(found.positions))
+        return totals
+
+    async def _scored(self, subject: Subject) -> tuple[scorer_pb2.ScoreResult, Candidates]:
+        def make(found: Candidates) -> Message:
+            return Message(cycle=cycle_of(subject, found), about=found, more={"top": self._top})
+
+        return await self.ask(subject, len(subject.names), make)
+
+    async def _scattered(
+        self, subject: Subject, count: int
+    ) -> tuple[scorer_pb2.ScoreResult, Candidates]:
+        """Score in shards, and have one replica normalise what they say."""
+        found = self.lookup.find(subject.names, subject.given)
+        parts = split(found.positions, count)
+        shards = await gathered(self._shard(subject, part) for part in parts)
+        raw = merge_scores(shards, len(subject.names))
+        if raw:
+            scored = np.concatenate([shard.found.positions for shard in shards])
+            result, found = await self._normalized(subject, scored, raw)
+        else:
+            result = scorer_pb2.ScoreResult(generation=shards[0].result.generation)
+        add_normalization(result, shards)
+        return result, found
+
+    async def _shard(self, subject: Subject, part: Positions) -> ScoredShard:
+        def make(found: Candidates) -> Message:
+            about = found.among(part)
+            shard = about.bitmap or b"\0"  # nothing at all would mean all nodes
+            return Message(cycle=cycle_of(subject, found), about=about, more={"shard": shard})
+
+        result, found = await self.ask(subject, len(part), make)
+        return ScoredShard(result, found, self._raw(result, len(found.positions)))
+
+    async def _normalized(
+        self,
+        subject: Subject,
+        scored: Positions,
+        raw: Mapping[str, npt.NDArray[np.float64]],
+    ) -> tuple[scorer_pb2.ScoreResult, Candidates]:
+        def make(found: Candidates) -> Message:
+            about = found.among(scored)
+            merged = [
+                scorer_pb2.RawScores(plugin=p, values=v[about.positions].astype("<f8").tobytes())
+                for p, v in raw.items()
+            ]
+            more = {"top": self._top, "raw": merged}
+            return Message(cycle=cycle_of(subject, about), about=about, more=more)
+
+        return await self.ask(subject, len(scored), make, "normalize")
+
+    def _raw(
+        self, result: scorer_pb2.ScoreResult, count: int
+    ) -> Mapping[str, npt.NDArray[np.float64]]:
+        raw = {each.plugin: np.frombuffer(each.values, "<f8") for each in result.raw}
+        if any(len(values) != count or not np.isfinite(values).all() for values in raw.values()):
+            raise self.nonsense("raw scores do not match the nodes")
+        return raw
+
+    def _checked(self, totals: bytes, count: int) -> npt.NDArray[np.float64]:
+        if len(totals) != 4 * count:
+            raise self.nonsense("scores do not match the nodes")
+        values = np.frombuffer(totals, "<f4").astype(np.float64)
+        if not ((values >= 0) & (values <= 100)).all():
+            raise self.nonsense("a score is outside 0..100")
+        return values

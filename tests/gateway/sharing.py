@@ -1,0 +1,82 @@
+"""Gateways whose replicas share cycles, and what they decide."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from moorage import Node, Pod, ScorePlugin
+from tests.gateway.running import Gateway, gateway
+from tests.live_api import until
+
+ALWAYS = {"min_nodes_per_shard": 1, "min_shard_time": 0.0}
+NODES = 40
+NAMES = [f"n{i}" for i in range(NODES)]
+
+
+def policy_of(tmp_path: Path, plugins: str, config: str = "") -> Path:
+    path = tmp_path / "policy.yaml"
+    path.write_text(
+        "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\nscoreScale: 100\n"
+        f"profiles: [{{plugins: {plugins}, pluginConfig: [{config}]}}]\n"
+    )
+    return path
+
+
+@asynccontextmanager
+async def sharing(
+    tmp_path: Path,
+    name: str,
+    *,
+    filters: Sequence[str],
+    scorers: Sequence[str],
+    **settings: Any,
+) -> AsyncIterator[Gateway]:
+    """Run a gateway that scatters all cycles over these replicas; wait until all take part."""
+    directory = tmp_path / name
+    directory.mkdir()
+    patient = {"http_timeout": 60.0, "hedge_floor": 5.0}  # on a busy machine all are slow
+    settings = {**ALWAYS, **patient, "decision_top": NODES, **settings}
+    async with gateway(directory, filters=filters, scorer=scorers, **settings) as running:
+        counts = {"filter": len(filters), "scorer": len(scorers)}
+        await until(
+            lambda: all(
+                running.sample("moorage_replicas_ready", service=service) == count
+                for service, count in counts.items()
+            )
+        )
+        yield running
+
+
+async def place(running: Gateway, obj: Any, names: Sequence[str] = NAMES) -> dict[str, Any]:
+    """Filter and score as kube-scheduler does; return all that was decided, by node."""
+    filtered = await running.filter(obj, *names)
+    left = filtered["NodeNames"]
+    scores = await running.prioritize(obj, *left) if len(left) > 1 else []
+    _, answer = await running.get(f"/decisions/default/{obj['metadata']['name']}")
+    decision = answer["attempts"][0]
+    halves = [decision["filter"], *([decision["score"]] if len(left) > 1 else [])]
+    return {
+        "filter": {**filtered, "NodeNames": sorted(left)},
+        "scores": {each["Host"]: each["Score"] for each in scores},
+        "top": {each["node"]: each for each in decision.get("score", {}).get("top", [])},
+        "plugins": [
+            {k: v for k, v in plugin.items() if k in ("plugin", "skipped", "failure", "rejected")}
+            for half in halves
+            for plugin in half["plugins"]
+        ],
+        "shards": [half.get("shards", 1) for half in halves],
+    }
+
+
+def same(one: dict[str, Any], other: dict[str, Any]) -> None:
+    """Assert that two decisions are the same, but for who made them."""
+    for part in ("filter", "scores", "top", "plugins"):
+        assert one[part] == other[part], part
+
+
+class ByNumber(ScorePlugin):
+    """Prefers nodes with high numbers."""
+
+    def score_node(self, pod: Pod, node: Node) -> float:
+        return float(node.name[1:])

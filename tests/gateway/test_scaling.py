@@ -1,0 +1,167 @@
+"""Processes of filter and scorer come, go and are killed under load, and no cycle is lost."""
+
+import asyncio
+import json
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.gateway.running import Gateway, filter_service, gateway, pod, ready, scorer_service
+from tests.gateway.sharing import ALWAYS, NAMES
+from tests.live_api import until
+
+
+class Load:
+    """Places pods one after another, and counts what came of it."""
+
+    def __init__(self, running: Gateway) -> None:
+        self._running = running
+        self.placed = 0
+        self.problems: list[Any] = []
+
+    async def run(self) -> None:
+        """Place pods until cancelled."""
+        while True:
+            obj = pod(f"p{self.placed}")
+            answer = await self._running.filter(obj, *NAMES)
+            if answer["Error"] or answer["NodeNames"] != NAMES:
+                self.problems.append(answer)
+            scores = await self._running.prioritize(obj, *NAMES)
+            if len(scores) != len(NAMES):
+                self.problems.append(scores)
+            self.placed += 1
+
+    async def more(self, count: int = 20) -> None:
+        """Wait until so many more pods are placed."""
+        enough = self.placed + count
+        await until(lambda: self.placed >= enough, 60)
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports that nobody uses."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+async def start(service: str, port: int, stack: AsyncExitStack) -> asyncio.subprocess.Process:
+    """Start a process; it is killed when *stack* is closed."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", f"services.{service}", "--host=127.0.0.1", f"--port={port}"),
+        *("--admin-host=127.0.0.1", "--admin-port=0", "--shutdown-delay=0"),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    stack.push_async_callback(_end, process)
+    assert process.stdout is not None
+    assert json.loads(await process.stdout.readline())["event"] == "serving"
+    return process
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        process.kill()
+    await process.wait()
+
+
+@asynccontextmanager
+async def scaled(
+    tmp_path: Path, service: str, ports: Sequence[int], **settings: Any
+) -> AsyncIterator[Gateway]:
+    """Run a gateway with replicas of one kind at *ports*, and one of the other."""
+    addresses = [f"127.0.0.1:{port}" for port in ports]
+    other = scorer_service() if service == "filter" else filter_service()
+    async with other as only:
+        filters, scorers = (addresses, only) if service == "filter" else (only, addresses)
+        settings = {**ALWAYS, "http_timeout": 60.0, "resolve_interval": 0.2, **settings}
+        async with gateway(tmp_path, filters=filters, scorer=scorers, **settings) as running:
+            await running.node(*NAMES)
+            await ready(running)
+            yield running
+
+
+@pytest.mark.parametrize("service", ["scorer", "filter"])
+async def test_replicas_come_and_go_under_load(tmp_path: Path, service: str) -> None:
+    ports = free_ports(3 if service == "scorer" else 2)
+
+    async with AsyncExitStack() as stack:
+        processes = [await start(service, ports[0], stack)]
+        running = await stack.enter_async_context(scaled(tmp_path, service, ports))
+
+        async def take_part(count: int) -> None:
+            await until(
+                lambda: running.sample("moorage_replicas_ready", service=service) == count, 30
+            )
+
+        load = Load(running)
+        placing = asyncio.create_task(load.run())
+        await take_part(1)
+        await load.more()
+        processes += [await start(service, port, stack) for port in ports[1:]]
+        await take_part(len(ports))
+        await load.more()
+        half = "score" if service == "scorer" else "filter"
+        assert running.sample("moorage_scattered_cycles_total", half=half) > 0
+
+        processes[0].send_signal(signal.SIGKILL)
+        await take_part(len(ports) - 1)
+        await load.more()
+        for process in processes[1:-1]:
+            process.send_signal(signal.SIGTERM)
+            assert await process.wait() == 0
+        await take_part(1)
+        await load.more()
+
+        assert not placing.done()
+        placing.cancel()
+        assert load.problems == []
+        await asyncio.wait([placing])
+
+
+async def test_a_replica_that_leaves_the_service_finishes_its_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name of a Service loses the address of a pod that is told to stop at once."""
+    asked, release = asyncio.Event(), asyncio.Event()
+
+    async def gate(request: Any) -> bool:
+        if request.HasField("cycle"):
+            asked.set()
+            await release.wait()
+        return True
+
+    async with filter_service(gate=gate) as filters, scorer_service() as scorer:
+        port = int(filters.rpartition(":")[2])
+        addresses = [("127.0.0.1", port)]
+
+        async def lookup(_: object, host: str, *args: Any, **kwargs: Any) -> list[Any]:
+            found = addresses if host == "filter.test" else [("127.0.0.1", int(args[0]))]
+            return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", each) for each in found]
+
+        monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", lookup)
+        async with gateway(
+            tmp_path,
+            filters=f"filter.test:{port}",
+            scorer=scorer,
+            resolve_interval=0.1,
+            http_timeout=60.0,
+        ) as running:
+            await running.node("n1", "n2")
+            await ready(running)
+            answer = asyncio.create_task(running.filter(pod(), "n1", "n2"))
+            await asked.wait()
+            addresses.clear()
+            await until(lambda: running.sample("moorage_replicas_ready", service="filter") == 0)
+            release.set()
+            assert (await answer)["NodeNames"] == ["n1", "n2"]

@@ -1,0 +1,232 @@
+"""Several replicas share a cycle, and say the same as one."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
+from services.filter.plugins import BUILT_INS as BUILT_IN_FILTERS
+from services.scorer.plugins import BUILT_INS
+from tests.fake_prometheus import fake_prometheus
+from tests.gateway.random_clusters import Object, RandomCluster
+from tests.gateway.running import Gateway, filter_service, pod, scorer_service
+from tests.gateway.sharing import NAMES, NODES, ByNumber, place, policy_of, same, sharing
+from tests.live_api import until
+
+ARGS = {
+    "CongestionFactor": "{onMissing: neutral}",
+    "LoadVariationRiskBalancing": "{inFlight: 'off'}",
+    "LowRiskOverCommitment": "{inFlight: 'off'}",
+    "NodeMetadata": "{metadataKey: price, metadataSource: Annotation}",
+    "SafeBalance": "{inFlight: 'off'}",
+    "SafeOverload": "{inFlight: 'off'}",
+    "TargetLoadPacking": "{inFlight: 'off'}",
+}
+FILTERS = ("NodeGroup", "PodTopologySpread", "InterPodAffinity", "VolumeRestrictions")
+
+
+def everything(prometheus: str) -> str:
+    """Write a policy with all built-in score plugins, and filters that look at many nodes."""
+    args = ARGS | {"NetworkTraffic": f"{{prometheusAddress: '{prometheus}', inFlight: 'off'}}"}
+    # On a busy machine the budget may pass while the process waits for its turn.
+    names = dict.fromkeys(plugin.name for plugin in (*BUILT_INS, *BUILT_IN_FILTERS))
+    configs = "".join(
+        f"  - {{name: {name}, timeBudget: 30s, args: {args.get(name, '{}')}}}\n" for name in names
+    )
+    scores = ", ".join(f"{{name: {plugin.name}, weight: 2}}" for plugin in BUILT_INS)
+    filters = ", ".join(f"{{name: {name}}}" for name in FILTERS)
+    return (
+        "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\nscoreScale: 100\n"
+        "profiles:\n"
+        "- schedulerName: moorage\n"
+        f"  plugins:\n    score:\n      disabled: [{{name: '*'}}]\n      enabled: [{scores}]\n"
+        f"    filter: {{enabled: [{filters}]}}\n"
+        f"  pluginConfig:\n{configs}"
+        "- schedulerName: probe\n"
+        "  plugins: {score: {disabled: [{name: '*'}], enabled: [{name: NetworkTraffic}]}}\n"
+        "  pluginConfig:\n"
+        f"  - {{name: NetworkTraffic, args: {args['NetworkTraffic']}}}\n"
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_one_two_and_three_replicas_say_the_same(tmp_path: Path, seed: int) -> None:
+    made = RandomCluster(Random(seed))
+    nodes = [made.node(i) for i in range(NODES)]
+    pods = [made.pod(f"on-{i}", f"n{made.random.randrange(NODES)}") for i in range(2 * NODES)]
+    async with AsyncExitStack() as stack:
+        prometheus = await stack.enter_async_context(fake_prometheus())
+        prometheus.measures({"traffic": {name: made.random.random() * 1e9 for name in NAMES[2:]}})
+        policy = tmp_path / "policy.yaml"
+        policy.write_text(everything(prometheus.address))
+        gateways = []
+        for count in (1, 2, 3):
+            filters = [await stack.enter_async_context(filter_service()) for _ in range(count)]
+            scorers = [await stack.enter_async_context(scorer_service()) for _ in range(count)]
+            running = await stack.enter_async_context(
+                sharing(tmp_path, str(count), filters=filters, scorers=scorers, config=policy)
+            )
+            gateways.append(running)
+            await fill(running, nodes, pods)
+            await measured(running)
+        scored = set()
+        for number in range(8):
+            obj = made.pod(f"new-{number}")
+            names = made.random.sample(NAMES, made.random.randint(20, NODES))
+            one, two, three = [await place(running, obj, names) for running in gateways]
+            same(one, two)
+            same(one, three)
+            assert (one["shards"][0], two["shards"][0], three["shards"][0]) == (1, 2, 3)
+            assert two["shards"][1:] in ([], [2])
+            scored |= {p["plugin"] for each in one["top"].values() for p in each["plugins"]}
+            assert not any("failure" in plugin for plugin in one["plugins"])
+        assert scored == {plugin.name for plugin in BUILT_INS}
+
+
+async def fill(running: Gateway, nodes: Sequence[Object], pods: Sequence[Object]) -> None:
+    """Create nodes and pods on them, and wait until the gateway knows them."""
+    for node in nodes:
+        running.api.create("/api/v1/nodes", node)
+    for each in pods:
+        running.api.create("/api/v1/namespaces/default/pods", each)
+    await until(lambda: running.sample("moorage_cache_size", type="pods") == len(pods))
+
+
+async def measured(running: Gateway) -> None:
+    """Wait until the replicas have asked Prometheus."""
+    async with asyncio.timeout(10):
+        while True:
+            decision = await place(running, pod("probe", schedulerName="probe"))
+            if decision["top"] and not any("failure" in plugin for plugin in decision["plugins"]):
+                return
+
+
+class FailsOnOne(ScorePlugin):
+    """Cannot score one of the nodes."""
+
+    def score_node(self, pod: Pod, node: Node) -> float:
+        if node.name == "n0":
+            raise ValueError("no data")
+        return 100.0 if node.name == "n1" else 0.0
+
+
+async def test_a_score_plugin_that_fails_on_one_node_is_left_out_everywhere(tmp_path: Path) -> None:
+    policy = policy_of(
+        tmp_path,
+        "{score: {disabled: [{name: '*'}], enabled: [{name: ByNumber}, {name: FailsOnOne}]}}",
+    )
+    async with AsyncExitStack() as stack:
+        filters = await stack.enter_async_context(filter_service())
+        decisions = []
+        for count in (1, 2):
+            scorers = [
+                await stack.enter_async_context(scorer_service(ByNumber, FailsOnOne))
+                for _ in range(count)
+            ]
+            running = await stack.enter_async_context(
+                sharing(tmp_path, str(count), filters=[filters], scorers=scorers, config=policy)
+            )
+            await running.node(*NAMES)
+            decisions.append(await place(running, pod()))
+        one, two = decisions
+        same(one, two)
+        assert two["shards"] == [1, 2]
+        assert any("no data" in plugin.get("failure", "") for plugin in two["plugins"])
+        assert max(two["scores"], key=two["scores"].__getitem__) == NAMES[-1]
+
+
+class RejectsSome(FilterPlugin):
+    """Rejects a few nodes, and cannot say anything of one."""
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        if node.name == "n0":
+            raise ValueError("no data")
+        return Rejection("is one of some") if node.name in ("n1", "n39") else None
+
+
+class RejectsMore(FilterPlugin):
+    """Runs after it."""
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        return Rejection("is one of more") if node.name in ("n39", "n20") else None
+
+
+async def test_a_filter_that_fails_on_one_node_is_left_out_everywhere(tmp_path: Path) -> None:
+    policy = policy_of(
+        tmp_path,
+        "{filter: {enabled: [{name: RejectsSome}, {name: RejectsMore}]}}",
+        "{name: RejectsSome, failurePolicy: Ignore}",
+    )
+    async with AsyncExitStack() as stack:
+        scorer = await stack.enter_async_context(scorer_service())
+        filters = [
+            await stack.enter_async_context(filter_service(RejectsSome, RejectsMore))
+            for _ in range(2)
+        ]
+        running = await stack.enter_async_context(
+            sharing(tmp_path, "g", filters=filters, scorers=[scorer], config=policy)
+        )
+        await running.node(*NAMES)
+        answer = await running.filter(pod(), *NAMES)
+        assert answer["FailedAndUnresolvableNodes"] == {
+            "n39": "is one of more",
+            "n20": "is one of more",
+        }
+        answer = await running.filter(pod("q"), *NAMES[1:])
+        assert answer["FailedAndUnresolvableNodes"] == {
+            "n1": "is one of some",
+            "n20": "is one of more",
+            "n39": "is one of some",
+        }
+        assert running.sample("moorage_scattered_cycles_total", half="filter") == 1
+
+
+async def test_nodes_that_nobody_knows_are_in_no_shard(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        filters = [await stack.enter_async_context(filter_service()) for _ in range(2)]
+        scorers = [await stack.enter_async_context(scorer_service(ByNumber)) for _ in range(2)]
+        running = await stack.enter_async_context(
+            sharing(tmp_path, "g", filters=filters, scorers=scorers)
+        )
+        await running.node("n1", "n2", "n3")
+        answer = await running.filter(pod(), "n1", "ghost", "n2", "phantom", "n3")
+        assert answer["NodeNames"] == ["n1", "n2", "n3"]
+        assert set(answer["FailedAndUnresolvableNodes"]) == {"ghost", "phantom"}
+        assert len(await running.prioritize(pod(), "n1", "n2", "n3")) == 3
+
+
+async def test_whole_nodes_in_the_call_are_seen_by_all_shards(tmp_path: Path) -> None:
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    obj = pod(topologySpreadConstraints=[spread])
+    obj["metadata"]["labels"] = {"app": "web"}
+
+    def given(name: str, zone: str) -> dict[str, Any]:
+        amounts = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+        metadata = {"name": name, "labels": {"zone": zone}}
+        return {"metadata": metadata, "status": {"allocatable": amounts}}
+
+    policy = policy_of(tmp_path, "{filter: {enabled: [{name: PodTopologySpread}]}}")
+    async with AsyncExitStack() as stack:
+        filters = [await stack.enter_async_context(filter_service()) for _ in range(2)]
+        scorer = await stack.enter_async_context(scorer_service())
+        running = await stack.enter_async_context(
+            sharing(tmp_path, "g", filters=filters, scorers=[scorer], config=policy)
+        )
+        running.api.create("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node"} | given("a", "x"))
+        running.api.pod("web", labels={"app": "web"}, nodeName="a")
+        await until(lambda: running.sample("moorage_cache_size", type="pods") == 1)
+        # Only the caller knows of zone y, in which there are no pods yet: so x has one too many.
+        items = [given("a", "x"), given("b", "y")]
+        _, answer = await running.call("filter", {"Pod": obj, "Nodes": {"items": items}})
+        assert [n["metadata"]["name"] for n in answer["Nodes"]["items"]] == ["b"]
+        assert running.sample("moorage_scattered_cycles_total", half="filter") == 1

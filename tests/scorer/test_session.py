@@ -1,0 +1,86 @@
+"""Sessions with the scorer service: shards, and scores that are to be normalised."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import grpc.aio
+import msgspec
+import numpy as np
+import pytest
+
+from moorage import Node, Pod, ScorePlugin, Scores
+from moorage.v1 import scorer_pb2 as pb
+from moorage.v1 import scorer_pb2_grpc, types_pb2
+from tests.gateway.running import scorer_service
+
+PLUGIN = {"name": "ByNumber", "failurePolicy": "Abort", "timeBudgetSeconds": 10}
+POLICY = {"profiles": [{"name": "moorage", "plugins": [PLUGIN]}]}
+
+
+class ByNumber(ScorePlugin):
+    """Scores nodes by their number, and the best 100."""
+
+    def score_node(self, pod: Pod, node: Node) -> float:
+        return float(node.name[1:])
+
+    def normalize(self, scores: Scores) -> Scores:
+        best: float = scores.max()
+        return 100 * scores / best
+
+
+async def ask(**request: Any) -> pb.ScoreResult:
+    """Return the result of a cycle on the nodes n1 to n4 in the rows 0 to 3."""
+    pod = {"metadata": {"name": "p", "uid": "1"}, "spec": {"schedulerName": "moorage"}}
+    nodes = [msgspec.json.encode({"metadata": {"name": f"n{i}"}}) for i in range(1, 5)]
+    state = types_pb2.State(
+        generation=1,
+        full=True,
+        policy=types_pb2.Policy(revision="1", json=msgspec.json.encode(POLICY)),
+        nodes=[types_pb2.NodeRow(row=row, json=node) for row, node in enumerate(nodes)],
+    )
+    cycle = types_pb2.Cycle(
+        id=1,
+        profile="moorage",
+        pod=types_pb2.Pod(json=msgspec.json.encode(pod)),
+        candidates=b"\x0f",
+    )
+    cycle.timeout.FromSeconds(10)
+
+    async def requests() -> AsyncIterator[pb.ScorerServiceSessionRequest]:
+        yield pb.ScorerServiceSessionRequest(state=state, cycle=cycle, **request)
+
+    async with scorer_service(ByNumber) as address, grpc.aio.insecure_channel(address) as channel:
+        answers = scorer_pb2_grpc.ScorerServiceStub(channel).Session(requests())
+        async for answer in answers:
+            assert not answer.acknowledgement.policy_error
+            if answer.HasField("result"):
+                return answer.result
+    raise AssertionError("no result")
+
+
+def raw(*values: float) -> Sequence[pb.RawScores]:
+    return [pb.RawScores(plugin="ByNumber", values=np.array(values, "<f8").tobytes())]
+
+
+async def test_a_shard_gets_raw_scores_in_the_order_of_rows() -> None:
+    result = await ask(shard=b"\x0a", top=4)
+    assert [each.plugin for each in result.raw] == ["ByNumber"]
+    assert np.frombuffer(result.raw[0].values, "<f8").tolist() == [2, 4]
+    assert not result.totals
+    assert not result.top
+
+
+async def test_gathered_scores_are_normalised_and_not_made_again() -> None:
+    result = await ask(raw=raw(10, 20, 30, 50), top=1)
+    assert np.frombuffer(result.totals, "<f4").tolist() == [20, 40, 60, 100]
+    assert [node.node for node in result.top] == ["n4"]
+    assert result.top[0].plugins[0].raw == 50
+
+
+@pytest.mark.parametrize(
+    "values", [(1, 2, 3), (1, 2, 3, float("nan")), ()], ids=["too few", "not finite", "none"]
+)
+async def test_gathered_scores_that_cannot_be_right_are_refused(values: Sequence[float]) -> None:
+    result = await ask(raw=raw(*values))
+    assert result.status.code == grpc.StatusCode.INVALID_ARGUMENT.value[0]
+    assert "one finite number for each node" in result.status.message
