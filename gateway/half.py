@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from gateway.calls import CallFailedError
 from gateway.metrics import CycleMetrics
@@ -20,7 +20,13 @@ T = TypeVar("T")
 
 
 class Half:
-    """Splits subjects, and asks replicas about them or parts of them."""
+    """Splits subjects, and asks replicas about them or parts of them.
+
+    Attributes:
+        prepares_again: Whether plugins prepare once more after the shards.
+    """
+
+    prepares_again: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -62,9 +68,13 @@ class Half:
         if result.status.code != OK:
             raise CallFailedError(f"{self.pool.kind.name} service: {result.status.message}")
         if not stage:
-            seconds = from_duration(result.duration)
-            self._sharding.note(sort_of(subject), len(found.positions), seconds)
+            self._note(subject, len(found.positions), result)
         return result, found
+
+    def _note(self, subject: Subject, nodes: int, result: Any) -> None:
+        node_seconds = from_duration(result.node_duration)
+        again = from_duration(result.duration) - node_seconds if self.prepares_again else 0.0
+        self._sharding.note(sort_of(subject), nodes, node_seconds, again)
 
     def nonsense(self, what: str) -> CallFailedError:
         """Count an answer that cannot be right, and return the error that says so."""

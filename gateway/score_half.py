@@ -30,6 +30,8 @@ from moorage.v1 import scorer_pb2
 class ScoreHalf(Half):
     """Has scorer replicas rank nodes."""
 
+    prepares_again = True
+
     def __init__(
         self,
         pool: ReplicaPool,

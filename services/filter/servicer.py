@@ -87,6 +87,7 @@ def _encode(
         reasons=[_reason(reason) for reason in run.reasons],
         plugins=plugin_reports(run.plugins),
         duration=to_duration(outcome.seconds),
+        node_duration=to_duration(sum(each.node_seconds for each in run.plugins)),
         claimants=run.claimants,
     )
 

@@ -114,6 +114,7 @@ def _encode(
         top=_best(outcome, request.top),
         plugins=plugin_reports(outcome.run.plugins),
         duration=to_duration(outcome.seconds),
+        node_duration=to_duration(sum(run.node_seconds for run in outcome.run.plugins)),
         raw=[
             pb.RawScores(plugin=plugin, values=values.astype("<f8").tobytes())
             for plugin, values in outcome.run.raw.items()

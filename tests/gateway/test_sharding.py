@@ -42,6 +42,18 @@ def test_shards_are_as_many_as_are_worth_their_messages(
     assert sharding.count(SORT, nodes, replicas) == shards
 
 
+def test_what_has_to_be_done_again_must_be_worth_it_too() -> None:
+    sharding = Sharding(Limits())
+    sharding.note(SORT, 1000, 0.05, again=0.0)
+    assert sharding.count(SORT, 1000, 9) == 9
+    for _ in range(100):
+        sharding.note(SORT, 1000, 0.05, again=0.01)
+    assert sharding.count(SORT, 1000, 9) == 3
+    for _ in range(100):
+        sharding.note(SORT, 1000, 0.05, again=0.03)
+    assert sharding.count(SORT, 1000, 9) == 1
+
+
 def test_what_is_not_known_yet_is_not_scattered() -> None:
     assert Sharding(Limits()).count(SORT, 5000, 3) == 1
     assert Sharding(Limits(min_shard_time=0)).count(SORT, 5000, 3) == 3

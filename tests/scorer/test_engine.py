@@ -186,6 +186,16 @@ async def test_shards_that_are_normalised_together_are_the_whole() -> None:
     assert together.scores[0].raw.tolist() == whole.scores[0].raw.tolist()
 
 
+async def test_only_scoring_is_time_for_nodes() -> None:
+    ticks = iter(range(100))
+    enabled = EnabledPlugin(plugin=Prepared(), time_budget=99)
+    supervisor = Supervisor(clock=lambda: float(next(ticks)))
+    await run_scores(Profile(name="m", plugins=(enabled,)), make_pod(), NODES, supervisor)
+    (report,) = supervisor.runs
+    assert report.node_seconds == 1, "the clock goes on by one at the end of each step"
+    assert report.seconds == 3
+
+
 async def test_a_plugin_without_raw_scores_is_left_out_of_the_normalisation() -> None:
     enabled = tuple(EnabledPlugin(plugin=p) for p in (Prepared(), Gives(0, 0, 0)))
     profile = Profile(name="m", plugins=enabled)

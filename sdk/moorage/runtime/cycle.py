@@ -21,6 +21,9 @@ T = TypeVar("T")
 FAILURES = (Exception, BudgetExceededError, SystemExit)
 """What plugin code may raise; everything else, such as cancellation, is not the plugin's."""
 
+NODE_POINTS = frozenset(("filter", "filter_node", "score", "score_node"))
+"""Where plugins look at the nodes that a replica is asked about, which may be some of a cycle's."""
+
 DEADLINE_PASSED = "the cycle's deadline passed"
 
 
@@ -31,12 +34,14 @@ class PluginRun:
     Attributes:
         plugin: The plugin's name.
         seconds: The time that it took, at all its extension points together.
+        node_seconds: The part of it that it took to filter or score.
         failure: Why it was left out, with file and line; empty if it was not.
         skipped: It had nothing to say about the pod.
     """
 
     plugin: str
     seconds: float = 0.0
+    node_seconds: float = 0.0
     failure: str = ""
     skipped: bool = False
 
@@ -74,7 +79,10 @@ class Supervisor:
         except FAILURES as error:
             raise self._failed(enabled, point, error, budget, start) from error
         finally:
-            self.runs[-1].seconds += self.clock() - start
+            seconds = self.clock() - start
+            self.runs[-1].seconds += seconds
+            if point in NODE_POINTS:
+                self.runs[-1].node_seconds += seconds
 
     async def prepare(self, enabled: "EnabledPlugin", pod: Pod, nodes: Nodes) -> Preparation | None:
         """Run the plugin's `prepare`, if it has one.

@@ -102,6 +102,7 @@ class FilterResult(_message.Message):
     PLUGINS_FIELD_NUMBER: _builtins.int
     DURATION_FIELD_NUMBER: _builtins.int
     CLAIMANTS_FIELD_NUMBER: _builtins.int
+    NODE_DURATION_FIELD_NUMBER: _builtins.int
     cycle: _builtins.int
     """The id of the cycle."""
     generation: _builtins.int
@@ -133,6 +134,10 @@ class FilterResult(_message.Message):
         next pods depend on where this one goes.
         """
 
+    @_builtins.property
+    def node_duration(self) -> _duration_pb2.Duration:
+        """The part of the time in which plugins filtered: with fewer nodes it would be less."""
+
     def __init__(
         self,
         *,
@@ -144,10 +149,11 @@ class FilterResult(_message.Message):
         plugins: _abc.Iterable[_types_pb2.PluginReport] | None = ...,
         duration: _duration_pb2.Duration | None = ...,
         claimants: _abc.Iterable[_builtins.str] | None = ...,
+        node_duration: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "status", b"status"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "node_duration", b"node_duration", "status", b"status"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["claimants", b"claimants", "cycle", b"cycle", "duration", b"duration", "generation", b"generation", "plugins", b"plugins", "reasons", b"reasons", "status", b"status", "verdicts", b"verdicts"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["claimants", b"claimants", "cycle", b"cycle", "duration", b"duration", "generation", b"generation", "node_duration", b"node_duration", "plugins", b"plugins", "reasons", b"reasons", "status", b"status", "verdicts", b"verdicts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

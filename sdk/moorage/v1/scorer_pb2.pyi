@@ -148,6 +148,7 @@ class ScoreResult(_message.Message):
     PLUGINS_FIELD_NUMBER: _builtins.int
     DURATION_FIELD_NUMBER: _builtins.int
     RAW_FIELD_NUMBER: _builtins.int
+    NODE_DURATION_FIELD_NUMBER: _builtins.int
     cycle: _builtins.int
     """The id of the cycle."""
     generation: _builtins.int
@@ -179,6 +180,10 @@ class ScoreResult(_message.Message):
         Empty unless the request had a shard.
         """
 
+    @_builtins.property
+    def node_duration(self) -> _duration_pb2.Duration:
+        """The part of the time in which plugins scored: with fewer nodes it would be less."""
+
     def __init__(
         self,
         *,
@@ -190,10 +195,11 @@ class ScoreResult(_message.Message):
         plugins: _abc.Iterable[_types_pb2.PluginReport] | None = ...,
         duration: _duration_pb2.Duration | None = ...,
         raw: _abc.Iterable[Global___RawScores] | None = ...,
+        node_duration: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "status", b"status"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "node_duration", b"node_duration", "status", b"status"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cycle", b"cycle", "duration", b"duration", "generation", b"generation", "plugins", b"plugins", "raw", b"raw", "status", b"status", "top", b"top", "totals", b"totals"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cycle", b"cycle", "duration", b"duration", "generation", b"generation", "node_duration", b"node_duration", "plugins", b"plugins", "raw", b"raw", "status", b"status", "top", b"top", "totals", b"totals"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
