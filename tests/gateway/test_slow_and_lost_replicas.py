@@ -6,7 +6,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import grpc.aio
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from moorage import Node, Pod, ScorePlugin
 from tests.gateway.running import (
@@ -85,6 +87,15 @@ async def test_a_replica_that_hangs_costs_a_moment_once(
         assert running.sample("moorage_replicas_ready", service=service) == 2
 
 
+async def not_serving(address: str) -> None:
+    """Wait until a service says that it drains."""
+    request = health_pb2.HealthCheckRequest()
+    async with asyncio.timeout(10), grpc.aio.insecure_channel(address) as channel:
+        stub: Any = health_pb2_grpc.HealthStub(channel)  # type: ignore[no-untyped-call]
+        while (await stub.Check(request)).status == health_pb2.HealthCheckResponse.SERVING:  # noqa: ASYNC110 - over gRPC
+            await asyncio.sleep(0.01)
+
+
 async def test_a_replica_that_drains_finishes_its_work(tmp_path: Path) -> None:
     asked, release = asyncio.Event(), asyncio.Event()
 
@@ -112,7 +123,7 @@ async def test_a_replica_that_drains_finishes_its_work(tmp_path: Path) -> None:
         placing = asyncio.create_task(place(running, pod(), ["n1", "n2"]))
         await asked.wait()
         drained = asyncio.create_task(draining.aclose())
-        await asyncio.sleep(0)
+        await not_serving(scorer)
         release.set()
         assert {each["total"] for each in (await placing)["top"].values()} == {50.0}
         await drained

@@ -85,8 +85,7 @@ class CycleService(Generic[Run]):
         self._engine = engine
         # A cycle may wait in a plugin's `prepare`; states and other cycles wait for it.
         self._turn = asyncio.Lock()
-        self._idle: set[asyncio.Task[Any]] = set()
-        self._draining = False
+        self._sessions: set[asyncio.Task[Any]] = set()
 
     def hello(self) -> pb.Hello:
         """Greet the caller of a session."""
@@ -129,33 +128,20 @@ class CycleService(Generic[Run]):
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Replica]:
         """Keep the state of one session for as long as it lasts."""
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - we are in one
+        self._sessions.add(task)
         replica = Replica()
         try:
             yield replica
         finally:
+            self._sessions.discard(task)
             await self.host.release(replica.policy)
 
-    async def requests(
-        self, requests: AsyncIterator[SessionRequest]
-    ) -> AsyncIterator[SessionRequest]:
-        """Pass on the requests of a session until the service drains."""
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - we are in one
-        while not self._draining:
-            self._idle.add(task)
-            try:
-                request = await anext(requests, None)
-            finally:
-                self._idle.discard(task)
-            if request is None:
-                return
-            yield request
-
     async def drain(self) -> None:
-        """End the sessions once they have answered; gateways go on with other replicas."""
-        self._draining = True
+        """End the sessions, each between two cycles; gateways go on with other replicas."""
         async with self._turn:
-            for task in self._idle:
+            for task in self._sessions:
                 task.cancel()
 
     async def close(self) -> None:
@@ -228,7 +214,7 @@ async def run_session(
     """
     yield wire.response(hello=service.hello())
     async with service.session() as replica:
-        async for request in service.requests(requests):
+        async for request in requests:
             if request.HasField("state"):
                 yield wire.response(acknowledgement=await _applied(service, replica, request.state))
             if request.HasField("cycle"):
