@@ -10,7 +10,8 @@ import asyncio
 from gateway.cluster.state import ClusterState
 from gateway.cluster.waiting import until
 from gateway.decisions import Decision
-from gateway.halves import Filtered, FilterHalf, Subject
+from gateway.filter_half import Filtered, FilterHalf
+from gateway.subject import Subject
 
 REST = 9
 """Times as long as a recheck took there is none: one in a row of hopeless pods must do."""
