@@ -1,6 +1,7 @@
 """Several replicas share a cycle, and say the same as one."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
+from moorage import FilterPlugin, Node, Nodes, Pod, Rejection, ScorePlugin
 from services.filter.plugins import BUILT_INS as BUILT_IN_FILTERS
 from services.scorer.plugins import BUILT_INS
 from tests.fake_prometheus import fake_prometheus
@@ -230,3 +231,40 @@ async def test_whole_nodes_in_the_call_are_seen_by_all_shards(tmp_path: Path) ->
         _, answer = await running.call("filter", {"Pod": obj, "Nodes": {"items": items}})
         assert [n["metadata"]["name"] for n in answer["Nodes"]["items"]] == ["b"]
         assert running.sample("moorage_scattered_cycles_total", half="filter") == 1
+
+
+class Scores(ScorePlugin):
+    """Takes its time for the nodes."""
+
+    def score(self, pod: Pod, nodes: Nodes) -> list[float]:
+        time.sleep(0.2)
+        return [float(row) for row in nodes.rows]
+
+
+class Prepares(Scores):
+    """Takes even longer before them, which another replica would have to do as well."""
+
+    async def prepare(self, pod: Pod, nodes: Nodes) -> None:
+        await asyncio.sleep(0.4)
+
+
+@pytest.mark.parametrize(("plugin", "shards"), [(Scores, 2), (Prepares, 1)])
+async def test_only_what_fewer_nodes_make_faster_is_scattered(
+    tmp_path: Path, plugin: type[ScorePlugin], shards: int
+) -> None:
+    name = plugin.__name__
+    policy = policy_of(
+        tmp_path,
+        f"{{score: {{disabled: [{{name: '*'}}], enabled: [{{name: {name}}}]}}}}",
+        f"{{name: {name}, timeBudget: 30s}}",
+    )
+    async with AsyncExitStack() as stack:
+        filters = await stack.enter_async_context(filter_service())
+        scorers = [await stack.enter_async_context(scorer_service(plugin)) for _ in range(2)]
+        settings = {"config": policy, "min_shard_time": 0.02}
+        running = await stack.enter_async_context(
+            sharing(tmp_path, "g", filters=[filters], scorers=scorers, **settings)
+        )
+        await running.node(*NAMES)
+        assert (await place(running, pod("first")))["shards"] == [1, 1]
+        assert (await place(running, pod("second")))["shards"] == [1, shards]

@@ -20,6 +20,7 @@ from tests.gateway.running import (
     scorer_service,
 )
 from tests.gateway.sharing import NAMES, ByNumber, place, policy_of, same, sharing
+from tests.live_api import until
 
 
 @asynccontextmanager
@@ -85,6 +86,57 @@ async def test_a_replica_that_hangs_costs_a_moment_once(
         slow = running.sample("moorage_cycles_resent_total", service=service, cause="slow")
         assert slow == 1, "it gets nothing more before it has answered"
         assert running.sample("moorage_replicas_ready", service=service) == 2
+
+
+async def test_an_only_replica_that_is_lost_gets_its_work_again(tmp_path: Path) -> None:
+    cycles: list[Any] = []
+
+    async def gate(request: Any) -> bool:
+        if request.HasField("cycle"):
+            cycles.append(request)
+        return len(cycles) != 1 or not request.HasField("cycle")
+
+    async with (
+        filter_service(gate=gate) as filters,
+        scorer_service() as scorer,
+        sharing(tmp_path, "g", filters=[filters], scorers=[scorer]) as running,
+    ):
+        await running.node("n1", "n2")
+        answer = await running.filter(pod(), "n1", "n2")
+        assert answer["NodeNames"] == ["n1", "n2"]
+        assert len(cycles) == 2
+        lost = running.sample("moorage_cycles_resent_total", service="filter", cause="lost")
+        assert lost == 1
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+async def test_replicas_that_hang_until_the_deadline_have_to_catch_up(
+    tmp_path: Path, replicas: int
+) -> None:
+    hangs = True
+
+    async def gate(request: Any) -> bool:
+        if hangs and request.HasField("cycle"):
+            await asyncio.Event().wait()
+        return True
+
+    async with AsyncExitStack() as stack:
+        filters = [
+            await stack.enter_async_context(filter_service(gate=gate)) for _ in range(replicas)
+        ]
+        scorer = await stack.enter_async_context(scorer_service())
+        settings = {"http_timeout": 1.0, "hedge_floor": 0.1, "min_nodes_per_shard": 1000}
+        running = await stack.enter_async_context(
+            sharing(tmp_path, "g", filters=filters, scorers=[scorer], **settings)
+        )
+        await running.node("n1", "n2")
+        answer = await running.filter(pod(), "n1", "n2")
+        assert answer["Error"] == "filter service does not answer in time"
+        hangs = False
+        opened = "moorage_sessions_opened_total"
+        await until(lambda: running.sample(opened, service="filter") == 2 * replicas)
+        answer = await running.filter(pod(), "n1", "n2")
+        assert answer["NodeNames"] == ["n1", "n2"]
 
 
 async def not_serving(address: str) -> None:
