@@ -24,7 +24,10 @@ class ReasonCount(Record):
 
 
 class PluginRecord(Record):
-    """What a plugin did: how long it took, and how many nodes it rejected for which reasons."""
+    """What a plugin did: how long it took, and how many nodes it rejected for which reasons.
+
+    `note` is what the plugin itself has to say about the cycle.
+    """
 
     plugin: str
     seconds: float
@@ -32,6 +35,7 @@ class PluginRecord(Record):
     reasons: list[ReasonCount] = []
     skipped: bool = False
     failure: str = ""
+    note: str = ""
 
 
 class FilterRecord(Record):

@@ -85,6 +85,7 @@ def add_normalization(result: scorer_pb2.ScoreResult, shards: Sequence[ScoredSha
         after = later.get(report.plugin, pb.PluginReport(skipped=report.plugin not in scored))
         report.skipped = not report.failure and after.skipped
         report.failure = report.failure or after.failure
+        report.note = after.note or report.note  # that of who saw all nodes, if there is one
         report.duration.CopyFrom(_sum(report.duration, after.duration))
     del result.plugins[:]
     result.plugins.extend(reports)
@@ -125,6 +126,7 @@ def _merged_report(reports: Sequence[pb.PluginReport]) -> pb.PluginReport:
         duration=_longest(report.duration for report in reports),
         failure=next((report.failure for report in reports if report.failure), ""),
         skipped=all(report.skipped for report in reports),
+        note=next((report.note for report in reports if report.note), ""),
     )
 
 

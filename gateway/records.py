@@ -61,6 +61,7 @@ def _plugins(reports: Iterable[pb.PluginReport]) -> list[PluginRecord]:
             seconds=from_duration(report.duration),
             skipped=report.skipped,
             failure=report.failure,
+            note=report.note,
         )
         for report in reports
     ]

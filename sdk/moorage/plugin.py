@@ -26,6 +26,9 @@ Scores = npt.NDArray[np.float64]
 MAX_SCORE = 100
 """The score of the best node after normalisation; the worst has 0."""
 
+MAX_NOTE_LENGTH = 200
+"""How many characters of a plugin's note are kept."""
+
 
 class Arguments(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """A plugin's arguments: fields with types, defaults and bounds; camelCase in YAML.
@@ -62,6 +65,7 @@ class Plugin:
     name: ClassVar[str] = ""
     reads: ClassVar[tuple[ObjectKind, ...]] = ()
     args: Any
+    __note = ""
 
     class Args(Arguments):
         """No arguments."""
@@ -90,6 +94,20 @@ class Plugin:
     async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
         """Look at *pod* before its nodes (PreFilter, PreScore); None goes on with all nodes."""
         return None
+
+    def note(self, text: str) -> None:
+        """Leave a note about this cycle, which the pod's decision shows beside the plugin.
+
+        Numbers and names are welcome in it, unlike in reasons. It becomes one line of at most
+        `MAX_NOTE_LENGTH` characters; the last note of a cycle counts. Bind plugins have none.
+        """
+        line = " ".join(text.split()).encode(errors="replace").decode()
+        self.__note = line if len(line) <= MAX_NOTE_LENGTH else f"{line[: MAX_NOTE_LENGTH - 1]}…"
+
+    def take_note(self) -> str:
+        """Return the note and forget it; the engines do so, plugins need not."""
+        text, self.__note = self.__note, ""
+        return text
 
 
 class FilterPlugin(Plugin):

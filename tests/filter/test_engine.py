@@ -250,3 +250,16 @@ async def test_a_wrong_answer_about_a_claim_is_the_plugins_failure() -> None:
         PluginFailedError, match=r"ClaimsWrongly.*reserve must return True or False"
     ):
         await run(ClaimsWrongly())
+
+
+async def test_a_note_is_about_one_cycle() -> None:
+    class NotesOnce(FilterPlugin):
+        def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
+            if pod.name == "first":
+                self.note(f"{len(nodes)} nodes")
+            return nodes.verdicts()
+
+    profile = Profile(name="m", plugins=(EnabledPlugin(plugin=NotesOnce()),))
+    for name, note in (("first", "4 nodes"), ("second", "")):
+        result = await run_filters(profile, make_pod(name), NODES, Supervisor())
+        assert [report.note for report in result.plugins] == [note]

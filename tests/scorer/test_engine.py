@@ -218,3 +218,19 @@ async def test_overruns_of_normalize_suspend_the_plugin_in_shards_as_well() -> N
         await run_normalization(profile, make_pod(), NODES, Supervisor(), raw=raw)
     result = await run_shard(profile, make_pod(), NODES, Supervisor(), rows=np.arange(3))
     assert result.plugins[0].failure.startswith("suspended")
+
+
+async def test_plugins_that_skip_fail_or_score_may_leave_notes() -> None:
+    class Declines(Skips):
+        async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
+            self.note("1 pod skipped")
+            return SKIP
+
+    class Fails(Gives):
+        def score(self, pod: Pod, nodes: Nodes) -> list[float]:
+            self.note(f"{len(nodes)} nodes seen")
+            raise ValueError("no data")
+
+    plugins = (Declines(), Fails(), Gives(1, 2, 3))
+    first = await run(*plugins, aborts=False)
+    assert [report.note for report in first.plugins] == ["1 pod skipped", "3 nodes seen", ""]

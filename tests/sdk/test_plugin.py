@@ -17,7 +17,7 @@ from moorage import (
     Verdicts,
     normalize_by_maximum,
 )
-from moorage.plugin import extension_points
+from moorage.plugin import MAX_NOTE_LENGTH, extension_points
 from moorage.testing import make_node, make_nodes, make_pod, run_filter, run_score
 
 
@@ -127,6 +127,29 @@ def test_the_first_rejection_of_a_node_counts_and_equal_ones_are_one_reason() ->
     assert verdicts.codes.tolist() == [1, 1, 2, 1]
     assert verdicts.reasons == [full, Rejection("far", unresolvable=True)]
     assert verdicts.passed.tolist() == [False] * 4
+
+
+def noted(text: str) -> str:
+    plugin = Hot()
+    plugin.note(text)
+    return plugin.take_note()
+
+
+def test_a_note_is_one_line_of_bounded_length() -> None:
+    assert noted("measured 95 s ago;\n  2 of 5 nodes have none ") == (
+        "measured 95 s ago; 2 of 5 nodes have none"
+    )
+    assert noted("x" * MAX_NOTE_LENGTH) == "x" * MAX_NOTE_LENGTH
+    assert noted("x" * (MAX_NOTE_LENGTH + 1)) == "x" * (MAX_NOTE_LENGTH - 1) + "…"
+    noted("a lone surrogate \udc80").encode()
+
+
+def test_the_last_note_counts_and_belongs_to_one_plugin() -> None:
+    plugin, other = Hot(), Hot()
+    plugin.note("first")
+    plugin.note("second")
+    assert (plugin.take_note(), other.take_note()) == ("second", "")
+    assert plugin.take_note() == "", "it has been taken"
 
 
 def test_a_mask_of_another_length_is_refused() -> None:

@@ -40,6 +40,7 @@ def plugin_reports(runs: Iterable[PluginRun]) -> list[pb.PluginReport]:
             duration=to_duration(run.seconds),
             failure=run.failure,
             skipped=run.skipped,
+            note=run.note,
         )
         for run in runs
     ]

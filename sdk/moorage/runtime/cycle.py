@@ -37,6 +37,7 @@ class PluginRun:
         node_seconds: The part of it that it took to filter or score.
         failure: Why it was left out, with file and line; empty if it was not.
         skipped: It had nothing to say about the pod.
+        note: What it noted about the cycle, whether it failed, skipped or neither.
     """
 
     plugin: str
@@ -44,6 +45,7 @@ class PluginRun:
     node_seconds: float = 0.0
     failure: str = ""
     skipped: bool = False
+    note: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,6 +64,7 @@ class Supervisor:
 
     def begin(self, enabled: "EnabledPlugin") -> PluginRun:
         """Start the report of the next plugin."""
+        enabled.plugin.take_note()  # what is left from between two cycles belongs to none
         self.runs.append(PluginRun(plugin=enabled.name))
         return self.runs[-1]
 
@@ -79,8 +82,7 @@ class Supervisor:
         except FAILURES as error:
             raise self._failed(enabled, point, error, budget, start) from error
         finally:
-            seconds = self.clock() - start
-            self.runs[-1].seconds += seconds
+            seconds = self._ended(enabled, start)
             if point in NODE_POINTS:
                 self.runs[-1].node_seconds += seconds
 
@@ -116,7 +118,15 @@ class Supervisor:
         except FAILURES as error:
             raise self._failed(enabled, point, error, budget, start) from error
         finally:
-            self.runs[-1].seconds += self.clock() - start
+            self._ended(enabled, start)
+
+    def _ended(self, enabled: "EnabledPlugin", start: float) -> float:
+        """Report a call that began at *start*; return the seconds that it took."""
+        seconds = self.clock() - start
+        run = self.runs[-1]
+        run.seconds += seconds
+        run.note = enabled.plugin.take_note() or run.note
+        return seconds
 
     def _budget(self, enabled: "EnabledPlugin", now: float) -> float:
         if now >= self.deadline:

@@ -501,12 +501,17 @@ class PluginReport(_message.Message):
     DURATION_FIELD_NUMBER: _builtins.int
     FAILURE_FIELD_NUMBER: _builtins.int
     SKIPPED_FIELD_NUMBER: _builtins.int
+    NOTE_FIELD_NUMBER: _builtins.int
     plugin: _builtins.str
     """The plugin's name."""
     failure: _builtins.str
     """Why the plugin was left out of this cycle, with file and line. Empty when it was not."""
     skipped: _builtins.bool
     """The plugin had nothing to do for this pod."""
+    note: _builtins.str
+    """What the plugin noted about the cycle, such as how old its measurements are: one line. Empty if
+    it did not.
+    """
     @_builtins.property
     def duration(self) -> _duration_pb2.Duration:
         """The time that it took, at all its extension points together."""
@@ -518,10 +523,11 @@ class PluginReport(_message.Message):
         duration: _duration_pb2.Duration | None = ...,
         failure: _builtins.str = ...,
         skipped: _builtins.bool = ...,
+        note: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "failure", b"failure", "plugin", b"plugin", "skipped", b"skipped"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "failure", b"failure", "note", b"note", "plugin", b"plugin", "skipped", b"skipped"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from moorage import FilterPlugin, Nodes, PluginFailedError, Pod, Preparation
+from moorage.plugin import Plugin
 from moorage.runtime import EnabledPlugin, Supervisor
 from moorage.runtime.breaker import OVERRUNS
 from moorage.testing import make_node, make_nodes, make_pod
@@ -175,3 +176,46 @@ def test_a_report_adds_up_the_time_of_all_points() -> None:
     supervisor.call(enabled, "filter", lambda: None)
     supervisor.call(enabled, "normalize", lambda: None)
     assert (report.plugin, report.seconds) == ("Quiet", 2.0)
+
+
+def note_in(plugin: Plugin, text: str) -> Callable[[], None]:
+    return lambda: plugin.note(text)
+
+
+class Notes(FilterPlugin):
+    """Notes something in prepare."""
+
+    async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
+        self.note("prepared")
+        return None
+
+
+async def test_a_note_lands_in_the_report_wherever_it_was_left() -> None:
+    enabled, supervisor = supervise(Notes())
+    (report,) = supervisor.runs
+    assert report.note == ""
+    await supervisor.prepare(enabled, make_pod(), NODES)
+    supervisor.call(enabled, "filter", lambda: None)
+    assert report.note == "prepared"
+    supervisor.call(enabled, "reserve", note_in(enabled.plugin, "reserved"))
+    assert report.note == "reserved"
+
+
+@pytest.mark.parametrize("failing", [divide, loop])
+def test_a_failure_keeps_the_note(failing: Callable[[], None]) -> None:
+    def fail() -> None:
+        enabled.plugin.note("before it failed")
+        failing()
+
+    enabled, supervisor = supervise(Quiet())
+    with pytest.raises(PluginFailedError):
+        supervisor.call(enabled, "filter", fail)
+    assert supervisor.runs[-1].note == "before it failed"
+
+
+def test_a_note_from_between_two_cycles_belongs_to_none() -> None:
+    enabled, supervisor = supervise(Quiet())
+    enabled.plugin.note("from background work")
+    supervisor.begin(enabled)
+    supervisor.call(enabled, "filter", lambda: None)
+    assert [report.note for report in supervisor.runs] == ["", ""]
