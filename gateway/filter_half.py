@@ -3,11 +3,10 @@
 It goes to one replica, or in shards to several, if that is worth it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from gateway.calls import FilterOutcome
 from gateway.decisions import FilterRecord
@@ -18,7 +17,7 @@ from gateway.merging import (
     agree,
     merge_verdicts,
 )
-from gateway.nodes import Candidates
+from gateway.nodes import Candidates, Mask
 from gateway.records import filter_record
 from gateway.replicas.work import Message
 from gateway.sharding import Positions, split
@@ -53,7 +52,7 @@ class FilterHalf(Half):
         result, found, codes = filtered.result, filtered.found, filtered.codes
         record = filter_record(result, codes, len(found.unknown), count)
         self.metrics.filtered(record)
-        outcome = _outcome(subject.names, found, codes, result.reasons)
+        outcome = self._outcome(subject, found, codes, result.reasons)
         return Filtered(outcome=outcome, record=record, generation=result.generation)
 
     async def _scattered(self, subject: Subject, count: int) -> FilteredShard | None:
@@ -88,27 +87,27 @@ class FilterHalf(Half):
             raise self.nonsense("a verdict has no reason")
         return codes
 
+    def _outcome(
+        self,
+        subject: Subject,
+        found: Candidates,
+        codes: Codes,
+        reasons: Sequence[filter_pb2.Reason],
+    ) -> FilterOutcome:
+        names = subject.names
+        if not codes.any() and not len(found.unknown):
+            return FilterOutcome(feasible=names)
+        by_position = np.zeros(len(names), np.int64)
+        by_position[found.positions] = codes
+        by_position[found.unknown] = -1
+        failed: dict[str, str] = {}
+        unresolvable = dict.fromkeys(_named(names, by_position == -1), UNKNOWN_NODE)
+        for code, reason in enumerate(reasons, start=1):
+            rejected = dict.fromkeys(_named(names, by_position == code), reason.text)
+            (unresolvable if reason.unresolvable else failed).update(rejected)
+        feasible = self.lookup.chosen(names, by_position == 0)
+        return FilterOutcome(feasible=feasible, failed=failed, unresolvable=unresolvable)
 
-def _outcome(
-    names: Sequence[str],
-    found: Candidates,
-    codes: npt.NDArray[np.uint16],
-    reasons: Sequence[filter_pb2.Reason],
-) -> FilterOutcome:
-    if not codes.any() and not len(found.unknown):
-        return FilterOutcome(feasible=names)
-    by_position = np.zeros(len(names), np.int64)
-    by_position[found.positions] = codes
-    by_position[found.unknown] = -1
-    failed: dict[str, str] = {}
-    unresolvable = dict.fromkeys(_named(names, by_position == -1), UNKNOWN_NODE)
-    for code, reason in enumerate(reasons, start=1):
-        rejected = dict.fromkeys(_named(names, by_position == code), reason.text)
-        (unresolvable if reason.unresolvable else failed).update(rejected)
-    return FilterOutcome(
-        feasible=_named(names, by_position == 0), failed=failed, unresolvable=unresolvable
-    )
 
-
-def _named(names: Sequence[str], mask: npt.NDArray[np.bool_]) -> list[str]:
-    return [names[i] for i in np.flatnonzero(mask).tolist()]
+def _named(names: Sequence[str], mask: Mask) -> Iterator[str]:
+    return (names[i] for i in np.flatnonzero(mask).tolist())

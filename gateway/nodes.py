@@ -1,8 +1,9 @@
 """From the names of a call to rows and back."""
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +13,10 @@ from gateway.cluster.state import ClusterState
 from moorage.models import encode
 from moorage.v1 import types_pb2 as pb
 
-REMEMBERED = 4
-"""Lists of names whose rows are remembered, one for each scheduler amid a cycle."""
+REMEMBERED = 12
+"""Lists of names whose rows are remembered: a few for each scheduler amid a cycle."""
+
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +74,36 @@ class NodeLookup:
         if given is None:
             self._newest.append((names, version, found))
         return found
+
+    def chosen(self, names: Sequence[str], kept: Mask) -> Sequence[str]:
+        """Return the names of a call where *kept* is true; nobody has to look these up again."""
+        chosen, version = list(compress(names, kept.tolist())), self._state.rows_version
+        for known, known_version, found in self._newest:
+            if known is names and known_version == version:
+                self._newest.append((chosen, version, _chosen(found, kept)))
+                break
+        return chosen
+
+    def without(self, names: Sequence[str], rejected: Collection[str]) -> Sequence[str]:
+        """Return the names of a call without *rejected* and unknown ones; itself if that is all."""
+        found, row_of = self.find(names, None), self._state.row_of
+        out = np.zeros(self._state.capacity, np.bool_)
+        out[[row_of[name] for name in rejected if name in row_of]] = True
+        kept = np.ones(len(names), np.bool_)
+        kept[found.unknown] = False
+        kept[found.positions[out[found.rows]]] = False
+        return names if kept.all() else self.chosen(names, kept)
+
+
+def _chosen(found: Candidates, kept: Mask) -> Candidates:
+    """Return the nodes that are kept, with their places in the shorter list."""
+    place, known = np.cumsum(kept) - 1, kept[found.positions]
+    return Candidates(
+        positions=place[found.positions[known]],
+        rows=found.rows[known],
+        bitmap=_bitmap(found.rows[known]),
+        unknown=place[found.unknown[kept[found.unknown]]],
+    )
 
 
 def _candidates(

@@ -62,11 +62,6 @@ class Habit:
     rejected: set[str] = field(default_factory=set)
     steady: bool = False
 
-    def left(self, names: Sequence[str]) -> Sequence[str]:
-        """Return the nodes that will probably be left; *names* itself if that is all."""
-        left = [name for name in names if name not in self.rejected] if self.rejected else names
-        return names if len(left) == len(names) else left
-
     def learn(self, outcome: FilterOutcome) -> None:
         """Remember what a cycle ruled out."""
         rejected = outcome.failed.keys() | outcome.unresolvable.keys()
@@ -92,7 +87,7 @@ class ScoresAhead:
         habit = self._habits.get(decision.profile)
         if habit is None or not habit.steady or subject.plugin or subject.given is not None:
             return None
-        left = habit.left(subject.names)
+        left = self._score_half.lookup.without(subject.names, habit.rejected)
         if len(left) < 2:  # kube-scheduler takes a single node without asking for scores
             return None
         # What comes of it must not show in the decision unless the nodes prove right.
@@ -107,11 +102,11 @@ class ScoresAhead:
     ) -> None:
         """Score the feasible nodes, or go on with what was expected; `take` gives the scores."""
         feasible = outcome.feasible
-        if not subject.plugin:
-            self._habits.setdefault(decision.profile, Habit()).learn(outcome)
         right = expected is not None and expected.subject.names == feasible
         if expected is not None:
             self._metrics.expected(right=right)
+        if not right and not subject.plugin:
+            self._habits.setdefault(decision.profile, Habit()).learn(outcome)
         if expected is not None and right:
             ahead = expected
         elif len(feasible) > 1 and not subject.plugin:

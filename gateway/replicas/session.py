@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -142,6 +142,8 @@ class Session:
                 if answer.WhichOneof("answer") == "acknowledgement":
                     caught_up(answer.acknowledgement.generation)
                     continue
+                if answer.result.generation:
+                    caught_up(answer.result.generation)
                 waiting = self._results.get(answer.result.cycle)
                 if waiting is not None and not waiting.done():
                     waiting.set_result(answer.result)
@@ -170,7 +172,7 @@ class Session:
     async def _write(self, request: Any) -> None:
         assert self._call is not None  # noqa: S101 - greeted first
         with _losses():
-            await self._call.write(request)
+            await _to_the_end(self._call.write(request))
 
     async def _read(self) -> Any:
         assert self._call is not None  # noqa: S101 - greeted first
@@ -184,6 +186,17 @@ class Session:
         for waiting in self._results.values():
             if not waiting.done():
                 waiting.set_exception(error)
+
+
+async def _to_the_end(write: Coroutine[Any, Any, None]) -> None:
+    """Write, even if whoever wants that is cancelled meanwhile: it would end the stream."""
+    task = asyncio.ensure_future(write)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        if not task.done():
+            await asyncio.wait([task])
+        raise
 
 
 @contextmanager

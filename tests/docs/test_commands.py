@@ -128,7 +128,8 @@ def test_metrics_exist() -> None:
 def test_files_and_folders_exist() -> None:
     folders = "|".join(sorted(path.name for path in ROOT.iterdir() if path.is_dir()))
     named = re.findall(rf"(?<![\w/.])(?:{folders})/[\w./-]+", _own_text())
-    missing = {name for name in named if not (ROOT / name.rstrip(".")).exists()}
+    made = ("bench/out/",)  # by commands of the page
+    missing = {n for n in named if not (ROOT / n.rstrip(".")).exists() and not n.startswith(made)}
     assert {name for name in missing if "NAME" not in name and "POD" not in name} == set()
 
 

@@ -216,7 +216,9 @@ async def run_session(
     async with service.session() as replica:
         async for request in requests:
             if request.HasField("state"):
-                yield wire.response(acknowledgement=await _applied(service, replica, request.state))
+                applied = await _applied(service, replica, request.state)
+                if applied.policy_error or not request.HasField("cycle"):
+                    yield wire.response(acknowledgement=applied)
             if request.HasField("cycle"):
                 yield wire.response(result=await _result(service, replica, request, wire))
 

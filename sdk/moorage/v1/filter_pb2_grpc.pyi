@@ -19,10 +19,11 @@ class FilterServiceStub:
     Session: _aio.StreamStreamMultiCallable[_filter_pb2.FilterServiceSessionRequest, _filter_pb2.FilterServiceSessionResponse]
     """Keeps one gateway's state and answers its cycles, in the order in which they were sent.
 
-    The first answer is a Hello. Each state is acknowledged, each cycle has exactly one result. The
-    state belongs to the stream and ends with it; a cycle on a stream that has sent no state uses
-    the replica's latest. A message that cannot be applied ends the stream with INVALID_ARGUMENT:
-    open a new one and send the full state.
+    The first answer is a Hello. Each cycle has exactly one result, and each state without a cycle is
+    acknowledged; with one, the generation of the result does that. The state belongs to the stream
+    and ends with it; a cycle on a stream that has sent no state uses the replica's latest. A message
+    that cannot be applied ends the stream with INVALID_ARGUMENT: open a new one and send the full
+    state.
     """
     Filter: _aio.UnaryUnaryMultiCallable[_filter_pb2.FilterRequest, _filter_pb2.FilterResponse]
     """Splits nodes into feasible and rejected ones: a cycle for people and other clients.
@@ -48,10 +49,11 @@ class FilterServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _abc.AsyncIterator[_filter_pb2.FilterServiceSessionResponse]:
         """Keeps one gateway's state and answers its cycles, in the order in which they were sent.
 
-        The first answer is a Hello. Each state is acknowledged, each cycle has exactly one result. The
-        state belongs to the stream and ends with it; a cycle on a stream that has sent no state uses
-        the replica's latest. A message that cannot be applied ends the stream with INVALID_ARGUMENT:
-        open a new one and send the full state.
+        The first answer is a Hello. Each cycle has exactly one result, and each state without a cycle is
+        acknowledged; with one, the generation of the result does that. The state belongs to the stream
+        and ends with it; a cycle on a stream that has sent no state uses the replica's latest. A message
+        that cannot be applied ends the stream with INVALID_ARGUMENT: open a new one and send the full
+        state.
         """
 
     @_abc_1.abstractmethod

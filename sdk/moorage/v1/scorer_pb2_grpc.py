@@ -64,10 +64,11 @@ class ScorerServiceServicer:
     def Session(self, request_iterator, context):
         """Keeps one gateway's state and answers its cycles, in the order in which they were sent.
 
-        The first answer is a Hello. Each state is acknowledged, each cycle has exactly one result. The
-        state belongs to the stream and ends with it; a cycle on a stream that has sent no state uses
-        the replica's latest. A message that cannot be applied ends the stream with INVALID_ARGUMENT:
-        open a new one and send the full state.
+        The first answer is a Hello. Each cycle has exactly one result, and each state without a cycle is
+        acknowledged; with one, the generation of the result does that. The state belongs to the stream
+        and ends with it; a cycle on a stream that has sent no state uses the replica's latest. A message
+        that cannot be applied ends the stream with INVALID_ARGUMENT: open a new one and send the full
+        state.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
