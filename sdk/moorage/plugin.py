@@ -104,10 +104,10 @@ class Plugin:
         line = " ".join(text.split()).encode(errors="replace").decode()
         self.__note = line if len(line) <= MAX_NOTE_LENGTH else f"{line[: MAX_NOTE_LENGTH - 1]}…"
 
-    def take_note(self) -> str:
-        """Return the note and forget it; the engines do so, plugins need not."""
-        text, self.__note = self.__note, ""
-        return text
+    @property
+    def noted(self) -> str:
+        """The note of the latest cycle; empty if there is none."""
+        return self.__note
 
 
 class FilterPlugin(Plugin):

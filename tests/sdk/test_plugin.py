@@ -132,7 +132,7 @@ def test_the_first_rejection_of_a_node_counts_and_equal_ones_are_one_reason() ->
 def noted(text: str) -> str:
     plugin = Hot()
     plugin.note(text)
-    return plugin.take_note()
+    return plugin.noted
 
 
 def test_a_note_is_one_line_of_bounded_length() -> None:
@@ -148,8 +148,21 @@ def test_the_last_note_counts_and_belongs_to_one_plugin() -> None:
     plugin, other = Hot(), Hot()
     plugin.note("first")
     plugin.note("second")
-    assert (plugin.take_note(), other.take_note()) == ("second", "")
-    assert plugin.take_note() == "", "it has been taken"
+    assert (plugin.noted, other.noted) == ("second", "")
+
+
+def test_a_note_can_be_tested() -> None:
+    class Counts(FilterPlugin):
+        def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
+            if len(nodes) > 1:
+                self.note(f"{len(nodes)} nodes")
+            return nodes.verdicts()
+
+    plugin = Counts()
+    run_filter(plugin, make_pod(), *NODES)
+    assert plugin.noted == "2 nodes"
+    run_filter(plugin, make_pod(), NODES[0])
+    assert plugin.noted == "", "each run is a cycle"
 
 
 def test_a_mask_of_another_length_is_refused() -> None:

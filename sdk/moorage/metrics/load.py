@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from moorage.durations import parse_duration
-from moorage.metrics.annotations import annotated_numbers, annotated_times
+from moorage.metrics.annotations import annotated_numbers, annotated_times, trouble_with_times
 from moorage.metrics.in_flight import Expected, InFlight, InFlightArguments
 from moorage.metrics.missing import OnMissing, fill_missing, mark_missing
 from moorage.metrics.plugin import MeasuringPlugin
@@ -142,6 +142,20 @@ class LoadMeter:
         if self._source:
             self._source.check()
 
+    def trouble(self, nodes: Nodes, missing: Mask) -> str:
+        """Return how old measurements are if that is too old or nearly so, and why there are none.
+
+        Args:
+            nodes: The nodes.
+            missing: Which of them have none.
+        """
+        if self._source:
+            return self._source.trouble(nodes, missing)
+        trouble = trouble_with_times(nodes, self._prefix + MEASURED_AT, self._max_age)
+        if not trouble and len(nodes) and missing.all():
+            return f"without prometheus.address, annotations {self._prefix}mean-free-* count"
+        return trouble
+
     def load(
         self,
         nodes: Nodes,
@@ -213,9 +227,11 @@ class LoadScorePlugin(MeasuringPlugin, ScorePlugin):
 
     def score(self, pod: Pod, nodes: Nodes) -> Scores:
         """Rate *nodes*, if there are measurements at all."""
+        rated = self.rate(pod, nodes)
+        self.note_missing(nodes, rated, self.args.on_missing)
         if self.args.on_missing != "worst":
             self.source.check()
-        return mark_missing(self.rate(pod, nodes), self.args.on_missing)
+        return mark_missing(rated, self.args.on_missing)
 
     def normalize(self, scores: Scores) -> Scores:
         """Settle what nodes without measurements get."""

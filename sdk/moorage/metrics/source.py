@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 import structlog
 
+from moorage.durations import format_duration
 from moorage.errors import ConfigurationError
 from moorage.metrics.errors import NoMeasurementsError
 from moorage.metrics.poller import Poller, join_poller, leave_poller
@@ -22,9 +23,13 @@ from moorage.metrics.query import Measure
 from moorage.metrics.settings import PrometheusSettings
 from moorage.plugin import Scores
 from moorage.snapshot import Nodes
+from moorage.verdicts import Mask
 
 FIRST_ANSWER_SECONDS: Final = 2.0
 """How long `start` waits for the first answer; scheduling waits for `start`."""
+
+OVERDUE: Final = 2.0
+"""After how many intervals without an answer its age is worth a note."""
 
 _log = structlog.get_logger()
 
@@ -93,6 +98,23 @@ class PrometheusSource:
             return f"Prometheus at {self._settings.address} knows no node; its log line says more"
         return ""
 
+    def trouble(self, nodes: Nodes, missing: Mask) -> str:
+        """Return how old the latest answer is if it is no recent one, or why it says nothing.
+
+        Args:
+            nodes: The nodes that it was to tell of.
+            missing: Where it did not.
+        """
+        if self._poller is None or math.isinf(self.age):
+            return self._poller.problem if self._poller else self.problem
+        reason = self._poller.problem
+        if reason or self.age > OVERDUE * self._settings.interval_seconds:
+            ago = f"Prometheus last answered {format_duration(round(self.age))} ago"
+            return f"{ago}: {reason}" if reason else ago
+        if self._poller.values and missing.all() and len(nodes):
+            return self._comparison(nodes)
+        return self.problem
+
     def check(self) -> None:
         """Refuse to go on without measurements.
 
@@ -113,6 +135,11 @@ class PrometheusSource:
         if not self._compared and len(nodes):
             self._compare(known, nodes, values)
         return values
+
+    def _comparison(self, nodes: Nodes) -> str:
+        known = set().union(*self._poller.values.values()) if self._poller else set()
+        own = self._settings.layout.key_of_node(nodes[0].manifest)
+        return f"Prometheus knows other nodes, such as {min(known)}, and not {own}"
 
     def _compare(self, known: Mapping[str, float], nodes: Nodes, values: Scores) -> None:
         """Say, once, if Prometheus knows nodes, but none of these."""

@@ -64,7 +64,7 @@ class Supervisor:
 
     def begin(self, enabled: "EnabledPlugin") -> PluginRun:
         """Start the report of the next plugin."""
-        enabled.plugin.take_note()  # what is left from between two cycles belongs to none
+        enabled.plugin.note("")  # what is left from between two cycles belongs to none
         self.runs.append(PluginRun(plugin=enabled.name))
         return self.runs[-1]
 
@@ -125,7 +125,7 @@ class Supervisor:
         seconds = self.clock() - start
         run = self.runs[-1]
         run.seconds += seconds
-        run.note = enabled.plugin.take_note() or run.note
+        run.note = enabled.plugin.noted
         return seconds
 
     def _budget(self, enabled: "EnabledPlugin", now: float) -> float:

@@ -33,11 +33,11 @@ class SafeOverload(MeasuringPlugin, FilterPlugin):
 
         Unless `onMissing` says otherwise: "worst" rejects them, "fail" fails.
         """
-        if self.args.on_missing == "fail":
-            self.source.check()
         risk = overload_risk(self.source, self.args, pod, nodes)
+        self.note_missing(nodes, risk, self.args.on_missing)
         missing = np.isnan(risk)
         if self.args.on_missing == "fail" and missing.any():
+            self.source.check()  # which knows more about it
             raise NoMeasurementsError("there are nodes without measurements")
         verdicts = nodes.verdicts()
         if self.args.on_missing == "worst":

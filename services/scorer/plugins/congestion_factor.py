@@ -64,7 +64,11 @@ class CongestionFactor(MeasuringPlugin, ScorePlugin):
         """Return 100 without congestion, 0 at the maximum and above."""
         age = self.source.age if self.source else 0
         factors = self._in_flight.with_shares(nodes, self._factors, age=age)
-        if self.args.on_missing == "idle":
+        idle = self.args.on_missing == "idle"
+        self.note_missing(nodes, factors, self.args.on_missing, expected=idle)
+        if self.source and self.args.on_missing not in ("idle", "worst"):
+            self.source.check()
+        if idle:
             return self._scores(np.nan_to_num(factors))
         return mark_missing(self._scores(factors), self.args.on_missing)
 
@@ -75,8 +79,6 @@ class CongestionFactor(MeasuringPlugin, ScorePlugin):
     def _factors(self, nodes: Nodes) -> Scores:
         if self.source is None:
             return annotated_numbers(nodes, self.args.annotation)
-        if self.args.on_missing not in ("idle", "worst"):
-            self.source.check()
         return self.source.values(nodes, FACTOR)
 
     def _scores(self, factors: Scores) -> Scores:

@@ -76,9 +76,10 @@ class NetworkTraffic(MeasuringPlugin, ScorePlugin):
 
     def score(self, pod: Pod, nodes: Nodes) -> Scores:
         """Return whole bytes per second."""
+        traffic = self._in_flight.with_shares(nodes, self._traffic, age=self.source.age)
+        self.note_missing(nodes, traffic, self.args.on_missing)
         if self.args.on_missing != "worst":
             self.source.check()
-        traffic = self._in_flight.with_shares(nodes, self._traffic, age=self.source.age)
         return mark_missing(np.trunc(traffic), self.args.on_missing)
 
     def normalize(self, scores: Scores) -> Scores:

@@ -197,6 +197,7 @@ async def test_a_note_lands_in_the_report_wherever_it_was_left() -> None:
     await supervisor.prepare(enabled, make_pod(), NODES)
     supervisor.call(enabled, "filter", lambda: None)
     assert report.note == "prepared"
+    assert enabled.plugin.noted == "prepared"
     supervisor.call(enabled, "reserve", note_in(enabled.plugin, "reserved"))
     assert report.note == "reserved"
 
