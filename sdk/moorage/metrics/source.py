@@ -139,6 +139,8 @@ class PrometheusSource:
     def _comparison(self, nodes: Nodes) -> str:
         known = set().union(*self._poller.values.values()) if self._poller else set()
         own = self._settings.layout.key_of_node(nodes[0].manifest)
+        if own in known:
+            return f"Prometheus knows {own}, but not all that was asked about it"
         return f"Prometheus knows other nodes, such as {min(known)}, and not {own}"
 
     def _compare(self, known: Mapping[str, float], nodes: Nodes, values: Scores) -> None:

@@ -1,3 +1,4 @@
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -69,6 +70,21 @@ def test_all_nodes_pass_while_prometheus_is_silent_unless_that_is_a_failure() ->
     strict = SafeOverload(SafeOverload.Args(prometheus=silent, on_missing="fail"))
     with pytest.raises(PluginFailedError, match="no measurements yet"):
         run_filter(strict, make_pod(), loaded_node())
+
+
+def test_letting_nodes_pass_unseen_or_rejecting_them_leaves_a_note() -> None:
+    for on_missing in ("neutral", "worst", "fail"):
+        silent = PrometheusSettings(address="http://nowhere")
+        blind = SafeOverload(SafeOverload.Args(prometheus=silent, on_missing=on_missing))
+        with suppress(PluginFailedError):
+            run_filter(blind, make_pod(), loaded_node("a"), loaded_node("b"))
+        assert blind.noted == (
+            f"2 of 2 nodes have no measurements (onMissing: {on_missing}); "
+            "no measurements yet: the plugin has not been started"
+        )
+    seeing = plugin()
+    run_filter(seeing, make_pod(), loaded_node(free_cpu=4000))
+    assert seeing.noted == ""
 
 
 def test_pods_that_are_not_measured_yet_count() -> None:

@@ -205,3 +205,16 @@ async def test_load_from_prometheus_is_noted_likewise(prometheus: FakePrometheus
     note = note_of(plugin)
     await plugin.stop()
     assert note == "2 of 3 nodes have no measurements, such as b (onMissing: fail)"
+
+
+async def test_a_measure_that_no_node_has_is_noted(prometheus: FakePrometheus) -> None:
+    prometheus.measures({"memory": {"a": 0.5, "b": 0.5, "c": 0.5}})
+    settings = prometheus.settings(interval="1h", max_age="1h")
+    plugin = Idle(Idle.Args(prometheus=settings))
+    await plugin.start()
+    note = note_of(plugin)
+    await plugin.stop()
+    assert note == (
+        "3 of 3 nodes have no measurements (onMissing: neutral); "
+        "Prometheus knows a, but not all that was asked about it"
+    )
