@@ -168,8 +168,10 @@ class CycleRunner:
             async with self._in_turn(decision):
                 subject = Subject.of_call(call)
                 self._claims.release(call.pod.uid)
+                filtering = asyncio.create_task(self._filter_half.run(subject))
+                await asyncio.sleep(0)  # what may be left is worked out while a replica filters
                 expected = self._ahead.expect(subject, decision)
-                filtered = await self._filter_half.run(subject)
+                filtered = await filtering
                 filtered = await self._rechecks.run(subject, filtered, before)
                 decision.filter, decision.generation = filtered.record, filtered.generation
                 outcome = await self._claims.take(subject, filtered.outcome, decision)
