@@ -26,7 +26,7 @@ Scores = npt.NDArray[np.float64]
 MAX_SCORE = 100
 """The score of the best node after normalisation; the worst has 0."""
 
-MAX_NOTE_LENGTH = 200
+MAX_NOTE_LENGTH = 300
 """How many characters of a plugin's note are kept."""
 
 

@@ -87,10 +87,12 @@ async def test_the_plugin_of_the_page_prefers_idle_disks(tmp_path: Path) -> None
             await asyncio.to_thread(run_score, plugin, make_pod(), *nodes)
         await plugin.start()
         scores = await asyncio.to_thread(run_score, plugin, make_pod(), *nodes)
+        note = plugin.noted
         raw = plugin.score(make_pod(), make_nodes(*nodes))
         await plugin.stop()
     assert scores == {"idle": 90, "busy": 0, "new": 45}
     assert np.asarray(raw)[-1] == MISSING
+    assert note == "1 of 3 nodes have no measurements, such as new (onMissing: neutral)"
 
 
 def _quoted(text: str) -> list[str]:

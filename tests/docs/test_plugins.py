@@ -104,6 +104,15 @@ async def test_low_carbon_reads_its_file_in_the_background(folder: Path) -> None
     assert scores == {"hydro": 97.5, "coal": 0, "unknown": 0}
 
 
+def test_cool_nodes_notes_how_many_nodes_have_no_temperature(folder: Path) -> None:
+    cool_nodes = plugin(folder / "cool_nodes.py", ScorePlugin, "CoolNodes")()
+    cold = make_node("cold", annotations={"example.com/temperature": "20"})
+    assert run_score(cool_nodes, make_pod(), cold, make_node("new")) == {"cold": 80, "new": 50}
+    assert cool_nodes.noted == "1 of 2 nodes have no temperature and count as 50"
+    run_score(cool_nodes, make_pod(), cold)
+    assert cool_nodes.noted == ""
+
+
 def test_a_plugin_and_its_test_take_thirty_lines() -> None:
     lengths = {name_of(block): len(block.text.splitlines()) for block in BLOCKS}
     assert lengths["max_temperature.py"] + lengths["test_max_temperature.py"] <= 30

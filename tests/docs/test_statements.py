@@ -16,6 +16,7 @@ from gateway.decisions import Decision, PluginRecord
 from gateway.extender.exchange import INTERNAL, NOT_UNDERSTOOD, TOO_SLOW
 from gateway.extender.metrics import Result, Verb
 from gateway.filter_half import UNKNOWN_NODE
+from moorage.plugin import MAX_NOTE_LENGTH
 from moorage.policy.defaults import DEFAULT_TIME_BUDGET, default_failure_policy
 from moorage.policy.document import MAX_TIME_BUDGET
 from moorage.runtime.breaker import OVERRUNS, SUSPENSION_SECONDS
@@ -144,6 +145,7 @@ def test_the_limits_of_plugins_are_as_said() -> None:
     assert f"in {OVERRUNS} cycles in a row is suspended for {SUSPENSION_SECONDS:g} seconds" in text
     assert f"`start` may take {START_SECONDS:g} seconds, `stop` {STOP_SECONDS:g}" in text
     assert f"`timeBudget` (default {DEFAULT_TIME_BUDGET:g} s)" in text
+    assert f"one line of at most {MAX_NOTE_LENGTH} characters" in text
     defaults = [default_failure_policy(kind) for kind in ("filter", "score", "bind")]
     assert defaults == ["Abort", "Ignore", "Abort"]
     assert MAX_TIME_BUDGET == 60, "docs/policy.md says at most 1m"
