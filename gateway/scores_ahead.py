@@ -62,11 +62,12 @@ class Habit:
     rejected: set[str] = field(default_factory=set)
     steady: bool = False
 
-    def learn(self, outcome: FilterOutcome) -> None:
-        """Remember what a cycle ruled out."""
+    def learn(self, outcome: FilterOutcome, asked: int) -> None:
+        """Remember what a cycle ruled out of so many nodes; a claim leaves one that is scored."""
         rejected = outcome.failed.keys() | outcome.unresolvable.keys()
         freed = self.rejected.intersection(outcome.feasible) if self.rejected else ()
-        self.steady = not freed and rejected <= self.rejected
+        is_claim = len(outcome.feasible) + len(rejected) < asked
+        self.steady = not freed and rejected <= self.rejected and not is_claim
         if len(self.rejected) > REMEMBERED_NODES:
             self.rejected = set()
         self.rejected |= rejected
@@ -106,7 +107,7 @@ class ScoresAhead:
         if expected is not None:
             self._metrics.expected(right=right)
         if not right and not subject.plugin:
-            self._habits.setdefault(decision.profile, Habit()).learn(outcome)
+            self._habits.setdefault(decision.profile, Habit()).learn(outcome, len(subject.names))
         if expected is not None and right:
             ahead = expected
         elif len(feasible) > 1 and not subject.plugin:

@@ -112,6 +112,14 @@ async def test_later_cycles_see_the_claim_before_the_bind(process: Gateway) -> N
     assert answers[2]["FailedNodes"] == {"n3": OCCUPIED}
 
 
+async def test_pods_that_claim_are_scored_once(process: Gateway) -> None:
+    first = task(process, "a-1", "a")
+    for _ in range(3):
+        await process.filter(first, *NAMES)
+    assert process.sample("moorage_cycle_duration_seconds_count", half="score") == 3
+    assert process.sample("moorage_expected_scores_total", outcome="wrong") == 0
+
+
 async def test_pods_of_which_no_plugin_wants_it_claim_nothing(process: Gateway) -> None:
     plain = task(process, "plain")
     assert (await process.filter(plain, *NAMES))["NodeNames"] == list(NAMES)
