@@ -1,6 +1,7 @@
 """Plugins with a real Prometheus, in all the layouts of common installations."""
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, get_args
@@ -219,5 +220,10 @@ async def test_a_dead_prometheus_leaves_scheduling_alive(servers: Servers) -> No
     assert dead.totals is not None
     assert (dead.totals == dead.scores[0].normalized).all()
     assert f"cannot query Prometheus at {address}" in dead.plugins[0].failure
+    assert re.match(
+        r"2 of 2 nodes have no measurements \(onMissing: neutral\); "
+        r"Prometheus last answered \d+s ago: cannot query Prometheus at ",
+        dead.plugins[0].note,
+    )
     labels = {"source": "traffic", "address": address, "result": "failed"}
     assert (REGISTRY.get_sample_value("moorage_metrics_polls_total", labels) or 0) > 0
