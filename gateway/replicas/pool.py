@@ -5,6 +5,7 @@ one is slow or lost, another gets the same work, and the first answer counts.
 """
 
 import asyncio
+import itertools
 import time
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import suppress
@@ -29,6 +30,11 @@ from moorage.v1 import types_pb2 as pb
 
 log = structlog.get_logger()
 
+MANY_CHANGES = 50
+"""Changes that are not left for the next cycle to bring along."""
+
+FEW_CHANGES_TICKS = 5
+"""Times `delta_interval` after which fewer changes are sent as well."""
 
 SILENT = "does not answer in time"
 
@@ -245,9 +251,13 @@ class ReplicaPool:
         return removed
 
     async def _send_deltas(self) -> None:
-        """Send changes as they happen, so that cycles find them there already."""
-        while True:
+        """Send many changes at once, so that cycles find them there already; a few take longer.
+
+        A cycle brings a few along at no cost, while a message of their own makes all sides work.
+        """
+        for tick in itertools.count():
             await asyncio.sleep(self._limits.delta_interval)
+            least = MANY_CHANGES if tick % FEW_CHANGES_TICKS else 1
             for member in self.members.all:
                 with suppress(SessionLostError):  # whoever listens to the session finds out
-                    await member.session.send_changes()
+                    await member.session.send_changes(least)

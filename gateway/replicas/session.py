@@ -93,12 +93,14 @@ class Session:
             if answer.acknowledgement.policy_error:
                 raise SessionRefusedError(answer.acknowledgement.policy_error)
 
-    async def send_changes(self) -> None:
-        """Send what the replica has not been told yet.
+    async def send_changes(self, least: int = 1) -> None:
+        """Send what the replica has not been told yet, if that is at least so many changes.
 
         Raises:
             SessionLostError: The stream broke.
         """
+        if self._feed.generation < self._sent + least:
+            return
         async with self._writing:
             state = self._outstanding()
             if state is not None:
