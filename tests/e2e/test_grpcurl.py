@@ -26,6 +26,12 @@ METHODS = {
 async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
     async with World.started(EmbeddedPlane(tmp_path_factory.mktemp("grpcurl"))) as started:
         await started.nodes(node("n1", labels={"disk": "ssd"}), node("n2"))
+
+        async def known() -> bool:
+            states = [await call(started, kind, "GetState", {}) for kind in ("filter", "scorer")]
+            return all(state.get("nodeCount") == 2 for state in states)
+
+        await started.until(known)
         yield started
 
 

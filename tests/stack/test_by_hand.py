@@ -73,8 +73,15 @@ async def test_filter_by_hand_takes_nodes_that_no_cluster_has(stack: Stack) -> N
 
 async def test_score_by_hand_shows_what_totals_are_made_of(stack: Stack) -> None:
     await stack.create([node("small", cpu="2"), node("large", cpu="64")])
+    place, names = stack.addresses.services["scorer-1"], ["small", "large"]
+
+    async def caught_up() -> bool:
+        code, text = await curl(place, f"/{SCORER}/GetState", data={"nodeNames": names})
+        return code == 0 and json.loads(text)["nodeCount"] == 2
+
+    await stack.until(caught_up)
     request = {"pod": {"manifest": pod("p", cpu="1")}}
-    answer = await ask(stack.addresses.services["scorer-1"], f"{SCORER}/Score", request)
+    answer = await ask(place, f"{SCORER}/Score", request)
     assert [entry["node"] for entry in answer["nodes"]] == ["large", "small"]
     least = next(
         p for p in answer["nodes"][0]["plugins"] if p["plugin"] == "NodeResourcesLeastAllocated"
