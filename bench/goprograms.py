@@ -1,11 +1,13 @@
-"""Builds the Go programs of the bench: two extenders to compare with, and the load.
+"""Builds the Go programs of the bench: two extenders to compare with, the load, and a binder.
+
+Used by the bench, and by hand: python -m bench.goprograms
 
 The Go command is found, or installed, as for the end-to-end tests, and what is built is kept in the
 same cache outside the tree; the key is the sources.
 """
 
 import hashlib
-import shutil
+import sys
 from pathlib import Path
 
 from tests.e2e import build
@@ -49,9 +51,9 @@ def build_all() -> None:
         program(name)
 
 
-def at_hand() -> bool:
-    """Whether all is built, or could be without a new Go toolchain."""
-    return shutil.which("go") is not None or all((_cache() / name).exists() for name in ALL)
+def are_built() -> bool:
+    """Whether all is built."""
+    return all((_cache() / name).exists() for name in ALL)
 
 
 def _cache() -> Path:
@@ -60,3 +62,10 @@ def _cache() -> Path:
     for file in sorted(files):
         digest.update(file.relative_to(SOURCES).as_posix().encode() + b"\0" + file.read_bytes())
     return build._cache_root() / f"bench-{digest.hexdigest()[:16]}"
+
+
+if __name__ == "__main__":
+    try:
+        build_all()
+    except build.BuildError as error:
+        sys.exit(str(error))

@@ -1,6 +1,5 @@
 """The contenders do the same work: the same question has the same answer."""
 
-import asyncio
 import io
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -16,7 +15,6 @@ from bench.clusters import Object
 from bench.contenders import opened
 from bench.load import Call, Contender, Job, Load
 from bench.policies import profile_name
-from tests.e2e import build
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
@@ -67,12 +65,8 @@ class Asked:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def asked(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Asked]:
-    if not goprograms.at_hand():
-        pytest.skip("there is no Go; make bench installs one")
-    try:
-        await asyncio.to_thread(goprograms.build_all)
-    except build.BuildError as error:
-        pytest.skip(f"the Go programs of the bench cannot be built: {error}")
+    if not goprograms.are_built():
+        pytest.skip("the Go programs of the bench are not built: make e2e and make bench do that")
     directory: Path = tmp_path_factory.mktemp("bench")
     async with opened(directory, print) as bench:
         cluster = await bench.cluster(NODES, PODS_PER_NODE)
