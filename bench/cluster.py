@@ -42,11 +42,7 @@ OWN_BINDER = "kube-scheduler's own"
 
 def built() -> bool:
     """Whether the programs of the control plane are there."""
-    tools = build.tools()
-    return all(
-        build._ready(tools[name]) or (build._cache(tools[name].module) / name).exists()
-        for name in ("etcd", "kube-apiserver", "kube-scheduler")
-    )
+    return all(build.is_there(name) for name in ("etcd", "kube-apiserver", "kube-scheduler"))
 
 
 async def measure(results: Results, directory: Path, say: Callable[[str], None]) -> None:

@@ -37,7 +37,7 @@ def program(name: str) -> Path:
     """
     target = _cache() / name
     if not target.exists():
-        build._build(build.Tool(module=SOURCES, package=f"./{name}"), target)
+        build.provide(build.Tool(module=SOURCES, package=f"./{name}"), target)
     return target
 
 
@@ -61,7 +61,7 @@ def _cache() -> Path:
     files = (f for f in SOURCES.rglob("*") if f.name in ("go.mod", "go.sum") or f.suffix == ".go")
     for file in sorted(files):
         digest.update(file.relative_to(SOURCES).as_posix().encode() + b"\0" + file.read_bytes())
-    return build._cache_root() / f"bench-{digest.hexdigest()[:16]}"
+    return build.cache_root() / f"bench-{digest.hexdigest()[:16]}"
 
 
 if __name__ == "__main__":

