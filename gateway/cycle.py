@@ -163,7 +163,7 @@ class CycleRunner:
 
     async def _cycle(self, call: SchedulingCall, answer: "asyncio.Future[FilterOutcome]") -> None:
         before = self._decisions.latest(call.pod.namespace, call.pod.name, call.pod.uid)
-        decision, expected, filtering = self._begin(call), None, None
+        decision, expected = self._begin(call), None
         try:
             async with self._in_turn(decision):
                 subject = Subject.of_call(call)
@@ -186,5 +186,3 @@ class CycleRunner:
                 answer.set_exception(error)
         finally:
             give_up(expected)
-            if filtering is not None:
-                filtering.cancel()  # nothing, unless this was cancelled before it was over

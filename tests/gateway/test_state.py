@@ -360,3 +360,21 @@ def test_an_assumed_pod_looks_as_it_will_when_it_is_bound(world: World) -> None:
     world.state.assume(place("p"), "a")
     ((_, pod),) = [placed for part in world.state.everything(9) for placed in part.pods]
     assert pod.spec.node_name == "a"
+
+
+def test_nodes_that_change_rows_within_one_delta_are_found(world: World) -> None:
+    replica = synchronised(world.state)
+    for name in ("a", "b"):
+        world.state.drop_node(name)
+    for name in ("b", "a"):
+        world.state.set_node(make_node(name))
+    changes = world.state.changes_since(replica.generation)
+    assert changes is not None
+    apply(replica, changes)
+    assert {n: replica.snapshot.row_of(n) for n in "ab"} == world.state.row_of
+    for name in ("a", "b"):
+        world.state.drop_node(name)
+    changes = world.state.changes_since(replica.generation)
+    assert changes is not None
+    apply(replica, changes)
+    assert len(replica.snapshot) == 0

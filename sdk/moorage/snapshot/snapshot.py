@@ -79,7 +79,8 @@ class Snapshot:
             self.remove_pod(uid)
         self._present[row] = False
         self._nodes[row] = None
-        del self._row_of[node.name]
+        if self._row_of.get(node.name) == row:  # else it has moved to another row already
+            del self._row_of[node.name]
         self.allocatable.replace(row, {})
         self._set_images(row, node.images, ())
         self._encoded.set(row, None)
