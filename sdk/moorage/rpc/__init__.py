@@ -15,5 +15,7 @@ Plugins need nothing of this; it comes with the extra `moorage[rpc]`. Import fro
 
 import os
 
-# gRPC's core writes lines of its own on stderr; it reads this once, when it is imported.
+# gRPC's core reads these once, when it is imported. It writes lines of its own on stderr otherwise;
+# and its older event loop takes a third less time for a message from process to process.
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+os.environ.setdefault("GRPC_EXPERIMENTS", "-event_engine_client,-event_engine_listener")
