@@ -32,7 +32,7 @@ class SchedulingCall:
     Attributes:
         pod: The pod, which has a name and a UID.
         pod_json: The pod's JSON, verbatim.
-        node_names: In the order of the request, without duplicates.
+        node_names: In the order of the request.
         nodes: Aligned with `node_names` when the call brought whole nodes, else None.
         plugin: The plugin named in the URL, or "" for the pod's whole profile.
         deadline: When the answer must be out, in seconds of `loop.time()`.

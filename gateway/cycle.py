@@ -163,15 +163,13 @@ class CycleRunner:
 
     async def _cycle(self, call: SchedulingCall, answer: "asyncio.Future[FilterOutcome]") -> None:
         before = self._decisions.latest(call.pod.namespace, call.pod.name, call.pod.uid)
-        decision, expected = self._begin(call), None
+        decision, expecting = self._begin(call), None
         try:
             async with self._in_turn(decision):
                 subject = Subject.of_call(call)
                 self._claims.release(call.pod.uid)
-                filtering = asyncio.create_task(self._filter_half.run(subject))
-                await asyncio.sleep(0)  # what may be left is worked out while a replica filters
-                expected = self._ahead.expect(subject, decision)
-                filtered = await filtering
+                expecting = asyncio.create_task(self._ahead.expect(subject, decision))
+                filtered = await self._filter_half.run(subject)
                 filtered = await self._rechecks.run(subject, filtered, before)
                 decision.filter, decision.generation = filtered.record, filtered.generation
                 outcome = await self._claims.take(subject, filtered.outcome, decision)
@@ -180,9 +178,9 @@ class CycleRunner:
                     return
                 answer.set_result(outcome)
                 await asyncio.sleep(0)  # the answer goes out before the scores are asked for
-                await self._ahead.run(subject, outcome, decision, expected)
+                await self._ahead.run(subject, filtered, outcome, decision, await expecting)
         except Exception as error:  # noqa: BLE001 - whoever waits gets it
             if not answer.done():
                 answer.set_exception(error)
         finally:
-            give_up(expected)
+            give_up(expecting)

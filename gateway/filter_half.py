@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from gateway.calls import FilterOutcome
 from gateway.decisions import FilterRecord
@@ -17,7 +18,7 @@ from gateway.merging import (
     agree,
     merge_verdicts,
 )
-from gateway.nodes import Candidates, Mask
+from gateway.nodes import UNKNOWN, Candidates, Mask
 from gateway.records import filter_record
 from gateway.replicas.work import Message
 from gateway.sharding import Positions, split
@@ -29,11 +30,21 @@ UNKNOWN_NODE = "node(s) not known to Moorage yet"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filtered:
-    """What came of a filter half: for kube-scheduler, for the decision, and on which state."""
+    """What came of a filter half.
+
+    Attributes:
+        outcome: For kube-scheduler.
+        record: For the decision.
+        generation: Of the state.
+        found: The nodes of the call.
+        kept: Which of them are feasible, in the order of the call.
+    """
 
     outcome: FilterOutcome
     record: FilterRecord
     generation: int
+    found: Candidates
+    kept: Mask
 
 
 class FilterHalf(Half):
@@ -52,8 +63,15 @@ class FilterHalf(Half):
         result, found, codes = filtered.result, filtered.found, filtered.codes
         record = filter_record(result, codes, len(found.unknown), count)
         self.metrics.filtered(record)
-        outcome = self._outcome(subject, found, codes, result.reasons)
-        return Filtered(outcome=outcome, record=record, generation=result.generation)
+        by_position = found.spread(codes.astype(np.int32), UNKNOWN)
+        kept = by_position == 0
+        return Filtered(
+            outcome=self._outcome(subject, by_position, kept, result.reasons),
+            record=record,
+            generation=result.generation,
+            found=found,
+            kept=kept,
+        )
 
     async def _scattered(self, subject: Subject, count: int) -> FilteredShard | None:
         """Filter in shards; None if a plugin failed in one that worked in another.
@@ -90,22 +108,18 @@ class FilterHalf(Half):
     def _outcome(
         self,
         subject: Subject,
-        found: Candidates,
-        codes: Codes,
+        by_position: npt.NDArray[np.int32],
+        kept: Mask,
         reasons: Sequence[filter_pb2.Reason],
     ) -> FilterOutcome:
-        names = subject.names
-        if not codes.any() and not len(found.unknown):
+        names, feasible = subject.names, self.lookup.chosen(subject.names, kept)
+        if feasible is names:
             return FilterOutcome(feasible=names)
-        by_position = np.zeros(len(names), np.int64)
-        by_position[found.positions] = codes
-        by_position[found.unknown] = -1
         failed: dict[str, str] = {}
-        unresolvable = dict.fromkeys(_named(names, by_position == -1), UNKNOWN_NODE)
+        unresolvable = dict.fromkeys(_named(names, by_position == UNKNOWN), UNKNOWN_NODE)
         for code, reason in enumerate(reasons, start=1):
             rejected = dict.fromkeys(_named(names, by_position == code), reason.text)
             (unresolvable if reason.unresolvable else failed).update(rejected)
-        feasible = self.lookup.chosen(names, by_position == 0)
         return FilterOutcome(feasible=feasible, failed=failed, unresolvable=unresolvable)
 
 

@@ -43,7 +43,10 @@ class Half:
     def shards(self, subject: Subject) -> int:
         """Return into how many shards the subject's nodes are worth splitting."""
         replicas = self.pool.idle
-        return self._sharding.count(sort_of(subject), len(subject.names), replicas)
+        count = self._sharding.count(sort_of(subject), len(subject.names), replicas)
+        if count > 1 and not self.lookup.find(subject.names, subject.given).distinct:
+            return 1
+        return count
 
     async def ask(
         self, subject: Subject, nodes: int, make: Callable[[Candidates], Message], stage: str = ""

@@ -103,6 +103,7 @@ def _translated(shard: FilteredShard, reasons: dict[tuple[str, str, bool], int])
 def _together(shards: Sequence[FilteredShard], unknown: Positions) -> Candidates:
     found = [shard.found for shard in shards]
     return Candidates(
+        where=np.max([each.where for each in found], axis=0),
         positions=np.concatenate([each.positions for each in found]),
         rows=np.concatenate([each.rows for each in found]),
         bitmap=b"",

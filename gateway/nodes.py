@@ -1,9 +1,10 @@
 """From the names of a call to rows and back."""
 
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import compress
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,12 @@ from moorage.v1 import types_pb2 as pb
 REMEMBERED = 12
 """Lists of names whose rows are remembered: a few for each scheduler amid a cycle."""
 
+UNKNOWN = -1
+"""The row of a node that is not known."""
+
 Mask = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.intp]
+Value = TypeVar("Value", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,33 +30,58 @@ class Candidates:
     """The nodes of a call, for one cycle.
 
     Attributes:
-        positions: Where in the call the nodes with a row stand, in the order of their rows.
-        rows: Those rows.
-        bitmap: The same as the protocol wants them.
+        where: The row of each node, in the order of the call; UNKNOWN for those that have none.
+        rows: These rows, in ascending order.
+        positions: Where in the call the nodes of `rows` stand.
+        bitmap: `rows` as the protocol wants them.
         unknown: Where in the call the nodes without a row stand.
         overrides: Nodes that the call brought and that read differently here.
     """
 
+    where: Rows
+    rows: Rows
     positions: npt.NDArray[np.intp]
-    rows: npt.NDArray[np.intp]
     bitmap: bytes
     unknown: npt.NDArray[np.intp]
     overrides: Sequence[pb.NodeRow] = field(default_factory=list)
 
+    @classmethod
+    def at(cls, where: Rows, overrides: Sequence[pb.NodeRow] = ()) -> "Candidates":
+        """Make them of the row of each node."""
+        position_of = np.full(where.max(initial=UNKNOWN) + 2, -1)  # the last one is of UNKNOWN
+        position_of[where] = np.arange(len(where))
+        position_of[UNKNOWN] = -1
+        present = position_of >= 0
+        rows = np.flatnonzero(present)
+        return cls(
+            where=where,
+            rows=rows,
+            positions=position_of[rows],
+            bitmap=np.packbits(present, bitorder="little").tobytes() if len(rows) else b"",
+            unknown=np.flatnonzero(where < 0),
+            overrides=overrides,
+        )
+
+    @property
+    def distinct(self) -> bool:
+        """Whether no node with a row is there twice."""
+        return len(self.rows) + len(self.unknown) == len(self.where)
+
     def among(self, positions: npt.NDArray[np.intp]) -> "Candidates":
         """Return those that stand at some positions; all nodes that the call brought stay known."""
-        last = max(self.positions.max(initial=-1), positions.max(initial=-1))
-        wanted = np.zeros(last + 1, np.bool_)
-        wanted[positions] = True
-        kept = wanted[self.positions]
-        wanted[self.positions] = False
-        return Candidates(
-            positions=self.positions[kept],
-            rows=self.rows[kept],
-            bitmap=_bitmap(self.rows[kept]),
-            unknown=np.flatnonzero(wanted),
-            overrides=self.overrides,
-        )
+        where = np.full(len(self.where), UNKNOWN)
+        where[positions] = self.where[positions]
+        found = Candidates.at(where, self.overrides)
+        return replace(found, unknown=np.setdiff1d(positions, found.positions))
+
+    def spread(self, values: npt.NDArray[Value], unknown: float) -> npt.NDArray[Value]:
+        """Return the values of `rows` in the order of the call, and *unknown* where there is none.
+
+        A name that the call has twice gets its value twice.
+        """
+        table = np.full(self.where.max(initial=UNKNOWN) + 2, unknown, values.dtype)
+        table[self.rows] = values
+        return table[self.where]
 
 
 class NodeLookup:
@@ -61,78 +92,74 @@ class NodeLookup:
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
-        self._newest: deque[tuple[Sequence[str], int, Candidates]] = deque(maxlen=REMEMBERED)
+        self._newest: deque[_Known] = deque(maxlen=REMEMBERED)
+
+    @property
+    def rows_version(self) -> int:
+        """Changes whenever a row gets another node."""
+        return self._state.rows_version
+
+    @property
+    def capacity(self) -> int:
+        """All rows are below it."""
+        return self._state.capacity
 
     def find(self, names: Sequence[str], given: Sequence[GivenNode] | None) -> Candidates:
         """Look up the nodes of a call; nodes that it brought along are known for this cycle."""
-        version = self._state.rows_version
-        if given is None:
-            for known, known_version, found in self._newest:
-                if known is names and known_version == version:
-                    return found
-        found = _candidates(names, given, self._state)
-        if given is None:
-            self._newest.append((names, version, found))
+        known = self._known(names) if given is None else None
+        if known is not None:
+            return known.found
+        where = _where(names, self._state.row_of)
+        if given is not None:
+            return Candidates.at(where, _overrides(where, given, self._state))
+        found = Candidates.at(where)
+        self._newest.append(_Known(names, self.rows_version, found))
         return found
 
     def chosen(self, names: Sequence[str], kept: Mask) -> Sequence[str]:
-        """Return the names of a call where *kept* is true; nobody has to look these up again."""
-        chosen, version = list(compress(names, kept.tolist())), self._state.rows_version
-        for known, known_version, found in self._newest:
-            if known is names and known_version == version:
-                self._newest.append((chosen, version, _chosen(found, kept)))
-                break
+        """Return the names of a call where *kept* is true; itself for all.
+
+        Nobody has to look these up again, and the same choice as the last time is the same list.
+        """
+        if kept.all():
+            return names
+        known, key = self._known(names), kept.tobytes()
+        if known is not None and known.choice is not None and known.choice[0] == key:
+            return known.choice[1]
+        chosen = list(compress(names, kept.tolist()))
+        if known is not None:
+            known.choice = key, chosen
+            found = Candidates.at(known.found.where[kept])
+            self._newest.append(_Known(chosen, self.rows_version, found))
         return chosen
 
-    def without(self, names: Sequence[str], rejected: Collection[str]) -> Sequence[str]:
-        """Return the names of a call without *rejected* and unknown ones; itself if that is all."""
-        found, row_of = self.find(names, None), self._state.row_of
-        out = np.zeros(self._state.capacity, np.bool_)
-        out[[row_of[name] for name in rejected if name in row_of]] = True
-        kept = np.ones(len(names), np.bool_)
-        kept[found.unknown] = False
-        kept[found.positions[out[found.rows]]] = False
-        return names if kept.all() else self.chosen(names, kept)
+    def _known(self, names: Sequence[str]) -> "_Known | None":
+        version = self.rows_version
+        for known in self._newest:
+            if known.names is names and known.version == version:
+                return known
+        return None
 
 
-def _chosen(found: Candidates, kept: Mask) -> Candidates:
-    """Return the nodes that are kept, with their places in the shorter list."""
-    place, known = np.cumsum(kept) - 1, kept[found.positions]
-    return Candidates(
-        positions=place[found.positions[known]],
-        rows=found.rows[known],
-        bitmap=_bitmap(found.rows[known]),
-        unknown=place[found.unknown[kept[found.unknown]]],
-    )
+@dataclass(slots=True)
+class _Known:
+    """A list of names that was looked up, and the last choice of them."""
+
+    names: Sequence[str]
+    version: int
+    found: Candidates
+    choice: tuple[bytes, Sequence[str]] | None = None
 
 
-def _candidates(
-    names: Sequence[str], given: Sequence[GivenNode] | None, state: ClusterState
-) -> Candidates:
-    rows = _rows(names, state.row_of)
-    overrides = [] if given is None else _overrides(rows, given, state)
-    known = np.flatnonzero(rows >= 0)
-    positions = known[np.argsort(rows[known])]
-    return Candidates(
-        positions=positions,
-        rows=rows[positions],
-        bitmap=_bitmap(rows[positions]),
-        unknown=np.flatnonzero(rows < 0),
-        overrides=overrides,
-    )
-
-
-def _rows(names: Sequence[str], row_of: Mapping[str, int]) -> npt.NDArray[np.intp]:
-    """Return the row of each name, -1 for unknown ones, which are rare."""
+def _where(names: Sequence[str], row_of: Mapping[str, int]) -> Rows:
+    """Return the row of each name; unknown ones are rare."""
     try:
         return np.fromiter(map(row_of.__getitem__, names), np.intp, len(names))
     except KeyError:
-        return np.fromiter((row_of.get(name, -1) for name in names), np.intp, len(names))
+        return np.fromiter((row_of.get(name, UNKNOWN) for name in names), np.intp, len(names))
 
 
-def _overrides(
-    rows: npt.NDArray[np.intp], given: Sequence[GivenNode], state: ClusterState
-) -> Sequence[pb.NodeRow]:
+def _overrides(rows: Rows, given: Sequence[GivenNode], state: ClusterState) -> Sequence[pb.NodeRow]:
     """Fill in the rows of new nodes, which nobody has; return the nodes that are new or differ."""
     different: list[pb.NodeRow] = []
     free = state.capacity
@@ -143,11 +170,3 @@ def _overrides(
             continue
         different.append(pb.NodeRow(row=int(rows[index]), json=encode(node.manifest)))
     return different
-
-
-def _bitmap(rows: npt.NDArray[np.intp]) -> bytes:
-    if not len(rows):
-        return b""
-    bits = np.zeros(int(rows[-1]) + 1, np.bool_)
-    bits[rows] = True
-    return np.packbits(bits, bitorder="little").tobytes()

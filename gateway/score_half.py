@@ -75,9 +75,7 @@ class ScoreHalf(Half):
         self.metrics.scored(decision.score)
         if not result.totals:
             return None
-        totals = np.zeros(len(subject.names))
-        totals[found.positions] = self._checked(result.totals, len(found.positions))
-        return totals
+        return found.spread(self._checked(result.totals, len(found.rows)), 0)
 
     async def _scored(self, subject: Subject) -> tuple[scorer_pb2.ScoreResult, Candidates]:
         def make(found: Candidates) -> Message:

@@ -9,20 +9,20 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+import numpy as np
 
 from gateway.calls import FilterOutcome, SchedulingCall
 from gateway.decisions import Decision
+from gateway.filter_half import Filtered
 from gateway.metrics import CycleMetrics
+from gateway.nodes import UNKNOWN, Mask, Rows
 from gateway.score_half import ScoreHalf
 from gateway.subject import Subject
 
 REMEMBERED_SCORES = 256
 """Pods whose scores wait for a prioritize call; one that never comes must not cost memory."""
-
-
-REMEMBERED_NODES = 100_000
-"""Names of nodes that a profile rejected; those that are gone for good must not pile up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,28 +50,31 @@ class Ahead:
         return [by_name[name] for name in names]
 
 
-@dataclass(slots=True)
 class Habit:
     """What a profile's filters ruled out, each node the last time that it was asked about.
 
     Attributes:
-        rejected: The names of these nodes.
         steady: The last cycle changed nothing of it.
     """
 
-    rejected: set[str] = field(default_factory=set)
-    steady: bool = False
+    def __init__(self) -> None:
+        self.steady = False
+        self._version = -1
+        self._rejected = np.zeros(0, np.bool_)  # by row; the last one is of unknown nodes
 
-    def learn(self, outcome: FilterOutcome, asked: int) -> None:
-        """Remember what a cycle ruled out of so many nodes; a claim leaves one that is scored."""
-        rejected = outcome.failed.keys() | outcome.unresolvable.keys()
-        freed = self.rejected.intersection(outcome.feasible) if self.rejected else ()
-        is_claim = len(outcome.feasible) + len(rejected) < asked
-        self.steady = not freed and rejected <= self.rejected and not is_claim
-        if len(self.rejected) > REMEMBERED_NODES:
-            self.rejected = set()
-        self.rejected |= rejected
-        self.rejected.difference_update(freed)
+    def left(self, where: Rows, version: int) -> Mask | None:
+        """Return which nodes will probably be left, if the rows still mean the same."""
+        return ~self._rejected[where] if self.steady and version == self._version else None
+
+    def learn(self, filtered: Filtered, version: int, capacity: int, *, claimed: bool) -> None:
+        """Remember what a cycle ruled out; a claim leaves one of the nodes that are scored."""
+        if version != self._version:
+            self._version, self._rejected = version, np.zeros(capacity + 1, np.bool_)
+            self._rejected[UNKNOWN] = True
+        where, out = filtered.found.where, ~filtered.kept
+        self.steady = not claimed and bool((self._rejected[where] == out).all())
+        self._rejected[where] = out
+        self._rejected[UNKNOWN] = True
 
 
 class ScoresAhead:
@@ -79,35 +82,50 @@ class ScoresAhead:
 
     def __init__(self, score_half: ScoreHalf, metrics: CycleMetrics) -> None:
         self._score_half = score_half
+        self._lookup = score_half.lookup
         self._metrics = metrics
         self._waiting: OrderedDict[str, Ahead] = OrderedDict()
         self._habits: dict[str, Habit] = {}
 
-    def expect(self, subject: Subject, decision: Decision) -> Ahead | None:
+    async def expect(self, subject: Subject, decision: Decision) -> Ahead | None:
         """Begin to score the nodes that the profile's filters will leave, if that is likely."""
+        await asyncio.sleep(0)  # the filters are asked first
         habit = self._habits.get(decision.profile)
-        if habit is None or not habit.steady or subject.plugin or subject.given is not None:
+        if habit is None or subject.plugin or subject.given is not None:
             return None
-        left = self._score_half.lookup.without(subject.names, habit.rejected)
-        if len(left) < 2:  # kube-scheduler takes a single node without asking for scores
-            return None
+        where = self._lookup.find(subject.names, None).where
+        kept = habit.left(where, self._lookup.rows_version)
+        if kept is None or np.count_nonzero(kept) < 2:
+            return None  # kube-scheduler takes a single node without asking for scores
+        left = self._lookup.chosen(subject.names, kept)
         # What comes of it must not show in the decision unless the nodes prove right.
         return self._begin(subject.restricted(left), copy(decision))
 
     async def run(
         self,
         subject: Subject,
+        filtered: Filtered,
         outcome: FilterOutcome,
         decision: Decision,
         expected: Ahead | None,
     ) -> None:
-        """Score the feasible nodes, or go on with what was expected; `take` gives the scores."""
-        feasible = outcome.feasible
-        right = expected is not None and expected.subject.names == feasible
+        """Score the feasible nodes, or go on with what was expected; `take` gives the scores.
+
+        Args:
+            subject: The pod and its nodes.
+            filtered: What the filters left.
+            outcome: What a claim left of it.
+            decision: What comes of it is noted there.
+            expected: What was begun beside the filter half.
+        """
+        feasible, claimed = outcome.feasible, outcome is not filtered.outcome
+        right = expected is not None and expected.subject.names is feasible
         if expected is not None:
             self._metrics.expected(right=right)
-        if not right and not subject.plugin:
-            self._habits.setdefault(decision.profile, Habit()).learn(outcome, len(subject.names))
+        if not right and not subject.plugin and subject.given is None:
+            habit = self._habits.setdefault(decision.profile, Habit())
+            version, capacity = self._lookup.rows_version, self._lookup.capacity
+            habit.learn(filtered, version, capacity, claimed=claimed)
         if expected is not None and right:
             ahead = expected
         elif len(feasible) > 1 and not subject.plugin:
@@ -129,9 +147,11 @@ class ScoresAhead:
         return Ahead(subject=subject, decision=decision, scores=scores)
 
 
-def give_up(expected: Ahead | None) -> None:
+def give_up(expecting: "asyncio.Task[Ahead | None] | None") -> None:
     """Stop what goes on in vain; that which has ended stays."""
-    if expected is not None:
+    if expecting is None or expecting.cancel() or expecting.cancelled():
+        return
+    if expecting.exception() is None and (expected := expecting.result()) is not None:
         expected.scores.cancel()
 
 

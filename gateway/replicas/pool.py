@@ -260,4 +260,4 @@ class ReplicaPool:
             least = MANY_CHANGES if tick % FEW_CHANGES_TICKS else 1
             for member in self.members.all:
                 with suppress(SessionLostError):  # whoever listens to the session finds out
-                    await member.session.send_changes(least)
+                    member.session.send_changes(least)

@@ -2,8 +2,8 @@
 
 import asyncio
 import itertools
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import grpc.aio
@@ -12,7 +12,7 @@ import structlog
 from gateway.replicas.kinds import Kind
 from gateway.replicas.metrics import SessionMetrics
 from gateway.replicas.states import Kinds, StateFeed
-from gateway.replicas.work import Answer, Work
+from gateway.replicas.work import Answer, Message, Work
 from moorage.rpc.channel import connect
 from moorage.rpc.convert import to_duration
 from moorage.v1 import types_pb2 as pb
@@ -52,7 +52,7 @@ class Session:
         self._kinds: Kinds = frozenset()
         self._numbers = itertools.count(1)
         self._results: dict[int, asyncio.Future[Any]] = {}
-        self._writing = asyncio.Lock()
+        self._outbox: asyncio.Queue[Any] = asyncio.Queue()
 
     async def greet(self, timeout: float) -> None:
         """Open the stream and hear who is there.
@@ -93,19 +93,20 @@ class Session:
             if answer.acknowledgement.policy_error:
                 raise SessionRefusedError(answer.acknowledgement.policy_error)
 
-    async def send_changes(self, least: int = 1) -> None:
+    def send_changes(self, least: int = 1) -> None:
         """Send what the replica has not been told yet, if that is at least so many changes.
 
+        A replica that does not keep up gets them together, later.
+
         Raises:
-            SessionLostError: The stream broke.
+            SessionLostError: The replica is too far behind.
         """
-        if self._feed.generation < self._sent + least:
+        if self._feed.generation < self._sent + least or not self._outbox.empty():
             return
-        async with self._writing:
-            state = self._outstanding()
-            if state is not None:
-                self._metrics.sent("delta", state.ByteSize())
-                await self._write(self._kind.request(state=state))
+        state = self._outstanding()
+        if state is not None:
+            self._metrics.sent("delta", state.ByteSize())
+            self._outbox.put_nowait(self._kind.request(state=state))
 
     async def run(self, work: Work) -> Answer:
         """Send work, with all changes before it in the same message, and wait for its result.
@@ -118,26 +119,29 @@ class Session:
         number = next(self._numbers)
         result = self._results[number] = loop.create_future()
         try:
-            async with self._writing:
-                state, message = self._outstanding(), work.make()
-                cycle = message.cycle
-                cycle.id = number
-                remaining = work.deadline - loop.time()
-                cycle.timeout.CopyFrom(to_duration(max(remaining * REPLICA_SHARE, 0.001)))
-                if state is not None:
-                    self._metrics.sent("delta", state.ByteSize())
-                self._metrics.sent("cycle", cycle.ByteSize())
-                await self._write(self._kind.request(state=state, cycle=cycle, **message.more))
+            message = self._ask(number, work, work.deadline - start)
             return Answer(await result, message, loop.time() - start)
         finally:
             self._results.pop(number, None)
 
+    def _ask(self, number: int, work: Work, remaining: float) -> Message:
+        state, message = self._outstanding(), work.make()
+        cycle = message.cycle
+        cycle.id = number
+        cycle.timeout.CopyFrom(to_duration(max(remaining * REPLICA_SHARE, 0.001)))
+        if state is not None:
+            self._metrics.sent("delta", state.ByteSize())
+        self._metrics.sent("cycle", cycle.ByteSize())
+        self._outbox.put_nowait(self._kind.request(state=state, cycle=cycle, **message.more))
+        return message
+
     async def listen(self, caught_up: Callable[[int], None]) -> None:
-        """Hand results to those who wait, until the stream breaks.
+        """Send what is to be sent, and hand results to those who wait, until the stream breaks.
 
         Raises:
             SessionLostError: Always, in the end.
         """
+        writing = asyncio.create_task(self._write_all())
         try:
             while True:
                 answer = await self._read()
@@ -152,6 +156,8 @@ class Session:
         except SessionLostError as error:
             self._fail(error)
             raise
+        finally:
+            writing.cancel()
 
     def break_off(self) -> None:
         """Give the stream up; whoever listens to it hears of that."""
@@ -171,10 +177,17 @@ class Session:
             raise SessionLostError(str(error)) from error
         return state
 
+    async def _write_all(self) -> None:
+        """Write in a task of its own: to cancel a write would end the stream."""
+        with suppress(SessionLostError):
+            while True:
+                await self._write(await self._outbox.get())
+        self.break_off()
+
     async def _write(self, request: Any) -> None:
         assert self._call is not None  # noqa: S101 - greeted first
         with _losses():
-            await _to_the_end(self._call.write(request))
+            await self._call.write(request)
 
     async def _read(self) -> Any:
         assert self._call is not None  # noqa: S101 - greeted first
@@ -188,17 +201,6 @@ class Session:
         for waiting in self._results.values():
             if not waiting.done():
                 waiting.set_exception(error)
-
-
-async def _to_the_end(write: Coroutine[Any, Any, None]) -> None:
-    """Write, even if whoever wants that is cancelled meanwhile: it would end the stream."""
-    task = asyncio.ensure_future(write)
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        if not task.done():
-            await asyncio.wait([task])
-        raise
 
 
 @contextmanager

@@ -19,7 +19,7 @@ class NodeNames:
     """Node names and their JSON.
 
     Attributes:
-        names: Without duplicates.
+        names: In order.
         encoded: The JSON array of exactly these names.
         plain: Whether the names can be put between quotes without escaping anything.
     """
@@ -47,8 +47,6 @@ class NodeNamesMemory:
             if known.encoded == encoded:
                 return known
         names = _decode(encoded)
-        if len(set(names)) != len(names):
-            return NodeNames.of(list(dict.fromkeys(names)))
         return NodeNames(names=names, encoded=encoded, plain=b"\\" not in encoded)
 
     def write(self, feasible: Sequence[str], asked: NodeNames) -> NodeNames:

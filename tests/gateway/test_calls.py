@@ -149,8 +149,16 @@ async def test_nodes_that_are_ruled_out_time_and_again_are_not_scored(running: G
         assert (await running.filter(pod(name), *names))["NodeNames"] == ["n1", "n2"]
         scores = await running.prioritize(pod(name), "n1", "n2")
         assert [score["Host"] for score in scores] == ["n1", "n2"]
-    assert running.sample("moorage_expected_scores_total", outcome="right") == 2
+    assert running.sample("moorage_expected_scores_total", outcome="right") == 3
     assert running.sample("moorage_expected_scores_total", outcome="wrong") == 0
+
+
+async def test_a_node_that_is_named_twice_is_judged_as_once(running: Gateway) -> None:
+    answer = await running.filter(pod("twice"), "n1", "new", "n2", "n1", "new")
+    assert answer["NodeNames"] == ["n1", "n2", "n1"]
+    scores = await running.prioritize(pod("twice"), "n1", "n2", "n1")
+    assert [score["Host"] for score in scores] == ["n1", "n2", "n1"]
+    assert scores[0] == scores[2]
 
 
 async def test_scores_of_nodes_that_are_ruled_out_after_all_do_not_count(
