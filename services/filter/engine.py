@@ -6,8 +6,8 @@ all before it let pass, and the first to reject a node gives its reason.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -15,16 +15,14 @@ from moorage import Nodes, PluginFailedError, Pod, Rejection
 from moorage.runtime import PluginRun, Profile, Supervisor, ask_for_claim, ask_for_verdicts
 
 
-@dataclass(frozen=True, slots=True)
-class PluginRejection:
+class PluginRejection(msgspec.Struct, frozen=True):
     """A rejection with the name of the plugin that made it."""
 
     plugin: str
     rejection: Rejection
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilterRun:
+class FilterRun(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a cycle.
 
     Attributes:
@@ -53,7 +51,6 @@ async def run_filters(
     reasons: list[PluginRejection] = []
     claimants: list[str] = []
     survivors = nodes
-    positions = np.arange(len(nodes))
     for enabled in profile.plugins:
         if not len(survivors):
             break
@@ -70,10 +67,10 @@ async def run_filters(
         report.skipped = verdicts is None
         if verdicts is None or not verdicts.reasons:
             continue
-        rejected = ~verdicts.passed
-        codes[positions[rejected]] = verdicts.codes[rejected] + len(reasons)
+        passed = verdicts.passed
+        codes[codes == 0] = np.where(passed, 0, verdicts.codes + len(reasons))
         reasons += [PluginRejection(enabled.name, reason) for reason in verdicts.reasons]
-        survivors, positions = survivors.where(verdicts.passed), positions[verdicts.passed]
+        survivors = survivors.where(passed)
     return FilterRun(
         codes=codes,
         reasons=reasons,

@@ -6,9 +6,9 @@ scores nor its weight count.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TypeVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -27,8 +27,7 @@ from moorage.runtime import (
 Opinion = TypeVar("Opinion")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoreRun:
+class ScoreRun(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a cycle.
 
     Attributes:
@@ -42,7 +41,7 @@ class ScoreRun:
     totals: Scores | None = None
     scores: Sequence[PluginScores] = ()
     plugins: Sequence[PluginRun]
-    raw: Mapping[str, Scores] = field(default_factory=dict)
+    raw: Mapping[str, Scores] = msgspec.field(default_factory=dict)
 
 
 async def run_scores(profile: Profile, pod: Pod, nodes: Nodes, supervisor: Supervisor) -> ScoreRun:

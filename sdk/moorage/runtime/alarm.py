@@ -6,9 +6,12 @@ of a plain function call. An interval timer's signal breaks into an endless loop
 that swallow the exception.
 """
 
-import inspect
 import signal
 import threading
+
+# What `signal.getsignal` wraps: that tries to make an enum of the handler, and takes longer than
+# many a plugin.
+from _signal import getsignal  # type: ignore[import-not-found]
 from collections.abc import Callable, Coroutine, Generator
 from types import FrameType
 from typing import Any, Generic, TypeVar
@@ -17,9 +20,7 @@ T = TypeVar("T")
 
 REPEAT_SECONDS = 0.05
 
-# What signal.getsignal wraps: that tries to make an enum of the handler, and takes longer than many
-# a plugin.
-_getsignal = inspect.unwrap(signal.getsignal)
+_MAIN_THREAD = threading.main_thread().ident
 
 
 class BudgetExceededError(BaseException):
@@ -31,9 +32,9 @@ def call_within(seconds: float, function: Callable[..., T], *args: Any) -> T:
 
     Without limit outside the main thread, where Python runs no signal handlers.
     """
-    if threading.current_thread() is not threading.main_thread():
+    if threading.get_ident() != _MAIN_THREAD:
         return function(*args)
-    if _getsignal(signal.SIGALRM) is not _ring:
+    if getsignal(signal.SIGALRM) is not _ring:
         signal.signal(signal.SIGALRM, _ring)  # for good: each change is a system call
     armed = True
     try:
@@ -53,22 +54,35 @@ def _ring(_signal: int, _frame: FrameType | None) -> None:
 
 
 class Stepwise(Generic[T]):
-    """Awaits a coroutine with an alarm around each of its steps, not around what it waits for."""
+    """Awaits a coroutine with an alarm around each of its steps, not around what it waits for.
+
+    The first step is taken at once. Often it is the only one: then there is nothing to wait for.
+
+    Attributes:
+        done: Whether the coroutine has returned *result*.
+    """
+
+    result: T
 
     def __init__(self, coroutine: Coroutine[Any, Any, T], seconds: float) -> None:
+        self.done = False
         self._coroutine = coroutine
         self._seconds = seconds
+        self._waits_for: Any = None
+        self._take(coroutine.send, None)
 
     def __await__(self) -> Generator[Any, Any, T]:
-        step: Callable[[Any], Any] = self._coroutine.send
-        value: Any = None
-        while True:
+        while not self.done:
+            step: Callable[[Any], Any] = self._coroutine.send
             try:
-                waits_for = call_within(self._seconds, step, value)
-            except StopIteration as stop:
-                result: T = stop.value
-                return result
-            try:
-                value, step = (yield waits_for), self._coroutine.send
+                value = yield self._waits_for
             except BaseException as error:  # noqa: BLE001 - handed on to the coroutine
                 value, step = error, self._coroutine.throw
+            self._take(step, value)
+        return self.result
+
+    def _take(self, step: Callable[[Any], Any], value: Any) -> None:
+        try:
+            self._waits_for = call_within(self._seconds, step, value)
+        except StopIteration as stop:
+            self.done, self.result = True, stop.value

@@ -5,11 +5,12 @@ The engines of the filter and scorer services call this for each plugin of a pro
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from moorage.errors import PluginFailedError
 from moorage.models import Pod
 from moorage.plugin import (
     MAX_SCORE,
@@ -25,8 +26,7 @@ from moorage.snapshot import Nodes
 from moorage.verdicts import Mask, Rejection, Verdicts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PluginScores:
+class PluginScores(msgspec.Struct, frozen=True, kw_only=True):
     """One plugin's opinion of all nodes: as returned, and after normalisation to 0..100."""
 
     plugin: str
@@ -53,7 +53,7 @@ async def ask_for_verdicts(
     if preparation is not None and preparation.skip:
         return None
     kept = nodes if preparation is None or preparation.nodes is None else preparation.nodes
-    verdicts = supervisor.call(enabled, point, lambda: _filter(plugin, pod, nodes, kept))
+    verdicts = supervisor.call(enabled, point, _filter, plugin, pod, nodes, kept)
     enabled.breaker.succeeded()
     return verdicts
 
@@ -69,7 +69,7 @@ def ask_for_claim(enabled: EnabledPlugin, pod: Pod, supervisor: Supervisor) -> b
     assert isinstance(plugin, FilterPlugin)  # noqa: S101 - the registry holds nothing else
     if type(plugin).reserve is FilterPlugin.reserve:
         return False
-    return supervisor.call(enabled, "reserve", lambda: _checked_claim(plugin, pod))
+    return supervisor.call(enabled, "reserve", _checked_claim, plugin, pod)
 
 
 async def ask_for_scores(
@@ -84,7 +84,7 @@ async def ask_for_scores(
     plugin = await _prepared(enabled, pod, nodes, supervisor)
     if plugin is None:
         return None
-    raw = supervisor.call(enabled, _point(plugin), lambda: _score(plugin, pod, nodes))
+    raw = supervisor.call(enabled, _point(plugin), _score, plugin, pod, nodes)
     return _opinion(enabled, plugin, raw, supervisor)
 
 
@@ -98,8 +98,8 @@ async def ask_for_raw_scores(
     plugin = await _prepared(enabled, pod, nodes, supervisor)
     if plugin is None:
         return None
-    raw = supervisor.call(enabled, _point(plugin), lambda: _score(plugin, pod, shard))
-    if type(plugin).normalize is ScorePlugin.normalize:
+    raw = supervisor.call(enabled, _point(plugin), _score, plugin, pod, shard)
+    if not _normalizes(plugin):
         enabled.breaker.succeeded()  # of others it is not known before they normalise
     return raw
 
@@ -133,7 +133,10 @@ def _point(plugin: ScorePlugin) -> str:
 def _opinion(
     enabled: EnabledPlugin, plugin: ScorePlugin, raw: Scores, supervisor: Supervisor
 ) -> PluginScores:
-    normalized = supervisor.call(enabled, "normalize", lambda: _normalize(plugin, raw))
+    if _normalizes(plugin):
+        normalized = supervisor.call(enabled, "normalize", _normalize, plugin, raw)
+    else:  # no code of the plugin, so there is nothing to guard
+        normalized = _already_normalized(enabled, plugin, raw)
     enabled.breaker.succeeded()
     return PluginScores(plugin=plugin.name, weight=enabled.weight, raw=raw, normalized=normalized)
 
@@ -171,7 +174,7 @@ def _checked_verdicts(plugin: FilterPlugin, verdicts: object, count: int) -> Ver
     if len(verdicts.codes) != count:
         problem = f"returned {len(verdicts.codes)} verdicts for {count} nodes"
         raise WrongAnswerError(plugin.filter, problem)
-    if verdicts.codes.max(initial=0) > len(verdicts.reasons):
+    if np.count_nonzero(verdicts.codes) and verdicts.codes.max() > len(verdicts.reasons):
         raise WrongAnswerError(plugin.filter, "returned codes without reasons")
     for rejection in verdicts.reasons:
         if not isinstance(rejection.reason, str):
@@ -183,10 +186,19 @@ def _score(plugin: ScorePlugin, pod: Pod, nodes: Nodes) -> Scores:
     return _checked_scores(plugin.score, plugin.score(pod, nodes), len(nodes))
 
 
-def _normalize(plugin: ScorePlugin, raw: Scores) -> Scores:
-    if type(plugin).normalize is ScorePlugin.normalize:
+def _normalizes(plugin: ScorePlugin) -> bool:
+    return type(plugin).normalize is not ScorePlugin.normalize
+
+
+def _already_normalized(enabled: EnabledPlugin, plugin: ScorePlugin, raw: Scores) -> Scores:
+    try:
         _check_range(plugin.score, raw, "; override normalize")
-        return raw
+    except WrongAnswerError as error:
+        raise PluginFailedError(enabled.name, "normalize", str(error)) from error
+    return raw
+
+
+def _normalize(plugin: ScorePlugin, raw: Scores) -> Scores:
     # A copy, because a plugin may normalise in place.
     normalized = _checked_scores(plugin.normalize, plugin.normalize(raw.copy()), len(raw))
     _check_range(plugin.normalize, normalized)

@@ -19,12 +19,8 @@ async def ask_before_bind(
         TimeoutError: The supervisor's deadline passed.
     """
     plugin = _bind_plugin(enabled)
-
-    async def ask() -> Refusal | None:
-        return _checked(plugin, await plugin.pre_bind(binding))
-
     enabled.check_not_suspended("pre_bind")
-    refusal = await supervisor.wait_for(enabled, "pre_bind", ask)
+    refusal = await supervisor.wait_for(enabled, "pre_bind", _pre_bind, plugin, binding)
     enabled.breaker.succeeded()
     return refusal
 
@@ -33,7 +29,7 @@ async def tell_after_bind(enabled: EnabledPlugin, binding: Binding, supervisor: 
     """Tell a plugin that the pod is bound. Raises the same as `ask_before_bind`."""
     plugin = _bind_plugin(enabled)
     enabled.check_not_suspended("post_bind")
-    await supervisor.wait_for(enabled, "post_bind", lambda: plugin.post_bind(binding))
+    await supervisor.wait_for(enabled, "post_bind", plugin.post_bind, binding)
     enabled.breaker.succeeded()
 
 
@@ -42,7 +38,8 @@ def _bind_plugin(enabled: EnabledPlugin) -> BindPlugin:
     return enabled.plugin
 
 
-def _checked(plugin: BindPlugin, answer: object) -> Refusal | None:
+async def _pre_bind(plugin: BindPlugin, binding: Binding) -> Refusal | None:
+    answer: object = await plugin.pre_bind(binding)
     if answer is None:
         return None
     if not isinstance(answer, Refusal):

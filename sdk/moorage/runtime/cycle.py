@@ -6,9 +6,11 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
+
 from moorage.errors import PluginFailedError
 from moorage.models import Pod
-from moorage.plugin import Preparation, WrongTypeError
+from moorage.plugin import Plugin, Preparation, WrongTypeError
 from moorage.runtime.alarm import BudgetExceededError, Stepwise, call_within
 from moorage.runtime.failure import overrun_of, problem_of
 from moorage.snapshot import Nodes
@@ -27,8 +29,7 @@ NODE_POINTS = frozenset(("filter", "filter_node", "score", "score_node"))
 DEADLINE_PASSED = "the cycle's deadline passed"
 
 
-@dataclass(slots=True, kw_only=True)
-class PluginRun:
+class PluginRun(msgspec.Struct, kw_only=True):
     """What one plugin did in one cycle.
 
     Attributes:
@@ -64,12 +65,16 @@ class Supervisor:
 
     def begin(self, enabled: "EnabledPlugin") -> PluginRun:
         """Start the report of the next plugin."""
-        enabled.plugin.note("")  # what is left from between two cycles belongs to none
-        self.runs.append(PluginRun(plugin=enabled.name))
-        return self.runs[-1]
+        if enabled.plugin.noted:
+            enabled.plugin.note("")  # what is left from between two cycles belongs to none
+        run = PluginRun(plugin=enabled.name)
+        self.runs.append(run)
+        return run
 
-    def call(self, enabled: "EnabledPlugin", point: str, function: Callable[[], T]) -> T:
-        """Call plugin code, and whatever checks its answer.
+    def call(
+        self, enabled: "EnabledPlugin", point: str, function: Callable[..., T], *args: Any
+    ) -> T:
+        """Call plugin code, and whatever checks its answer: *function* with *args*.
 
         Raises:
             PluginFailedError: The code raised, or took longer than its budget.
@@ -78,7 +83,7 @@ class Supervisor:
         start = self.clock()
         budget = self._budget(enabled, start)
         try:
-            return call_within(budget, function)
+            return call_within(budget, function, *args)
         except FAILURES as error:
             raise self._failed(enabled, point, error, budget, start) from error
         finally:
@@ -95,16 +100,18 @@ class Supervisor:
         """
         if not enabled.prepares:
             return None
-
-        async def prepare() -> Preparation | None:
-            return _checked(enabled, await enabled.plugin.prepare(pod, nodes))
-
-        return await self.wait_for(enabled, "prepare", prepare)
+        return await self.wait_for(enabled, "prepare", _prepare, enabled.plugin, pod, nodes)
 
     async def wait_for(
-        self, enabled: "EnabledPlugin", point: str, make: Callable[[], Coroutine[Any, Any, T]]
+        self,
+        enabled: "EnabledPlugin",
+        point: str,
+        function: Callable[..., Coroutine[Any, Any, T]],
+        *args: Any,
     ) -> T:
-        """Await plugin code, and whatever checks its answer; an alarm guards each of its steps.
+        """Await plugin code, and whatever checks its answer: what *function* with *args* returns.
+
+        An alarm guards each of its steps.
 
         Raises:
             PluginFailedError: The code raised, or took longer than its budget.
@@ -113,8 +120,11 @@ class Supervisor:
         start = self.clock()
         budget = self._budget(enabled, start)
         try:
-            async with asyncio.timeout(budget):
-                return await Stepwise(make(), budget)
+            stepwise = Stepwise(function(*args), budget)
+            if stepwise.done:
+                return stepwise.result
+            async with asyncio.timeout(budget - (self.clock() - start)):
+                return await stepwise
         except FAILURES as error:
             raise self._failed(enabled, point, error, budget, start) from error
         finally:
@@ -154,7 +164,8 @@ class Supervisor:
         return PluginFailedError(enabled.name, point, problem)
 
 
-def _checked(enabled: "EnabledPlugin", answer: object) -> Preparation | None:
+async def _prepare(plugin: Plugin, pod: Pod, nodes: Nodes) -> Preparation | None:
+    answer: object = await plugin.prepare(pod, nodes)
     if answer is not None and not isinstance(answer, Preparation):
-        raise WrongTypeError(enabled.plugin.prepare, answer, "Preparation or None")
+        raise WrongTypeError(plugin.prepare, answer, "Preparation or None")
     return answer

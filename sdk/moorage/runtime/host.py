@@ -32,6 +32,7 @@ class EnabledPlugin:
         aborts: Whether its failure fails the cycle; otherwise the cycle goes on without it.
         time_budget: The time that it may take at each extension point, in seconds.
         breaker: Suspends it after repeated overruns.
+        prepares: Whether the plugin overrides `prepare`.
     """
 
     plugin: Plugin
@@ -39,16 +40,15 @@ class EnabledPlugin:
     aborts: bool = True
     time_budget: float = 1.0
     breaker: Breaker = field(default_factory=Breaker)
+    prepares: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.prepares = type(self.plugin).prepare is not Plugin.prepare
 
     @property
     def name(self) -> str:
         """The plugin's name."""
         return self.plugin.name
-
-    @property
-    def prepares(self) -> bool:
-        """Whether the plugin overrides `prepare`."""
-        return type(self.plugin).prepare is not Plugin.prepare
 
     def check_not_suspended(self, point: str) -> None:
         """Refuse to run a plugin that its breaker suspends.
