@@ -43,7 +43,7 @@ class Verdicts:
         if isinstance(rejection, str):
             rejection = Rejection(rejection)
         chosen = np.asarray(mask, np.bool_) & (self.codes == 0)
-        if chosen.any():
+        if np.count_nonzero(chosen):
             self.codes[chosen] = self._code(rejection)
         return self
 

@@ -2,7 +2,6 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -37,12 +36,15 @@ class Encoded(Generic[V]):
         self._column = column
         self._rows = rows
         self._code_of = code_of
+        self._codes: npt.NDArray[np.int32] | None = None
         self.values = values
 
-    @cached_property
+    @property
     def codes(self) -> npt.NDArray[np.int32]:
         """For each node the index into `values`."""
-        return self._column[self._rows]
+        if self._codes is None:
+            self._codes = self._column[self._rows]
+        return self._codes
 
     def where(self, predicate: Callable[[V | None], bool]) -> Mask:
         """Ask *predicate* once for each distinct value; true where it accepts the node's."""
@@ -69,10 +71,11 @@ class Encoded(Generic[V]):
         if len(self.values) > len(self._rows):
             used, codes = np.unique(self.codes, return_inverse=True)
             return np.array([function(self.values[code]) for code in used], dtype)[codes]
-        results = np.array([function(value) for value in self.values], dtype)
-        if (results == results[0]).all():
-            return np.full(len(self._rows), results[0])
-        return results[self.codes]
+        results = [function(value) for value in self.values]
+        table = np.array(results, dtype)
+        if results.count(results[0]) == len(results):
+            return np.full(len(self._rows), table[0])
+        return table[self.codes]
 
 
 class EncodedColumn(Generic[S, V]):

@@ -131,7 +131,7 @@ class Snapshot:
         """Read a bitmap over rows; rows without a node are left out."""
         bits = np.unpackbits(np.frombuffer(candidates, np.uint8), bitorder="little")
         present = self._present[: len(bits)]
-        return np.flatnonzero(bits[: len(present)] & present)
+        return (bits[: len(present)] & present).nonzero()[0]
 
     def row_of(self, name: str) -> int | None:
         """Return the row of the node called *name*."""

@@ -21,7 +21,10 @@ class NodeAffinity(FilterPlugin):
 
     def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
         """Reject nodes that miss a label of the selector, or match no required term."""
-        return nodes.verdicts().reject(~nodes.required_by(pod), REASON)
+        verdicts = nodes.verdicts()
+        if pod.spec.node_selector or pod.spec.affinity:
+            verdicts.reject(~nodes.required_by(pod), REASON)
+        return verdicts
 
 
 def _required(pod: Pod) -> tuple[NodeSelectorTerm, ...]:

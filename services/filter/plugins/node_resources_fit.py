@@ -1,8 +1,10 @@
 """Keeps pods off nodes that are full, like the filter of kube-scheduler's NodeResourcesFit."""
 
+import functools
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from moorage import Arguments, FilterPlugin, Mask, Nodes, Pod, Rejection, Verdicts
 
@@ -10,6 +12,9 @@ TOO_MANY_PODS = "Too many pods"
 
 NATIVE = ("cpu", "memory", "ephemeral-storage")
 """Kubernetes' own resources, in the order in which kube-scheduler lists what is short."""
+
+
+Positions = npt.NDArray[np.intp]
 
 
 class NodeResourcesFit(FilterPlugin):
@@ -35,8 +40,10 @@ class NodeResourcesFit(FilterPlugin):
             texts.append(f"Insufficient {resource}")
             shortages.append(amount > allocatable - nodes.requested(resource))
             hopeless |= amount > allocatable
-        for pattern, mask in _patterns([hopeless, *shortages]):
+        for pattern, concerned in _patterns([hopeless, *shortages]):
             reason = ", ".join(t for t, short in zip(texts, pattern[1:], strict=True) if short)
+            mask = np.zeros(len(nodes), np.bool_)
+            mask[concerned] = True
             verdicts.reject(mask, Rejection(reason, unresolvable=pattern[0]))
         return verdicts
 
@@ -56,14 +63,22 @@ def _order(request: tuple[str, int]) -> tuple[int, str]:
     return (NATIVE.index(resource) if resource in NATIVE else len(NATIVE), resource)
 
 
-def _patterns(masks: list[Mask]) -> Iterator[tuple[list[bool], Mask]]:
-    """Yield each combination of the masks that some node has, if any is true, with its nodes."""
-    table = np.stack(masks)
-    concerned = np.flatnonzero(table.any(axis=0))
-    if not len(concerned):
-        return
-    patterns, which = np.unique(table[:, concerned], axis=1, return_inverse=True)
-    for index, pattern in enumerate(patterns.T.tolist()):
-        mask = np.zeros(table.shape[1], np.bool_)
-        mask[concerned[which == index]] = True
-        yield pattern, mask
+def _patterns(masks: list[Mask]) -> list[tuple[tuple[bool, ...], Positions]]:
+    """Return each combination of the masks that some node has, if any is true, with its nodes."""
+    concerned = functools.reduce(np.logical_or, masks).nonzero()[0]
+    found: list[tuple[tuple[bool, ...], Positions]] = [((), concerned)] if len(concerned) else []
+    for mask in masks:
+        found = [each for pattern, nodes in found for each in _split(pattern, nodes, mask)]
+    return found
+
+
+def _split(
+    pattern: tuple[bool, ...], nodes: Positions, mask: Mask
+) -> Iterator[tuple[tuple[bool, ...], Positions]]:
+    """Tell nodes with a pattern so far apart by one more mask."""
+    chosen = mask[nodes]
+    count = np.count_nonzero(chosen)
+    if count < len(nodes):
+        yield (*pattern, False), nodes[~chosen]
+    if count:
+        yield (*pattern, True), nodes[chosen]

@@ -58,21 +58,22 @@ def _balance(requested: Sequence[Amounts], allocatable: Sequence[Amounts], count
     """Return 100 for nodes with equal shares of all resources, less the more they differ."""
     if not requested:
         return np.full(count, MAX_SCORE, np.int64)
-    present = np.stack(allocatable) > 0
-    shares = np.minimum(np.stack(requested) / np.maximum(np.stack(allocatable), 1), 1.0)
-    if present.all():
-        deviation = _deviation(shares)
+    pairs = zip(requested, allocatable, strict=True)
+    shares = [np.minimum(asked / np.maximum(amount, 1), 1.0) for asked, amount in pairs]
+    if all(np.count_nonzero(amount > 0) == count for amount in allocatable):
+        deviation = _deviation(shares, count)
     else:  # resources that a node does not have do not count there
-        deviation = np.zeros(count)
+        deviation, table = np.zeros(count), np.stack(shares)
+        present = np.stack(allocatable) > 0
         for pattern in np.unique(present, axis=1).T:
             same = (present == pattern[:, np.newaxis]).all(axis=0)
-            deviation[same] = _deviation(shares[np.ix_(pattern, same)])
+            deviation[same] = _deviation(table[np.ix_(pattern, same)], int(same.sum()))
     return ((1 - deviation) * MAX_SCORE).astype(np.int64)
 
 
-def _deviation(shares: Scores) -> Scores:
-    """Return the standard deviation of each column, with kube-scheduler's rounding errors."""
-    deviation: Scores = np.zeros(shares.shape[1])
+def _deviation(shares: Sequence[Scores] | Scores, count: int) -> Scores:
+    """Return the standard deviation for each node, with kube-scheduler's rounding errors."""
+    deviation: Scores = np.zeros(count)
     if len(shares) == 2:
         deviation = np.abs((shares[0] - shares[1]) / 2)
     elif len(shares) > 2:

@@ -1,12 +1,15 @@
 import asyncio
 import contextlib
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
+from types import FrameType
 
 import pytest
 
+from moorage.runtime import alarm
 from moorage.runtime.alarm import BudgetExceededError, Stepwise, call_within
 
 BUDGET = 0.05
@@ -54,6 +57,27 @@ def test_results_and_exceptions_pass() -> None:
     with pytest.raises(ZeroDivisionError):
         call_within(BUDGET, divmod, 7, 0)
     assert_disarmed()
+
+
+def test_code_that_takes_the_handler_for_itself_spoils_no_later_alarm() -> None:
+    signal.signal(signal.SIGALRM, signal.SIG_IGN)
+    with pytest.raises(BudgetExceededError):
+        call_within(BUDGET, loop_for_ever)
+
+
+def test_a_call_runs_no_other_code_in_python() -> None:
+    files: set[str] = set()
+
+    def note(frame: FrameType, _event: str, _arg: object) -> None:
+        files.add(frame.f_code.co_filename)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        call_within(BUDGET, divmod, 7, 2)
+    finally:
+        sys.setprofile(before)
+    assert files == {alarm.__file__, __file__}, "signal.getsignal alone takes as long as a plugin"
 
 
 def test_an_alarm_never_outlives_its_call_even_if_it_rings_at_the_very_end() -> None:
