@@ -7,8 +7,8 @@ import grpc.aio
 import numpy as np
 
 from moorage.registry import Registry
-from moorage.rpc.convert import to_duration
-from moorage.rpc.describe import node_states, object_counts, plugin_reports
+from moorage.rpc.convert import set_duration
+from moorage.rpc.describe import node_states, object_counts, report_plugins
 from moorage.rpc.serve import Servicer
 from moorage.rpc.session import CycleOutcome, CycleService, Wire, run_session
 from moorage.v1 import filter_pb2 as pb
@@ -33,27 +33,27 @@ class FilterServicer(Servicer, filter_pb2_grpc.FilterServiceServicer):
         """Stop the plugins."""
         await self.cycles.close()
 
-    async def Session(
+    def Session(
         self, request_iterator: AsyncIterator[pb.FilterServiceSessionRequest], context: Context
     ) -> AsyncIterator[pb.FilterServiceSessionResponse]:
         """Keep a gateway's state and answer its cycles."""
-        async for answer in run_session(self.cycles, request_iterator, WIRE):
-            yield answer
+        return run_session(self.cycles, request_iterator, WIRE)
 
     async def Filter(self, request: pb.FilterRequest, context: Context) -> pb.FilterResponse:
         """Filter nodes by name."""
         outcome = await self.cycles.by_hand(request, context.time_remaining())
         codes, names = outcome.run.codes, outcome.nodes.names
-        return pb.FilterResponse(
+        response = pb.FilterResponse(
             feasible=[names[i] for i in np.flatnonzero(codes == 0)],
             rejected=[
                 pb.NodeRejection(node=names[i], reason=_reason(outcome.run.reasons[codes[i] - 1]))
                 for i in np.flatnonzero(codes)
             ],
             generation=outcome.generation,
-            plugins=plugin_reports(outcome.run.plugins),
             claimants=outcome.run.claimants,
         )
+        report_plugins(response.plugins, outcome.run.plugins)
+        return response
 
     async def ListPlugins(
         self, request: pb.FilterServiceListPluginsRequest, context: Context
@@ -77,19 +77,17 @@ class FilterServicer(Servicer, filter_pb2_grpc.FilterServiceServicer):
 
 
 def _encode(
-    request: pb.FilterServiceSessionRequest, outcome: CycleOutcome[FilterRun]
-) -> pb.FilterResult:
+    _: pb.FilterServiceSessionRequest, outcome: CycleOutcome[FilterRun], result: pb.FilterResult
+) -> None:
     run = outcome.run
-    return pb.FilterResult(
-        cycle=request.cycle.id,
-        generation=outcome.generation,
-        verdicts=run.codes.astype("<u2").tobytes() if run.codes.any() else b"",
-        reasons=[_reason(reason) for reason in run.reasons],
-        plugins=plugin_reports(run.plugins),
-        duration=to_duration(outcome.seconds),
-        node_duration=to_duration(sum(each.node_seconds for each in run.plugins)),
-        claimants=run.claimants,
-    )
+    result.generation = outcome.generation
+    if np.count_nonzero(run.codes):
+        result.verdicts = run.codes.astype("<u2").tobytes()
+    result.reasons.extend(map(_reason, run.reasons))
+    report_plugins(result.plugins, run.plugins)
+    set_duration(result.duration, outcome.seconds)
+    set_duration(result.node_duration, sum(each.node_seconds for each in run.plugins))
+    result.claimants.extend(run.claimants)
 
 
 def _reason(reason: PluginRejection) -> pb.Reason:
@@ -102,7 +100,6 @@ def _reason(reason: PluginRejection) -> pb.Reason:
 
 WIRE = Wire(
     response=pb.FilterServiceSessionResponse,
-    result=pb.FilterResult,
     engine=lambda _: run_filters,
     encode=_encode,
 )

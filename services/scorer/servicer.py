@@ -1,16 +1,17 @@
 """The scorer service on the wire: converts, runs, converts."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from typing import Any
 
 import grpc.aio
 import numpy as np
+from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
 from moorage import Nodes, Pod, Scores
 from moorage.registry import Registry
-from moorage.rpc.convert import to_duration
-from moorage.rpc.describe import node_states, object_counts, plugin_reports
+from moorage.rpc.convert import set_duration
+from moorage.rpc.describe import node_states, object_counts, report_plugins
 from moorage.rpc.errors import CallError
 from moorage.rpc.serve import Servicer
 from moorage.rpc.session import CycleOutcome, CycleService, Wire, run_session
@@ -38,21 +39,19 @@ class ScorerServicer(Servicer, scorer_pb2_grpc.ScorerServiceServicer):
         """Stop the plugins."""
         await self.cycles.close()
 
-    async def Session(
+    def Session(
         self, request_iterator: AsyncIterator[pb.ScorerServiceSessionRequest], context: Context
     ) -> AsyncIterator[pb.ScorerServiceSessionResponse]:
         """Keep a gateway's state and answer its cycles."""
-        async for answer in run_session(self.cycles, request_iterator, WIRE):
-            yield answer
+        return run_session(self.cycles, request_iterator, WIRE)
 
     async def Score(self, request: pb.ScoreRequest, context: Context) -> pb.ScoreResponse:
         """Score nodes by name."""
         outcome = await self.cycles.by_hand(request, context.time_remaining())
-        return pb.ScoreResponse(
-            nodes=_best(outcome, len(outcome.nodes)),
-            generation=outcome.generation,
-            plugins=plugin_reports(outcome.run.plugins),
-        )
+        response = pb.ScoreResponse(generation=outcome.generation)
+        _add_best(response.nodes, outcome, len(outcome.nodes))
+        report_plugins(response.plugins, outcome.run.plugins)
+        return response
 
     async def ListPlugins(
         self, request: pb.ScorerServiceListPluginsRequest, context: Context
@@ -104,52 +103,49 @@ async def _normalize(
 
 
 def _encode(
-    request: pb.ScorerServiceSessionRequest, outcome: CycleOutcome[ScoreRun]
-) -> pb.ScoreResult:
-    totals = outcome.run.totals
-    return pb.ScoreResult(
-        cycle=request.cycle.id,
-        generation=outcome.generation,
-        totals=b"" if totals is None else totals.astype("<f4").tobytes(),
-        top=_best(outcome, request.top),
-        plugins=plugin_reports(outcome.run.plugins),
-        duration=to_duration(outcome.seconds),
-        node_duration=to_duration(sum(run.node_seconds for run in outcome.run.plugins)),
-        raw=[
-            pb.RawScores(plugin=plugin, values=values.astype("<f8").tobytes())
-            for plugin, values in outcome.run.raw.items()
-        ],
-    )
+    request: pb.ScorerServiceSessionRequest, outcome: CycleOutcome[ScoreRun], result: pb.ScoreResult
+) -> None:
+    run = outcome.run
+    result.generation = outcome.generation
+    if run.totals is not None:
+        result.totals = run.totals.astype("<f4").tobytes()
+    _add_best(result.top, outcome, request.top)
+    report_plugins(result.plugins, run.plugins)
+    set_duration(result.duration, outcome.seconds)
+    set_duration(result.node_duration, sum(each.node_seconds for each in run.plugins))
+    for plugin, values in run.raw.items():
+        result.raw.add(plugin=plugin, values=values.astype("<f8").tobytes())
 
 
-def _best(outcome: CycleOutcome[ScoreRun], count: int) -> list[pb.NodeScore]:
-    """Return the best nodes, best first; ties keep their order."""
+def _add_best(
+    nodes: RepeatedCompositeFieldContainer[pb.NodeScore],
+    outcome: CycleOutcome[ScoreRun],
+    count: int,
+) -> None:
+    """Add the best nodes to a message, best first; ties keep their order."""
     totals = outcome.run.totals
     if totals is None or count == 0:
-        return []
-    order: Iterable[int] = np.argsort(-totals, kind="stable")[:count].tolist()
-    return [_node_score(outcome, i, float(totals[i])) for i in order]
+        return
+    for index in _order(totals, count):
+        node = nodes.add()
+        node.node, node.total = outcome.nodes.name(index), totals[index]
+        for scores in outcome.run.scores:
+            plugin = node.plugins.add()
+            plugin.plugin, plugin.weight = scores.plugin, scores.weight
+            plugin.raw, plugin.normalized = scores.raw[index], scores.normalized[index]
 
 
-def _node_score(outcome: CycleOutcome[ScoreRun], index: int, total: float) -> pb.NodeScore:
-    return pb.NodeScore(
-        node=outcome.nodes.name(index),
-        total=total,
-        plugins=[
-            pb.PluginScore(
-                plugin=scores.plugin,
-                raw=scores.raw[index],
-                normalized=scores.normalized[index],
-                weight=scores.weight,
-            )
-            for scores in outcome.run.scores
-        ],
-    )
+def _order(totals: Scores, count: int) -> list[int]:
+    """Return where the largest totals stand, in their order, sorting no more than those."""
+    chosen = np.arange(len(totals))
+    if count < len(totals):
+        chosen = np.flatnonzero(totals >= np.partition(totals, -count)[-count])
+    order: list[int] = chosen[np.argsort(-totals[chosen], kind="stable")[:count]].tolist()
+    return order
 
 
 WIRE = Wire(
     response=pb.ScorerServiceSessionResponse,
-    result=pb.ScoreResult,
     engine=_engine,
     encode=_encode,
 )

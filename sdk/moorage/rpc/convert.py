@@ -111,8 +111,14 @@ def from_struct(struct: Struct) -> dict[str, Any]:
 
 def to_duration(seconds: float) -> Duration:
     """Return a number of seconds as a `Duration`."""
-    whole, nanos = divmod(round(seconds * 1e9), 1_000_000_000)
-    return Duration(seconds=whole, nanos=nanos)
+    duration = Duration()
+    set_duration(duration, seconds)
+    return duration
+
+
+def set_duration(duration: Duration, seconds: float) -> None:
+    """Set a `Duration` to a number of seconds: what a message has already need not be copied."""
+    duration.seconds, duration.nanos = divmod(round(seconds * 1e9), 1_000_000_000)
 
 
 def from_duration(duration: Duration) -> float:

@@ -4,13 +4,14 @@ import inspect
 from collections.abc import Iterable, Sequence
 
 import msgspec
+from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 from google.protobuf.struct_pb2 import Struct
 
 from moorage.errors import UnknownNameError
 from moorage.plugin import extension_points
 from moorage.quantity import format_quantity
 from moorage.registry import Registry
-from moorage.rpc.convert import kind_to_proto, to_duration, to_struct
+from moorage.rpc.convert import kind_to_proto, set_duration, to_struct
 from moorage.runtime import PluginRun, Replica
 from moorage.v1 import types_pb2 as pb
 
@@ -32,18 +33,17 @@ def describe_plugin(registry: Registry, name: str) -> pb.Plugin:
     )
 
 
-def plugin_reports(runs: Iterable[PluginRun]) -> list[pb.PluginReport]:
-    """Put on the wire what plugins did in a cycle."""
-    return [
-        pb.PluginReport(
-            plugin=run.plugin,
-            duration=to_duration(run.seconds),
-            failure=run.failure,
-            skipped=run.skipped,
-            note=run.note,
-        )
-        for run in runs
-    ]
+def report_plugins(
+    reports: RepeatedCompositeFieldContainer[pb.PluginReport], runs: Iterable[PluginRun]
+) -> None:
+    """Add to a message what plugins did in a cycle."""
+    for run in runs:
+        report = reports.add()
+        report.plugin = run.plugin
+        set_duration(report.duration, run.seconds)
+        report.failure = run.failure
+        report.skipped = run.skipped
+        report.note = run.note
 
 
 def node_states(replica: Replica, names: Sequence[str]) -> list[pb.NodeState]:

@@ -8,9 +8,9 @@ import asyncio
 import functools
 import inspect
 import time
-from collections.abc import AsyncIterable, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from typing import Any, TypeAlias
+from typing import Any, Never, TypeAlias
 
 import grpc
 from structlog.contextvars import bound_contextvars
@@ -20,7 +20,7 @@ from moorage.rpc.metrics import CALL_SECONDS, CALLS, children
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Context = grpc.aio.ServicerContext[Any, Any]
-Behaviour = Callable[[Any, Context], Awaitable[Any]]
+Behaviour = Callable[[Any, Context], Any]
 
 REASON_KEY = "moorage-reason"
 
@@ -53,9 +53,8 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
 def _wrapped(handler: Any, details: grpc.HandlerCallDetails) -> Handler:
     kind = f"{_arity(handler.request_streaming)}_{_arity(handler.response_streaming)}"
     factory = getattr(grpc, f"{kind}_rpc_method_handler")
-    behaviour = _as_coroutine(getattr(handler, kind))
     wrapped: Handler = factory(
-        functools.partial(_call, behaviour, details),
+        functools.partial(_call, getattr(handler, kind), details),
         request_deserializer=handler.request_deserializer,
         response_serializer=handler.response_serializer,
     )
@@ -64,19 +63,6 @@ def _wrapped(handler: Any, details: grpc.HandlerCallDetails) -> Handler:
 
 def _arity(streaming: bool) -> str:
     return "stream" if streaming else "unary"
-
-
-def _as_coroutine(behaviour: Any) -> Behaviour:
-    if not inspect.isasyncgenfunction(behaviour):
-        return behaviour  # type: ignore[no-any-return]
-
-    async def write_all(request: Any, context: Context) -> None:
-        answers: AsyncIterable[Any] = behaviour(request, context)
-        async with aclosing(answers):  # type: ignore[type-var]
-            async for answer in answers:
-                await context.write(answer)
-
-    return write_all
 
 
 async def _call(
@@ -106,12 +92,19 @@ async def _call(
 
 async def _answer(behaviour: Behaviour, request: Any, context: Context) -> Any:
     try:
-        return await behaviour(request, context)
+        answer = behaviour(request, context)
+        return await (_write(answer, context) if inspect.isasyncgen(answer) else answer)
     except grpc.aio.AbortError:  # `context.abort` was called; the status is set already
         raise
     except Exception as error:  # noqa: BLE001 - this is where exceptions become status codes
         _refuse(context, error)
         return None
+
+
+async def _write(answers: AsyncGenerator[Any, Never], context: Context) -> None:
+    async with aclosing(answers):
+        async for answer in answers:
+            await context.write(answer)
 
 
 def _refuse(context: Context, error: Exception) -> None:

@@ -47,8 +47,7 @@ YIELD_AFTER = 256
 """Objects of a state that are applied before other work of the process gets a turn."""
 
 
-@dataclass(frozen=True, slots=True)
-class CycleOutcome(Generic[Run]):
+class CycleOutcome(msgspec.Struct, Generic[Run], frozen=True):
     """A cycle that went well: its nodes in order, the engine's result, and the time it took."""
 
     nodes: Nodes
@@ -62,16 +61,14 @@ class Wire(Generic[Run]):
     """How a service's answers look on the wire.
 
     Attributes:
-        response: Makes an answer of the session from `hello`, `acknowledgement` or `result`.
-        result: Makes a result from `cycle` and `status`: one that failed.
+        response: Makes an answer of the session, which has `hello`, `acknowledgement` or `result`.
         engine: Returns what runs the cycle of a request.
-        encode: Makes a result of a request and its outcome.
+        encode: Of a request and its outcome, fills in the result.
     """
 
     response: Callable[..., Any]
-    result: Callable[..., Any]
     engine: Callable[[Any], Engine[Run]]
-    encode: Callable[[Any, CycleOutcome[Run]], Any]
+    encode: Callable[[Any, CycleOutcome[Run], Any], None]
 
 
 class CycleService(Generic[Run]):
@@ -220,7 +217,7 @@ async def run_session(
                 if applied.policy_error or not request.HasField("cycle"):
                     yield wire.response(acknowledgement=applied)
             if request.HasField("cycle"):
-                yield wire.response(result=await _result(service, replica, request, wire))
+                yield await _answer(service, replica, request, wire)
 
 
 async def _applied(
@@ -234,16 +231,20 @@ async def _applied(
         ) from error
 
 
-async def _result(
+async def _answer(
     service: CycleService[Run], replica: Replica, request: SessionRequest, wire: Wire[Run]
 ) -> Any:
+    answer = wire.response()
+    result = answer.result  # filled in where it is, because messages copy what they are made of
     try:
         outcome = await service.cycle(replica, request.cycle, wire.engine(request))
-        return wire.encode(request, outcome)
+        wire.encode(request, outcome, result)
     except Exception as error:  # noqa: BLE001 - every cycle gets an answer
-        code, message = report(error)
-        status = pb.CycleStatus(code=code.value[0], message=message)
-        return wire.result(cycle=request.cycle.id, status=status)
+        result.Clear()
+        code, result.status.message = report(error)
+        result.status.code = code.value[0]
+    result.cycle = request.cycle.id
+    return answer
 
 
 async def _in_parts(objects: Sequence[T], apply: Callable[[Sequence[T]], None]) -> None:
