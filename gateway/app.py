@@ -69,7 +69,7 @@ async def running(
         parts = _parts(client, settings, registry)
         stack.push_async_callback(parts.binding.close)
         await stack.enter_async_context(_background(parts, settings))
-        await stack.enter_async_context(parts.cycles)
+        stack.push_async_callback(parts.cycles.drain)
         phase = _Phase()
         admin = await stack.enter_async_context(
             admin_server(

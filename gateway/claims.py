@@ -120,10 +120,11 @@ class Claims:
         names = subject.names
         if len(names) > 1:
             try:
-                totals = await self._score_half.totals(subject, decision)
+                scored = await self._score_half.run(subject)
             except CallFailedError as error:
                 decision.score_error = str(error)
             else:
+                decision.score, totals = scored.record, scored.totals
                 if totals is not None:
                     names = [names[i] for i in np.flatnonzero(totals == totals.max()).tolist()]
         return names[crc32(subject.pod.uid.encode()) % len(names)]

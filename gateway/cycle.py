@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Protocol, Self
+from typing import Any, Protocol
 
 from gateway.binding import Binding
 from gateway.calls import (
@@ -27,7 +27,7 @@ from gateway.metrics import CycleMetrics
 from gateway.policy import PolicyHolder
 from gateway.rechecks import Rechecks
 from gateway.score_half import ScoreHalf
-from gateway.scores_ahead import ScoresAhead, give_up
+from gateway.scores_ahead import Ahead, ScoresAhead, give_up
 from gateway.subject import Subject
 
 
@@ -68,26 +68,30 @@ class CycleRunner:
         self._metrics = metrics
         self._turn = asyncio.Lock()
         self._ahead = ScoresAhead(score_half, metrics)
-        self._tasks = asyncio.TaskGroup()
 
-    async def __aenter__(self) -> Self:
-        await self._tasks.__aenter__()
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self._tasks.__aexit__(*error)  # type: ignore[arg-type]
+    async def drain(self) -> None:
+        """Wait for the cycles that have begun."""
+        async with self._turn:
+            pass
 
     async def filter(self, call: SchedulingCall) -> FilterOutcome:
         """Rule nodes out, and go on to score the others."""
         if not self._is_ours(call.pod.spec.scheduler_name):
             return FilterOutcome(feasible=call.node_names)
-        answer: asyncio.Future[FilterOutcome] = asyncio.get_running_loop().create_future()
-        cycle = self._tasks.create_task(self._cycle(call, answer))
-        try:
-            return await answer
-        except asyncio.CancelledError:
-            cycle.cancel()  # nobody waits any more: what it would find is not to be recorded
-            raise
+        before = self._decisions.latest(call.pod.namespace, call.pod.name, call.pod.uid)
+        decision, subject = self._begin(call), Subject.of_call(call)
+        async with self._in_turn(decision) as turn:
+            self._claims.release(call.pod.uid)
+            async with self._expecting(subject) as expecting:
+                filtered = await self._filter_half.run(subject)
+                filtered = await self._rechecks.run(subject, filtered, before)
+                decision.filter, decision.generation = filtered.record, filtered.generation
+                expected = await expecting
+                outcome = await self._claims.take(subject, filtered.outcome, decision)
+                ahead = self._ahead.begin(subject, filtered, outcome, decision, expected)
+            if ahead is not None:
+                turn.lasts_until(ahead.scored)
+        return outcome
 
     async def prioritize(self, call: SchedulingCall) -> PrioritizeOutcome:
         """Rank nodes: collect the scores of the pod's cycle, or score as a cycle of its own."""
@@ -101,7 +105,9 @@ class CycleRunner:
             decision = self._begin(call)
         async with self._in_turn(decision):
             subject = Subject.of_call(call)
-            return PrioritizeOutcome(scores=await self._score_half.run(subject, decision))
+            scored = await self._score_half.run(subject)
+            decision.score = scored.record
+            return PrioritizeOutcome(scores=scored.scores())
 
     async def preempt(self, call: PreemptCall) -> PreemptOutcome:
         """Drop the candidates on which the pod could not run even without the victims."""
@@ -149,38 +155,44 @@ class CycleRunner:
         return decision
 
     @asynccontextmanager
-    async def _in_turn(self, decision: Decision) -> AsyncIterator[None]:
+    async def _in_turn(self, decision: Decision) -> AsyncIterator["_Turn"]:
         """Wait for all cycles before this one; note in the decision why the body failed."""
         start = time.perf_counter()
-        async with self._turn:
+        await self._turn.acquire()
+        turn = _Turn()
+        try:
             decision.queue_seconds = time.perf_counter() - start
             self._metrics.queued(decision.queue_seconds)
-            try:
-                yield
-            except CallFailedError as error:
-                decision.error = str(error)
-                raise
-
-    async def _cycle(self, call: SchedulingCall, answer: "asyncio.Future[FilterOutcome]") -> None:
-        before = self._decisions.latest(call.pod.namespace, call.pod.name, call.pod.uid)
-        decision, expecting = self._begin(call), None
-        try:
-            async with self._in_turn(decision):
-                subject = Subject.of_call(call)
-                self._claims.release(call.pod.uid)
-                expecting = asyncio.create_task(self._ahead.expect(subject, decision))
-                filtered = await self._filter_half.run(subject)
-                filtered = await self._rechecks.run(subject, filtered, before)
-                decision.filter, decision.generation = filtered.record, filtered.generation
-                outcome = await self._claims.take(subject, filtered.outcome, decision)
-                if answer.cancelled():
-                    self._claims.release(call.pod.uid)
-                    return
-                answer.set_result(outcome)
-                await asyncio.sleep(0)  # the answer goes out before the scores are asked for
-                await self._ahead.run(subject, filtered, outcome, decision, await expecting)
-        except Exception as error:  # noqa: BLE001 - whoever waits gets it
-            if not answer.done():
-                answer.set_exception(error)
+            yield turn
+        except CallFailedError as error:
+            decision.error = str(error)
+            raise
         finally:
-            give_up(expecting)
+            if turn.last is None:
+                self._turn.release()
+            else:
+                turn.last.add_done_callback(lambda _: self._turn.release())
+
+    @asynccontextmanager
+    async def _expecting(self, subject: Subject) -> AsyncIterator["asyncio.Task[Ahead | None]"]:
+        """Have scores begun beside the filter half; not for nothing, if that fails."""
+        profile = subject.pod.spec.scheduler_name
+        expecting = asyncio.create_task(self._ahead.expect(subject, profile))
+        try:
+            yield expecting
+        except BaseException:
+            if expecting.done() and not expecting.cancelled() and not expecting.exception():
+                give_up(expecting.result())
+            expecting.cancel()
+            raise
+
+
+class _Turn:
+    """A turn of the cycles, which may last longer than the call that it answers."""
+
+    def __init__(self) -> None:
+        self.last: asyncio.Task[Any] | None = None
+
+    def lasts_until(self, task: "asyncio.Task[Any]") -> None:
+        """Let no other cycle begin before *task* has ended."""
+        self.last = task

@@ -70,7 +70,7 @@ class Half:
         result, found = answer.result, answer.message.about
         if result.status.code != OK:
             raise CallFailedError(f"{self.pool.kind.name} service: {result.status.message}")
-        if not stage:
+        if not stage and self.pool.ready > 1:
             self._note(subject, len(found.positions), result)
         return result, found
 

@@ -1,6 +1,7 @@
 """What is counted about cycles and the cluster state."""
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Literal
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
@@ -8,7 +9,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from gateway.decisions import FilterRecord, PluginRecord, ScoreRecord
-from moorage.rpc.metrics import children
+from moorage.rpc.metrics import observer
 
 ClaimOutcome = Literal["taken", "renewed", "refused"]
 
@@ -19,20 +20,23 @@ class CycleMetrics:
     """The metrics of cycles."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._half = Histogram(
+        half = Histogram(
             "moorage_cycle_duration_seconds",
             "Time of each half of a cycle in the replica.",
             ["half"],
             buckets=SECONDS,
             registry=registry,
         )
-        self._filter, self._score = self._half.labels("filter"), self._half.labels("score")
-        self._queue = Histogram(
+        self._filter = observer(half.labels("filter"))
+        self._score = observer(half.labels("score"))
+        queue = Histogram(
             "moorage_cycle_queue_seconds",
             "Time that a cycle waited for those before it.",
             buckets=SECONDS,
             registry=registry,
         )
+        self.queued = observer(queue)
+        """Note how many seconds a cycle waited for its turn."""
         plugins = Histogram(
             "moorage_plugin_execution_duration_seconds",
             "Time of a plugin in one cycle, at all its extension points of that half.",
@@ -40,7 +44,7 @@ class CycleMetrics:
             buckets=SECONDS,
             registry=registry,
         )
-        self._plugins = children(plugins)
+        self._plugins = cache(lambda *labels: observer(plugins.labels(*labels)))
         self._failures = Counter(
             "moorage_plugin_failures",
             "Cycles that went on without a plugin because it failed.",
@@ -86,13 +90,9 @@ class CycleMetrics:
             registry=registry,
         )
 
-    def queued(self, seconds: float) -> None:
-        """Note how long a cycle waited for its turn."""
-        self._queue.observe(seconds)
-
     def filtered(self, record: FilterRecord) -> None:
         """Note the filter half of a cycle."""
-        self._filter.observe(record.seconds)
+        self._filter(record.seconds)
         self._note(record.plugins, "filter")
         if record.shards > 1:
             self._scattered.labels("filter").inc()
@@ -102,7 +102,7 @@ class CycleMetrics:
 
     def scored(self, record: ScoreRecord) -> None:
         """Note the score half of a cycle."""
-        self._score.observe(record.seconds)
+        self._score(record.seconds)
         self._note(record.plugins, "score")
         if record.shards > 1:
             self._scattered.labels("score").inc()
@@ -125,7 +125,7 @@ class CycleMetrics:
 
     def _note(self, plugins: Iterable[PluginRecord], half: str) -> None:
         for plugin in plugins:
-            self._plugins(plugin.plugin, half).observe(plugin.seconds)
+            self._plugins(plugin.plugin, half)(plugin.seconds)
             if plugin.failure:
                 self._failures.labels(plugin.plugin, half).inc()
 

@@ -5,11 +5,12 @@ of them normalises what all plugins said of all nodes.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from gateway.decisions import Decision
+from gateway.decisions import ScoreRecord
 from gateway.half import Half, cycle_of, gathered
 from gateway.merging import (
     ScoredShard,
@@ -25,6 +26,29 @@ from gateway.replicas.work import Message
 from gateway.sharding import Positions, Sharding, split
 from gateway.subject import Subject
 from moorage.v1 import scorer_pb2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """What came of a score half.
+
+    Attributes:
+        totals: For each node 0..100, in the order of the call; None if no plugin had an opinion.
+        record: For the decision.
+        scale: The best score that kube-scheduler is told.
+    """
+
+    totals: npt.NDArray[np.float64] | None
+    record: ScoreRecord
+    scale: int
+
+    def scores(self) -> Sequence[int]:
+        """Return a score for each node, or none at all: whole numbers, halves rounded upwards."""
+        if self.totals is None:
+            return ()
+        scaled = np.floor(self.totals * (self.scale / 100) + 0.5)
+        answer: list[int] = scaled.astype(np.int64).tolist()
+        return answer
 
 
 class ScoreHalf(Half):
@@ -47,23 +71,8 @@ class ScoreHalf(Half):
         self._policy = policy
         self._top = top
 
-    async def run(self, subject: Subject, decision: Decision) -> Sequence[int]:
-        """Return a score for each of the subject's nodes, or none at all; fill in the decision.
-
-        Scores are whole numbers up to the policy's score scale, halves rounded upwards.
-
-        Raises:
-            CallFailedError: The scorer service fails, does not answer in time, or answers nonsense.
-        """
-        totals = await self.totals(subject, decision)
-        if totals is None:
-            return ()
-        scaled = np.floor(totals * self._policy.score_scale / 100 + 0.5)
-        answer: list[int] = scaled.astype(np.int64).tolist()
-        return answer
-
-    async def totals(self, subject: Subject, decision: Decision) -> npt.NDArray[np.float64] | None:
-        """Return a total of 0..100 for each of the subject's nodes, or None; fill in the decision.
+    async def run(self, subject: Subject) -> Scored:
+        """Return how good the subject's nodes are.
 
         Raises:
             CallFailedError: The scorer service fails, does not answer in time, or answers nonsense.
@@ -71,11 +80,12 @@ class ScoreHalf(Half):
         count = self.shards(subject)
         scored = self._scattered(subject, count) if count > 1 else self._scored(subject)
         result, found = await scored
-        decision.score = score_record(result, len(found.positions), count)
-        self.metrics.scored(decision.score)
-        if not result.totals:
-            return None
-        return found.spread(self._checked(result.totals, len(found.rows)), 0)
+        record = score_record(result, len(found.positions), count)
+        self.metrics.scored(record)
+        totals = None
+        if result.totals:
+            totals = found.spread(self._checked(result.totals, len(found.rows)), 0)
+        return Scored(totals=totals, record=record, scale=self._policy.score_scale)
 
     async def _scored(self, subject: Subject) -> tuple[scorer_pb2.ScoreResult, Candidates]:
         def make(found: Candidates) -> Message:

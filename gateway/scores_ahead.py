@@ -8,7 +8,6 @@ nodes that will probably be left.
 import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +17,7 @@ from gateway.decisions import Decision
 from gateway.filter_half import Filtered
 from gateway.metrics import CycleMetrics
 from gateway.nodes import UNKNOWN, Mask, Rows
-from gateway.score_half import ScoreHalf
+from gateway.score_half import Scored, ScoreHalf
 from gateway.subject import Subject
 
 REMEMBERED_SCORES = 256
@@ -33,8 +32,7 @@ class Ahead:
     """
 
     subject: Subject
-    decision: Decision
-    scores: "asyncio.Task[Sequence[int]]"
+    scored: "asyncio.Task[Scored]"
 
     def answers(self, call: SchedulingCall) -> bool:
         """Whether these are the scores that *call* asks for, and of the same attempt."""
@@ -43,11 +41,21 @@ class Ahead:
 
     async def collect(self, names: Sequence[str]) -> Sequence[int]:
         """Return the scores in the order of *names*, the same nodes."""
-        scores = await asyncio.shield(self.scores)
+        scored = await asyncio.shield(self.scored)
+        scores = scored.scores()
         if not scores or names == self.subject.names:
             return scores
         by_name = dict(zip(self.subject.names, scores, strict=True))
         return [by_name[name] for name in names]
+
+    def note(self, decision: Decision) -> None:
+        """Put into the decision what came of it."""
+        if self.scored.cancelled():
+            return
+        if error := self.scored.exception():
+            decision.score_error = str(error)
+        else:
+            decision.score = self.scored.result().record
 
 
 class Habit:
@@ -87,10 +95,10 @@ class ScoresAhead:
         self._waiting: OrderedDict[str, Ahead] = OrderedDict()
         self._habits: dict[str, Habit] = {}
 
-    async def expect(self, subject: Subject, decision: Decision) -> Ahead | None:
+    async def expect(self, subject: Subject, profile: str) -> Ahead | None:
         """Begin to score the nodes that the profile's filters will leave, if that is likely."""
         await asyncio.sleep(0)  # the filters are asked first
-        habit = self._habits.get(decision.profile)
+        habit = self._habits.get(profile)
         if habit is None or subject.plugin or subject.given is not None:
             return None
         where = self._lookup.find(subject.names, None).where
@@ -98,17 +106,16 @@ class ScoresAhead:
         if kept is None or np.count_nonzero(kept) < 2:
             return None  # kube-scheduler takes a single node without asking for scores
         left = self._lookup.chosen(subject.names, kept)
-        # What comes of it must not show in the decision unless the nodes prove right.
-        return self._begin(subject.restricted(left), copy(decision))
+        return self._begin(subject.restricted(left))
 
-    async def run(
+    def begin(
         self,
         subject: Subject,
         filtered: Filtered,
         outcome: FilterOutcome,
         decision: Decision,
         expected: Ahead | None,
-    ) -> None:
+    ) -> Ahead | None:
         """Score the feasible nodes, or go on with what was expected; `take` gives the scores.
 
         Args:
@@ -128,47 +135,35 @@ class ScoresAhead:
             habit.learn(filtered, version, capacity, claimed=claimed)
         if expected is not None and right:
             ahead = expected
-        elif len(feasible) > 1 and not subject.plugin:
-            ahead = self._begin(subject.restricted(feasible), decision)
-        else:  # kube-scheduler takes a single node without asking for scores
-            return
+        else:
+            give_up(expected)
+            if len(feasible) < 2 or subject.plugin:
+                return None  # kube-scheduler takes a single node without asking for scores
+            ahead = self._begin(subject.restricted(feasible))
+        ahead.scored.add_done_callback(lambda _: ahead.note(decision))
         self._waiting[subject.pod.uid] = ahead
         if len(self._waiting) > REMEMBERED_SCORES:
             self._waiting.popitem(last=False)
-        await _finish(ahead, decision)
+        return ahead
 
     def take(self, uid: str) -> Ahead | None:
         """Return the scores of a pod, once."""
         return self._waiting.pop(uid, None)
 
-    def _begin(self, subject: Subject, decision: Decision) -> Ahead:
-        scores = asyncio.create_task(self._score_half.run(subject, decision))
-        scores.add_done_callback(_failure)  # perhaps nobody asks for it
-        return Ahead(subject=subject, decision=decision, scores=scores)
+    def _begin(self, subject: Subject) -> Ahead:
+        scored = asyncio.create_task(self._score_half.run(subject))
+        scored.add_done_callback(_failure)  # perhaps nobody asks for it
+        return Ahead(subject=subject, scored=scored)
 
 
-def give_up(expecting: "asyncio.Task[Ahead | None] | None") -> None:
-    """Stop what goes on in vain; that which has ended stays."""
-    if expecting is None or expecting.cancel() or expecting.cancelled():
-        return
-    if expecting.exception() is None and (expected := expecting.result()) is not None:
-        expected.scores.cancel()
+def give_up(expected: Ahead | None) -> None:
+    """Stop what goes on in vain."""
+    if expected is not None:
+        expected.scored.cancel()
 
 
-def _failure(scores: "asyncio.Task[Sequence[int]]") -> BaseException | None:
-    return None if scores.cancelled() else scores.exception()
-
-
-async def _finish(ahead: Ahead, decision: Decision) -> None:
-    """Wait for the scores, and note in the decision what came of them."""
-    try:
-        await asyncio.wait([ahead.scores])
-    except asyncio.CancelledError:
-        ahead.scores.cancel()
-        raise
-    decision.score = ahead.decision.score
-    if error := _failure(ahead.scores):
-        decision.score_error = str(error)
+def _failure(scored: "asyncio.Task[Scored]") -> BaseException | None:
+    return None if scored.cancelled() else scored.exception()
 
 
 def _same(some: Sequence[str], others: Sequence[str]) -> bool:

@@ -23,7 +23,7 @@ from gateway.extender.verbs import (
 )
 from gateway.wire.names import NodeNamesMemory
 from gateway.wire.nodes import NodesMemory
-from gateway.wire.requests import Memory
+from gateway.wire.requests import Memory, PodMemory
 
 log = structlog.get_logger()
 
@@ -44,7 +44,7 @@ def make_app(
     """
     metrics, connections = EdgeMetrics(registry), Connections()
     nodes = NodesMemory(settings.given_nodes_remembered)
-    memory = Memory(names=NodeNamesMemory(), nodes=nodes)
+    memory = Memory(names=NodeNamesMemory(), nodes=nodes, pods=PodMemory())
     context = Context(cycles=cycles, settings=settings, metrics=metrics, memory=memory)
     bind = BindHandler(context)
     app = web.Application()

@@ -4,6 +4,8 @@ from typing import Literal, TypeAlias, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
+from moorage.rpc.metrics import observer
+
 Verb: TypeAlias = Literal["filter", "prioritize", "preempt", "bind"]
 Result: TypeAlias = Literal["ok", "failed", "timeout", "internal", "bad_request", "cancelled"]
 
@@ -50,17 +52,17 @@ class EdgeMetrics:
         )
         each = [(verb, result) for verb in get_args(Verb) for result in get_args(Result)]
         self._requests = {key: requests.labels(*key) for key in each}
-        self._duration = {key: duration.labels(*key) for key in each}
+        self._duration = {key: observer(duration.labels(*key)) for key in each}
         self._hidden = {result: hidden.labels(result) for result in get_args(Result)[1:]}
         self._nodes = {
-            verb: (nodes.labels(verb, "in"), nodes.labels(verb, "out"))
+            verb: (observer(nodes.labels(verb, "in")), observer(nodes.labels(verb, "out")))
             for verb in ("filter", "prioritize", "preempt")
         }
 
     def answered(self, verb: Verb, result: Result, seconds: float) -> None:
         """Count a call that is over."""
         self._requests[verb, result].inc()
-        self._duration[verb, result].observe(seconds)
+        self._duration[verb, result](seconds)
         if verb == "prioritize" and result != "ok":
             self._hidden[result].inc()
 
@@ -71,5 +73,5 @@ class EdgeMetrics:
     def nodes(self, verb: Verb, received: int, answered: int) -> None:
         """Count the nodes that a call brought and that its answer names."""
         came, left = self._nodes[verb]
-        came.observe(received)
-        left.observe(answered)
+        came(received)
+        left(answered)

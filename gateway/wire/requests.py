@@ -4,6 +4,7 @@ Bodies written by Go take one pass. Everything else is given Go's casing first
 (`gateway.wire.casing`) and read again, which also finds the words for what is wrong with it.
 """
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from moorage.models import Pod, decode_pod
 
 _NAMES_MODE = b',"Nodes":null,"NodeNames":'
 _NULL = msgspec.Raw(b"null")
+_PODS_KEPT = 4  # one for each scheduler that may be between filter and prioritize
 T = TypeVar("T", bound=msgspec.Struct)
 
 
@@ -85,25 +87,43 @@ class SchedulingRequest:
     nodes: Sequence[GivenNode] | None
 
 
+class PodMemory:
+    """Reads pods, and knows the newest again: prioritize brings the pod of the filter call."""
+
+    def __init__(self) -> None:
+        self._newest: deque[tuple[bytes, Pod]] = deque(maxlen=_PODS_KEPT)
+
+    def read(self, encoded: bytes) -> Pod:
+        """Read a pod; raises BadRequestError."""
+        for known, pod in self._newest:
+            if known == encoded:
+                return pod
+        pod = _read_pod(msgspec.Raw(encoded))
+        self._newest.append((encoded, pod))
+        return pod
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """What is known again from call to call."""
 
     names: NodeNamesMemory
     nodes: NodesMemory
+    pods: PodMemory
 
 
 def read_scheduling(body: bytes, memory: Memory) -> SchedulingRequest:
     """Read a filter or prioritize call; raises BadRequestError."""
     args, names = _split(body, memory.names) or _whole(body, memory.names)
-    pod = _read_pod(args.Pod)
+    pod_json = bytes(args.Pod)
+    pod = memory.pods.read(pod_json)
     nodes = None if args.Nodes is None else memory.nodes.read(args.Nodes.items or [])
     if names is None and nodes is None:
         raise BadRequestError("the call has neither NodeNames nor Nodes")
     asked = names or NodeNames.of(list(nodes or ()))
     return SchedulingRequest(
         pod=pod,
-        pod_json=bytes(args.Pod),
+        pod_json=pod_json,
         names=asked,
         names_given=names is not None,
         nodes=None if nodes is None else _aligned(nodes, asked),

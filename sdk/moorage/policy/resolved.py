@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import yaml
@@ -18,7 +19,7 @@ from moorage.policy.effective import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ResolvedPolicy:
     """A policy that is ready to run.
 
@@ -36,7 +37,7 @@ class ResolvedPolicy:
     warnings: tuple[str, ...]
     catalogue: Catalogue
 
-    @property
+    @cached_property
     def revision(self) -> str:
         """A short hash of all that takes effect."""
         return revision_of(*(self.policies[kind] for kind in KINDS), salt=f"{self.score_scale}")

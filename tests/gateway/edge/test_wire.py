@@ -12,14 +12,14 @@ from gateway.wire.answers import filter_answer, prioritize_answer
 from gateway.wire.errors import BadRequestError
 from gateway.wire.names import NodeNames, NodeNamesMemory
 from gateway.wire.nodes import NodesMemory
-from gateway.wire.requests import Memory, read_scheduling
+from gateway.wire.requests import Memory, PodMemory, read_scheduling
 from tests.gateway.edge.support import node, nodes_args, pod, text
 
 NAMES = st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=8)
 
 
 def fresh_memory(nodes: int = 10) -> Memory:
-    return Memory(names=NodeNamesMemory(), nodes=NodesMemory(nodes))
+    return Memory(names=NodeNamesMemory(), nodes=NodesMemory(nodes), pods=PodMemory())
 
 
 def casings(key: str) -> st.SearchStrategy[str]:
