@@ -142,7 +142,11 @@ async def test_a_handler_may_still_abort(channel: grpc.aio.Channel, kind: str) -
     with pytest.raises(grpc.aio.AioRpcError) as aborted:
         await answers(start(channel, kind, b"abort"))
     assert (aborted.value.code(), aborted.value.details()) == (Code.DATA_LOSS, "gone")
-    assert handled(kind, "DATA_LOSS") == before + 1
+
+    async def counted() -> bool:  # after the status is sent
+        return handled(kind, "DATA_LOSS") == before + 1
+
+    await until(counted)
 
 
 @pytest.mark.parametrize("kind", KINDS)
