@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from aiohttp import web
 from prometheus_client import REGISTRY, CollectorRegistry
@@ -20,16 +21,19 @@ from gateway.metrics import ClusterCollector, CycleMetrics
 from gateway.nodes import NodeLookup
 from gateway.policy import PolicyHolder
 from gateway.rechecks import Rechecks
+from gateway.reload import PolicyReloader, ReloadMetrics
 from gateway.replicas.kinds import FILTER, SCORER, Kind
 from gateway.replicas.metrics import SessionFamilies, SessionMetrics
 from gateway.replicas.pool import ReplicaPool
+from gateway.replicas.rollout import Rollout
+from gateway.replicas.session import Session
 from gateway.replicas.states import StateFeed
 from gateway.score_half import ScoreHalf
 from gateway.settings import GatewaySettings
 from gateway.sharding import Sharding
 from moorage.errors import ConfigurationError
 from moorage.kube import KubeClient, connect
-from moorage.policy import default_document, load
+from moorage.policy import default_document, parse, read
 from moorage.rpc.admin import Check, Handler, address, admin_server, cause_of
 from moorage.rpc.process import announce, process
 
@@ -76,6 +80,7 @@ async def running(
                 settings.admin_host,
                 settings.admin_port,
                 checks={"serving": phase.problem, **_checks(parts, settings)},
+                notes=_notes(parts),
                 routes=[web.get("/decisions/{namespace}/{pod}", _show_decision(parts.decisions))],
                 registry=registry,
             )
@@ -120,6 +125,7 @@ class _Parts:
     binding: Binding
     decisions: DecisionLog
     cycles: CycleRunner
+    reloader: PolicyReloader | None
 
 
 def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorRegistry) -> _Parts:
@@ -129,7 +135,9 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
     def follow(policy: PolicyHolder) -> None:
         cluster.kinds.need(policy, policy.reads("filter", "score"))
 
-    policy = PolicyHolder(load(settings.config) if settings.config else default_document(), follow)
+    file = settings.config
+    text = read(file) if file else ""
+    policy = PolicyHolder(parse(text, str(file)) if file else default_document(), follow)
     registry.register(ClusterCollector(lambda: state.counts, cluster.ages))
     feed = StateFeed(state)
     sessions, metrics = SessionFamilies(registry), CycleMetrics(registry)
@@ -166,6 +174,21 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
         decisions=decisions,
         metrics=metrics,
     )
+
+    def rollout(pool: ReplicaPool, limits: GatewaySettings) -> Rollout:
+        counted = SessionMetrics(sessions, pool.kind.name)
+        trial = partial(Session, pool.kind, feed, counted)
+        return Rollout(pool, cluster.kinds, trial, greeting=limits.session_timeout)
+
+    reloader = file and PolicyReloader(
+        file,
+        text,
+        policy=policy,
+        objects=cluster.kinds,
+        rollouts=[rollout(filters, settings), rollout(scorers, settings)],
+        between_cycles=cycles.between_cycles,
+        metrics=ReloadMetrics(registry),
+    )
     return _Parts(
         cluster=cluster,
         policy=policy,
@@ -174,6 +197,7 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
         binding=binding,
         decisions=decisions,
         cycles=cycles,
+        reloader=reloader or None,
     )
 
 
@@ -183,6 +207,9 @@ async def _background(parts: _Parts, settings: GatewaySettings) -> AsyncIterator
         tasks = [group.create_task(pool.run()) for pool in (parts.filters, parts.scorers)]
         binder = parts.binding.follow_plugins(settings.resolve_interval)
         tasks.append(group.create_task(binder))
+        if parts.reloader is not None and settings.config_reload_interval:
+            reloading = parts.reloader.run(settings.config_reload_interval)
+            tasks.append(group.create_task(reloading))
         yield
         for task in tasks:
             task.cancel()
@@ -207,6 +234,18 @@ def _checks(parts: _Parts, settings: GatewaySettings) -> Mapping[str, Check]:
         "policy": lambda: parts.policy.problem or None,
         "filter": filters,
     }
+
+
+def _notes(parts: _Parts) -> Mapping[str, Check]:
+    def policy() -> str | None:
+        problem = parts.reloader.problem if parts.reloader else ""
+        return (
+            f"the file is refused and the policy before it stays in force: {problem}"
+            if problem
+            else None
+        )
+
+    return {"policy": policy}
 
 
 def _show_decision(decisions: DecisionLog) -> Handler:

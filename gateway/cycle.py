@@ -104,6 +104,8 @@ class CycleRunner:
         if decision is None:
             decision = self._begin(call)
         async with self._in_turn(decision):
+            if decision.filter and decision.policy_revision != self._policy.revision:
+                decision = self._begin(call)  # the policy has changed since the filter half
             subject = Subject.of_call(call)
             scored = await self._score_half.run(subject)
             decision.score = scored.record
@@ -129,6 +131,12 @@ class CycleRunner:
             async with self._turn:
                 await self._claims.renew(call, decision)
         await self._binding.bind(call, decision)
+
+    @asynccontextmanager
+    async def between_cycles(self) -> AsyncIterator[None]:
+        """Let no cycle run inside the block; those that have come before end first."""
+        async with self._turn:
+            yield
 
     def _is_ours(self, scheduler_name: str) -> bool:
         """Whether the pod has a profile here; extenders are asked about every pod."""
@@ -163,6 +171,8 @@ class CycleRunner:
         try:
             decision.queue_seconds = time.perf_counter() - start
             self._metrics.queued(decision.queue_seconds)
+            if decision.filter is None:
+                decision.policy_revision = self._policy.revision
             yield turn
         except CallFailedError as error:
             decision.error = str(error)

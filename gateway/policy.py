@@ -18,12 +18,17 @@ NEEDED: tuple[Kind, ...] = ("filter", "score")
 """The kinds of service whose plugins must be known before a policy can be resolved."""
 
 
+class NotKnownYetError(ConfigurationError):
+    """Whether a document is right depends on a service that has not said what it can run."""
+
+
 class PolicyHolder:
     """Knows the policy once a filter and a scorer have said what they can run.
 
     Attributes:
         resolved: The policy in force, None until it is known.
         problem: Why there is none; empty if there is one.
+        lessons: How often replicas have said that they have other plugins than before.
     """
 
     def __init__(
@@ -32,36 +37,64 @@ class PolicyHolder:
         """Hold *document*, not resolved yet; *resolved* is told whenever it is."""
         self.resolved: ResolvedPolicy | None = None
         self.problem = "waiting for a filter and a scorer replica to say which plugins they have"
+        self.lessons = 0
         self._document = document
         self._tell = resolved
-        self._names = _names(document)
         self._plugins: dict[str, list[PluginInfo]] = {}
         self._known = asyncio.Event()
         self._binder_known = asyncio.Event()
 
     def learn(self, kind: str, plugins: Sequence[pb.Plugin]) -> None:
         """Take over what a replica of *kind* can run, and resolve the document with it."""
-        self._plugins[kind] = [_info(plugin) for plugin in plugins]
+        infos = [_info(plugin) for plugin in plugins]
+        self.lessons += infos != self._plugins.get(kind)
+        self._plugins[kind] = infos
         if kind == "bind":
             self._binder_known.set()
+        self._use(self._document)
+
+    def replace(self, document: Document) -> None:
+        """Hold another document while there is no policy yet; nobody runs one that it changes."""
+        self._document = document
+        self._use(document)
+
+    def resolve(self, document: Document) -> ResolvedPolicy:
+        """Return what a document would mean now, for what replicas can run.
+
+        Raises:
+            ConfigurationError: One line for each mistake, or what is not known yet.
+        """
+        if missing := self._perhaps_of_binder(document):
+            names = ", ".join(missing)
+            raise NotKnownYetError(f"waiting for the binder to say whether it has {names}")
+        everything = [info for infos in self._plugins.values() for info in infos]
+        return resolve(document, Catalogue(everything))
+
+    def put_in_force(self, document: Document, resolved: ResolvedPolicy) -> None:
+        """Take over a document and what it means; replicas that join get it from here on."""
+        self._document, self.resolved, self.problem = document, resolved, ""
+        self._known.set()
+        self._tell(self)
+
+    def in_force(self) -> tuple[Document, ResolvedPolicy | None]:
+        """Return the document, and what it means."""
+        return self._document, self.resolved
+
+    def _use(self, document: Document) -> None:
+        """Resolve the document if enough is known."""
         if any(needed not in self._plugins for needed in NEEDED):
             return
-        if missing := self._perhaps_of_binder():
-            self.problem = f"waiting for the binder to say whether it has {', '.join(missing)}"
-            return
         try:
-            everything = [info for infos in self._plugins.values() for info in infos]
-            self.resolved = resolve(self._document, Catalogue(everything))
+            resolved = self.resolve(document)
         except ConfigurationError as error:
             if self.resolved is None:
                 self.problem = str(error)
-            log.warning("The policy cannot be used", error=str(error))
+            if not isinstance(error, NotKnownYetError):
+                log.warning("The policy cannot be used", error=str(error))
             return
-        for warning in self.resolved.warnings:
+        for warning in resolved.warnings:
             log.warning("A part of the policy has no effect", warning=warning)
-        self.problem = ""
-        self._known.set()
-        self._tell(self)
+        self.put_in_force(document, resolved)
 
     async def for_bind(self) -> pb.Policy | None:
         """Return the policy for the binder, once it is known; None if it has no bind plugins.
@@ -80,23 +113,21 @@ class PolicyHolder:
         """Return the policy for one kind of service, once it is known."""
         await self._known.wait()
         assert self.resolved is not None  # noqa: S101 - known
-        return pb.Policy(
-            revision=self.resolved.policies[kind].revision, json=self.resolved.for_kind(kind)
-        )
+        return policy_for(self.resolved, kind)
 
-    def _perhaps_of_binder(self) -> list[str]:
+    def _perhaps_of_binder(self, document: Document) -> list[str]:
         """Return the plugins that the document names and that only the binder may have.
 
         Empty once the binder is known: without need for its plugins, nobody waits for it.
         """
         if "bind" in self._plugins:
             return []
-        at_bind, elsewhere = self._names
+        at_bind, elsewhere = _names(document)
         return sorted(at_bind | (elsewhere - self._known_names(*NEEDED)))
 
     def _may_have_bind_plugins(self) -> bool:
         """Whether the document names plugins of the binder, or some that nobody has so far."""
-        at_bind, elsewhere = self._names
+        at_bind, elsewhere = _names(self._document)
         others = self._known_names(*NEEDED) - self._known_names("bind")
         return bool(at_bind or elsewhere - others)
 
@@ -123,15 +154,7 @@ class PolicyHolder:
 
     def reads(self, *kinds: Kind) -> Mapping[ObjectKind, Sequence[str]]:
         """Return the further kinds of objects that enabled plugins read, with these plugins."""
-        readers: dict[ObjectKind, dict[str, None]] = {}
-        for kind in kinds if self.resolved else ():
-            assert self.resolved is not None  # noqa: S101 - checked just now
-            for profile in self.resolved.policies[kind].profiles:
-                for plugin in profile.plugins:
-                    info = self.resolved.catalogue.get(kind, plugin.name)
-                    for read in info.reads if info else ():
-                        readers.setdefault(read, {})[plugin.name] = None
-        return {kind: list(names) for kind, names in readers.items()}
+        return reads_of(self.resolved, *kinds) if self.resolved else {}
 
     @property
     def score_scale(self) -> int:
@@ -142,6 +165,23 @@ class PolicyHolder:
     def revision(self) -> str:
         """The revision of the policy in force."""
         return self.resolved.revision if self.resolved else ""
+
+
+def policy_for(resolved: ResolvedPolicy, kind: Kind) -> pb.Policy:
+    """Return a policy as one kind of service gets it."""
+    return pb.Policy(revision=resolved.policies[kind].revision, json=resolved.for_kind(kind))
+
+
+def reads_of(resolved: ResolvedPolicy, *kinds: Kind) -> Mapping[ObjectKind, Sequence[str]]:
+    """Return the further kinds of objects that a policy's plugins read, with these plugins."""
+    readers: dict[ObjectKind, dict[str, None]] = {}
+    for kind in kinds:
+        for profile in resolved.policies[kind].profiles:
+            for plugin in profile.plugins:
+                info = resolved.catalogue.get(kind, plugin.name)
+                for read in info.reads if info else ():
+                    readers.setdefault(read, {})[plugin.name] = None
+    return {kind: list(names) for kind, names in readers.items()}
 
 
 def _names(document: Document) -> tuple[frozenset[str], frozenset[str]]:

@@ -31,6 +31,13 @@ class GatewaySettings(EdgeSettings):
     config: Path | None = setting(
         None, "The policy (MoorageConfiguration); without one the default profile runs."
     )
+    config_reload_interval: float = setting(
+        1.0,
+        "How often the policy file is read; a new content counts once it was read twice. 0 never "
+        "reads it again.",
+        unit="seconds",
+        minimum=0,
+    )
     kubeconfig: Path | None = setting(
         None, "How to reach the API server; without one the pod's service account is used."
     )

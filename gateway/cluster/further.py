@@ -5,7 +5,15 @@ still have an older policy.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -37,6 +45,7 @@ class FurtherKinds:
         self._families = families
         self._limit = limit
         self._needs: dict[Hashable, Readers] = {}
+        self._wanted: dict[Hashable, Readers] = {}
         self._watches: dict[ObjectKind, _Watch] = {}
         self._group: asyncio.TaskGroup | None = None
 
@@ -53,9 +62,12 @@ class FurtherKinds:
 
     def need(self, who: Hashable, readers: Readers) -> None:
         """Say what someone needs from here on, instead of what they needed before."""
-        self._needs.pop(who, None)
-        if readers:
-            self._needs[who] = readers
+        _say(self._needs, who, readers)
+        self._follow()
+
+    def want(self, who: Hashable, readers: Readers) -> None:
+        """Say what someone may need soon; it is followed, but is no problem if it is not there."""
+        _say(self._wanted, who, readers)
         self._follow()
 
     async def synced(self, kinds: Collection[ObjectKind]) -> None:
@@ -63,23 +75,31 @@ class FurtherKinds:
         for kind in kinds:
             await self._watches[kind].reflector.synced.wait()
 
+    def missing(self, kinds: Iterable[ObjectKind]) -> str:
+        """Say why objects of these kinds, which someone must need or want, are not read."""
+        problems = ((kind, self._watches[kind].problem(float("inf"))) for kind in kinds)
+        return "; ".join(f"{kind}: {problem}" for kind, problem in problems if problem)
+
     def ages(self) -> dict[str, float]:
         """Return for each kind for how many seconds the API server has been silent."""
         return {str(kind): watch.reflector.age() for kind, watch in self._watches.items()}
 
     def problems(self, longest_silence: float) -> Iterator[str]:
         """Say which kinds are not read, or not of late, who needs them, and what to do."""
+        needed = _kinds(self._needs)
         for kind, watch in self._watches.items():
-            if problem := watch.problem(longest_silence):
+            problem = watch.problem(longest_silence) if kind in needed else ""
+            if problem:
                 yield f"{kind}, read by {', '.join(self._readers(kind))}: {problem}"
 
     def _readers(self, kind: ObjectKind) -> list[str]:
-        return sorted({name for need in self._needs.values() for name in need.get(kind, ())})
+        needs = (*self._needs.values(), *self._wanted.values())
+        return sorted({name for need in needs for name in need.get(kind, ())})
 
     def _follow(self) -> None:
         if self._group is None:
             return
-        needed = {kind for readers in self._needs.values() for kind in readers}
+        needed = _kinds(self._needs) | _kinds(self._wanted)
         for kind in self._watches.keys() - needed:
             _log.info("No plugin reads a kind any more", kind=str(kind))
             self._close(self._watches.pop(kind))
@@ -103,6 +123,16 @@ class FurtherKinds:
         _log.error(
             "What plugins read is refused", kind=str(kind), plugins=plugins, advice=advice(kind)
         )
+
+
+def _say(all_: dict[Hashable, Readers], who: Hashable, readers: Readers) -> None:
+    all_.pop(who, None)
+    if readers:
+        all_[who] = readers
+
+
+def _kinds(needs: Mapping[Hashable, Readers]) -> set[ObjectKind]:
+    return {kind for readers in needs.values() for kind in readers}
 
 
 class _Observer(WatchMetrics):

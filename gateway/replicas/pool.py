@@ -216,13 +216,32 @@ class ReplicaPool:
             await self._objects.synced(readers)
         await session.synchronize(policy, frozenset(readers))
         welcome()
-        async with self._changed:
-            self.members.add(place, session)
-            self.problem = ""
-            self._changed.notify_all()
+        while not await self._take_part(place, session, policy):
+            policy = await self._follow(session)
         self._metrics.session_opened(self.ready)
         log.info("A replica takes part", service=self.kind.name, replica=session.replica)
         await session.listen(self._metrics.caught_up)
+
+    async def _take_part(self, place: str, session: Session, policy: pb.Policy) -> bool:
+        """Let a replica take part unless it has another policy than the one in force."""
+        async with self._changed:
+            if (await self._policy.for_kind(self.kind.policy)).revision != policy.revision:
+                return False
+            self.members.add(place, session)
+            self.problem = ""
+            self._changed.notify_all()
+        return True
+
+    async def _follow(self, session: Session) -> pb.Policy:
+        """Give a replica that has caught up the policy that came meanwhile."""
+        policy = await self._policy.for_kind(self.kind.policy)
+        readers = self._policy.reads(self.kind.policy)
+        self._objects.need(session, readers)
+        await self._objects.synced(readers)
+        await session.open_kinds(frozenset(readers))
+        await session.switch(policy)
+        await session.keep_kinds(frozenset(readers))
+        return policy
 
     async def _retire(self, place: str, keeper: asyncio.Task[None]) -> None:
         """End the session with a replica whose address is gone, once it has answered."""

@@ -14,7 +14,7 @@ from gateway.replicas.metrics import SessionMetrics
 from gateway.replicas.states import Kinds, StateFeed
 from gateway.replicas.work import Answer, Message, Work
 from moorage.rpc.channel import connect
-from moorage.rpc.convert import to_duration
+from moorage.rpc.convert import kind_to_proto, to_duration
 from moorage.v1 import types_pb2 as pb
 
 log = structlog.get_logger()
@@ -53,6 +53,8 @@ class Session:
         self._numbers = itertools.count(1)
         self._results: dict[int, asyncio.Future[Any]] = {}
         self._outbox: asyncio.Queue[Any] = asyncio.Queue()
+        self._switching: tuple[str, asyncio.Future[str]] | None = None
+        self._is_heard = False
 
     async def greet(self, timeout: float) -> None:
         """Open the stream and hear who is there.
@@ -108,6 +110,47 @@ class Session:
             self._metrics.sent("delta", state.ByteSize())
             self._outbox.put_nowait(self._kind.request(state=state))
 
+    async def switch(self, policy: pb.Policy) -> None:
+        """Have the replica run another policy from here on; a new session only makes it ready.
+
+        Raises:
+            SessionLostError: The stream broke.
+            SessionRefusedError: The replica cannot use the policy, and goes on with the former one.
+        """
+        answered: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._switching = policy.revision, answered
+        try:
+            await self._send(pb.State(generation=self._sent, partial=not self._sent, policy=policy))
+            while not (self._is_heard or answered.done()):
+                self._acknowledged((await self._read()).acknowledgement)
+            problem = await answered
+        finally:
+            self._switching = None
+        if problem:
+            raise SessionRefusedError(problem)
+
+    async def open_kinds(self, kinds: Kinds) -> None:
+        """Let the replica have further kinds too, with all their objects, now and later.
+
+        Raises:
+            SessionLostError: The stream broke.
+        """
+        opened, self._kinds = kinds - self._kinds, self._kinds | kinds
+        for state in self._feed.opening(self._sent, opened) if opened else ():
+            self._metrics.sent("delta", state.ByteSize())
+            await self._send(state)
+
+    async def keep_kinds(self, kinds: Kinds) -> None:
+        """Take all further kinds but *kinds* from the replica.
+
+        Raises:
+            SessionLostError: The stream broke.
+        """
+        closed, self._kinds = sorted(self._kinds - kinds), self._kinds & kinds
+        if closed:
+            removed = [kind_to_proto(kind) for kind in closed]
+            await self._send(pb.State(generation=self._sent, removed_kinds=removed))
+
     async def run(self, work: Work) -> Answer:
         """Send work, with all changes before it in the same message, and wait for its result.
 
@@ -141,12 +184,14 @@ class Session:
         Raises:
             SessionLostError: Always, in the end.
         """
+        self._is_heard = True
         writing = asyncio.create_task(self._write_all())
         try:
             while True:
                 answer = await self._read()
                 if answer.WhichOneof("answer") == "acknowledgement":
                     caught_up(answer.acknowledgement.generation)
+                    self._acknowledged(answer.acknowledgement)
                     continue
                 if answer.result.generation:
                     caught_up(answer.result.generation)
@@ -177,6 +222,14 @@ class Session:
             raise SessionLostError(str(error)) from error
         return state
 
+    async def _send(self, state: pb.State) -> None:
+        """Send a state after those that wait to be sent; without waiting once others send too."""
+        request = self._kind.request(state=state)
+        if self._is_heard:
+            self._outbox.put_nowait(request)
+        else:
+            await self._write(request)
+
     async def _write_all(self) -> None:
         """Write in a task of its own: to cancel a write would end the stream."""
         with suppress(SessionLostError):
@@ -197,8 +250,16 @@ class Session:
             raise SessionLostError("the replica closed the stream")
         return answer
 
+    def _acknowledged(self, answer: pb.Acknowledgement) -> None:
+        """Tell whoever has the replica change its policy whether it did."""
+        revision, answered = self._switching or ("", None)
+        is_told = answer.policy_error or answer.policy_revision == revision
+        if answered is not None and not answered.done() and is_told:
+            answered.set_result(answer.policy_error)
+
     def _fail(self, error: SessionLostError) -> None:
-        for waiting in self._results.values():
+        switching = (self._switching[1],) if self._switching else ()
+        for waiting in (*self._results.values(), *switching):
             if not waiting.done():
                 waiting.set_exception(error)
 

@@ -46,6 +46,17 @@ class StateFeed:
                 yield part
         yield pb.State(generation=generation)
 
+    def opening(self, generation: int, kinds: Kinds) -> Iterator[pb.State]:
+        """Yield the messages that give a replica further *kinds*, with all their objects."""
+        yield pb.State(generation=generation, kinds=[kind_to_proto(kind) for kind in sorted(kinds)])
+        names = [name for name in self._state.objects if name.kind in kinds]
+        for start in range(0, len(names), PART):
+            found = self._state.objects.contents(names[start : start + PART])
+            objects = [(name, content) for name, content in found if content is not None]
+            message = _message(Changes(generation=generation, objects=objects), kinds)
+            if message is not None:
+                yield message
+
     def since(self, generation: int, kinds: Kinds) -> tuple[int, pb.State | None]:
         """Return the generation that a replica reaches, and the message, if there is any to send.
 

@@ -12,6 +12,7 @@ from cli.main import main
 from gateway.cluster.watchmetrics import WatchFamilies
 from gateway.extender.metrics import EdgeMetrics
 from gateway.metrics import ClusterCollector, CycleMetrics
+from gateway.reload import ReloadMetrics
 from gateway.replicas.metrics import SessionFamilies
 from gateway.settings import GatewaySettings
 from moorage.metrics import gauges
@@ -135,6 +136,7 @@ def _gateway_metrics() -> list[MetricRow]:
     registry = CollectorRegistry()
     EdgeMetrics(registry)
     CycleMetrics(registry)
+    ReloadMetrics(registry)
     SessionFamilies(registry)
     WatchFamilies(registry)
     rows = metrics_table(registry)

@@ -34,7 +34,7 @@ def test_the_overlay_gives_plugins_and_policy_to_those_who_need_them(tmp_path: P
             "volumeMounts"
         ]
         assert {"name": "plugins", "configMap": {"name": plugins}} in pod["volumes"]
-    (policy,) = (v for (kind, n), v in objects.items() if kind == "ConfigMap" and "policy-" in n)
+    policy = objects["ConfigMap", "policy"]
     assert policy["data"] == {"policy.yaml": "changed: true\n"}
 
 

@@ -15,6 +15,7 @@ from moorage.policy.document import (
     default_document,
     load,
     parse,
+    read,
 )
 from moorage.policy.effective import (
     EffectivePlugin,
@@ -48,5 +49,6 @@ __all__ = [
     "encode_effective",
     "load",
     "parse",
+    "read",
     "resolve",
 ]

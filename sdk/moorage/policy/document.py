@@ -137,14 +137,22 @@ def load(path: Path) -> Document:
     Raises:
         ConfigurationError: It cannot be read, or one line for each mistake in it.
     """
+    return parse(read(path), str(path))
+
+
+def read(path: Path) -> str:
+    """Return the text of a policy file.
+
+    Raises:
+        ConfigurationError: It cannot be read.
+    """
     try:
         with path.open("rb") as file:
-            text = file.read(MAX_BYTES + 1).decode()
+            return file.read(MAX_BYTES + 1).decode()
     except OSError as error:
         raise ConfigurationError(f"cannot read the policy {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"cannot read the policy {path}: it is not UTF-8") from error
-    return parse(text, str(path))
 
 
 def parse(text: str, source: str) -> Document:

@@ -30,17 +30,20 @@ async def admin_server(
     port: int,
     *,
     checks: Mapping[str, Check],
+    notes: Mapping[str, Check] | None = None,
     routes: Iterable[web.AbstractRouteDef] = (),
     registry: CollectorRegistry = REGISTRY,
 ) -> AsyncIterator[str]:
     """Serve until the block is left; give the address as "host:port", with the port that was bound.
+
+    What *notes* say stands in the answer of `/readyz`, which is ready all the same.
 
     Raises:
         ConfigurationError: The address cannot be listened on.
     """
     app = web.Application(middlewares=[_errors_as_json])
     app.router.add_get("/livez", _live)
-    app.router.add_get("/readyz", _ready_handler(checks))
+    app.router.add_get("/readyz", _ready_handler(checks, notes or {}))
     app.router.add_get("/metrics", make_aiohttp_handler(registry))
     app.router.add_routes(routes)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
@@ -91,13 +94,15 @@ async def _live(_: web.Request) -> web.Response:
     return _json({"status": "ok"})
 
 
-def _ready_handler(checks: Mapping[str, Check]) -> Handler:
+def _ready_handler(checks: Mapping[str, Check], notes: Mapping[str, Check]) -> Handler:
     async def ready(request: web.Request) -> web.Response:
         found = problems(checks)
         listed = checks if "verbose" in request.query else found
         answer: dict[str, object] = {"status": "not ready" if found else "ok"}
         if listed:
             answer["checks"] = [_shown(name, found.get(name)) for name in listed]
+        if noted := problems(notes):
+            answer["notes"] = [{"name": name, "note": text} for name, text in noted.items()]
         return _json(answer, status=503 if found else 200)
 
     return ready

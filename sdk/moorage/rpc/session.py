@@ -30,6 +30,7 @@ from moorage.rpc.convert import (
 from moorage.rpc.describe import describe_plugin
 from moorage.rpc.errors import CallError, report
 from moorage.runtime import CycleInput, PluginHost, Replica, Supervisor
+from moorage.runtime.host import Policy
 from moorage.runtime.replica import Engine
 from moorage.snapshot import Nodes
 from moorage.v1 import filter_pb2, scorer_pb2
@@ -83,6 +84,7 @@ class CycleService(Generic[Run]):
         # A cycle may wait in a plugin's `prepare`; states and other cycles wait for it.
         self._turn = asyncio.Lock()
         self._sessions: set[asyncio.Task[Any]] = set()
+        self._retiring: set[asyncio.Task[None]] = set()
 
     def hello(self) -> pb.Hello:
         """Greet the caller of a session."""
@@ -99,10 +101,12 @@ class CycleService(Generic[Run]):
             msgspec.DecodeError: A node or pod is malformed.
             KeyError: A pod's row has no node, or an object is of a kind that was not announced.
         """
-        async with self._turn:
+        async with self._ready(replica, state.policy) as (policy, error), self._turn:
+            replica.policy = policy
             if state.full:
-                replica.clear(kind_from_proto(kind) for kind in state.kinds)
-            error = await self._apply_policy(replica, state.policy)
+                replica.clear()
+            replica.snapshot.objects.open(kind_from_proto(kind) for kind in state.kinds)
+            replica.snapshot.objects.close(kind_from_proto(kind) for kind in state.removed_kinds)
             for uid in state.removed_pods:
                 replica.snapshot.remove_pod(uid)
             for row in state.removed_rows:
@@ -118,7 +122,7 @@ class CycleService(Generic[Run]):
                 self.latest = replica
         return pb.Acknowledgement(
             generation=replica.generation,
-            policy_revision=replica.policy.revision,
+            policy_revision=policy.revision,
             policy_error=error,
         )
 
@@ -143,6 +147,8 @@ class CycleService(Generic[Run]):
 
     async def close(self) -> None:
         """Stop the plugins."""
+        if self._retiring:
+            await asyncio.wait(self._retiring)
         await self.host.close()
 
     async def cycle(
@@ -187,18 +193,34 @@ class CycleService(Generic[Run]):
         seconds = time.perf_counter() - start
         return CycleOutcome(nodes, run, replica.generation, seconds)
 
-    async def _apply_policy(self, replica: Replica, policy: pb.Policy) -> str:
-        if not policy.revision or policy.revision == replica.policy.revision:
-            return ""
-        former = replica.policy
+    @asynccontextmanager
+    async def _ready(
+        self, replica: Replica, policy: pb.Policy
+    ) -> AsyncIterator[tuple[Policy, str]]:
+        """Give what a session runs from here on, and why that is not *policy*.
+
+        Its plugins start before the state's turn has come, and former ones stop in the background:
+        cycles wait for neither.
+        """
+        former, chosen, error = replica.policy, replica.policy, ""
+        if policy.revision and policy.revision != former.revision:
+            try:
+                chosen = await self.host.use(policy.revision, policy.json)
+            except (ConfigurationError, msgspec.ValidationError) as problem:
+                error = str(problem)
+                log.warning("A policy is refused", error=error)
+            else:
+                log.info("A policy is ready", revision=policy.revision)
         try:
-            replica.policy = await self.host.use(policy.revision, policy.json)
-        except (ConfigurationError, msgspec.ValidationError) as error:
-            log.warning("The policy is refused and the old one stays in force", error=str(error))
-            return str(error)
-        await self.host.release(former)
-        log.info("A new policy is in force", revision=policy.revision)
-        return ""
+            yield chosen, error
+        finally:
+            if chosen is not former:
+                self._retire(former if replica.policy is chosen else chosen)
+
+    def _retire(self, policy: Policy) -> None:
+        task = asyncio.create_task(self.host.release(policy))
+        self._retiring.add(task)
+        task.add_done_callback(self._retiring.discard)
 
 
 async def run_session(

@@ -134,8 +134,14 @@ class PluginHost:
         return policy
 
     async def release(self, policy: Policy) -> None:
-        """Say that a session no longer uses *policy*; the latest goes on in case it comes back."""
+        """Say that a session no longer uses *policy*.
+
+        The latest goes on in case the session comes back, unless others use another one.
+        """
         policy.users -= 1
+        if policy is self.latest and policy.users <= 0:
+            others = (other for other in self._policies.values() if other.users > 0)
+            self.latest = next(others, policy)
         await self._discard(policy)
 
     async def close(self) -> None:

@@ -69,15 +69,26 @@ class ObjectStore:
 
     def __init__(self, kinds: Iterable[ObjectKind] = ()) -> None:
         """Start empty, with *kinds* that can be read."""
-        self._contents: dict[ObjectKind, dict[Key, bytes]] = {kind: {} for kind in kinds}
-        self._views: dict[ObjectKind, dict[type[Any], Objects[Any]]] = {
-            kind: {} for kind in self._contents
-        }
+        self._contents: dict[ObjectKind, dict[Key, bytes]] = {}
+        self._views: dict[ObjectKind, dict[type[Any], Objects[Any]]] = {}
+        self.open(kinds)
 
     @property
     def counts(self) -> dict[ObjectKind, int]:
         """How many objects there are of each kind."""
         return {kind: len(contents) for kind, contents in self._contents.items()}
+
+    def open(self, kinds: Iterable[ObjectKind]) -> None:
+        """Let objects of further kinds come; those that are here already stay as they are."""
+        for kind in kinds:
+            self._contents.setdefault(kind, {})
+            self._views.setdefault(kind, {})
+
+    def close(self, kinds: Iterable[ObjectKind]) -> None:
+        """Forget kinds with their objects."""
+        for kind in kinds:
+            self._contents.pop(kind, None)
+            self._views.pop(kind, None)
 
     def select(self, kind: ObjectKind, model: type[T]) -> Objects[T]:
         """Return the objects of a kind.

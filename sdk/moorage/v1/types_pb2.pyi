@@ -104,6 +104,7 @@ class State(_message.Message):
     KINDS_FIELD_NUMBER: _builtins.int
     OBJECTS_FIELD_NUMBER: _builtins.int
     REMOVED_OBJECTS_FIELD_NUMBER: _builtins.int
+    REMOVED_KINDS_FIELD_NUMBER: _builtins.int
     generation: _builtins.int
     """Required. The generation that the session has after this change. Generations only grow."""
     full: _builtins.bool
@@ -132,7 +133,9 @@ class State(_message.Message):
 
     @_builtins.property
     def kinds(self) -> _containers.RepeatedCompositeFieldContainer[Global___ObjectKind]:
-        """With `full`: the further kinds of objects that the session has from here on."""
+        """The further kinds of objects that the session has from here on, besides those that it has
+        already; `full` has dropped those.
+        """
 
     @_builtins.property
     def objects(self) -> _containers.RepeatedCompositeFieldContainer[Global___Object]:
@@ -141,6 +144,10 @@ class State(_message.Message):
     @_builtins.property
     def removed_objects(self) -> _containers.RepeatedCompositeFieldContainer[Global___ObjectReference]:
         """Objects of these kinds that are gone."""
+
+    @_builtins.property
+    def removed_kinds(self) -> _containers.RepeatedCompositeFieldContainer[Global___ObjectKind]:
+        """Further kinds that the session has no longer; their objects are dropped."""
 
     def __init__(
         self,
@@ -156,10 +163,11 @@ class State(_message.Message):
         kinds: _abc.Iterable[Global___ObjectKind] | None = ...,
         objects: _abc.Iterable[Global___Object] | None = ...,
         removed_objects: _abc.Iterable[Global___ObjectReference] | None = ...,
+        removed_kinds: _abc.Iterable[Global___ObjectKind] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["full", b"full", "generation", b"generation", "kinds", b"kinds", "nodes", b"nodes", "objects", b"objects", "partial", b"partial", "pods", b"pods", "policy", b"policy", "removed_objects", b"removed_objects", "removed_pods", b"removed_pods", "removed_rows", b"removed_rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["full", b"full", "generation", b"generation", "kinds", b"kinds", "nodes", b"nodes", "objects", b"objects", "partial", b"partial", "pods", b"pods", "policy", b"policy", "removed_kinds", b"removed_kinds", "removed_objects", b"removed_objects", "removed_pods", b"removed_pods", "removed_rows", b"removed_rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,125 @@
+"""Brings another policy to the replicas of one kind that take part; called by `gateway.reload`.
+
+First it is made ready beside the one in force, while cycles go on: plugins start, and objects that
+they read are sent. Then all replicas switch between two cycles.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import Any
+
+from gateway.replicas.members import Member
+from gateway.replicas.pool import ObjectSource, ReplicaPool
+from gateway.replicas.session import Session, SessionLostError, SessionRefusedError
+from moorage.models import ObjectKind
+from moorage.v1 import types_pb2 as pb
+
+PREPARE_SECONDS = 30.0
+"""How long a replica may take to start the plugins of a policy; cycles do not wait for it."""
+
+SWITCH_SECONDS = 1.0
+"""How long a replica may take to switch; cycles wait. One that needs longer starts anew."""
+
+Readers = Mapping[ObjectKind, Sequence[str]]
+"""Kinds with the plugins that read them."""
+
+
+class PolicyRefusedError(Exception):
+    """A replica cannot run a policy, or cannot be asked; the message says which and why."""
+
+
+class Rollout:
+    """Changes the policy of the replicas of one pool.
+
+    Attributes:
+        kind: The kind of plugins that they run.
+    """
+
+    def __init__(
+        self,
+        pool: ReplicaPool,
+        objects: ObjectSource,
+        trial: Callable[[str], Session],
+        *,
+        greeting: float,
+    ) -> None:
+        """Change the policy of *pool*.
+
+        Args:
+            pool: The replicas.
+            objects: Follows what plugins read.
+            trial: Makes a further session with the replica at an address.
+            greeting: Seconds that a replica has to greet it.
+        """
+        self.kind = pool.kind.policy
+        self._pool = pool
+        self._objects = objects
+        self._trial = trial
+        self._greeting = greeting
+
+    @asynccontextmanager
+    async def ready(self, policy: pb.Policy, readers: Readers) -> AsyncIterator[None]:
+        """Keep a policy ready in all replicas that take part, with the objects it reads.
+
+        Raises:
+            PolicyRefusedError: A replica cannot run it.
+        """
+        async with AsyncExitStack() as trials:
+            problem = await self._all(lambda one: self._prepared(one, policy, readers, trials))
+            if problem:
+                raise PolicyRefusedError(problem)
+            yield
+
+    async def switch(self, policy: pb.Policy) -> str:
+        """Have all replicas that take part run a policy that is ready; say which refuse it."""
+        return await self._all(lambda member: self._switched(member, policy))
+
+    async def settle(self, readers: Readers) -> None:
+        """Take the objects from replicas that no plugin reads any more."""
+        for member in self._pool.members.all:
+            self._objects.need(member.session, readers)
+            with suppress(SessionLostError):  # whoever listens to the session finds out
+                await member.session.keep_kinds(frozenset(readers))
+
+    async def _all(self, ask: Callable[[Member], Coroutine[Any, Any, str]]) -> str:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(ask(member)) for member in self._pool.members.all]
+        return "; ".join(problem for task in tasks if (problem := task.result()))
+
+    async def _prepared(
+        self, member: Member, policy: pb.Policy, readers: Readers, trials: AsyncExitStack
+    ) -> str:
+        """Return why a replica cannot run a policy, or nothing."""
+        trial = self._trial(member.place)
+        trials.push_async_callback(trial.close)
+        try:
+            async with asyncio.timeout(PREPARE_SECONDS):
+                await trial.greet(self._greeting)
+                await trial.switch(policy)
+                await member.session.open_kinds(frozenset(readers))
+        except SessionRefusedError as error:
+            return self._refusal(member, error)
+        except (SessionLostError, TimeoutError) as error:
+            if self._pool.members.at(member.place) is not member:
+                return ""  # when it is back it gets the policy that is in force then
+            return f"{self._name(member)} cannot be asked: {error or 'it does not answer in time'}"
+        return ""
+
+    async def _switched(self, member: Member, policy: pb.Policy) -> str:
+        try:
+            async with asyncio.timeout(SWITCH_SECONDS):
+                await member.session.switch(policy)
+        except SessionRefusedError as error:
+            return self._refusal(member, error)
+        except SessionLostError as error:
+            self._pool.lose(member, str(error))
+        except TimeoutError:
+            self._pool.give_up(member)
+        return ""
+
+    def _refusal(self, member: Member, error: SessionRefusedError) -> str:
+        return f"{self._name(member)} refuses it: {error}"
+
+    def _name(self, member: Member) -> str:
+        return f"{self._pool.kind.name} at {member.place}"
