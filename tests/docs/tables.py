@@ -17,6 +17,7 @@ from gateway.replicas.metrics import SessionFamilies
 from gateway.settings import GatewaySettings
 from moorage.metrics import gauges
 from moorage.rpc.metrics import BUILD_INFO, CALL_SECONDS, CALLS, MetricRow, metrics_table
+from moorage.rpc.pauses import PAUSES
 from moorage.rpc.process import AdminSettings, ProcessSettings
 from moorage.rpc.serve import ServerSettings
 from moorage.setting_fields import Dataclass
@@ -173,7 +174,7 @@ def _annotator_metrics() -> list[MetricRow]:
 
 
 def _common_metrics() -> list[MetricRow]:
-    return _declared(BUILD_INFO, CALLS, CALL_SECONDS)
+    return _declared(BUILD_INFO, CALLS, CALL_SECONDS, PAUSES)
 
 
 def _plugin_metrics() -> list[MetricRow]:

@@ -18,6 +18,7 @@ import msgspec
 from prometheus_client import disable_created_metrics
 
 from moorage.errors import ConfigurationError, causes
+from moorage.rpc import pauses  # noqa: F401 - every process counts them
 from moorage.rpc.logs import configure_logging
 from moorage.rpc.metrics import show_build
 from moorage.settings import setting
