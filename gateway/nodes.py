@@ -1,11 +1,13 @@
 """From the names of a call to rows and back."""
 
+import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 from typing import TypeVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -16,6 +18,9 @@ from moorage.v1 import types_pb2 as pb
 
 REMEMBERED = 12
 """Lists of names whose rows are remembered: a few for each scheduler amid a cycle."""
+
+REST = 100
+"""Times as long as it took to copy the rows they are not copied again."""
 
 UNKNOWN = -1
 """The row of a node that is not known."""
@@ -93,6 +98,7 @@ class NodeLookup:
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         self._newest: deque[_Known] = deque(maxlen=REMEMBERED)
+        self._index = _Index(state)
 
     @property
     def rows_version(self) -> int:
@@ -109,7 +115,7 @@ class NodeLookup:
         known = self._known(names) if given is None else None
         if known is not None:
             return known.found
-        where = _where(names, self._state.row_of)
+        where = _where(names, self._index.rows())
         if given is not None:
             return Candidates.at(where, _overrides(where, given, self._state))
         found = Candidates.at(where)
@@ -139,6 +145,33 @@ class NodeLookup:
             if known.names is names and known.version == version:
                 return known
         return None
+
+
+class _Index:
+    """A copy of `row_of` whose names and numbers lie side by side in memory.
+
+    The state's own lie among all that was decoded with them, a page or two apart: to look thousands
+    of them up takes several times as long, most of it waiting for memory.
+    """
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._version = -1
+        self._copy: Mapping[str, int] = {}
+        self._next = 0.0
+
+    def rows(self) -> Mapping[str, int]:
+        """Return the rows by name; a copy if there is one, or it is time to make one."""
+        version, now = self._state.rows_version, time.monotonic()
+        if version != self._version:
+            if now < self._next:
+                return self._state.row_of
+            row_of, self._version = self._state.row_of, version
+            names = msgspec.json.decode(msgspec.json.encode(list(row_of)), type=list[str])
+            rows = np.fromiter(row_of.values(), np.intp, len(row_of)).tolist()
+            self._copy = dict(zip(names, rows, strict=True))
+            self._next = now + REST * (time.monotonic() - now)
+        return self._copy
 
 
 @dataclass(slots=True)
