@@ -4,6 +4,7 @@
 answers them. Neither knows the other.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -57,11 +58,14 @@ class FilterOutcome:
         feasible: In the order of the call.
         failed: Reason by node for rejections that evicting pods might cure.
         unresolvable: Reason by node for all other rejections.
+        ahead: Becomes the very scores that a prioritize call for `feasible` will get; None if
+            nobody works on them yet.
     """
 
     feasible: Sequence[str]
     failed: dict[str, str] = field(default_factory=dict)
     unresolvable: dict[str, str] = field(default_factory=dict)
+    ahead: "asyncio.Future[Sequence[int]] | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, Protocol
 
 from gateway.binding import Binding
@@ -91,6 +92,7 @@ class CycleRunner:
                 ahead = self._ahead.begin(subject, filtered, outcome, decision, expected)
             if ahead is not None:
                 turn.lasts_until(ahead.scored)
+                outcome = replace(outcome, ahead=ahead.scores)
         return outcome
 
     async def prioritize(self, call: SchedulingCall) -> PrioritizeOutcome:

@@ -33,6 +33,7 @@ class Ahead:
 
     subject: Subject
     scored: "asyncio.Task[Scored]"
+    scores: "asyncio.Future[Sequence[int]]"
 
     def answers(self, call: SchedulingCall) -> bool:
         """Whether these are the scores that *call* asks for, and of the same attempt."""
@@ -41,8 +42,7 @@ class Ahead:
 
     async def collect(self, names: Sequence[str]) -> Sequence[int]:
         """Return the scores in the order of *names*, the same nodes."""
-        scored = await asyncio.shield(self.scored)
-        scores = scored.scores()
+        scores = await asyncio.shield(self.scores)
         if not scores or names == self.subject.names:
             return scores
         by_name = dict(zip(self.subject.names, scores, strict=True))
@@ -152,8 +152,9 @@ class ScoresAhead:
 
     def _begin(self, subject: Subject) -> Ahead:
         scored = asyncio.create_task(self._score_half.run(subject))
-        scored.add_done_callback(_failure)  # perhaps nobody asks for it
-        return Ahead(subject=subject, scored=scored)
+        scores: asyncio.Future[Sequence[int]] = asyncio.get_running_loop().create_future()
+        scored.add_done_callback(lambda _: _tell(scored, scores))
+        return Ahead(subject=subject, scored=scored, scores=scores)
 
 
 def give_up(expected: Ahead | None) -> None:
@@ -162,8 +163,14 @@ def give_up(expected: Ahead | None) -> None:
         expected.scored.cancel()
 
 
-def _failure(scored: "asyncio.Task[Scored]") -> BaseException | None:
-    return None if scored.cancelled() else scored.exception()
+def _tell(scored: "asyncio.Task[Scored]", scores: "asyncio.Future[Sequence[int]]") -> None:
+    if scored.cancelled():
+        scores.cancel()
+    elif error := scored.exception():
+        scores.set_exception(error)
+        scores.exception()  # perhaps nobody asks for it
+    else:
+        scores.set_result(scored.result().scores())
 
 
 def _same(some: Sequence[str], others: Sequence[str]) -> bool:

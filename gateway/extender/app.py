@@ -12,6 +12,7 @@ from gateway.extender.aliases import WITH_PLUGIN, Alias, read_aliases, verb_path
 from gateway.extender.bodies import refusal
 from gateway.extender.exchange import Connections, Exchange
 from gateway.extender.metrics import EdgeMetrics
+from gateway.extender.prepared import PreparedAnswers
 from gateway.extender.settings import EdgeSettings
 from gateway.extender.verbs import (
     BindHandler,
@@ -45,7 +46,10 @@ def make_app(
     metrics, connections = EdgeMetrics(registry), Connections()
     nodes = NodesMemory(settings.given_nodes_remembered)
     memory = Memory(names=NodeNamesMemory(), nodes=nodes, pods=PodMemory())
-    context = Context(cycles=cycles, settings=settings, metrics=metrics, memory=memory)
+    prepared = PreparedAnswers(omit_zeros=settings.omit_zero_scores)
+    context = Context(
+        cycles=cycles, settings=settings, metrics=metrics, memory=memory, prepared=prepared
+    )
     bind = BindHandler(context)
     app = web.Application()
     app[SETTINGS], app[CONNECTIONS] = settings, connections

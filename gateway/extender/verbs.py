@@ -15,6 +15,7 @@ from aiohttp import web
 from gateway.calls import BindCall, Cycles, PreemptCall, SchedulingCall
 from gateway.extender.bodies import answer, refusal
 from gateway.extender.metrics import EdgeMetrics, Verb
+from gateway.extender.prepared import PreparedAnswers
 from gateway.extender.settings import EdgeSettings
 from gateway.wire import answers, requests
 
@@ -29,6 +30,7 @@ class Context:
     settings: EdgeSettings
     metrics: EdgeMetrics
     memory: requests.Memory
+    prepared: PreparedAnswers
 
 
 class VerbHandler(ABC):
@@ -64,7 +66,9 @@ class FilterHandler(VerbHandler):
         request = requests.read_scheduling(body, self._context.memory)
         outcome = await self._context.cycles.filter(_scheduling_call(request, plugin, deadline))
         self._context.metrics.nodes(self.verb, len(request.names.names), len(outcome.feasible))
-        return answers.filter_answer(request, outcome, self._context.memory)
+        feasible = self._context.memory.names.write(outcome.feasible, request.names)
+        self._context.prepared.expect(outcome, feasible)
+        return answers.filter_answer(request, outcome, feasible)
 
     def failed(self, message: str) -> web.StreamResponse:
         """Put it where kube-scheduler shows it to users."""
@@ -86,8 +90,7 @@ class PrioritizeHandler(VerbHandler):
         call = _scheduling_call(request, plugin, deadline)
         scores = (await self._context.cycles.prioritize(call)).scores
         self._context.metrics.nodes(self.verb, len(call.node_names), len(scores))
-        omit_zeros = self._context.settings.omit_zero_scores
-        return answers.prioritize_answer(request.names, scores, omit_zeros=omit_zeros)
+        return self._context.prepared.answer(request.names, scores)
 
     def failed(self, message: str) -> web.StreamResponse:
         """Have no opinion: an error would have the same effect, and cost the connection."""

@@ -6,8 +6,8 @@ from itertools import compress
 import msgspec
 
 from gateway.calls import FilterOutcome, PreemptOutcome, Victims
-from gateway.wire.names import NodeNames, NodeNamesMemory
-from gateway.wire.requests import Memory, SchedulingRequest
+from gateway.wire.names import NodeNames
+from gateway.wire.requests import SchedulingRequest
 
 NO_OPINION = b"[]"
 """The answer to a prioritize call that failed: nothing is added to any node's score."""
@@ -31,14 +31,14 @@ class _HostPriority(msgspec.Struct):
     Score: int
 
 
-def filter_answer(request: SchedulingRequest, outcome: FilterOutcome, memory: Memory) -> bytes:
-    """Answer a filter call in the fields in which it asked."""
+def filter_answer(request: SchedulingRequest, outcome: FilterOutcome, feasible: NodeNames) -> bytes:
+    """Answer a filter call in the fields in which it asked; *feasible* are the outcome's names."""
     return b"".join(
         (
             b'{"Nodes":',
             *_nodes(request, outcome.feasible),
             b',"NodeNames":',
-            _names(request, outcome.feasible, memory.names),
+            feasible.encoded if request.names_given else b"null",
             b',"FailedNodes":',
             _encode(outcome.failed) if outcome.failed else b"null",
             b',"FailedAndUnresolvableNodes":',
@@ -87,10 +87,6 @@ def preempt_answer(outcome: PreemptOutcome) -> bytes:
 def bind_answer(error: str) -> bytes:
     """Answer a bind call; an empty error means that the pod is bound."""
     return b'{"Error":' + _encode(error) + b"}"
-
-
-def _names(request: SchedulingRequest, feasible: Sequence[str], memory: NodeNamesMemory) -> bytes:
-    return memory.write(feasible, request.names).encoded if request.names_given else b"null"
 
 
 def _nodes(request: SchedulingRequest, feasible: Sequence[str]) -> Iterable[msgspec.Raw | bytes]:

@@ -1,10 +1,11 @@
 """What prioritize calls get back."""
 
+import asyncio
 from collections.abc import Sequence
 
 import pytest
 
-from gateway.calls import CallFailedError, PrioritizeOutcome, SchedulingCall
+from gateway.calls import CallFailedError, FilterOutcome, PrioritizeOutcome, SchedulingCall
 from tests.gateway.edge.support import ScriptedCycles, names_args, nodes_args, pod, serving
 
 
@@ -43,6 +44,46 @@ async def test_nodes_at_zero_are_named_when_the_setting_says_so() -> None:
     async with serving(scoring(0, 3), omit_zero_scores=False) as edge:
         answer = (await edge.post("/prioritize", names_args("a", "b"))).json
     assert answer == [{"Host": "a", "Score": 0}, {"Host": "b", "Score": 3}]
+
+
+@pytest.mark.parametrize("meanwhile", [[], [9, 9]])
+async def test_scores_that_were_there_early_are_answered_as_all_others(
+    meanwhile: Sequence[int],
+) -> None:
+    early = [7, 0]
+    ahead: asyncio.Future[Sequence[int]] = asyncio.Future()
+
+    async def keep(call: SchedulingCall) -> FilterOutcome:
+        return FilterOutcome(feasible=call.node_names[:2], ahead=ahead)
+
+    async def prioritize(_: SchedulingCall) -> PrioritizeOutcome:
+        return PrioritizeOutcome(scores=meanwhile or early)
+
+    async with serving(ScriptedCycles(on_filter=keep, on_prioritize=prioritize)) as edge:
+        assert (await edge.post("/filter", names_args("b", "a", "c"))).json["NodeNames"]
+        ahead.set_result(early)
+        for _ in range(2):
+            answer = await edge.post("/prioritize", names_args("b", "a"))
+            if meanwhile:
+                assert answer.body == b'[{"Host":"b","Score":9},{"Host":"a","Score":9}]'
+            else:
+                assert answer.body == b'[{"Host":"b","Score":7}]'
+
+
+@pytest.mark.parametrize("early", [[7, 1000], [1]])
+async def test_scores_that_cannot_be_written_early_harm_nobody_else(early: Sequence[int]) -> None:
+    ahead: asyncio.Future[Sequence[int]] = asyncio.Future()
+
+    async def keep(call: SchedulingCall) -> FilterOutcome:
+        return FilterOutcome(feasible=call.node_names, ahead=ahead)
+
+    cycles = scoring(1, 2)
+    cycles.on_filter = keep
+    async with serving(cycles) as edge:
+        await edge.post("/filter", names_args("b", "a"))
+        ahead.set_result(early)
+        answer = await edge.post("/prioritize", names_args("b", "a"))
+    assert answer.body == b'[{"Host":"b","Score":1},{"Host":"a","Score":2}]'
 
 
 async def test_whole_nodes_are_ranked_by_name() -> None:

@@ -12,7 +12,7 @@ from gateway.wire.answers import filter_answer, prioritize_answer
 from gateway.wire.errors import BadRequestError
 from gateway.wire.names import NodeNames, NodeNamesMemory
 from gateway.wire.nodes import NodesMemory
-from gateway.wire.requests import Memory, PodMemory, read_scheduling
+from gateway.wire.requests import Memory, PodMemory, SchedulingRequest, read_scheduling
 from tests.gateway.edge.support import node, nodes_args, pod, text
 
 NAMES = st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=8)
@@ -20,6 +20,10 @@ NAMES = st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=8)
 
 def fresh_memory(nodes: int = 10) -> Memory:
     return Memory(names=NodeNamesMemory(), nodes=NodesMemory(nodes), pods=PodMemory())
+
+
+def answered(request: SchedulingRequest, outcome: FilterOutcome, memory: Memory) -> bytes:
+    return filter_answer(request, outcome, memory.names.write(outcome.feasible, request.names))
 
 
 def casings(key: str) -> st.SearchStrategy[str]:
@@ -33,7 +37,7 @@ def test_names_are_read_as_json_reads_them(names: list[str]) -> None:
     for _ in range(2):
         request = read_scheduling(body, memory)
         assert list(request.names.names) == names
-        filter_answer(request, FilterOutcome(feasible=request.names.names), memory)
+        answered(request, FilterOutcome(feasible=request.names.names), memory)
 
 
 @given(names=NAMES, data=st.data())
@@ -44,7 +48,7 @@ def test_any_part_of_the_names_is_written_as_json(names: list[str], data: st.Dat
     feasible = [name for name in request.names.names if data.draw(st.booleans())]
     reasons = dict.fromkeys(set(request.names.names) - set(feasible), 'a "reason"')
     outcome = FilterOutcome(feasible=feasible, failed=reasons)
-    answer = json.loads(filter_answer(request, outcome, memory))
+    answer = json.loads(answered(request, outcome, memory))
     assert answer["NodeNames"] == feasible
     assert (answer["FailedNodes"] or {}) == reasons
 
