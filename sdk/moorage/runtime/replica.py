@@ -1,10 +1,9 @@
 """A session's replica of the gateway's state, and how a cycle runs on it."""
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeVar
 
+import msgspec
 import numpy as np
 
 from moorage.errors import NoStateError, UnknownNameError
@@ -27,8 +26,7 @@ Engine = Callable[[Profile, Pod, Nodes, Supervisor], Awaitable[Run]]
 """Runs a profile's plugins for one pod; pure: no clock, no transport."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CycleInput:
+class CycleInput(msgspec.Struct, frozen=True, kw_only=True):
     """What a cycle looks at.
 
     Attributes:
@@ -46,7 +44,7 @@ class CycleInput:
     candidates: bytes = b""
     names: tuple[str, ...] | None = None
     plugin: str = ""
-    overrides: Mapping[int, NodeManifest] = field(default_factory=dict)
+    overrides: Mapping[int, NodeManifest] = msgspec.field(default_factory=dict)
     excluded_pods: tuple[str, ...] = ()
 
 
@@ -93,7 +91,8 @@ class Replica:
         if self.generation == 0 and not cycle.overrides:
             raise NoStateError("this replica has no state yet: no gateway has opened a session")
         profile = self.policy.profile(cycle.profile, cycle.plugin)
-        with self._overlaid(cycle):
+        # A pod that is bound already may be filtered again after a bind whose answer was lost.
+        with self.snapshot.overlaid(cycle.overrides, (*cycle.excluded_pods, cycle.pod.uid)):
             nodes = self._select(cycle)
             if cycle.overrides:
                 nodes.names  # noqa: B018 - read while nodes that the cycle brought are there
@@ -104,13 +103,6 @@ class Replica:
         if self.generation:
             return None
         return time_from_creation(pod, self.snapshot.placements.now())
-
-    @contextmanager
-    def _overlaid(self, cycle: CycleInput) -> Iterator[None]:
-        # A pod that is bound already may be filtered again after a bind whose answer was lost.
-        excluded = (*cycle.excluded_pods, cycle.pod.uid)
-        with self.snapshot.overlaid(cycle.overrides, excluded):
-            yield
 
     def _select(self, cycle: CycleInput) -> Nodes:
         if cycle.candidates:

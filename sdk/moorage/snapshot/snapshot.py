@@ -1,7 +1,7 @@
 """The replica's picture of the cluster; sessions write it, cycles read it."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -151,13 +151,18 @@ class Snapshot:
         """Return the column that *read* makes of the nodes, kept up from the first use on."""
         return self._encoded.get(key, read, self._manifests(), len(self), self.capacity)
 
-    @contextmanager
     def overlaid(
         self, overrides: Mapping[int, NodeManifest], excluded_pods: Iterable[str]
-    ) -> Iterator[None]:
+    ) -> AbstractContextManager[None]:
         """Show other nodes, and leave out pods, for as long as the context lasts."""
-        found = ((uid, self.pods.row_of(uid)) for uid in excluded_pods)
+        found = [(uid, self.pods.row_of(uid)) for uid in excluded_pods]
         places = {uid: row for uid, row in found if row is not None}
+        return self._overlaid(overrides, places) if overrides or places else nullcontext()
+
+    @contextmanager
+    def _overlaid(
+        self, overrides: Mapping[int, NodeManifest], places: Mapping[str, int]
+    ) -> Iterator[None]:
         pods = [(row, self._pods[row][uid]) for uid, row in places.items()]
         before = {row: self.node_at(row) for row in overrides}
         for row, node in before.items():

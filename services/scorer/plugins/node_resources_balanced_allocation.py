@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from moorage import (
     MAX_SCORE,
@@ -47,28 +48,40 @@ class NodeResourcesBalancedAllocation(ScorePlugin):
         before = [nodes.requested(name) for name in names]
         requests = [pod.requests.get(name, 0) for name in names]
         after = [column + request for column, request in zip(before, requests, strict=True)]
-        balance = _balance(after, allocatable, len(nodes))
+        balance_of = _Balance(allocatable, len(nodes))
+        balance = balance_of(after)
         if self.args.form == "1.36":
-            gain = balance - _balance(before, allocatable, len(nodes))
+            gain = balance - balance_of(before)
             balance = MAX_SCORE // 2 + (MAX_SCORE // 2 + gain) // 2
         return balance.astype(np.float64)
 
 
-def _balance(requested: Sequence[Amounts], allocatable: Sequence[Amounts], count: int) -> Amounts:
-    """Return 100 for nodes with equal shares of all resources, less the more they differ."""
-    if not requested:
-        return np.full(count, MAX_SCORE, np.int64)
-    pairs = zip(requested, allocatable, strict=True)
-    shares = [np.minimum(asked / np.maximum(amount, 1), 1.0) for asked, amount in pairs]
-    if all(np.count_nonzero(amount > 0) == count for amount in allocatable):
-        deviation = _deviation(shares, count)
-    else:  # resources that a node does not have do not count there
-        deviation, table = np.zeros(count), np.stack(shares)
-        present = np.stack(allocatable) > 0
+class _Balance:
+    """Gives 100 to nodes with equal shares of all resources, less the more they differ."""
+
+    def __init__(self, allocatable: Sequence[Amounts], count: int) -> None:
+        self._count = count
+        self._present = [amounts > 0 for amounts in allocatable]
+        self._divisors = [np.maximum(amounts, 1) for amounts in allocatable]
+
+    def __call__(self, requested: Sequence[Amounts]) -> Amounts:
+        if not requested:
+            return np.full(self._count, MAX_SCORE, np.int64)
+        pairs = zip(requested, self._divisors, strict=True)
+        shares = [np.minimum(amounts / divisors, 1.0) for amounts, divisors in pairs]
+        if all(np.count_nonzero(mask) == self._count for mask in self._present):
+            deviation = _deviation(shares, self._count)
+        else:
+            deviation = self._deviation_of_present(np.stack(shares))
+        return ((1 - deviation) * MAX_SCORE).astype(np.int64)
+
+    def _deviation_of_present(self, shares: npt.NDArray[np.float64]) -> Scores:
+        """Leave out at each node the resources that it does not have."""
+        deviation, present = np.zeros(self._count), np.stack(self._present)
         for pattern in np.unique(present, axis=1).T:
             same = (present == pattern[:, np.newaxis]).all(axis=0)
-            deviation[same] = _deviation(table[np.ix_(pattern, same)], int(same.sum()))
-    return ((1 - deviation) * MAX_SCORE).astype(np.int64)
+            deviation[same] = _deviation(shares[np.ix_(pattern, same)], int(same.sum()))
+        return deviation
 
 
 def _deviation(shares: Sequence[Scores] | Scores, count: int) -> Scores:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from moorage import MAX_SCORE, Arguments, Nodes, Pod, ScorePlugin, Scores
+from moorage import MAX_SCORE, Amounts, Arguments, Nodes, Pod, ScorePlugin, Scores
 from services.scorer.plugins.resources import (
     CPU_AND_MEMORY,
     ResourceSpec,
@@ -22,11 +22,12 @@ class NodeResourcesLeastAllocated(ScorePlugin):
     def score(self, pod: Pod, nodes: Nodes) -> Scores:
         """Return the mean by weight of what would be free, in whole percent."""
         total = np.zeros(len(nodes), np.int64)
-        weights = np.zeros(len(nodes), np.int64)
+        weights: Amounts | int = 0  # one number as long as all nodes have all resources
         for resource in that_count(self.args.resources, pod):
             allocatable = nodes.allocatable(resource.name)
             free = allocatable - requested_with(resource.name, pod, nodes)
             percent = np.maximum(free, 0) * MAX_SCORE // np.maximum(allocatable, 1)
             total += resource.weight * percent
-            weights += resource.weight * (allocatable > 0)
+            present = allocatable > 0
+            weights = weights + (resource.weight if present.all() else resource.weight * present)
         return (total // np.maximum(weights, 1)).astype(np.float64)
