@@ -137,9 +137,8 @@ def _add_best(
 
 def _order(totals: Scores, count: int) -> list[int]:
     """Return where the largest totals stand, in their order, sorting no more than those."""
-    chosen = np.arange(len(totals))
-    if count < len(totals):
-        chosen = np.flatnonzero(totals >= np.partition(totals, -count)[-count])
+    least = np.partition(totals, -count)[-count] if count < len(totals) else 0
+    chosen = (totals >= least).nonzero()[0]
     order: list[int] = chosen[np.argsort(-totals[chosen], kind="stable")[:count]].tolist()
     return order
 

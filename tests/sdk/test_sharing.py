@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moorage.models import decode_node, decode_pod, encode, interning
+from moorage.models import decode_node, decode_passing_pod, decode_pod, encode, interning
 from moorage.models.interning import Interned, InternedTexts
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -45,6 +45,14 @@ def test_pods_of_one_template_share_all_that_they_have_in_common() -> None:
     assert one.status is two.status
     assert one.requests is two.requests
     assert one.nonzero_requests is two.nonzero_requests
+
+
+def test_a_passing_pod_is_the_same_and_shares_nothing() -> None:
+    text = json.dumps(web(1))
+    one, passing = decode_pod(text), decode_passing_pod(text)
+    assert passing == one
+    assert passing.labels is not one.labels
+    assert passing.spec.containers is not one.spec.containers
 
 
 def test_what_is_a_pods_own_stays_its_own() -> None:

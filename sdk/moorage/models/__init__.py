@@ -5,7 +5,7 @@ know, and leave out defaults when they are written again. They are immutable: a 
 new one.
 """
 
-from moorage.models.codec import decode_node, decode_pod, encode
+from moorage.models.codec import decode_node, decode_passing_pod, decode_pod, encode
 from moorage.models.constraints import (
     Affinity,
     NodeAffinity,
@@ -97,6 +97,7 @@ __all__ = [
     "Volume",
     "WeightedPodAffinityTerm",
     "decode_node",
+    "decode_passing_pod",
     "decode_pod",
     "encode",
 ]

@@ -7,7 +7,7 @@ import msgspec
 
 from moorage.models.node import NodeManifest
 from moorage.models.pod import Pod
-from moorage.models.sharing import share_node, share_pod
+from moorage.models.sharing import share_node, share_pod, trim_pod
 
 T = TypeVar("T")
 
@@ -45,6 +45,9 @@ decode_pod: Callable[[bytes | str], Pod] = tolerant_decoder(Pod, share_pod)
 Raises:
     msgspec.DecodeError: The text is not JSON, or a field has the wrong type (with its path).
 """
+
+decode_passing_pod: Callable[[bytes | str], Pod] = tolerant_decoder(Pod, trim_pod)
+"""Read the same from JSON, for less time: a pod that nobody keeps need not share its parts."""
 
 decode_node: Callable[[bytes | str], NodeManifest] = tolerant_decoder(NodeManifest, share_node)
 """Read a node from JSON.

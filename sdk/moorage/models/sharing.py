@@ -31,12 +31,20 @@ _quantities: Interned[Mapping[str, Quantity]] = Interned()
 _images: Interned[ContainerImage] = Interned()
 
 
+def trim_pod(pod: Pod) -> Pod:
+    """Drop what nobody reads of a pod that nobody else has seen yet."""
+    metadata, spec = pod.metadata, pod.spec
+    force_setattr(metadata, "annotations", _wanted(metadata.annotations))
+    force_setattr(spec, "volumes", tuple([v for v in spec.volumes if _is_read(v)]))
+    return pod
+
+
 def share_pod(pod: Pod) -> Pod:
-    """Give a pod that nobody else has seen yet the parts that other pods have as well."""
-    metadata = pod.metadata
+    """Trim a pod, and give it the parts that other pods have as well."""
+    metadata = trim_pod(pod).metadata
     force_setattr(metadata, "namespace", _text(metadata.namespace))
     force_setattr(metadata, "labels", _texts(metadata.labels))
-    force_setattr(metadata, "annotations", _texts(_wanted(metadata.annotations)))
+    force_setattr(metadata, "annotations", _texts(metadata.annotations))
     force_setattr(metadata, "owner_references", _owners(metadata.owner_references))
     force_setattr(pod, "status", _pod_statuses(pod.status))
     force_setattr(pod, "spec", _with_shared_template(pod.spec))
@@ -58,7 +66,7 @@ def share_node(node: NodeManifest) -> NodeManifest:
 
 def _with_shared_template(spec: PodSpec) -> PodSpec:
     # Where a pod runs and which claims it mounts are its own; all the rest comes from its template.
-    node_name, volumes = spec.node_name, tuple([v for v in spec.volumes if _is_read(v)])
+    node_name, volumes = spec.node_name, spec.volumes
     force_setattr(spec, "node_name", "")
     force_setattr(spec, "volumes", ())
     own = copy(_templates(spec))

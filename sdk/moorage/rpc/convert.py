@@ -19,7 +19,7 @@ from moorage.models import (
     ObjectName,
     Pod,
     decode_node,
-    decode_pod,
+    decode_passing_pod,
 )
 from moorage.quantity import QuantityError
 from moorage.rpc.errors import CallError
@@ -39,7 +39,7 @@ def pod_from_proto(message: pb.Pod, path: str = "pod") -> tuple[Pod, bytes]:
         CallError: INVALID_ARGUMENT: it is missing, malformed, or has no name or no uid.
     """
     text = _json_of(message, path)
-    pod = _decoded(text, decode_pod, path)
+    pod = _decoded(text, decode_passing_pod, path)
     _require(pod.metadata.name, f"{path}.metadata.name")
     _require(pod.metadata.uid, f"{path}.metadata.uid")
     _check_quantities(lambda: pod.requests, f"{path}.spec")

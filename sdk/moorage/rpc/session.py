@@ -94,8 +94,8 @@ class CycleService(Generic[Run]):
         """Describe the plugins of the registry, in alphabetical order."""
         return [describe_plugin(self.host.registry, name) for name in self.host.registry]
 
-    async def apply(self, replica: Replica, state: pb.State) -> pb.Acknowledgement:
-        """Apply a change to a session's replica.
+    async def apply(self, replica: Replica, state: pb.State) -> str:
+        """Apply a change to a session's replica; return why its policy is refused, if it is.
 
         Raises:
             msgspec.DecodeError: A node or pod is malformed.
@@ -120,11 +120,7 @@ class CycleService(Generic[Run]):
             if not state.partial:
                 replica.generation = state.generation
                 self.latest = replica
-        return pb.Acknowledgement(
-            generation=replica.generation,
-            policy_revision=policy.revision,
-            policy_error=error,
-        )
+        return error
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Replica]:
@@ -235,22 +231,28 @@ async def run_session(
     async with service.session() as replica:
         async for request in requests:
             if request.HasField("state"):
-                applied = await _applied(service, replica, request.state)
-                if applied.policy_error or not request.HasField("cycle"):
-                    yield wire.response(acknowledgement=applied)
+                policy_error = await _applied(service, replica, request.state)
+                if policy_error or not request.HasField("cycle"):
+                    yield wire.response(acknowledgement=_acknowledgement(replica, policy_error))
             if request.HasField("cycle"):
                 yield await _answer(service, replica, request, wire)
 
 
-async def _applied(
-    service: CycleService[Run], replica: Replica, state: pb.State
-) -> pb.Acknowledgement:
+async def _applied(service: CycleService[Run], replica: Replica, state: pb.State) -> str:
     try:
         return await service.apply(replica, state)
     except (msgspec.DecodeError, KeyError, ValueError) as error:
         raise CallError(
             grpc.StatusCode.INVALID_ARGUMENT, f"cannot apply the state: {error}"
         ) from error
+
+
+def _acknowledgement(replica: Replica, policy_error: str) -> pb.Acknowledgement:
+    return pb.Acknowledgement(
+        generation=replica.generation,
+        policy_revision=replica.policy.revision,
+        policy_error=policy_error,
+    )
 
 
 async def _answer(
@@ -271,8 +273,9 @@ async def _answer(
 
 async def _in_parts(objects: Sequence[T], apply: Callable[[Sequence[T]], None]) -> None:
     for start in range(0, len(objects), YIELD_AFTER):
+        if start:  # a few changes, as most cycles bring along, are not worth a turn
+            await asyncio.sleep(0)
         apply(objects[start : start + YIELD_AFTER])
-        await asyncio.sleep(0)
 
 
 def _rows_for(replica: Replica, given: Sequence[NodeManifest]) -> dict[int, NodeManifest]:
