@@ -78,6 +78,22 @@ async def test_gathered_scores_are_normalised_and_not_made_again() -> None:
 
 
 @pytest.mark.parametrize(
+    ("scores", "count", "best"),
+    [
+        ((50, 50, 50, 50), 2, ["n1", "n2"]),
+        ((10, 50, 20, 50), 1, ["n2"]),
+        ((10, 50, 20, 50), 3, ["n2", "n4", "n3"]),
+        ((10, 50, 20, 50), 9, ["n2", "n4", "n3", "n1"]),
+    ],
+)
+async def test_the_best_nodes_come_first_and_equals_in_order(
+    scores: Sequence[float], count: int, best: Sequence[str]
+) -> None:
+    result = await ask(raw=raw(*scores), top=count)
+    assert [node.node for node in result.top] == best
+
+
+@pytest.mark.parametrize(
     "values", [(1, 2, 3), (1, 2, 3, float("nan")), ()], ids=["too few", "not finite", "none"]
 )
 async def test_gathered_scores_that_cannot_be_right_are_refused(values: Sequence[float]) -> None:
