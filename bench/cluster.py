@@ -1,7 +1,7 @@
 """A real kube-scheduler and API server: pods a second, and binds.
 
-Without extender, with the Go extender that does nothing, and with Moorage: by the configuration
-that kube-scheduler is deployed with, in turn, twice.
+Without extender, with the Go extender that does nothing (or nothing but bind), and with Moorage: by
+the configuration that kube-scheduler is deployed with, in turn, twice.
 """
 
 import asyncio
@@ -35,8 +35,12 @@ PROFILE = profile_name("batch", 3)
 IN_FLIGHT: Mapping[int, int] = {1: 300, 32: 1500, 256: 3000}
 """How many pods are bound, by how many at once."""
 
-WITHOUT, GO, MOORAGE, MOORAGE_BINDS = "no extender", "go nothing", "moorage", "moorage binds"
+WITHOUT, GO, GO_BINDS = "no extender", "go nothing", "go nothing binds"
+MOORAGE, MOORAGE_BINDS = "moorage", "moorage binds"
 OURS = (MOORAGE, MOORAGE_BINDS)
+REFERENCE: Mapping[str, str] = {GO_BINDS: GO_BINDS, MOORAGE_BINDS: GO_BINDS}
+"""Who is compared with whom; all others with the Go extender that leaves binding to others."""
+
 OWN_BINDER = "kube-scheduler's own"
 
 
@@ -50,7 +54,7 @@ async def measure(results: Results, directory: Path, say: Callable[[str], None])
     async with started(directory, say) as cluster, opened(directory, say) as bench:
         say(f"cluster: creating {NODES} nodes")
         await cluster.create_nodes(NODES)
-        go = await bench.go_extender(NOTHING)
+        go = await bench.go_extender(NOTHING, f"-kubeconfig={cluster.kubeconfig}")
         stack = await bench.moorage(
             "moorage", cluster.kubeconfig, policy(), plugins=edge.PLUGIN_FILES
         )
@@ -79,7 +83,7 @@ async def _schedule(
             contender=name,
             pods_per_second=_mean(mine),
             each=mine,
-            ratio=_mean(mine) / _mean(rates[sampling, GO]),
+            ratio=_mean(mine) / _mean(rates[sampling, REFERENCE.get(name, GO)]),
         )
         for (sampling, name), mine in rates.items()
     ]
@@ -93,6 +97,7 @@ def _cases(go: str, moorage: str) -> dict[str, list[Object]]:
     return {
         WITHOUT: [],
         GO: [{**scoring, "urlPrefix": go}],
+        GO_BINDS: [{**scoring, "urlPrefix": go, "bindVerb": "bind"}],
         MOORAGE: [{**scoring, "urlPrefix": moorage}],
         MOORAGE_BINDS: [{**scoring, "urlPrefix": moorage, "bindVerb": "bind"}],
     }

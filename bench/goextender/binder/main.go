@@ -6,7 +6,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -17,14 +16,12 @@ import (
 	"sync"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+
+	"moorage/bench/goextender/clientgo"
 )
 
 type pod struct {
@@ -52,7 +49,7 @@ type bind func(one pod) error
 func main() {
 	kubeconfig := flag.String("kubeconfig", "", "how to reach the API server")
 	flag.Parse()
-	client, err := connect(*kubeconfig)
+	client, err := clientgo.Connect(*kubeconfig)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -76,24 +73,9 @@ func main() {
 	}
 }
 
-// connect has kube-scheduler's content type, but not its limit of 50 requests a second.
-func connect(kubeconfig string) (kubernetes.Interface, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return nil, err
-	}
-	config.QPS = -1
-	config.ContentType = runtime.ContentTypeProtobuf
-	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	return kubernetes.NewForConfig(config)
-}
-
 func withClientGo(client kubernetes.Interface, namespace string) bind {
 	return func(one pod) error {
-		return client.CoreV1().Pods(namespace).Bind(context.Background(), &v1.Binding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: one.Name, UID: one.UID},
-			Target:     v1.ObjectReference{Kind: "Node", Name: one.Node},
-		}, metav1.CreateOptions{})
+		return clientgo.Bind(client, namespace, one.Name, one.UID, one.Node)
 	}
 }
 

@@ -20,6 +20,11 @@ type Extender interface {
 	Prioritize(args *extenderv1.ExtenderArgs) extenderv1.HostPriorityList
 }
 
+// Binder is an extender that binds as well.
+type Binder interface {
+	Bind(args *extenderv1.ExtenderBindingArgs) *extenderv1.ExtenderBindingResult
+}
+
 // Run listens on a free port of the loopback interface, prints it, and answers until stdin ends.
 func Run(extender Extender) {
 	mux, noted := http.NewServeMux(), &pauses{}
@@ -31,6 +36,11 @@ func Run(extender Extender) {
 		noted.prioritizing()
 		handle(w, r, func(args *extenderv1.ExtenderArgs) any { return extender.Prioritize(args) })
 	})
+	if binder, binds := extender.(Binder); binds {
+		mux.HandleFunc("POST /bind", func(w http.ResponseWriter, r *http.Request) {
+			handle(w, r, func(args *extenderv1.ExtenderBindingArgs) any { return binder.Bind(args) })
+		})
+	}
 	mux.HandleFunc("GET /pauses", noted.show)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -41,8 +51,8 @@ func Run(extender Extender) {
 	log.Fatal(http.Serve(listener, mux))
 }
 
-func handle(w http.ResponseWriter, r *http.Request, answer func(*extenderv1.ExtenderArgs) any) {
-	var args extenderv1.ExtenderArgs
+func handle[Args any](w http.ResponseWriter, r *http.Request, answer func(*Args) any) {
+	var args Args
 	if err := json.NewDecoder(r.Body).Decode(&args); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
