@@ -19,6 +19,7 @@ from prometheus_client import disable_created_metrics
 
 from moorage.errors import ConfigurationError, causes
 from moorage.rpc import pauses  # noqa: F401 - every process counts them
+from moorage.rpc.freezing import Freezer
 from moorage.rpc.logs import configure_logging
 from moorage.rpc.metrics import show_build
 from moorage.settings import setting
@@ -81,8 +82,12 @@ def process(name: str, settings: ProcessSettings) -> Iterator[asyncio.Event]:
         show_build(name)
         # Otherwise each counter comes with a second series that nobody asks for.
         disable_created_metrics()  # type: ignore[no-untyped-call]
-        with stop_signals() as stop:
-            yield stop
+        freezer = Freezer(asyncio.get_running_loop().call_soon_threadsafe)
+        try:
+            with stop_signals() as stop:
+                yield stop
+        finally:
+            freezer.stop()
     except (ConfigurationError, ExceptionGroup) as error:
         told = next((e for e in causes(error) if isinstance(e, ConfigurationError)), None)
         if told is None:
