@@ -11,13 +11,13 @@ import click
 from rich.console import Console
 from rich.status import Status
 
-from bench import budgets, cluster, edge, goprograms, growth, plan, plots, report
+from bench import budgets, cliffs, cluster, edge, goprograms, growth, plan, plots, report
 from bench.contenders import opened
 from bench.machine import machine
 from bench.results import Results
 from tests.e2e import build
 
-EDGE, CLUSTER, GROWTH = PARTS = ("edge", "cluster", "growth")
+EDGE, CLUSTER, GROWTH, CLIFFS = PARTS = ("edge", "cluster", "growth", "cliffs")
 
 NOT_BUILT = (
     "the cluster is left out: its programs are not built. `python -m tests.e2e.build` builds them, "
@@ -73,6 +73,8 @@ async def _run(
             sizes = [size for size in growth.SIZES if size <= largest]
             here = _folder(directory, GROWTH)
             await growth.measure(results, sizes, here, say, lambda: report.write(results))
+        if CLIFFS in parts:
+            await cliffs.measure(results, _folder(directory, CLIFFS), say)
 
 
 async def _edge(results: Results, directory: Path, say: Callable[[str], None]) -> None:

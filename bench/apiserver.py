@@ -9,6 +9,7 @@ import asyncio
 import itertools
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 from bench import clusters
 from moorage.rpc.process import ProcessSettings, announce, process
@@ -20,7 +21,7 @@ from sandbox.apiserver.store import Store
 NODES, PODS = "/nodes", "/pods"
 """The store's names of both collections."""
 
-TICK = 0.1  # seconds between changes
+TICK = 0.02  # seconds between changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,9 @@ class Options(ProcessSettings):
     pods_per_node: int = setting(30, "Pods that each node runs.", minimum=0)
     heartbeats: float = setting(0.0, "Nodes whose heartbeat changes in a second.", minimum=0)
     changed_pods: float = setting(0.0, "Pods that are replaced in a second.", minimum=0)
+    changed_pods_file: Path | None = setting(
+        None, "A file that says how many pods are replaced in a second from now on."
+    )
 
 
 async def serve(options: Options) -> None:
@@ -62,13 +66,19 @@ async def _live(store: Store, options: Options) -> None:
     while True:
         await asyncio.sleep(TICK)
         due_nodes += options.heartbeats * TICK
-        due_pods += options.changed_pods * TICK if options.pods_per_node else 0
+        due_pods += _changed_pods(options) * TICK if options.pods_per_node else 0
         while due_nodes >= 1:
             due_nodes -= 1
             _beat(store, next(numbers) * 7919 % options.nodes)
         while due_pods >= 1:
             due_pods -= 1
-            _replace(store, next(numbers), options.nodes)
+            replace_pod(store, next(numbers), options.nodes)
+
+
+def _changed_pods(options: Options) -> float:
+    if options.changed_pods_file is None:
+        return options.changed_pods
+    return float(options.changed_pods_file.read_text() or 0)  # it may just be written
 
 
 def _beat(store: Store, index: int) -> None:
@@ -78,13 +88,15 @@ def _beat(store: Store, index: int) -> None:
     store.put(NODES, node)
 
 
-def _replace(store: Store, number: int, nodes: int) -> None:
-    """Let a pod go, and another come in its place."""
+def replace_pod(store: Store, number: int, nodes: int) -> None:
+    """Let a pod go, and another come in its place, on another node each time."""
     pod = clusters.running_pod(number * 7919 % nodes, number // nodes % 4)
     metadata = pod["metadata"]
     store.remove(PODS, metadata["namespace"], metadata["name"])
     uid = f"{number:08x}-0000-4000-8000-000000000001"
-    store.put(PODS, {**pod, "metadata": {**metadata, "uid": uid}})
+    elsewhere = clusters.node_name((number * 7919 + 1 + number // nodes) % nodes)
+    spec = {**pod["spec"], "nodeName": elsewhere}
+    store.put(PODS, {**pod, "metadata": {**metadata, "uid": uid}, "spec": spec})
 
 
 if __name__ == "__main__":

@@ -1,15 +1,17 @@
 """The budgets of the design, and whether a run kept them.
 
-All are ratios to the Go extender that does nothing, measured in the same run on the same machine.
+Where no unit is named they are ratios to the Go extender that does nothing, measured in the same
+run on the same machine.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from bench.cliffs import JOIN
 from bench.cluster import OURS
 from bench.edge import MAIN
 from bench.figures import growth_exponent
-from bench.results import EdgeResult, Results, Verdict
+from bench.results import CliffResult, EdgeResult, Results, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,25 +20,27 @@ class Budget:
 
     Attributes:
         work: What is done.
-        limit: The measured ratio may reach it.
+        limit: What is measured may reach it.
         at_most: Whether less is better; else more is.
-        measured: Finds the ratio in the results, None if it was not measured.
+        measured: Finds it in the results, None if it was not measured.
+        unit: Of the limit; "x" for ratios.
     """
 
     work: str
     limit: float
     measured: Callable[[Results], float | None]
     at_most: bool = True
+    unit: str = "x"
 
     def verdict(self, results: Results) -> Verdict:
         """Tell whether the budget was kept."""
-        ratio = self.measured(results)
+        found = self.measured(results)
         sign = "at most" if self.at_most else "at least"
         kept = None
-        if ratio is not None:
-            kept = ratio <= self.limit if self.at_most else ratio >= self.limit
-        bound = f"{sign} {self.limit:g} x"
-        return Verdict(work=self.work, bound=bound, measured=ratio, kept=kept)
+        if found is not None:
+            kept = found <= self.limit if self.at_most else found >= self.limit
+        bound = f"{sign} {self.limit:g} {self.unit}"
+        return Verdict(work=self.work, bound=bound, measured=found, kept=kept, unit=self.unit)
 
 
 def verdicts(results: Results) -> Iterator[Verdict]:
@@ -82,6 +86,30 @@ def _pods_per_second(results: Results) -> float | None:
     return min((r.ratio for r in results.scheduling if r.contender in OURS), default=None)
 
 
+def more_than_at_rest(rest: CliffResult, other: CliffResult) -> Iterator[float]:
+    """Yield by how many milliseconds the p99 of Moorage's cycles is longer, for each question."""
+    for calm, one in zip(rest.edge, other.edge, strict=True):
+        if one.contender == MAIN:
+            yield one.answered.p99 - calm.answered.p99
+
+
+def _join(results: Results) -> float | None:
+    """Return the worst of both numbers of names."""
+    if results.cliffs is None:
+        return None
+    rest, *others = results.cliffs.situations
+    joins = (one for one in others if one.situation == JOIN)
+    return max((more for one in joins for more in more_than_at_rest(rest, one)), default=None)
+
+
+def _memory(results: Results) -> float | None:
+    """Return the largest process's, in MB."""
+    found = results.cliffs.memory.values() if results.cliffs else ()
+    return max((one.pss * MIB / 1e6 for one in found), default=None)
+
+
+MIB = 1 << 20
+
 BUDGETS = (
     Budget(
         work="filter + prioritize, 5,000 names, 3 filters and 3 scores",
@@ -108,5 +136,17 @@ BUDGETS = (
         work="exponent of growth with the nodes; 1 is linear, the rest is for noise",
         limit=1.05,
         measured=_growth,
+    ),
+    Budget(
+        work="p99 of filter + prioritize while a scorer joins, more than at rest",
+        limit=20,
+        measured=_join,
+        unit="ms",
+    ),
+    Budget(
+        work="memory of the largest process, 5,000 nodes with 150,000 pods",
+        limit=500,
+        measured=_memory,
+        unit="MB",
     ),
 )

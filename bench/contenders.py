@@ -40,7 +40,12 @@ class Stack:
     """Moorage: where it listens, and its processes by name."""
 
     addresses: Addresses
-    pids: Mapping[str, int]
+    processes: Mapping[str, Process]
+
+    @property
+    def pids(self) -> Mapping[str, int]:
+        """The ids of the processes that run now."""
+        return {name: process.pid for name, process in self.processes.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +71,18 @@ class Bench:
     _programs: list[asyncio.subprocess.Process] = field(default_factory=list)
 
     async def cluster(
-        self, nodes: int, pods_per_node: int, *, heartbeats: float = 0, changed_pods: float = 0
+        self,
+        nodes: int,
+        pods_per_node: int,
+        *,
+        heartbeats: float = 0,
+        changed_pods: float = 0,
+        changed_pods_file: Path | None = None,
     ) -> Cluster:
-        """Start an API server with so many nodes and pods; so many change in a second."""
+        """Start an API server with so many nodes and pods; so many change in a second.
+
+        The file, if there is one, says for pods how many do so from now on.
+        """
         (port,) = free_ports(1)
         process = Process(
             name=f"api-server-{nodes}",
@@ -80,6 +94,7 @@ class Bench:
                 f"--heartbeats={heartbeats}",
                 f"--changed-pods={changed_pods}",
                 f"--exit-with-parent={os.getpid()}",
+                *([f"--changed-pods-file={changed_pods_file}"] if changed_pods_file else []),
             ],
             log=self.directory / f"api-server-{nodes}.log",
         )
@@ -116,8 +131,7 @@ class Bench:
         addresses = await start_stack(options, processes)
         await _ready(f"{addresses.admin}/readyz")
         names = (*addresses.services, "gateway")
-        pids = {process: processes.named(process).pid for process in names}
-        return Stack(addresses=addresses, pids=pids)
+        return Stack(addresses=addresses, processes={n: processes.named(n) for n in names})
 
     async def go_extender(self, name: str, *options: str) -> GoExtender:
         """Start one of the Go extenders."""

@@ -8,6 +8,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from bench.clifftables import cliff_tables
 from bench.figures import Figure
 from bench.results import BindResult, EdgeResult, GrowthResult, Results, SchedulingResult, Verdict
 
@@ -36,6 +37,8 @@ def tables(results: Results) -> Iterable[Table]:
     if results.growth:
         yield _growth_table(results.growth)
         yield _memory_table(results.growth)
+    if results.cliffs:
+        yield from cliff_tables(results.cliffs)
     if results.verdicts:
         yield _verdict_table(results.verdicts)
 
@@ -125,9 +128,9 @@ def _pair(figure: Figure) -> str:
 
 def _verdict_table(judged: list[Verdict]) -> Table:
     table = Table(
-        "budget", "allowed", "measured", "", title="Budgets: Moorage to Go that does nothing"
+        "budget", "allowed", "measured", "", title="Budgets; x is Moorage to Go that does nothing"
     )
     for one in judged:
-        measured = "" if one.measured is None else f"{one.measured:.2f} x"
+        measured = "" if one.measured is None else f"{one.measured:.2f} {one.unit}"
         table.add_row(one.work, one.bound, measured, WORDS[one.kept])
     return table

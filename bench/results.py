@@ -68,6 +68,45 @@ class GrowthResult(msgspec.Struct, frozen=True, kw_only=True):
     memory: dict[str, Memory]
 
 
+class Pauses(msgspec.Struct, frozen=True, kw_only=True):
+    """Of the garbage collector in one process.
+
+    Attributes:
+        count: How many.
+        longest: Milliseconds that the longest took at most: a bucket's upper bound.
+        share: Part of the time, 0..1.
+    """
+
+    count: int
+    longest: float
+    share: float
+
+
+class CliffResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Cycles while something else happens.
+
+    Attributes:
+        situation: What happens.
+        events: How often it did.
+        edge: Of each question.
+        pauses: Of each process meanwhile.
+    """
+
+    situation: str
+    events: int
+    edge: list[EdgeResult]
+    pauses: dict[str, Pauses]
+
+
+class Cliffs(msgspec.Struct, frozen=True, kw_only=True):
+    """All situations on one cluster, the first at rest; memory is in the end."""
+
+    nodes: int
+    pods: int
+    situations: list[CliffResult]
+    memory: dict[str, Memory]
+
+
 class SchedulingResult(msgspec.Struct, frozen=True, kw_only=True):
     """Pods a second through a real kube-scheduler.
 
@@ -97,12 +136,13 @@ class BindResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """A budget, and whether it was kept; `measured` is None if it was not measured."""
+    """A budget, and whether it was kept; `measured`, in `unit`, is None if it was not measured."""
 
     work: str
     bound: str
     measured: float | None
     kept: bool | None
+    unit: str = "x"
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,5 +174,6 @@ class Results(msgspec.Struct, kw_only=True):
     """Between filter and prioritize in kube-scheduler, both samplings."""
     binds: list[BindResult] = []
     growth: list[GrowthResult] = []
+    cliffs: Cliffs | None = None
     verdicts: list[Verdict] = []
     notes: list[str] = []

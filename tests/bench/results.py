@@ -1,14 +1,18 @@
 """Measurements that nobody made."""
 
+from bench.cliffs import CHURN, JOIN, REST
 from bench.edge import GO_PLUGINS, MAIN, REFERENCE
 from bench.figures import Figure
 from bench.load import Call, Round
 from bench.results import (
     BindResult,
+    CliffResult,
+    Cliffs,
     EdgeResult,
     GrowthResult,
     Machine,
     Memory,
+    Pauses,
     Results,
     SchedulingResult,
 )
@@ -62,6 +66,26 @@ def growth_result(nodes: int, milliseconds: float) -> GrowthResult:
     )
 
 
+def cliffs(*, joining: float = 20, mebibytes: float = 470) -> Cliffs:
+    """Cycles at rest and while a scorer joins, whose p99 is so many milliseconds longer."""
+
+    def situation(name: str, longer: float) -> CliffResult:
+        edge = [
+            edge_result(question, contender, milliseconds)
+            for question in ("500 names", "5000 names")
+            for contender, milliseconds in ((REFERENCE, 10.0), (MAIN, 10 + longer / 2))
+        ]
+        pauses = {"gateway": Pauses(count=3, longest=50, share=0.0123)}
+        return CliffResult(situation=name, events=4, edge=edge, pauses=pauses)
+
+    return Cliffs(
+        nodes=5000,
+        pods=150_000,
+        situations=[situation(REST, 0), situation(CHURN, 99), situation(JOIN, joining)],
+        memory={"gateway": Memory(rss=500, pss=mebibytes), "filter": Memory(rss=100, pss=80)},
+    )
+
+
 def results() -> Results:
     """Return a run in which every budget was kept."""
     questions = {"50 names": 3.0, "500 names": 1.5, "5000 names": 0.6, "5000 whole nodes": 0.3}
@@ -97,6 +121,7 @@ def results() -> Results:
             )
         ],
         growth=[growth_result(1000, 10), growth_result(10_000, 100)],
+        cliffs=cliffs(),
     )
 
 

@@ -27,9 +27,17 @@ def steep_growth(results: Results) -> None:
     results.growth[-1] = made.growth_result(10_000, 115)
 
 
+def slow_join(results: Results) -> None:
+    results.cliffs = made.cliffs(joining=21)
+
+
+def large_process(results: Results) -> None:
+    results.cliffs = made.cliffs(mebibytes=480)
+
+
 def test_a_run_at_the_limits_keeps_all_budgets() -> None:
     judged = list(budgets.verdicts(made.results()))
-    assert [one.kept for one in judged] == [True] * 5
+    assert [one.kept for one in judged] == [True] * 7
     assert budgets.kept(judged)
 
 
@@ -41,6 +49,8 @@ def test_a_run_at_the_limits_keeps_all_budgets() -> None:
         (replaced("5000 whole nodes", 0.31), "whole nodes"),
         (slow_cluster, "pods/s"),
         (steep_growth, "growth"),
+        (slow_join, "while a scorer joins"),
+        (large_process, "memory"),
     ],
 )
 def test_a_budget_that_is_missed_is_named(change: Callable[[Results], None], missed: str) -> None:
@@ -54,7 +64,7 @@ def test_a_budget_that_is_missed_is_named(change: Callable[[Results], None], mis
 
 def test_what_was_not_measured_is_neither_kept_nor_missed() -> None:
     results = made.results()
-    results.scheduling, results.growth = [], results.growth[:1]
+    results.scheduling, results.growth, results.cliffs = [], results.growth[:1], None
     judged = list(budgets.verdicts(results))
-    assert [one.kept for one in judged] == [True, True, True, None, None]
+    assert [one.kept for one in judged] == [True, True, True, None, None, None, None]
     assert budgets.kept(judged)

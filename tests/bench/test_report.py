@@ -33,13 +33,20 @@ def test_the_tables_have_everything_that_was_measured() -> None:
         "Binds on a real API server",
         "10,000 nodes, 300,000 pods",
         "at most 0.6 x",
+        "Cliffs: 5,000 nodes with 150,000 pods",
+        "a scorer joins",
+        "20.00 / 40.00 (+20.00)",
+        "50 (1.23%)",
+        "500 / 470",
+        "at most 20 ms",
+        "492.83 MB",
         "the cluster is left out",
     ):
         assert part in text, part
 
 
 def test_verdicts_are_words() -> None:
-    assert shown().count("kept") == 5
+    assert shown().count("kept") == 7
     assert "MISSED" not in shown()
 
 
