@@ -1,4 +1,4 @@
-"""gRPC's core reads its settings when it is imported: they must be there before, in each process."""
+"""gRPC's core reads its settings when it is imported: each process must have them before."""
 
 import subprocess
 import sys
