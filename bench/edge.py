@@ -12,6 +12,9 @@ from bench.results import EdgeResult
 
 REFERENCE = "go nothing"
 GO_PLUGINS = "go 3+3"
+FLOOR = "floor"
+"""HTTP and one message over gRPC a call, in Python; understands names only."""
+
 MAIN = "moorage 3+3"
 """What the budgets are about: three filters and three scores in batch form, one scorer."""
 
@@ -54,6 +57,8 @@ async def contenders(bench: Bench, cluster: Cluster, *, quick: bool) -> dict[str
         of_go(REFERENCE, await bench.go_extender(NOTHING)),
         of_go(GO_PLUGINS, await bench.go_extender(PLUGINS, f"-api={cluster.api}")),
     ]
+    url, pids = await bench.floor()
+    found.append(Contender(FLOOR, url, pids=pids))
     stack = await bench.moorage("moorage", cluster.kubeconfig, policy(), plugins=PLUGIN_FILES)
     found += _profiles(stack, "moorage", "batch", (0, 1, 3, 10))
     found += _profiles(stack, "moorage per node", "per node", (1, 3, 10))

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from bench.edge import GO_PLUGINS, MAIN, REFERENCE, Question
+from bench.edge import FLOOR, GO_PLUGINS, MAIN, REFERENCE, Question
 
 PAUSE = 10.0
 """Milliseconds between filter and prioritize in kube-scheduler with 5,000 feasible nodes."""
@@ -25,7 +25,7 @@ def questions(contenders: Sequence[str]) -> list[Question]:
 
 def quick_questions() -> list[Question]:
     """Return what the budgets are about."""
-    return [*(_names(count, COMPARED, 80, 10) for count in (500, 5000)), _whole(6, 15)]
+    return [*(_names(count, (*COMPARED, FLOOR), 80, 10) for count in (500, 5000)), _whole(6, 15)]
 
 
 def _names(

@@ -156,3 +156,11 @@ async def test_the_load_tells_of_failures(asked: Asked) -> None:
     job = Job(api=asked.api, contenders=[nobody], nodes=3, rounds=1, warm_up=0)
     (only,) = await asked.load.run(job, lambda _: None)
     assert "connection refused" in only.failure
+
+
+async def test_the_floor_answers_names_with_names(asked: Asked) -> None:
+    nodes = [clusters.node(index) for index in range(3)]
+    names = {node["metadata"]["name"] for node in nodes}
+    assert await asked.feasible(edge.FLOOR, clusters.new_pod(), nodes, whole=False) == names
+    scores = await asked.scores(edge.FLOOR, clusters.new_pod(), nodes, whole=False)
+    assert set(scores) == names
