@@ -1,15 +1,14 @@
 """Runs the gateway: `python -m gateway`."""
 
-import asyncio
-
 from gateway.app import serve
 from gateway.settings import GatewaySettings
+from moorage.rpc.process import run
 from moorage.settings import parse_settings
 
 
 def main() -> None:
     """Answer until SIGTERM."""
-    asyncio.run(serve(parse_settings(GatewaySettings, "python -m gateway")))
+    run(serve(parse_settings(GatewaySettings, "python -m gateway")))
 
 
 if __name__ == "__main__":

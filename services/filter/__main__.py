@@ -1,9 +1,8 @@
 """Runs the filter service: `python -m services.filter`."""
 
-import asyncio
-
 from moorage import FilterPlugin
 from moorage.registry import load_registry
+from moorage.rpc.process import run
 from moorage.rpc.serve import ServiceDefinition, serve
 from moorage.settings import parse_settings
 from moorage.v1.filter_pb2_grpc import add_FilterServiceServicer_to_server
@@ -21,7 +20,7 @@ def main() -> None:
         create=lambda: FilterServicer(load_registry(FilterPlugin, BUILT_INS, settings.plugin)),
         register=add_FilterServiceServicer_to_server,
     )
-    asyncio.run(serve(definition, settings))
+    run(serve(definition, settings))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
 """Runs the scorer service: `python -m services.scorer`."""
 
-import asyncio
-
 from moorage import ScorePlugin
 from moorage.registry import load_registry
+from moorage.rpc.process import run
 from moorage.rpc.serve import ServiceDefinition, serve
 from moorage.settings import parse_settings
 from moorage.v1.scorer_pb2_grpc import add_ScorerServiceServicer_to_server
@@ -21,7 +20,7 @@ def main() -> None:
         create=lambda: ScorerServicer(load_registry(ScorePlugin, BUILT_INS, settings.plugin)),
         register=add_ScorerServiceServicer_to_server,
     )
-    asyncio.run(serve(definition, settings))
+    run(serve(definition, settings))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ A service's `__main__` is little else:
         create=lambda: BinderServicer(settings),
         register=add_BinderServiceServicer_to_server,
     )
-    asyncio.run(serve(DEFINITION, settings))
+    run(serve(DEFINITION, settings))
 
 Everything runs in one task, so a servicer may keep a TaskGroup open between `start` and `stop`: if
 a background task fails, the service drains and the process ends with the error.
@@ -33,6 +33,11 @@ from moorage.rpc.standard import Health, add_reflection
 from moorage.settings import setting
 
 log = structlog.get_logger()
+
+LAST_STEP = "_schedule_rpc_coro"
+"""The coroutine with which grpc.aio ends a call."""
+
+LAST_STEP_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,13 +141,22 @@ async def running(
             add_reflection(definition.grpc_name, server)
         await health.serving()
         await server.start()
-        stack.push_async_callback(server.stop, settings.shutdown_grace)
+        stack.push_async_callback(_stop, server, settings.shutdown_grace)
         stack.push_async_callback(servicer.drain)
         stack.push_async_callback(_become_unready, phase, health, settings)
         phase.name = "serving"
         log.info("The service serves", service=definition.name, port=port)
         grpc_address = address(settings.host, port)
         yield Running(servicer=servicer, health=health, grpc=grpc_address, admin=admin)
+
+
+async def _stop(server: grpc.aio.Server, grace: float) -> None:
+    await server.stop(grace)
+    # It does not wait for the last step of calls that were answered just now. They would be
+    # cancelled in the end, with a traceback in the log.
+    tasks = {t for t in asyncio.all_tasks() if getattr(t.get_coro(), "__name__", "") == LAST_STEP}
+    if tasks:
+        await asyncio.wait(tasks, timeout=LAST_STEP_SECONDS)
 
 
 class _Phase:
