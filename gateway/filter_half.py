@@ -3,13 +3,13 @@
 It goes to one replica, or in shards to several, if that is worth it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from gateway.calls import FilterOutcome
+from gateway.calls import CallFailedError, FilterOutcome
 from gateway.decisions import FilterRecord
 from gateway.half import Half, cycle_of, gathered
 from gateway.merging import (
@@ -92,8 +92,36 @@ class FilterHalf(Half):
             about = found if part is None else found.among(part)
             return Message(cycle=cycle_of(subject, about), about=about)
 
+        if part is None and subject.given is None:
+            usual = self.lookup.usual(subject.names)
+            shard = None if usual is None else await self._of_usual(subject, usual, make)
+            if shard is not None:
+                return shard
         result, found = await self.ask(subject, nodes, make)
         return FilteredShard(result, found, self._codes(result, len(found.positions)))
+
+    async def _of_usual(
+        self, subject: Subject, usual: Candidates, make: Callable[[Candidates], Message]
+    ) -> FilteredShard | None:
+        """Have the nodes filtered before their names are looked up; None if they are others."""
+        version = self.lookup.rows_version
+
+        def right() -> bool:
+            found = self.lookup.find(subject.names, None)
+            right = version == self.lookup.rows_version and found.bitmap == usual.bitmap
+            self.metrics.usual(right=right)
+            return right
+
+        try:
+            result, _ = await self.ask(subject, len(subject.names), make, expected=usual)
+        except CallFailedError:
+            if right():
+                raise
+            return None  # a plugin may have failed because of a node that the call does not name
+        if not right():
+            return None
+        found = self.lookup.find(subject.names, None)
+        return FilteredShard(result, found, self._codes(result, len(found.rows)))
 
     def _codes(self, result: filter_pb2.FilterResult, count: int) -> Codes:
         if not result.verdicts:

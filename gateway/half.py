@@ -49,7 +49,13 @@ class Half:
         return count
 
     async def ask(
-        self, subject: Subject, nodes: int, make: Callable[[Candidates], Message], stage: str = ""
+        self,
+        subject: Subject,
+        nodes: int,
+        make: Callable[[Candidates], Message],
+        stage: str = "",
+        *,
+        expected: Candidates | None = None,
     ) -> tuple[Any, Candidates]:
         """Return the result of work on so many nodes that went well, and what it is about.
 
@@ -58,10 +64,17 @@ class Half:
             nodes: How many of them the work is about.
             make: Makes the message of the nodes that are known at the moment when it is sent.
             stage: Other work than asking plugins about nodes.
+            expected: What these nodes probably are.
         """
+
+        def find() -> Candidates:
+            if expected is not None and expected is self.lookup.usual(subject.names):
+                return expected
+            return self.lookup.find(subject.names, subject.given)
+
         answer = await self.pool.cycle(
             Work(
-                make=lambda: make(self.lookup.find(subject.names, subject.given)),
+                make=lambda: make(find()),
                 deadline=subject.deadline,
                 sort=(*sort_of(subject), stage),
                 nodes=nodes,

@@ -77,6 +77,14 @@ class CycleMetrics:
             registry=registry,
         )
         self._expected = {True: expected.labels("right"), False: expected.labels("wrong")}
+        usual = Counter(
+            "moorage_expected_nodes",
+            "Cycles whose filtering began before their names were looked up, since calls named the "
+            "same nodes time and again, and whether that was right.",
+            ["outcome"],
+            registry=registry,
+        )
+        self._usual = {True: usual.labels("right"), False: usual.labels("wrong")}
         self._scattered = Counter(
             "moorage_scattered_cycles",
             "Halves of cycles that several replicas shared.",
@@ -114,6 +122,10 @@ class CycleMetrics:
     def expected(self, *, right: bool) -> None:
         """Count a cycle that was scored before it was filtered."""
         self._expected[right].inc()
+
+    def usual(self, *, right: bool) -> None:
+        """Count a cycle that was filtered before its names were looked up."""
+        self._usual[right].inc()
 
     def foreign(self) -> None:
         """Count a call for a pod that is not ours."""

@@ -19,6 +19,9 @@ from moorage.v1 import types_pb2 as pb
 REMEMBERED = 12
 """Lists of names whose rows are remembered: a few for each scheduler amid a cycle."""
 
+ALIKE = 2
+"""Calls that named the same nodes as the one before, after which that is expected of the next."""
+
 REST = 100
 """Times as long as it took to copy the rows they are not copied again."""
 
@@ -99,6 +102,8 @@ class NodeLookup:
         self._state = state
         self._newest: deque[_Known] = deque(maxlen=REMEMBERED)
         self._index = _Index(state)
+        self._last: _Known | None = None
+        self._alike = 0
 
     @property
     def rows_version(self) -> int:
@@ -118,9 +123,23 @@ class NodeLookup:
         where = _where(names, self._index.rows())
         if given is not None:
             return Candidates.at(where, _overrides(where, given, self._state))
-        found = Candidates.at(where)
-        self._newest.append(_Known(names, self.rows_version, found))
-        return found
+        new = _Known(names, self.rows_version, Candidates.at(where))
+        self._alike = self._alike + 1 if new.is_like(self._last) else 0
+        self._newest.append(new)
+        self._last = new
+        return new.found
+
+    def usual(self, names: Sequence[str]) -> Candidates | None:
+        """Return what *names* probably are, if they have not been looked up.
+
+        Those are the nodes of the last calls, if all of them named the same ones, and as many.
+        """
+        last = self._last
+        if last is None or self._alike < ALIKE or len(last.names) != len(names):
+            return None
+        if self._known(names) is not None:
+            return None  # they have been looked up
+        return last.found if last.version == self.rows_version else None
 
     def chosen(self, names: Sequence[str], kept: Mask) -> Sequence[str]:
         """Return the names of a call where *kept* is true; itself for all.
@@ -182,6 +201,15 @@ class _Known:
     version: int
     found: Candidates
     choice: tuple[bytes, Sequence[str]] | None = None
+
+    def is_like(self, other: "_Known | None") -> bool:
+        """Whether both name the same nodes, each known and once."""
+        return (
+            other is not None
+            and self.version == other.version
+            and self.found.bitmap == other.found.bitmap
+            and len(self.names) == len(other.names) == len(self.found.rows)
+        )
 
 
 def _where(names: Sequence[str], row_of: Mapping[str, int]) -> Rows:

@@ -52,6 +52,7 @@ class Session:
         self._kinds: Kinds = frozenset()
         self._numbers = itertools.count(1)
         self._results: dict[int, asyncio.Future[Any]] = {}
+        self._lost: SessionLostError | None = None
         self._outbox: asyncio.Queue[Any] = asyncio.Queue()
         self._switching: tuple[str, asyncio.Future[str]] | None = None
         self._is_heard = False
@@ -162,6 +163,8 @@ class Session:
         number = next(self._numbers)
         result = self._results[number] = loop.create_future()
         try:
+            if self._lost is not None:  # between the choice of this replica and now
+                raise self._lost
             message = self._ask(number, work, work.deadline - start)
             return Answer(await result, message, loop.time() - start)
         finally:
@@ -258,6 +261,7 @@ class Session:
             answered.set_result(answer.policy_error)
 
     def _fail(self, error: SessionLostError) -> None:
+        self._lost = self._lost or error
         switching = (self._switching[1],) if self._switching else ()
         for waiting in (*self._results.values(), *switching):
             if not waiting.done():

@@ -1,6 +1,7 @@
 """What the gateway does with calls that are out of the ordinary."""
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -159,6 +160,36 @@ async def test_a_node_that_is_named_twice_is_judged_as_once(running: Gateway) ->
     scores = await running.prioritize(pod("twice"), "n1", "n2", "n1")
     assert [score["Host"] for score in scores] == ["n1", "n2", "n1"]
     assert scores[0] == scores[2]
+
+
+async def test_nodes_that_calls_always_name_are_filtered_before_they_are_looked_up(
+    running: Gateway,
+) -> None:
+    await _more_nodes(running, "n3")
+    for number, names in enumerate(itertools.permutations(("n1", "n2", "n3"))):
+        answer = await running.filter(pod(f"p{number}"), *names)
+        assert answer["NodeNames"] == list(names)
+    assert running.sample("moorage_expected_nodes_total", outcome="right") == 3
+    assert running.sample("moorage_expected_nodes_total", outcome="wrong") == 0
+
+
+@pytest.mark.parametrize(
+    "names", [("n1", "n2", "new"), ("n1", "n2", "n1"), ("new", "new", "new"), ("n4", "n2", "n3")]
+)
+async def test_nodes_that_a_call_names_for_once_are_judged_as_they_are(
+    running: Gateway, names: tuple[str, ...]
+) -> None:
+    await _more_nodes(running, "n3", "n4")
+    for number, usual in enumerate(itertools.permutations(("n1", "n2", "n3"))):
+        await running.filter(pod(f"p{number}"), *usual)
+    answer = await running.filter(pod("other"), *names)
+    assert answer["NodeNames"] == [name for name in names if name != "new"]
+    assert running.sample("moorage_expected_nodes_total", outcome="wrong") == 1
+
+
+async def _more_nodes(running: Gateway, *names: str) -> None:
+    await running.node(*names)
+    await until(lambda: running.sample("moorage_cache_size", type="nodes") == 2 + len(names))
 
 
 async def test_scores_of_nodes_that_are_ruled_out_after_all_do_not_count(
