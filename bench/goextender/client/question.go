@@ -35,12 +35,17 @@ func clusterNodes(api string, count int) ([]v1.Node, error) {
 	if len(list.Items) < count {
 		return nil, fmt.Errorf("the cluster has %d nodes, not %d", len(list.Items), count)
 	}
-	return list.Items[:count], nil
+	return list.Items, nil
 }
 
-func newQuestion(wanted *job, nodes []v1.Node, random *rand.Rand) (*question, error) {
-	order := schedulerOrder(len(nodes), random)
-	made := &question{names: make([]string, len(nodes))}
+// newQuestion goes on in the list of nodes where the round before ended, as kube-scheduler does when
+// it looks at a sample of them only.
+func newQuestion(wanted *job, nodes []v1.Node, round int, random *rand.Rand) (*question, error) {
+	order := schedulerOrder(wanted.Nodes, random)
+	for i := range order {
+		order[i] = (order[i] + round*wanted.Nodes) % len(nodes)
+	}
+	made := &question{names: make([]string, len(order))}
 	for i, index := range order {
 		made.names[i] = nodes[index].Name
 	}
@@ -48,10 +53,10 @@ func newQuestion(wanted *job, nodes []v1.Node, random *rand.Rand) (*question, er
 		return made, nil
 	}
 	for range wanted.Changed {
-		heartbeat(&nodes[random.IntN(len(nodes))])
+		heartbeat(&nodes[order[random.IntN(len(order))]])
 	}
-	made.nodes = &v1.NodeList{Items: make([]v1.Node, len(nodes))}
-	made.byAll = make(map[string]int, len(nodes))
+	made.nodes = &v1.NodeList{Items: make([]v1.Node, len(order))}
+	made.byAll = make(map[string]int, len(order))
 	for i, index := range order {
 		made.nodes.Items[i] = nodes[index]
 		made.byAll[nodes[index].Name] = i

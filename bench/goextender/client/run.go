@@ -30,7 +30,7 @@ func run(wanted *job, progress func(int)) ([]round, error) {
 		if wanted.Seconds > 0 && time.Since(began).Seconds() > wanted.Seconds && len(rounds) > 0 {
 			break
 		}
-		question, err := newQuestion(wanted, nodes, random)
+		question, err := newQuestion(wanted, nodes, number, random)
 		if err != nil {
 			return nil, err
 		}
