@@ -222,6 +222,7 @@ class Session:
         try:
             self._sent, state = self._feed.since(self._sent, self._kinds)
         except LookupError as error:
+            self.break_off()  # the next session begins with a full snapshot
             raise SessionLostError(str(error)) from error
         return state
 

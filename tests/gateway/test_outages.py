@@ -201,3 +201,21 @@ async def test_a_plugin_that_fails_is_named_with_file_and_line(tmp_path: Path) -
         assert __file__ in failures["BrokenScore"]
         for name, half in (("Broken", "filter"), ("BrokenScore", "score")):
             assert running.sample("moorage_plugin_failures_total", plugin=name, half=half) == 1
+
+
+async def test_a_replica_that_is_too_far_behind_starts_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.cluster.state.LOG_LENGTH", 1)
+    names = [f"n{number}" for number in range(20)]
+    async with (
+        filter_service() as filters,
+        scorer_service() as scorer,
+        gateway(tmp_path, filters=filters, scorer=scorer) as process,
+    ):
+        await ready(process)
+        await process.node(*names)
+        async with asyncio.timeout(10):
+            while (await process.filter(pod(), *names))["NodeNames"] != names:
+                pass
+        assert process.sample("moorage_sessions_opened_total", service="filter") > 1
