@@ -7,7 +7,6 @@ Everything is made as in Moorage: aiohttp, streams of grpc.aio that stay open, a
 that need not be.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +15,7 @@ import grpc.aio
 from aiohttp import web
 
 from moorage.rpc.channel import connect
-from moorage.rpc.process import ProcessSettings, announce, process
+from moorage.rpc.process import ProcessSettings, announce, process, run
 from moorage.settings import parse_settings, setting
 
 HOST = "127.0.0.1"
@@ -103,4 +102,4 @@ async def _echo(port: int) -> grpc.aio.Server:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(parse_settings(Options, "python -m bench.floor")))
+    run(serve(parse_settings(Options, "python -m bench.floor")))

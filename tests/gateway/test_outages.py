@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -219,3 +220,30 @@ async def test_a_replica_that_is_too_far_behind_starts_anew(
             while (await process.filter(pod(), *names))["NodeNames"] != names:
                 pass
         assert process.sample("moorage_sessions_opened_total", service="filter") > 1
+
+
+async def test_a_plugin_that_fails_on_a_node_which_a_call_does_not_name_fails_no_call(
+    tmp_path: Path,
+) -> None:
+    class NeedsLabel(FilterPlugin):
+        def filter_node(self, pod: Pod, node: Node) -> None:
+            if pod.name == "other":
+                assert node.name != "n3"
+
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(
+        "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\n"
+        "profiles: [{plugins: {filter: {enabled: [{name: NeedsLabel}]}}}]\n"
+    )
+    async with (
+        filter_service(NeedsLabel) as filters,
+        scorer_service() as scorer,
+        gateway(tmp_path, filters=filters, scorer=scorer, config=policy) as running,
+    ):
+        await running.node("n1", "n2", "n3", "n4")
+        await ready(running)
+        for number, names in enumerate(permutations(("n1", "n2", "n3"))):
+            await running.filter(pod(f"p{number}"), *names)
+        answer = await running.filter(pod("other"), "n1", "n2", "n4")
+        assert (answer["Error"], answer["NodeNames"]) == ("", ["n1", "n2", "n4"])
+        assert running.sample("moorage_expected_nodes_total", outcome="wrong") == 1
