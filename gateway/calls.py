@@ -6,7 +6,7 @@ answers them. Neither knows the other.
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
@@ -26,8 +26,7 @@ class GivenNode:
     raw: msgspec.Raw
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchedulingCall:
+class SchedulingCall(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A filter or prioritize call.
 
     Attributes:
@@ -47,8 +46,7 @@ class SchedulingCall:
     deadline: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilterOutcome:
+class FilterOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """Which nodes the pod may use.
 
     Every name comes from the call. Pass `call.node_names` itself as `feasible` when nothing was
@@ -63,13 +61,12 @@ class FilterOutcome:
     """
 
     feasible: Sequence[str]
-    failed: dict[str, str] = field(default_factory=dict)
-    unresolvable: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = {}
+    unresolvable: dict[str, str] = {}
     ahead: "asyncio.Future[Sequence[int]] | None" = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrioritizeOutcome:
+class PrioritizeOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """How good the nodes are: `scores` is aligned with `call.node_names`; empty means no opinion.
 
     Scores are whole numbers from 0 to 100; 10 is what kube-scheduler takes for the best.

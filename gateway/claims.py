@@ -7,10 +7,10 @@ Called by `gateway.cycle` in the order of cycles, so that no two claims contradi
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from zlib import crc32
 
 import numpy as np
+from msgspec.structs import replace
 
 from gateway.calls import ANSWER_SECONDS, BindCall, CallFailedError, FilterOutcome
 from gateway.cluster.state import ClusterState

@@ -8,8 +8,11 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from datetime import UTC, datetime
+from types import TracebackType
 from typing import Any, Protocol
+
+from msgspec.structs import replace
 
 from gateway.binding import Binding
 from gateway.calls import (
@@ -28,7 +31,7 @@ from gateway.metrics import CycleMetrics
 from gateway.policy import PolicyHolder
 from gateway.rechecks import Rechecks
 from gateway.score_half import ScoreHalf
-from gateway.scores_ahead import Ahead, ScoresAhead, give_up
+from gateway.scores_ahead import Expecting, ScoresAhead, give_up
 from gateway.subject import Subject
 
 
@@ -83,13 +86,19 @@ class CycleRunner:
         decision, subject = self._begin(call), Subject.of_call(call)
         async with self._in_turn(decision) as turn:
             self._claims.release(call.pod.uid)
-            async with self._expecting(subject) as expecting:
+            expecting = Expecting(lambda: self._ahead.expect(subject, decision.profile))
+            try:
                 filtered = await self._filter_half.run(subject)
-                filtered = await self._rechecks.run(subject, filtered, before)
+                if not filtered.outcome.feasible:
+                    filtered = await self._rechecks.run(subject, filtered, before)
                 decision.filter, decision.generation = filtered.record, filtered.generation
-                expected = await expecting
-                outcome = await self._claims.take(subject, filtered.outcome, decision)
-                ahead = self._ahead.begin(subject, filtered, outcome, decision, expected)
+                outcome = filtered.outcome
+                if filtered.record.claimants:
+                    outcome = await self._claims.take(subject, outcome, decision)
+            except BaseException:
+                give_up(expecting.end())
+                raise
+            ahead = self._ahead.begin(subject, filtered, outcome, decision, expecting.end())
             if ahead is not None:
                 turn.lasts_until(ahead.scored)
                 outcome = replace(outcome, ahead=ahead.scores)
@@ -126,7 +135,7 @@ class CycleRunner:
 
     async def bind(self, call: BindCall) -> None:
         """Bind the pod; waits for no cycle, unless its claim was lost and has to be renewed."""
-        self._ahead.take(call.uid)
+        self._ahead.forget(call.uid)
         decision = self._decisions.latest(call.namespace, call.name, call.uid)
         if not self._claims.hold(call, decision):
             await self._claims.know(call)
@@ -156,7 +165,7 @@ class CycleRunner:
             namespace=call.pod.namespace,
             pod=call.pod.name,
             uid=call.pod.uid,
-            time=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            time=datetime.now(UTC).replace(microsecond=0),
             profile=call.pod.spec.scheduler_name,
             policy_revision=self._policy.revision,
             snapshot_age_seconds=self._cluster.age(),
@@ -164,47 +173,50 @@ class CycleRunner:
         self._decisions.add(decision)
         return decision
 
-    @asynccontextmanager
-    async def _in_turn(self, decision: Decision) -> AsyncIterator["_Turn"]:
-        """Wait for all cycles before this one; note in the decision why the body failed."""
-        start = time.perf_counter()
-        await self._turn.acquire()
-        turn = _Turn()
-        try:
-            decision.queue_seconds = time.perf_counter() - start
-            self._metrics.queued(decision.queue_seconds)
-            if decision.filter is None:
-                decision.policy_revision = self._policy.revision
-            yield turn
-        except CallFailedError as error:
-            decision.error = str(error)
-            raise
-        finally:
-            if turn.last is None:
-                self._turn.release()
-            else:
-                turn.last.add_done_callback(lambda _: self._turn.release())
-
-    @asynccontextmanager
-    async def _expecting(self, subject: Subject) -> AsyncIterator["asyncio.Task[Ahead | None]"]:
-        """Have scores begun beside the filter half; not for nothing, if that fails."""
-        profile = subject.pod.spec.scheduler_name
-        expecting = asyncio.create_task(self._ahead.expect(subject, profile))
-        try:
-            yield expecting
-        except BaseException:
-            if expecting.done() and not expecting.cancelled() and not expecting.exception():
-                give_up(expecting.result())
-            expecting.cancel()
-            raise
+    def _in_turn(self, decision: Decision) -> "_Turn":
+        return _Turn(self._turn, decision, self._policy, self._metrics)
 
 
 class _Turn:
-    """A turn of the cycles, which may last longer than the call that it answers."""
+    """A turn of the cycles, after all before it; may last longer than the call that it answers."""
 
-    def __init__(self) -> None:
-        self.last: asyncio.Task[Any] | None = None
+    def __init__(
+        self,
+        turn: asyncio.Lock,
+        decision: Decision,
+        policy: PolicyHolder,
+        metrics: CycleMetrics,
+    ) -> None:
+        """Note in the decision how long it had to wait, and why it failed."""
+        self._turn = turn
+        self._decision = decision
+        self._policy = policy
+        self._metrics = metrics
+        self._last: asyncio.Task[Any] | None = None
+
+    async def __aenter__(self) -> "_Turn":
+        start = time.perf_counter()
+        await self._turn.acquire()
+        decision = self._decision
+        decision.queue_seconds = time.perf_counter() - start
+        self._metrics.queued(decision.queue_seconds)
+        if decision.filter is None:
+            decision.policy_revision = self._policy.revision
+        return self
+
+    async def __aexit__(
+        self,
+        _: type[BaseException] | None,
+        error: BaseException | None,
+        __: TracebackType | None,
+    ) -> None:
+        if isinstance(error, CallFailedError):
+            self._decision.error = str(error)
+        if self._last is None:
+            self._turn.release()
+        else:
+            self._last.add_done_callback(lambda _: self._turn.release())
 
     def lasts_until(self, task: "asyncio.Task[Any]") -> None:
         """Let no other cycle begin before *task* has ended."""
-        self.last = task
+        self._last = task

@@ -1,6 +1,7 @@
 """What was decided about each pod, and why. In memory, the newest pods only."""
 
 from collections import OrderedDict, deque
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -104,7 +105,7 @@ class Decision(Record):
     """One attempt to schedule a pod.
 
     Attributes:
-        time: When the attempt began, RFC 3339 in UTC.
+        time: When the attempt began, in UTC.
         generation: The generation of the state that was used.
         snapshot_age_seconds: How long the API server had been silent at that time.
         queue_seconds: How long the attempt waited for its turn.
@@ -115,7 +116,7 @@ class Decision(Record):
     namespace: str
     pod: str
     uid: str
-    time: str
+    time: datetime
     profile: str
     policy_revision: str = ""
     generation: int = 0

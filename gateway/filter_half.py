@@ -3,11 +3,10 @@
 It goes to one replica, or in shards to several, if that is worth it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
+import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from gateway.calls import CallFailedError, FilterOutcome
 from gateway.decisions import FilterRecord
@@ -18,18 +17,19 @@ from gateway.merging import (
     agree,
     merge_verdicts,
 )
-from gateway.nodes import UNKNOWN, Candidates, Mask
+from gateway.nodes import Candidates, Mask, Positions
 from gateway.records import filter_record
 from gateway.replicas.work import Message
-from gateway.sharding import Positions, split
+from gateway.sharding import split
 from gateway.subject import Subject
 from moorage.v1 import filter_pb2
 
 UNKNOWN_NODE = "node(s) not known to Moorage yet"
+OF_UNKNOWN = 0xFFFF
+"""The code of nodes that have no row; there are never so many reasons."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filtered:
+class Filtered(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What came of a filter half.
 
     Attributes:
@@ -60,10 +60,10 @@ class FilterHalf(Half):
         filtered = await self._scattered(subject, count) if count > 1 else None
         if filtered is None:  # not worth it, or the shards do not go together
             count, filtered = 1, await self._filtered(subject, len(subject.names))
-        result, found, codes = filtered.result, filtered.found, filtered.codes
-        record = filter_record(result, codes, len(found.unknown), count)
+        result, found = filtered.result, filtered.found
+        record = filter_record(result, filtered.counts, found.unknown, count)
         self.metrics.filtered(record)
-        by_position = found.spread(codes.astype(np.int32), UNKNOWN)
+        by_position = found.spread(filtered.codes, OF_UNKNOWN)
         kept = by_position == 0
         return Filtered(
             outcome=self._outcome(subject, by_position, kept, result.reasons),
@@ -83,7 +83,7 @@ class FilterHalf(Half):
         shards = await gathered(self._filtered(subject, len(part), part) for part in parts)
         if not agree([shard.result for shard in shards]):
             return None
-        return merge_verdicts(shards, found.unknown)
+        return merge_verdicts(shards)
 
     async def _filtered(
         self, subject: Subject, nodes: int, part: Positions | None = None
@@ -98,7 +98,7 @@ class FilterHalf(Half):
             if shard is not None:
                 return shard
         result, found = await self.ask(subject, nodes, make)
-        return FilteredShard(result, found, self._codes(result, len(found.positions)))
+        return self._shard(result, found)
 
     async def _of_usual(
         self, subject: Subject, usual: Candidates, make: Callable[[Candidates], Message]
@@ -121,22 +121,25 @@ class FilterHalf(Half):
         if not right():
             return None
         found = self.lookup.find(subject.names, None)
-        return FilteredShard(result, found, self._codes(result, len(found.rows)))
+        return self._shard(result, found)
 
-    def _codes(self, result: filter_pb2.FilterResult, count: int) -> Codes:
-        if not result.verdicts:
-            return np.zeros(count, np.uint16)
-        if len(result.verdicts) != 2 * count:
+    def _shard(self, result: filter_pb2.FilterResult, found: Candidates) -> FilteredShard:
+        verdicts, reasons = result.verdicts, len(result.reasons)
+        if not verdicts:
+            codes = np.zeros(found.count, np.uint16)
+            return FilteredShard(result, found, codes, [found.count] + [0] * reasons)
+        if len(verdicts) != 2 * found.count:
             raise self.nonsense("verdicts do not match the nodes")
-        codes = np.frombuffer(result.verdicts, "<u2")
-        if codes.max(initial=0) > len(result.reasons):
+        codes = np.frombuffer(verdicts, "<u2")
+        counts = np.bincount(codes, minlength=reasons + 1).tolist()
+        if len(counts) > reasons + 1:
             raise self.nonsense("a verdict has no reason")
-        return codes
+        return FilteredShard(result, found, codes, counts)
 
     def _outcome(
         self,
         subject: Subject,
-        by_position: npt.NDArray[np.int32],
+        by_position: Codes,
         kept: Mask,
         reasons: Sequence[filter_pb2.Reason],
     ) -> FilterOutcome:
@@ -144,12 +147,15 @@ class FilterHalf(Half):
         if feasible is names:
             return FilterOutcome(feasible=names)
         failed: dict[str, str] = {}
-        unresolvable = dict.fromkeys(_named(names, by_position == UNKNOWN), UNKNOWN_NODE)
-        for code, reason in enumerate(reasons, start=1):
-            rejected = dict.fromkeys(_named(names, by_position == code), reason.text)
-            (unresolvable if reason.unresolvable else failed).update(rejected)
+        unresolvable: dict[str, str] = {}
+        said = {
+            code: (unresolvable if reason.unresolvable else failed, reason.text)
+            for code, reason in enumerate(reasons, start=1)
+        }
+        said[OF_UNKNOWN] = (unresolvable, UNKNOWN_NODE)
+        (rejected,) = by_position.nonzero()
+        codes = by_position[rejected].tolist()
+        for position, code in zip(rejected.tolist(), codes, strict=True):
+            of_sort, text = said[code]
+            of_sort[names[position]] = text
         return FilterOutcome(feasible=feasible, failed=failed, unresolvable=unresolvable)
-
-
-def _named(names: Sequence[str], mask: Mask) -> Iterator[str]:
-    return (names[i] for i in np.flatnonzero(mask).tolist())

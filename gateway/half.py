@@ -84,7 +84,7 @@ class Half:
         if result.status.code != OK:
             raise CallFailedError(f"{self.pool.kind.name} service: {result.status.message}")
         if not stage and self.pool.ready > 1:
-            self._note(subject, len(found.positions), result)
+            self._note(subject, found.count, result)
         return result, found
 
     def _note(self, subject: Subject, nodes: int, result: Any) -> None:

@@ -8,7 +8,6 @@ import numpy.typing as npt
 from google.protobuf.duration_pb2 import Duration
 
 from gateway.nodes import Candidates
-from gateway.sharding import Positions
 from moorage.rpc.convert import from_duration, to_duration
 from moorage.v1 import filter_pb2, scorer_pb2
 from moorage.v1 import types_pb2 as pb
@@ -19,11 +18,19 @@ Result = filter_pb2.FilterResult | scorer_pb2.ScoreResult
 
 @dataclass(frozen=True, slots=True)
 class FilteredShard:
-    """What a filter replica said of some nodes; codes are those of the result's reasons."""
+    """What a filter replica said of some nodes.
+
+    Attributes:
+        result: In its own words.
+        found: The nodes.
+        codes: 0, or which of the result's reasons it is, from 1 on.
+        counts: How many nodes have each code.
+    """
 
     result: filter_pb2.FilterResult
     found: Candidates
     codes: Codes
+    counts: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +49,14 @@ def agree(results: Sequence[Result]) -> bool:
     return failed.isdisjoint(worked)
 
 
-def merge_verdicts(shards: Sequence[FilteredShard], unknown: Positions) -> FilteredShard:
-    """Return the shards as one; *unknown* nodes are in none of them."""
+def merge_verdicts(shards: Sequence[FilteredShard]) -> FilteredShard:
+    """Return the shards as one."""
     reasons: dict[tuple[str, str, bool], int] = {}
-    codes = [_translated(shard, reasons) for shard in shards]
+    translated = [_translated(shard, reasons) for shard in shards]
+    rows = np.concatenate([np.flatnonzero(shard.found.present) for shard in shards])
+    codes = np.concatenate(translated)[np.argsort(rows)]
+    where = np.max([shard.found.where for shard in shards], axis=0)
+    capacity = max(len(shard.found.present) for shard in shards) - 1
     merged = filter_pb2.FilterResult(
         generation=min(shard.result.generation for shard in shards),
         reasons=[filter_pb2.Reason(plugin=p, text=t, unresolvable=u) for p, t, u in reasons],
@@ -53,7 +64,8 @@ def merge_verdicts(shards: Sequence[FilteredShard], unknown: Positions) -> Filte
         duration=_longest(shard.result.duration for shard in shards),
         claimants=dict.fromkeys(name for shard in shards for name in shard.result.claimants),
     )
-    return FilteredShard(merged, _together(shards, unknown), np.concatenate(codes))
+    counts = np.bincount(codes, minlength=len(reasons) + 1).tolist()
+    return FilteredShard(merged, Candidates.at(where, capacity), codes, counts)
 
 
 def merge_scores(
@@ -98,17 +110,6 @@ def _translated(shard: FilteredShard, reasons: dict[tuple[str, str, bool], int])
     keys = [(r.plugin, r.text, r.unresolvable) for r in shard.result.reasons]
     table = [0, *(reasons.setdefault(key, len(reasons) + 1) for key in keys)]
     return np.array(table, np.uint16)[shard.codes]
-
-
-def _together(shards: Sequence[FilteredShard], unknown: Positions) -> Candidates:
-    found = [shard.found for shard in shards]
-    return Candidates(
-        where=np.max([each.where for each in found], axis=0),
-        positions=np.concatenate([each.positions for each in found]),
-        rows=np.concatenate([each.rows for each in found]),
-        bitmap=b"",
-        unknown=np.concatenate([unknown, *(each.unknown for each in found)]),
-    )
 
 
 def _by_plugin(results: Sequence[Result]) -> Mapping[str, list[pb.PluginReport]]:

@@ -3,7 +3,7 @@
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from itertools import compress
 from typing import TypeVar
 
@@ -29,66 +29,78 @@ UNKNOWN = -1
 """The row of a node that is not known."""
 
 Mask = npt.NDArray[np.bool_]
+Positions = npt.NDArray[np.intp]
 Rows = npt.NDArray[np.intp]
 Value = TypeVar("Value", bound=np.generic)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidates:
+class Candidates(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The nodes of a call, for one cycle.
+
+    Whatever replicas say of them is in ascending order of their rows.
 
     Attributes:
         where: The row of each node, in the order of the call; UNKNOWN for those that have none.
-        rows: These rows, in ascending order.
-        positions: Where in the call the nodes of `rows` stand.
-        bitmap: `rows` as the protocol wants them.
-        unknown: Where in the call the nodes without a row stand.
+        present: Which rows these are. The last item is that of UNKNOWN, and false.
+        bitmap: The same as the protocol wants it.
+        count: How many rows these are.
         overrides: Nodes that the call brought and that read differently here.
     """
 
     where: Rows
-    rows: Rows
-    positions: npt.NDArray[np.intp]
+    present: Mask
     bitmap: bytes
-    unknown: npt.NDArray[np.intp]
-    overrides: Sequence[pb.NodeRow] = field(default_factory=list)
+    count: int
+    overrides: Sequence[pb.NodeRow] = ()
 
     @classmethod
-    def at(cls, where: Rows, overrides: Sequence[pb.NodeRow] = ()) -> "Candidates":
-        """Make them of the row of each node."""
-        position_of = np.full(where.max(initial=UNKNOWN) + 2, -1)  # the last one is of UNKNOWN
-        position_of[where] = np.arange(len(where))
-        position_of[UNKNOWN] = -1
-        present = position_of >= 0
-        rows = np.flatnonzero(present)
+    def at(cls, where: Rows, capacity: int, overrides: Sequence[pb.NodeRow] = ()) -> "Candidates":
+        """Make them of the row of each node; all rows are below *capacity*."""
+        present = np.zeros(capacity + 1, np.bool_)
+        present[where] = True
+        present[UNKNOWN] = False
+        bitmap = np.packbits(present, bitorder="little").tobytes().rstrip(b"\0")
         return cls(
             where=where,
-            rows=rows,
-            positions=position_of[rows],
-            bitmap=np.packbits(present, bitorder="little").tobytes() if len(rows) else b"",
-            unknown=np.flatnonzero(where < 0),
+            present=present,
+            bitmap=bitmap,
+            count=int.from_bytes(bitmap, "little").bit_count(),
             overrides=overrides,
         )
 
     @property
+    def positions(self) -> Positions:
+        """Where in the call the nodes that have a row stand, in ascending order of their rows."""
+        position_of = np.zeros(len(self.present), np.intp)
+        position_of[self.where] = np.arange(len(self.where))
+        return position_of[self.present]
+
+    @property
+    def unknown(self) -> int:
+        """How many nodes of the call have no row."""
+        if self.count == len(self.where):
+            return 0
+        return int(np.count_nonzero(self.where == UNKNOWN))
+
+    @property
     def distinct(self) -> bool:
         """Whether no node with a row is there twice."""
-        return len(self.rows) + len(self.unknown) == len(self.where)
+        return self.count + self.unknown == len(self.where)
 
-    def among(self, positions: npt.NDArray[np.intp]) -> "Candidates":
+    def among(self, positions: Positions) -> "Candidates":
         """Return those that stand at some positions; all nodes that the call brought stay known."""
         where = np.full(len(self.where), UNKNOWN)
         where[positions] = self.where[positions]
-        found = Candidates.at(where, self.overrides)
-        return replace(found, unknown=np.setdiff1d(positions, found.positions))
+        return Candidates.at(where, len(self.present) - 1, self.overrides)
 
-    def spread(self, values: npt.NDArray[Value], unknown: float) -> npt.NDArray[Value]:
-        """Return the values of `rows` in the order of the call, and *unknown* where there is none.
+    def spread(self, values: npt.NDArray[Value], unknown: int) -> npt.NDArray[Value]:
+        """Return the values of rows in the order of the call, and *unknown* where there is none.
 
         A name that the call has twice gets its value twice.
         """
-        table = np.full(self.where.max(initial=UNKNOWN) + 2, unknown, values.dtype)
-        table[self.rows] = values
+        table = np.empty(len(self.present), values.dtype)
+        table[UNKNOWN] = unknown
+        table[self.present] = values
         return table[self.where]
 
 
@@ -122,10 +134,11 @@ class NodeLookup:
             return known.found
         where = _where(names, self._index.rows())
         if given is not None:
-            return Candidates.at(where, _overrides(where, given, self._state))
-        new = _Known(names, self.rows_version, Candidates.at(where))
+            overrides = _overrides(where, given, self._state)
+            return Candidates.at(where, self.capacity + len(overrides), overrides)
+        new = _Known(names, self.rows_version, Candidates.at(where, self.capacity))
         self._alike = self._alike + 1 if new.is_like(self._last) else 0
-        self._newest.append(new)
+        self._newest.appendleft(new)
         self._last = new
         return new.found
 
@@ -146,16 +159,17 @@ class NodeLookup:
 
         Nobody has to look these up again, and the same choice as the last time is the same list.
         """
-        if kept.all():
+        key = kept.tobytes()
+        if b"\0" not in key:
             return names
-        known, key = self._known(names), kept.tobytes()
+        known = self._known(names)
         if known is not None and known.choice is not None and known.choice[0] == key:
             return known.choice[1]
-        chosen = list(compress(names, kept.tolist()))
+        chosen = list(compress(names, key))
         if known is not None:
             known.choice = key, chosen
-            found = Candidates.at(known.found.where[kept])
-            self._newest.append(_Known(chosen, self.rows_version, found))
+            found = Candidates.at(known.found.where[kept], self.capacity)
+            self._newest.appendleft(_Known(chosen, self.rows_version, found))
         return chosen
 
     def _known(self, names: Sequence[str]) -> "_Known | None":
@@ -208,7 +222,7 @@ class _Known:
             other is not None
             and self.version == other.version
             and self.found.bitmap == other.found.bitmap
-            and len(self.names) == len(other.names) == len(self.found.rows)
+            and len(self.names) == len(other.names) == self.found.count
         )
 
 

@@ -2,9 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-import numpy.typing as npt
-
 from gateway.decisions import (
     FilterRecord,
     NodeScoreRecord,
@@ -19,10 +16,9 @@ from moorage.v1 import types_pb2 as pb
 
 
 def filter_record(
-    result: filter_pb2.FilterResult, codes: npt.NDArray[np.uint16], unknown: int, shards: int
+    result: filter_pb2.FilterResult, counts: Sequence[int], unknown: int, shards: int
 ) -> FilterRecord:
-    """Count the verdicts by plugin and reason."""
-    counts: Sequence[int] = np.bincount(codes, minlength=len(result.reasons) + 1).tolist()
+    """Note the verdicts by plugin and reason; *counts* begins with the feasible nodes."""
     plugins = _plugins(result.plugins)
     by_name = {plugin.plugin: plugin for plugin in plugins}
     for reason, count in zip(result.reasons, counts[1:], strict=True):
@@ -33,7 +29,7 @@ def filter_record(
                 ReasonCount(reason=reason.text, nodes=count, unresolvable=reason.unresolvable)
             )
     return FilterRecord(
-        nodes=len(codes) + unknown,
+        nodes=sum(counts) + unknown,
         feasible=counts[0],
         unknown_nodes=unknown,
         seconds=from_duration(result.duration),

@@ -5,8 +5,8 @@ of them normalises what all plugins said of all nodes.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -18,18 +18,17 @@ from gateway.merging import (
     merge_scores,
 )
 from gateway.metrics import CycleMetrics
-from gateway.nodes import Candidates, NodeLookup
+from gateway.nodes import Candidates, NodeLookup, Positions
 from gateway.policy import PolicyHolder
 from gateway.records import score_record
 from gateway.replicas.pool import ReplicaPool
 from gateway.replicas.work import Message
-from gateway.sharding import Positions, Sharding, split
+from gateway.sharding import Sharding, split
 from gateway.subject import Subject
 from moorage.v1 import scorer_pb2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scored:
+class Scored(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What came of a score half.
 
     Attributes:
@@ -46,8 +45,7 @@ class Scored:
         """Return a score for each node, or none at all: whole numbers, halves rounded upwards."""
         if self.totals is None:
             return ()
-        scaled = np.floor(self.totals * (self.scale / 100) + 0.5)
-        answer: list[int] = scaled.astype(np.int64).tolist()
+        answer: list[int] = (self.totals * (self.scale / 100) + 0.5).astype(np.int64).tolist()
         return answer
 
 
@@ -80,11 +78,11 @@ class ScoreHalf(Half):
         count = self.shards(subject)
         scored = self._scattered(subject, count) if count > 1 else self._scored(subject)
         result, found = await scored
-        record = score_record(result, len(found.positions), count)
+        record = score_record(result, found.count, count)
         self.metrics.scored(record)
-        totals = None
-        if result.totals:
-            totals = found.spread(self._checked(result.totals, len(found.rows)), 0)
+        totals = self._checked(result.totals, found.count)
+        if totals is not None:
+            totals = found.spread(totals, 0)
         return Scored(totals=totals, record=record, scale=self._policy.score_scale)
 
     async def _scored(self, subject: Subject) -> tuple[scorer_pb2.ScoreResult, Candidates]:
@@ -116,7 +114,7 @@ class ScoreHalf(Half):
             return Message(cycle=cycle_of(subject, found), about=about, more={"shard": shard})
 
         result, found = await self.ask(subject, len(part), make)
-        return ScoredShard(result, found, self._raw(result, len(found.positions)))
+        return ScoredShard(result, found, self._raw(result, found.count))
 
     async def _normalized(
         self,
@@ -126,8 +124,9 @@ class ScoreHalf(Half):
     ) -> tuple[scorer_pb2.ScoreResult, Candidates]:
         def make(found: Candidates) -> Message:
             about = found.among(scored)
+            positions = about.positions
             merged = [
-                scorer_pb2.RawScores(plugin=p, values=v[about.positions].astype("<f8").tobytes())
+                scorer_pb2.RawScores(plugin=p, values=v[positions].astype("<f8").tobytes())
                 for p, v in raw.items()
             ]
             more = {"top": self._top, "raw": merged}
@@ -143,10 +142,13 @@ class ScoreHalf(Half):
             raise self.nonsense("raw scores do not match the nodes")
         return raw
 
-    def _checked(self, totals: bytes, count: int) -> npt.NDArray[np.float64]:
+    def _checked(self, totals: bytes, count: int) -> npt.NDArray[np.float64] | None:
+        """Return the totals, if there are any: whether they are numbers, and in range."""
+        if not totals:
+            return None
         if len(totals) != 4 * count:
             raise self.nonsense("scores do not match the nodes")
         values = np.frombuffer(totals, "<f4").astype(np.float64)
-        if not ((values >= 0) & (values <= 100)).all():
+        if not (values.min() >= 0 and values.max() <= 100):
             raise self.nonsense("a score is outside 0..100")
         return values

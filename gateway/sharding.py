@@ -8,9 +8,8 @@ from collections.abc import Hashable, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-Positions = npt.NDArray[np.intp]
+from gateway.nodes import Positions
 
 DECAY = 0.9
 """How much a cycle counts beside the one after it."""

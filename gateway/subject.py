@@ -1,15 +1,16 @@
 """What a cycle is about: a pod, and the nodes that it is tried on."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Self
+
+import msgspec
+from msgspec.structs import replace
 
 from gateway.calls import ANSWER_SECONDS, GivenNode, PreemptCall, SchedulingCall
 from moorage.models import Pod
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class Subject(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A pod and the nodes that it is tried on."""
 
     pod: Pod

@@ -4,14 +4,14 @@ The halves of a cycle make it; the pool sends it to one replica, or to several i
 """
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from moorage.v1 import types_pb2 as pb
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What is sent to one replica.
 
     Attributes:
@@ -22,12 +22,11 @@ class Message:
     """
 
     cycle: pb.Cycle
-    more: Mapping[str, object] = field(default_factory=dict)
+    more: Mapping[str, object] = {}
     about: Any
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class Work(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What is to be done, by whichever replica.
 
     Attributes:
@@ -43,8 +42,7 @@ class Work:
     nodes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True, eq=False):
     """A replica's result, the message that it is a result of, and the seconds in between."""
 
     result: Any

@@ -6,7 +6,6 @@ newest arrays are kept: comparing 200 kB takes a fraction of the time of reading
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -14,8 +13,7 @@ _decode = msgspec.json.Decoder(list[str]).decode
 _KEPT = 4  # arrays; one for each scheduler that may be between filter and prioritize
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class NodeNames:
+class NodeNames(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Node names and their JSON.
 
     Attributes:

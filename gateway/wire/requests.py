@@ -17,7 +17,7 @@ from gateway.wire import casing
 from gateway.wire.errors import BadRequestError, decode_each, decoding
 from gateway.wire.names import NodeNames, NodeNamesMemory
 from gateway.wire.nodes import NodesMemory
-from moorage.models import Pod, decode_pod
+from moorage.models import Pod, decode_passing_pod, decode_pod
 
 _NAMES_MODE = b',"Nodes":null,"NodeNames":'
 _NULL = msgspec.Raw(b"null")
@@ -76,8 +76,7 @@ class PreemptionArgs(msgspec.Struct, forbid_unknown_fields=True):
     NodeNameToMetaVictims: dict[str, MetaVictims] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchedulingRequest:
+class SchedulingRequest(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A filter or prioritize call, read."""
 
     pod: Pod
@@ -205,7 +204,7 @@ def _is_null(value: msgspec.Raw) -> bool:
 
 
 def _read_pod(raw: msgspec.Raw) -> Pod:
-    (pod,) = decode_each(decode_pod, [raw], "$.Pod".format)
+    (pod,) = decode_each(decode_passing_pod, [raw], "$.Pod".format)
     _require(pod.metadata.name, "$.Pod.metadata.name")
     _require(pod.metadata.uid, "$.Pod.metadata.uid")
     return pod

@@ -78,7 +78,7 @@ def test_of_several_shards_the_first_note_counts() -> None:
 
 def test_the_note_of_a_normalisation_comes_first_because_it_sees_all_nodes() -> None:
     rows = np.arange(1)
-    found = Candidates.at(rows)
+    found = Candidates.at(rows, 1)
     shards = [ScoredShard(result("a", "b"), found, {"p0": np.ones(1), "p1": np.ones(1)})]
     after = result("", "normalised")
     add_normalization(after, shards)
