@@ -4,13 +4,14 @@ It goes to one replica, or in shards to several, if that is worth it.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from gateway.calls import CallFailedError, FilterOutcome
 from gateway.decisions import FilterRecord
-from gateway.half import Half, cycle_of, gathered
+from gateway.half import Half, fill_cycle, gathered
 from gateway.merging import (
     Codes,
     FilteredShard,
@@ -19,7 +20,6 @@ from gateway.merging import (
 )
 from gateway.nodes import Candidates, Mask, Positions
 from gateway.records import filter_record
-from gateway.replicas.work import Message
 from gateway.sharding import split
 from gateway.subject import Subject
 from moorage.v1 import filter_pb2
@@ -88,20 +88,24 @@ class FilterHalf(Half):
     async def _filtered(
         self, subject: Subject, nodes: int, part: Positions | None = None
     ) -> FilteredShard:
-        def make(found: Candidates) -> Message:
+        def fill(request: Any, found: Candidates) -> Candidates:
             about = found if part is None else found.among(part)
-            return Message(cycle=cycle_of(subject, about), about=about)
+            fill_cycle(request.cycle, subject, about)
+            return about
 
         if part is None and subject.given is None:
             usual = self.lookup.usual(subject.names)
-            shard = None if usual is None else await self._of_usual(subject, usual, make)
+            shard = None if usual is None else await self._of_usual(subject, usual, fill)
             if shard is not None:
                 return shard
-        result, found = await self.ask(subject, nodes, make)
+        result, found = await self.ask(subject, nodes, fill)
         return self._shard(result, found)
 
     async def _of_usual(
-        self, subject: Subject, usual: Candidates, make: Callable[[Candidates], Message]
+        self,
+        subject: Subject,
+        usual: Candidates,
+        fill: Callable[[Any, Candidates], Candidates],
     ) -> FilteredShard | None:
         """Have the nodes filtered before their names are looked up; None if they are others."""
         version = self.lookup.rows_version
@@ -113,7 +117,7 @@ class FilterHalf(Half):
             return right
 
         try:
-            result, _ = await self.ask(subject, len(subject.names), make, expected=usual)
+            result, _ = await self.ask(subject, len(subject.names), fill, expected=usual)
         except CallFailedError:
             if right():
                 raise

@@ -8,7 +8,7 @@ from gateway.calls import CallFailedError
 from gateway.metrics import CycleMetrics
 from gateway.nodes import Candidates, NodeLookup
 from gateway.replicas.pool import ReplicaPool
-from gateway.replicas.work import Message, Work
+from gateway.replicas.work import Work
 from gateway.sharding import Sharding
 from gateway.subject import Subject
 from moorage.rpc.convert import from_duration
@@ -52,7 +52,7 @@ class Half:
         self,
         subject: Subject,
         nodes: int,
-        make: Callable[[Candidates], Message],
+        fill: Callable[[Any, Candidates], Candidates],
         stage: str = "",
         *,
         expected: Candidates | None = None,
@@ -62,25 +62,26 @@ class Half:
         Args:
             subject: The pod and the nodes.
             nodes: How many of them the work is about.
-            make: Makes the message of the nodes that are known at the moment when it is sent.
+            fill: Fills the request, given the nodes as they are known when it is sent; returns what
+                the answer will be about.
             stage: Other work than asking plugins about nodes.
             expected: What these nodes probably are.
         """
 
-        def find() -> Candidates:
+        def about(request: Any) -> Candidates:
             if expected is not None and expected is self.lookup.usual(subject.names):
-                return expected
-            return self.lookup.find(subject.names, subject.given)
+                return fill(request, expected)
+            return fill(request, self.lookup.find(subject.names, subject.given))
 
         answer = await self.pool.cycle(
             Work(
-                make=lambda: make(find()),
+                fill=about,
                 deadline=subject.deadline,
                 sort=(*sort_of(subject), stage),
                 nodes=nodes,
             )
         )
-        result, found = answer.result, answer.message.about
+        result, found = answer.result, answer.about
         if result.status.code != OK:
             raise CallFailedError(f"{self.pool.kind.name} service: {result.status.message}")
         if not stage and self.pool.ready > 1:
@@ -103,16 +104,16 @@ def sort_of(subject: Subject) -> tuple[str, str]:
     return subject.pod.spec.scheduler_name, subject.plugin
 
 
-def cycle_of(subject: Subject, candidates: Candidates) -> pb.Cycle:
-    """Return the cycle that tries the subject's pod on *candidates*."""
-    return pb.Cycle(
-        profile=subject.pod.spec.scheduler_name,
-        pod=pb.Pod(json=subject.pod_json),
-        candidates=candidates.bitmap,
-        plugin=subject.plugin,
-        overrides=candidates.overrides,
-        excluded_pods=subject.excluded_pods,
-    )
+def fill_cycle(cycle: pb.Cycle, subject: Subject, candidates: Candidates) -> None:
+    """Have the subject's pod tried on *candidates*."""
+    cycle.profile = subject.pod.spec.scheduler_name
+    cycle.pod.json = subject.pod_json
+    cycle.candidates = candidates.bitmap
+    cycle.plugin = subject.plugin
+    if candidates.overrides:
+        cycle.overrides.extend(candidates.overrides)
+    if subject.excluded_pods:
+        cycle.excluded_pods.extend(subject.excluded_pods)
 
 
 async def gathered(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

@@ -5,13 +5,14 @@ of them normalises what all plugins said of all nodes.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from gateway.decisions import ScoreRecord
-from gateway.half import Half, cycle_of, gathered
+from gateway.half import Half, fill_cycle, gathered
 from gateway.merging import (
     ScoredShard,
     add_normalization,
@@ -22,7 +23,6 @@ from gateway.nodes import Candidates, NodeLookup, Positions
 from gateway.policy import PolicyHolder
 from gateway.records import score_record
 from gateway.replicas.pool import ReplicaPool
-from gateway.replicas.work import Message
 from gateway.sharding import Sharding, split
 from gateway.subject import Subject
 from moorage.v1 import scorer_pb2
@@ -86,10 +86,12 @@ class ScoreHalf(Half):
         return Scored(totals=totals, record=record, scale=self._policy.score_scale)
 
     async def _scored(self, subject: Subject) -> tuple[scorer_pb2.ScoreResult, Candidates]:
-        def make(found: Candidates) -> Message:
-            return Message(cycle=cycle_of(subject, found), about=found, more={"top": self._top})
+        def fill(request: Any, found: Candidates) -> Candidates:
+            fill_cycle(request.cycle, subject, found)
+            request.top = self._top
+            return found
 
-        return await self.ask(subject, len(subject.names), make)
+        return await self.ask(subject, len(subject.names), fill)
 
     async def _scattered(
         self, subject: Subject, count: int
@@ -108,12 +110,13 @@ class ScoreHalf(Half):
         return result, found
 
     async def _shard(self, subject: Subject, part: Positions) -> ScoredShard:
-        def make(found: Candidates) -> Message:
+        def fill(request: Any, found: Candidates) -> Candidates:
             about = found.among(part)
-            shard = about.bitmap or b"\0"  # nothing at all would mean all nodes
-            return Message(cycle=cycle_of(subject, found), about=about, more={"shard": shard})
+            fill_cycle(request.cycle, subject, found)
+            request.shard = about.bitmap or b"\0"  # nothing at all would mean all nodes
+            return about
 
-        result, found = await self.ask(subject, len(part), make)
+        result, found = await self.ask(subject, len(part), fill)
         return ScoredShard(result, found, self._raw(result, found.count))
 
     async def _normalized(
@@ -122,17 +125,16 @@ class ScoreHalf(Half):
         scored: Positions,
         raw: Mapping[str, npt.NDArray[np.float64]],
     ) -> tuple[scorer_pb2.ScoreResult, Candidates]:
-        def make(found: Candidates) -> Message:
+        def fill(request: Any, found: Candidates) -> Candidates:
             about = found.among(scored)
             positions = about.positions
-            merged = [
-                scorer_pb2.RawScores(plugin=p, values=v[positions].astype("<f8").tobytes())
-                for p, v in raw.items()
-            ]
-            more = {"top": self._top, "raw": merged}
-            return Message(cycle=cycle_of(subject, about), about=about, more=more)
+            fill_cycle(request.cycle, subject, about)
+            request.top = self._top
+            for plugin, values in raw.items():
+                request.raw.add(plugin=plugin, values=values[positions].astype("<f8").tobytes())
+            return about
 
-        return await self.ask(subject, len(scored), make, "normalize")
+        return await self.ask(subject, len(scored), fill, "normalize")
 
     def _raw(
         self, result: scorer_pb2.ScoreResult, count: int

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import grpc.aio
 
-from moorage.v1 import filter_pb2, filter_pb2_grpc, scorer_pb2, scorer_pb2_grpc
+from moorage.v1 import filter_pb2, scorer_pb2
 
 Name = Literal["filter", "scorer"]
 
@@ -18,26 +18,32 @@ class Kind:
     Attributes:
         name: The service's name.
         policy: The kind of plugins that it runs, as the policy calls it.
-        request: Makes a message of the session from `state`, `cycle` and, for the scorer, `top`.
-        open: Opens a session on a channel.
+        request: Makes a message of the session.
+        open: Opens a session on a channel; messages are written as bytes.
     """
 
     name: Name
     policy: Literal["filter", "score"]
     request: Callable[..., Any]
-    open: Callable[[grpc.aio.Channel], "grpc.aio.StreamStreamCall[Any, Any]"]
+    open: Callable[[grpc.aio.Channel], "grpc.aio.StreamStreamCall[bytes, Any]"]
 
 
 FILTER = Kind(
     name="filter",
     policy="filter",
     request=filter_pb2.FilterServiceSessionRequest,
-    open=lambda channel: filter_pb2_grpc.FilterServiceStub(channel).Session(),
+    open=lambda channel: channel.stream_stream(
+        "/moorage.v1.FilterService/Session",
+        response_deserializer=filter_pb2.FilterServiceSessionResponse.FromString,
+    )(),
 )
 
 SCORER = Kind(
     name="scorer",
     policy="score",
     request=scorer_pb2.ScorerServiceSessionRequest,
-    open=lambda channel: scorer_pb2_grpc.ScorerServiceStub(channel).Session(),
+    open=lambda channel: channel.stream_stream(
+        "/moorage.v1.ScorerService/Session",
+        response_deserializer=scorer_pb2.ScorerServiceSessionResponse.FromString,
+    )(),
 )

@@ -40,6 +40,11 @@ class Members:
         return list(self._members.values())
 
     @property
+    def only(self) -> Member | None:
+        """The replica, if there is just one."""
+        return next(iter(self._members.values())) if len(self._members) == 1 else None
+
+    @property
     def idle(self) -> int:
         """How many have no unanswered work."""
         return sum(not member.unanswered for member in self._members.values())

@@ -154,9 +154,16 @@ class ReplicaPool:
             CallFailedError: No replica answers in time.
         """
         asked: set[Member] = set()
+        only = self.members.only
         try:
+            if only is not None:
+                asked.add(only)
+                answer = await self._racing.alone(only, work)
+                if answer is not None:
+                    return answer
+                asked.clear()
             async with asyncio.timeout_at(work.deadline):
-                return await self._racing.first_answer(work, asked)
+                return await self._racing.first_answer(work, asked, "lost" if only else None)
         except TimeoutError as error:
             if not asked:
                 raise CallFailedError(f"{self.kind.name} service is not available") from error

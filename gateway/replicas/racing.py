@@ -51,25 +51,49 @@ class Racing:
         self._metrics = metrics
         self._pace = Pace(limits)
 
-    async def first_answer(self, work: Work, asked: set[Member]) -> Answer:
-        """Return the first answer to *work*; *asked* gets the replicas that owe one."""
+    async def alone(self, member: Member, work: Work) -> Answer | None:
+        """Ask the only replica: nobody can be faster, so that needs no task of its own.
+
+        Returns:
+            None if the replica is lost.
+
+        Raises:
+            TimeoutError: It has not answered before the deadline.
+        """
+        answered = asyncio.get_running_loop().create_future()
+        member.unanswered.add(answered)
+        try:
+            answer = await member.session.run(work)
+        except SessionLostError as error:
+            self._replicas.lose(member, str(error))
+            return None
+        finally:
+            member.unanswered.discard(answered)
+            answered.cancel()
+        self._pace.note(work, answer)
+        return answer
+
+    async def first_answer(
+        self, work: Work, asked: set[Member], cause: Cause | None = None
+    ) -> Answer:
+        """Return the first answer to *work*.
+
+        Args:
+            work: The work.
+            asked: Gets the replicas that owe an answer.
+            cause: Why it is sent again, if it is.
+        """
         race: dict[Attempt, Member] = {}
-        cause: Cause | None = None
         while True:
             member = await self._another(race)
             if member is not None:
                 asked.add(member)
                 if cause is not None:
                     self._metrics.resent(cause)
-            if not race and member is not None and len(self._replicas.members) == 1:
-                answer = await self._alone(member, work)
-                done = {member}
-            else:
-                if member is not None:
-                    race[self._start(member, work)] = member
-                ended = await self._first_of(race, work)
-                done = {race.pop(attempt) for attempt in ended}
-                answer = _answer(ended)
+                race[self._start(member, work)] = member
+            ended = await self._first_of(race, work)
+            done = {race.pop(attempt) for attempt in ended}
+            answer = _answer(ended)
             asked -= done
             if answer is not None:
                 self._pace.note(work, answer)
@@ -82,19 +106,6 @@ class Racing:
             return self._replicas.members.spare(race.values())
         return await self._replicas.next_member()
 
-    async def _alone(self, member: Member, work: Work) -> Answer | None:
-        """Ask the only replica. Nobody can be faster, so that needs no task of its own."""
-        answered = asyncio.get_running_loop().create_future()
-        member.unanswered.add(answered)
-        try:
-            return await member.session.run(work)
-        except SessionLostError as error:
-            self._replicas.lose(member, str(error))
-            return None
-        finally:
-            member.unanswered.discard(answered)
-            answered.cancel()
-
     def _start(self, member: Member, work: Work) -> Attempt:
         attempt = self._tasks.create_task(self._attempt(member, work))
         member.unanswered.add(attempt)
@@ -104,8 +115,7 @@ class Racing:
     async def _attempt(self, member: Member, work: Work) -> Answer | Exception | None:
         """Ask a replica; goes on if another one was faster."""
         try:
-            async with asyncio.timeout_at(work.deadline):
-                return await member.session.run(work)
+            return await member.session.run(work)
         except SessionLostError as error:
             self._replicas.lose(member, str(error))
         except TimeoutError:

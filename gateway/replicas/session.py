@@ -2,9 +2,9 @@
 
 import asyncio
 import itertools
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from typing import Any
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NoReturn
 
 import grpc.aio
 import structlog
@@ -12,9 +12,9 @@ import structlog
 from gateway.replicas.kinds import Kind
 from gateway.replicas.metrics import SessionMetrics
 from gateway.replicas.states import Kinds, StateFeed
-from gateway.replicas.work import Answer, Message, Work
+from gateway.replicas.work import Answer, Work
 from moorage.rpc.channel import connect
-from moorage.rpc.convert import kind_to_proto, to_duration
+from moorage.rpc.convert import kind_to_proto, set_duration
 from moorage.v1 import types_pb2 as pb
 
 log = structlog.get_logger()
@@ -47,13 +47,13 @@ class Session:
         self._feed = feed
         self._metrics = metrics
         self._channel = connect(target)
-        self._call: grpc.aio.StreamStreamCall[Any, Any] | None = None
+        self._call: grpc.aio.StreamStreamCall[bytes, Any] | None = None
         self._sent = 0
         self._kinds: Kinds = frozenset()
         self._numbers = itertools.count(1)
         self._results: dict[int, asyncio.Future[Any]] = {}
         self._lost: SessionLostError | None = None
-        self._outbox: asyncio.Queue[Any] = asyncio.Queue()
+        self._outbox: asyncio.Queue[bytes] = asyncio.Queue()
         self._switching: tuple[str, asyncio.Future[str]] | None = None
         self._is_heard = False
 
@@ -87,8 +87,7 @@ class Session:
         self._sent, self._kinds = self._feed.generation, kinds
         parts = 0
         for part in self._feed.full(policy, kinds):
-            self._metrics.sent("full", part.ByteSize())
-            await self._write(self._kind.request(state=part))
+            await self._write(self._encoded(part, "full"))
             parts += 1
             await asyncio.sleep(0)  # cycles go on with the other replicas meanwhile
         for _ in range(parts):
@@ -108,8 +107,7 @@ class Session:
             return
         state = self._outstanding()
         if state is not None:
-            self._metrics.sent("delta", state.ByteSize())
-            self._outbox.put_nowait(self._kind.request(state=state))
+            self._outbox.put_nowait(self._encoded(state, "delta"))
 
     async def switch(self, policy: pb.Policy) -> None:
         """Have the replica run another policy from here on; a new session only makes it ready.
@@ -138,8 +136,7 @@ class Session:
         """
         opened, self._kinds = kinds - self._kinds, self._kinds | kinds
         for state in self._feed.opening(self._sent, opened) if opened else ():
-            self._metrics.sent("delta", state.ByteSize())
-            await self._send(state)
+            await self._send(state, "delta")
 
     async def keep_kinds(self, kinds: Kinds) -> None:
         """Take all further kinds but *kinds* from the replica.
@@ -157,29 +154,37 @@ class Session:
 
         Raises:
             SessionLostError: The stream broke.
+            TimeoutError: There is no result before the deadline.
         """
         loop = asyncio.get_running_loop()
         start = loop.time()
         number = next(self._numbers)
         result = self._results[number] = loop.create_future()
+        late = loop.call_at(work.deadline, _too_late, result)
         try:
             if self._lost is not None:  # between the choice of this replica and now
                 raise self._lost
-            message = self._ask(number, work, work.deadline - start)
-            return Answer(await result, message, loop.time() - start)
+            about = self._ask(number, work, work.deadline - start)
+            return Answer(await result, about, loop.time() - start)
         finally:
+            late.cancel()
             self._results.pop(number, None)
 
-    def _ask(self, number: int, work: Work, remaining: float) -> Message:
-        state, message = self._outstanding(), work.make()
-        cycle = message.cycle
+    def _ask(self, number: int, work: Work, remaining: float) -> Any:
+        state, request = self._outstanding(), self._kind.request()
+        about = work.fill(request)
+        cycle = request.cycle
         cycle.id = number
-        cycle.timeout.CopyFrom(to_duration(max(remaining * REPLICA_SHARE, 0.001)))
+        set_duration(cycle.timeout, max(remaining * REPLICA_SHARE, 0.001))
+        size = 0
         if state is not None:
-            self._metrics.sent("delta", state.ByteSize())
-        self._metrics.sent("cycle", cycle.ByteSize())
-        self._outbox.put_nowait(self._kind.request(state=state, cycle=cycle, **message.more))
-        return message
+            request.state.CopyFrom(state)
+            size = state.ByteSize()
+            self._metrics.sent("delta", size)
+        encoded = request.SerializeToString()
+        self._metrics.sent("cycle", len(encoded) - size)
+        self._outbox.put_nowait(encoded)
+        return about
 
     async def listen(self, caught_up: Callable[[int], None]) -> None:
         """Send what is to be sent, and hand results to those who wait, until the stream breaks.
@@ -226,13 +231,20 @@ class Session:
             raise SessionLostError(str(error)) from error
         return state
 
-    async def _send(self, state: pb.State) -> None:
+    async def _send(self, state: pb.State, part: str = "") -> None:
         """Send a state after those that wait to be sent; without waiting once others send too."""
-        request = self._kind.request(state=state)
+        encoded = self._encoded(state, part)
         if self._is_heard:
-            self._outbox.put_nowait(request)
+            self._outbox.put_nowait(encoded)
         else:
-            await self._write(request)
+            await self._write(encoded)
+
+    def _encoded(self, state: pb.State, part: str = "") -> bytes:
+        """Write a state down; counted as a "full" snapshot or a "delta", if it is one."""
+        encoded: bytes = self._kind.request(state=state).SerializeToString()
+        if part:
+            self._metrics.sent(part, len(encoded))
+        return encoded
 
     async def _write_all(self) -> None:
         """Write in a task of its own: to cancel a write would end the stream."""
@@ -241,15 +253,19 @@ class Session:
                 await self._write(await self._outbox.get())
         self.break_off()
 
-    async def _write(self, request: Any) -> None:
+    async def _write(self, encoded: bytes) -> None:
         assert self._call is not None  # noqa: S101 - greeted first
-        with _losses():
-            await self._call.write(request)
+        try:
+            await self._call.write(encoded)
+        except _ENDINGS as error:
+            _lose(error)
 
     async def _read(self) -> Any:
         assert self._call is not None  # noqa: S101 - greeted first
-        with _losses():
+        try:
             answer = await self._call.read()
+        except _ENDINGS as error:
+            _lose(error)
         if answer is grpc.aio.EOF:
             raise SessionLostError("the replica closed the stream")
         return answer
@@ -269,17 +285,22 @@ class Session:
                 waiting.set_exception(error)
 
 
-@contextmanager
-def _losses() -> Iterator[None]:
-    """Turn whatever ends a stream into one exception."""
-    try:
-        yield
-    except grpc.aio.AioRpcError as error:
+_ENDINGS = (grpc.aio.AioRpcError, asyncio.InvalidStateError, asyncio.CancelledError)
+"""Whatever ends a stream."""
+
+
+def _lose(error: BaseException) -> NoReturn:
+    """Turn what ends a stream into one exception."""
+    if isinstance(error, grpc.aio.AioRpcError):
         raise SessionLostError(f"{error.code().name}: {error.details()}") from error
-    except asyncio.InvalidStateError as error:
+    if isinstance(error, asyncio.InvalidStateError):
         raise SessionLostError(f"the stream has ended: {error}") from error
-    except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            raise  # not the stream is cancelled, but whoever uses it
-        raise SessionLostError("the stream was given up") from error
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise error
+    raise SessionLostError("the stream was given up") from error
+
+
+def _too_late(result: "asyncio.Future[Any]") -> None:
+    if not result.done():
+        result.set_exception(TimeoutError())

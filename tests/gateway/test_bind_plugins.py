@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -255,7 +256,7 @@ def test_a_decision_in_short_names_winner_and_runner_up() -> None:
         namespace="default",
         pod="web",
         uid="u",
-        time="",
+        time=datetime.now(UTC),
         profile="moorage",
         policy_revision="abc",
         generation=7,
@@ -280,5 +281,5 @@ def test_a_decision_in_short_names_winner_and_runner_up() -> None:
 
 
 def test_a_decision_without_scores_has_a_winner_all_the_same() -> None:
-    decision = Decision(namespace="default", pod="web", uid="u", time="", profile="moorage")
+    decision = Decision(namespace="default", pod="web", uid="u", time=datetime.now(UTC), profile="moorage")
     assert summary(decision, "n1") == DecisionSummary(winner=ScoredNode(node="n1"))

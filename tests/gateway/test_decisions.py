@@ -1,11 +1,13 @@
 """What is remembered of decisions, and for how long."""
 
+from datetime import UTC, datetime
+
 from gateway.decisions import BindRecord, Decision, DecisionLog
 
 
 def decision(pod: str, uid: str = "u", error: str = "") -> Decision:
     return Decision(
-        namespace="default", pod=pod, uid=uid, time="now", profile="moorage", error=error
+        namespace="default", pod=pod, uid=uid, time=datetime.now(UTC), profile="moorage", error=error
     )
 
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from gateway.replicas.pace import ENOUGH, Pace
-from gateway.replicas.work import Answer, Message, Work
+from gateway.replicas.work import Answer, Work
 from gateway.sharding import Sharding
 from moorage.v1 import types_pb2 as pb
 
@@ -73,15 +73,12 @@ def test_the_newest_cycles_count_most_and_each_by_its_nodes() -> None:
 
 
 def work(nodes: int) -> Work:
-    return Work(make=lambda: message, deadline=0, sort=SORT, nodes=nodes)
-
-
-message = Message(cycle=pb.Cycle(), about=None)
+    return Work(fill=lambda _: None, deadline=0, sort=SORT, nodes=nodes)
 
 
 def answer(seconds: float, code: int = 0) -> Answer:
     result = SimpleNamespace(status=pb.CycleStatus(code=code))
-    return Answer(result, message, seconds)
+    return Answer(result, None, seconds)
 
 
 def test_an_answer_is_late_when_nearly_all_came_much_sooner() -> None:
