@@ -38,6 +38,8 @@ MISSPELT = HEADER + "plugins: {multiPoint: {enabled: [{name: DecisionAnotation}]
 SCAN = """
 from moorage import Binding, BindPlugin, Refusal
 
+NOW = datetime.now(UTC)
+
 
 class Scan(BindPlugin):
     "Refuses pods that were not scanned."
@@ -256,7 +258,7 @@ def test_a_decision_in_short_names_winner_and_runner_up() -> None:
         namespace="default",
         pod="web",
         uid="u",
-        time=datetime.now(UTC),
+        time=NOW,
         profile="moorage",
         policy_revision="abc",
         generation=7,
@@ -281,5 +283,5 @@ def test_a_decision_in_short_names_winner_and_runner_up() -> None:
 
 
 def test_a_decision_without_scores_has_a_winner_all_the_same() -> None:
-    decision = Decision(namespace="default", pod="web", uid="u", time=datetime.now(UTC), profile="moorage")
+    decision = Decision(namespace="default", pod="web", uid="u", time=NOW, profile="moorage")
     assert summary(decision, "n1") == DecisionSummary(winner=ScoredNode(node="n1"))

@@ -4,10 +4,17 @@ from datetime import UTC, datetime
 
 from gateway.decisions import BindRecord, Decision, DecisionLog
 
+NOW = datetime.now(UTC)
+
 
 def decision(pod: str, uid: str = "u", error: str = "") -> Decision:
     return Decision(
-        namespace="default", pod=pod, uid=uid, time=datetime.now(UTC), profile="moorage", error=error
+        namespace="default",
+        pod=pod,
+        uid=uid,
+        time=NOW,
+        profile="moorage",
+        error=error,
     )
 
 
