@@ -42,15 +42,13 @@ class Exchange:
         self._connections = connections
         self._budget = settings.http_timeout * (1 - settings.http_timeout_margin)
 
-    async def handle(self, request: web.Request, plugin: str | None = None) -> web.StreamResponse:
+    async def handle(self, request: web.BaseRequest, plugin: str) -> web.StreamResponse:
         """Answer, whatever happens; cancelled only when the caller hangs up.
 
         Args:
             request: What kube-scheduler asks.
-            plugin: Who answers alone, "" is every plugin; by default the one in the path, if any.
+            plugin: Who answers alone; "" is every plugin.
         """
-        if plugin is None:
-            plugin = request.match_info.get("plugin", "")
         now = asyncio.get_running_loop().time
         arrival = now()
         result: Result = "cancelled"
@@ -63,7 +61,7 @@ class Exchange:
         return response
 
     async def _respond(
-        self, request: web.Request, plugin: str, deadline: float
+        self, request: web.BaseRequest, plugin: str, deadline: float
     ) -> tuple[Result, web.StreamResponse]:
         handler, body = self._handler, None
         try:

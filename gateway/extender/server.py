@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from gateway.extender.app import CONNECTIONS, SETTINGS
+from gateway.extender.app import App
 
 _LOOK_AGAIN = 0.05  # seconds
 _READ_AHEAD = 1 << 20  # bytes; aiohttp stops and restarts reading every 128 kB otherwise
@@ -21,7 +21,7 @@ class Edge:
 
 
 @asynccontextmanager
-async def run_edge(app: web.Application, host: str, port: int) -> AsyncIterator[Edge]:
+async def run_edge(app: App, host: str, port: int) -> AsyncIterator[Edge]:
     """Listen while the block runs; port 0 takes a free one.
 
     When the block ends no connection is accepted any more, open ones are served until their callers
@@ -30,16 +30,16 @@ async def run_edge(app: web.Application, host: str, port: int) -> AsyncIterator[
     Raises:
         OSError: The port is taken.
     """
-    settings = app[SETTINGS]
-    runner = web.AppRunner(
-        app,
+    settings = app.settings
+    server = web.Server(
+        app.handle,
         access_log=None,
         handler_cancellation=True,
         keepalive_timeout=settings.http_keep_alive,
-        shutdown_timeout=settings.shutdown_grace,
         auto_decompress=False,
         read_bufsize=_READ_AHEAD,
     )
+    runner = web.ServerRunner(server, shutdown_timeout=settings.shutdown_grace)
     await runner.setup()
     try:
         site = web.TCPSite(runner, host, port, backlog=settings.http_backlog)
@@ -47,16 +47,17 @@ async def run_edge(app: web.Application, host: str, port: int) -> AsyncIterator[
         try:
             yield Edge(port=runner.addresses[0][1])
         finally:
-            app[CONNECTIONS].draining = True
+            app.connections.draining = True
             await site.stop()
-            await _drain(runner, settings.http_drain_time)
+            await _drain(server, settings.http_drain_time)
     finally:
         await runner.cleanup()
+        await app.finish()
 
 
-async def _drain(runner: web.AppRunner, seconds: float) -> None:
+async def _drain(server: web.Server, seconds: float) -> None:
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
     # aiohttp tells nobody when a connection ends.
-    while runner.server is not None and runner.server.connections and loop.time() < end:  # noqa: ASYNC110
+    while server.connections and loop.time() < end:  # noqa: ASYNC110
         await asyncio.sleep(_LOOK_AGAIN)

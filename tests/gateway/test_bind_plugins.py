@@ -30,6 +30,7 @@ from tests.gateway.running import (
 )
 from tests.live_api import Object, until
 
+NOW = datetime.now(UTC)
 HEADER = "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\nprofiles:\n- "
 ANNOTATED = HEADER + "plugins: {bind: {enabled: [{name: DecisionAnnotation}]}}\n"
 SCANNED = HEADER + "plugins: {multiPoint: {enabled: [{name: Scan}]}}\n"
