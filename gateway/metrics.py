@@ -1,15 +1,14 @@
 """What is counted about cycles and the cluster state."""
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
 from typing import Literal
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from gateway.decisions import FilterRecord, PluginRecord, ScoreRecord
-from moorage.rpc.metrics import observer
+from moorage.rpc.histogram import FastHistogram
 
 ClaimOutcome = Literal["taken", "renewed", "refused"]
 
@@ -20,31 +19,31 @@ class CycleMetrics:
     """The metrics of cycles."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        half = Histogram(
+        half = FastHistogram(
             "moorage_cycle_duration_seconds",
             "Time of each half of a cycle in the replica.",
             ["half"],
             buckets=SECONDS,
             registry=registry,
         )
-        self._filter = observer(half.labels("filter"))
-        self._score = observer(half.labels("score"))
-        queue = Histogram(
+        self._filter = half.observer("filter")
+        self._score = half.observer("score")
+        queue = FastHistogram(
             "moorage_cycle_queue_seconds",
             "Time that a cycle waited for those before it.",
             buckets=SECONDS,
             registry=registry,
         )
-        self.queued = observer(queue)
+        self.queued = queue.observer()
         """Note how many seconds a cycle waited for its turn."""
-        plugins = Histogram(
+        plugins = FastHistogram(
             "moorage_plugin_execution_duration_seconds",
             "Time of a plugin in one cycle, at all its extension points of that half.",
             ["plugin", "half"],
             buckets=SECONDS,
             registry=registry,
         )
-        self._plugins = cache(lambda *labels: observer(plugins.labels(*labels)))
+        self._plugins = plugins.observer
         self._failures = Counter(
             "moorage_plugin_failures",
             "Cycles that went on without a plugin because it failed.",

@@ -2,9 +2,9 @@
 
 from typing import Literal, TypeAlias, get_args
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter
 
-from moorage.rpc.metrics import observer
+from moorage.rpc.histogram import FastHistogram
 
 Verb: TypeAlias = Literal["filter", "prioritize", "preempt", "bind"]
 Result: TypeAlias = Literal["ok", "failed", "timeout", "internal", "bad_request", "cancelled"]
@@ -24,14 +24,14 @@ class EdgeMetrics:
             ("verb", "result"),
             registry=registry,
         )
-        duration = Histogram(
+        duration = FastHistogram(
             "moorage_extender_request_duration_seconds",
             "Time from the headers of a call to its answer.",
             ("verb", "result"),
             buckets=_SECONDS,
             registry=registry,
         )
-        nodes = Histogram(
+        nodes = FastHistogram(
             "moorage_extender_nodes",
             "Nodes in a call and in its answer.",
             ("verb", "direction"),
@@ -52,10 +52,10 @@ class EdgeMetrics:
         )
         each = [(verb, result) for verb in get_args(Verb) for result in get_args(Result)]
         self._requests = {key: requests.labels(*key) for key in each}
-        self._duration = {key: observer(duration.labels(*key)) for key in each}
+        self._duration = {key: duration.observer(*key) for key in each}
         self._hidden = {result: hidden.labels(result) for result in get_args(Result)[1:]}
         self._nodes = {
-            verb: (observer(nodes.labels(verb, "in")), observer(nodes.labels(verb, "out")))
+            verb: (nodes.observer(verb, "in"), nodes.observer(verb, "out"))
             for verb in ("filter", "prioritize", "preempt")
         }
 

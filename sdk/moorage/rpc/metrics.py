@@ -6,7 +6,6 @@ usual ones. Labels never hold names of nodes or pods. All is in prometheus_clien
 
 import functools
 import platform
-from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
@@ -47,20 +46,6 @@ def show_build(service: str) -> None:
 def children(metric: MetricT) -> Callable[..., MetricT]:
     """Return a faster `metric.labels`, which remembers; give label values in order."""
     return functools.cache(metric.labels)
-
-
-def observer(histogram: Histogram) -> Callable[[float], None]:
-    """Return a faster `histogram.observe`, for a histogram without labels or one of its children.
-
-    prometheus_client looks through all buckets in Python; a cycle observes more than a dozen times.
-    """
-    bounds, buckets, add = histogram._upper_bounds, histogram._buckets, histogram._sum.inc
-
-    def observe(value: float) -> None:
-        add(value)
-        buckets[bisect_left(bounds, value)].inc(1)
-
-    return observe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
