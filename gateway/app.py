@@ -17,6 +17,7 @@ from gateway.cycle import CycleRunner
 from gateway.decisions import DecisionLog
 from gateway.extender import make_app, run_edge
 from gateway.filter_half import FilterHalf
+from gateway.habits import Pauses
 from gateway.metrics import ClusterCollector, CycleMetrics
 from gateway.nodes import NodeLookup
 from gateway.policy import PolicyHolder
@@ -29,6 +30,7 @@ from gateway.replicas.rollout import Rollout
 from gateway.replicas.session import Session
 from gateway.replicas.states import StateFeed
 from gateway.score_half import ScoreHalf
+from gateway.scores_ahead import ScoresAhead
 from gateway.settings import GatewaySettings
 from gateway.sharding import Sharding
 from moorage.errors import ConfigurationError
@@ -167,6 +169,7 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
         cluster=cluster,
         policy=policy,
         filter_half=filter_half,
+        ahead=ScoresAhead(score_half, metrics, Pauses(settings.ample_pause)),
         score_half=score_half,
         rechecks=Rechecks(state, filter_half, settings.recheck_time),
         claims=Claims(state, policy, filter_half, score_half, metrics),

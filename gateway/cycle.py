@@ -54,6 +54,7 @@ class CycleRunner:
         cluster: ClusterView,
         policy: PolicyHolder,
         filter_half: FilterHalf,
+        ahead: ScoresAhead,
         score_half: ScoreHalf,
         rechecks: Rechecks,
         claims: Claims,
@@ -71,7 +72,7 @@ class CycleRunner:
         self._decisions = decisions
         self._metrics = metrics
         self._turn = asyncio.Lock()
-        self._ahead = ScoresAhead(score_half, metrics)
+        self._ahead = ahead
 
     async def drain(self) -> None:
         """Wait for the cycles that have begun."""

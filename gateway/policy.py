@@ -39,6 +39,7 @@ class PolicyHolder:
         self.problem = "waiting for a filter and a scorer replica to say which plugins they have"
         self.lessons = 0
         self._document = document
+        self._profiles: frozenset[str] = frozenset()
         self._tell = resolved
         self._plugins: dict[str, list[PluginInfo]] = {}
         self._known = asyncio.Event()
@@ -73,6 +74,7 @@ class PolicyHolder:
     def put_in_force(self, document: Document, resolved: ResolvedPolicy) -> None:
         """Take over a document and what it means; replicas that join get it from here on."""
         self._document, self.resolved, self.problem = document, resolved, ""
+        self._profiles = frozenset(resolved.profile_names)
         self._known.set()
         self._tell(self)
 
@@ -136,7 +138,7 @@ class PolicyHolder:
 
     def has_profile(self, name: str) -> bool:
         """Whether pods with this schedulerName are ours."""
-        return self.resolved is not None and name in self.resolved.profile_names
+        return name in self._profiles
 
     def claimants(self, profile: str | None) -> Sequence[str]:
         """Return the filter plugins of a profile, or of all, that may want nodes claimed."""

@@ -10,22 +10,17 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
 import msgspec
-import numpy as np
 
 from gateway.calls import FilterOutcome, SchedulingCall
 from gateway.decisions import Decision
 from gateway.filter_half import Filtered
+from gateway.habits import Habit, Pauses
 from gateway.metrics import CycleMetrics
-from gateway.nodes import UNKNOWN, Mask, Rows
 from gateway.score_half import Scored, ScoreHalf
 from gateway.subject import Subject
 
 REMEMBERED_SCORES = 256
 """Pods whose scores wait for a prioritize call; one that never comes must not cost memory."""
-
-
-DECAY = 0.9
-"""How much what was seen before counts beside the newest, in what is usual."""
 
 
 class Ahead(msgspec.Struct, kw_only=True, eq=False):
@@ -65,33 +60,6 @@ class Ahead(msgspec.Struct, kw_only=True, eq=False):
             decision.score = self.scored.result().record
 
 
-class Habit:
-    """What a profile's filters ruled out, each node the last time that it was asked about.
-
-    Attributes:
-        steady: The last cycle changed nothing of it.
-    """
-
-    def __init__(self) -> None:
-        self.steady = False
-        self._version = -1
-        self._left = np.zeros(0, np.bool_)  # by row; the last one is of unknown nodes
-
-    def left(self, where: Rows, version: int) -> Mask | None:
-        """Return which nodes will probably be left, if the rows still mean the same."""
-        return self._left[where] if self.steady and version == self._version else None
-
-    def learn(self, filtered: Filtered, version: int, capacity: int, *, claimed: bool) -> None:
-        """Remember what a cycle ruled out; a claim leaves one of the nodes that are scored."""
-        if version != self._version:
-            self._version, self._left = version, np.ones(capacity + 1, np.bool_)
-            self._left[UNKNOWN] = False
-        where, kept = filtered.found.where, filtered.kept
-        self.steady = not claimed and bool((self._left[where] == kept).all())
-        self._left[where] = kept
-        self._left[UNKNOWN] = False
-
-
 class Expecting:
     """Has something begun beside the filter half, once the filters have been asked.
 
@@ -104,7 +72,7 @@ class Expecting:
         self._begin = begin
         loop = asyncio.get_running_loop()
         # The message to the filter is written in the next turn of the loop.
-        self._handle = loop.call_soon(loop.call_soon, self._now)
+        loop.call_soon(loop.call_soon, self._now)
         self._is_over = False
 
     def _now(self) -> None:
@@ -120,14 +88,13 @@ class Expecting:
 class ScoresAhead:
     """Has nodes scored before anyone asks."""
 
-    def __init__(self, score_half: ScoreHalf, metrics: CycleMetrics) -> None:
+    def __init__(self, score_half: ScoreHalf, metrics: CycleMetrics, pauses: Pauses) -> None:
         self._score_half = score_half
         self._lookup = score_half.lookup
         self._metrics = metrics
         self._waiting: OrderedDict[str, Ahead] = OrderedDict()
         self._habits: dict[str, Habit] = {}
-        self._pause = 0.0  # usual seconds from the end of the filter half to prioritize
-        self._needed = 0.0  # usual seconds that scoring takes
+        self._pauses = pauses
 
     def expect(self, subject: Subject, profile: str) -> Ahead | None:
         """Begin to score the nodes that the profile's filters will leave, if that is likely.
@@ -137,7 +104,7 @@ class ScoresAhead:
         habit = self._habits.get(profile)
         if habit is None or subject.plugin or subject.given is not None:
             return None
-        if self._pause > self._needed:
+        if not self._pauses.are_short():
             return None
         where = self._lookup.find(subject.names, None).where
         kept = habit.left(where, self._lookup.rows_version)
@@ -191,8 +158,7 @@ class ScoresAhead:
         """Return the scores of a pod, once, to a prioritize call."""
         ahead = self._waiting.pop(uid, None)
         if ahead is not None:
-            pause = asyncio.get_running_loop().time() - ahead.filtered_at
-            self._pause = DECAY * self._pause + (1 - DECAY) * pause
+            self._pauses.paused(asyncio.get_running_loop().time() - ahead.filtered_at)
         return ahead
 
     def forget(self, uid: str) -> None:
@@ -206,7 +172,7 @@ class ScoresAhead:
         scores: asyncio.Future[Sequence[int]] = loop.create_future()
 
         def tell(_: object) -> None:
-            self._needed = DECAY * self._needed + (1 - DECAY) * (loop.time() - start)
+            self._pauses.scored(loop.time() - start)
             _tell(scored, scores)
 
         scored.add_done_callback(tell)

@@ -72,6 +72,12 @@ class GatewaySettings(EdgeSettings):
         unit="seconds",
         minimum=0,
     )
+    ample_pause: float = setting(
+        1.5,
+        "Scoring begins beside the filter half, unless prioritize comes on average so many times "
+        "later after it than scoring takes; 0 never begins it early.",
+        minimum=0,
+    )
     scorer_patience: float = setting(
         3.0,
         "How long after the last scorer was lost cycles wait for one; later they go without.",

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -238,7 +239,7 @@ async def gateway(
             scorer=(scorer,) if isinstance(scorer, str) else tuple(scorer),
             binder=binder,
             kubeconfig=kubeconfig,
-            **more,
+            **{"ample_pause": inf} | more,  # whatever the machine makes of pauses
         )
         process = await stack.enter_async_context(running(settings, registry))
         session = await stack.enter_async_context(aiohttp.ClientSession())

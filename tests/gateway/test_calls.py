@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.habits import Pauses
 from tests.gateway.running import Gateway, filter_service, gateway, pod, ready, scorer_service
 from tests.live_api import until
 
@@ -142,6 +143,36 @@ async def test_scores_that_begin_beside_the_filter_are_the_same(running: Gateway
     (attempt,) = decision["attempts"]
     assert attempt["score"]["nodes"] == 2
     assert running.sample("moorage_cycle_duration_seconds_count", half="score") == 4
+
+
+async def test_scores_are_not_begun_early_where_there_is_time_enough_afterwards(
+    tmp_path: Path,
+) -> None:
+    async with (
+        filter_service() as filters,
+        scorer_service() as scorer,
+        gateway(tmp_path, filters=filters, scorer=scorer, ample_pause=0) as running,
+    ):
+        await running.node("n1", "n2")
+        await ready(running)
+        for name in ("first", "second", "third"):
+            await running.filter(pod(name), "n1", "n2")
+            assert len(await running.prioritize(pod(name), "n1", "n2")) == 2
+        for outcome in ("right", "wrong"):
+            assert running.sample("moorage_expected_scores_total", outcome=outcome) == 0
+
+
+def test_a_pause_is_short_until_it_is_so_many_times_as_long_as_scoring_takes() -> None:
+    pauses = Pauses(ample=1.5)
+    for _ in range(100):
+        pauses.scored(0.002)
+        pauses.paused(0.0029)
+    assert pauses.are_short()
+    pauses.paused(0.006)
+    assert not pauses.are_short()
+    for _ in range(5):
+        pauses.scored(0.01)
+    assert pauses.are_short()
 
 
 async def test_nodes_that_are_ruled_out_time_and_again_are_not_scored(running: Gateway) -> None:
