@@ -150,9 +150,11 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
             targets,
             feed=feed,
             policy=policy,
+            cluster=cluster,
             objects=cluster.kinds,
             limits=settings,
             metrics=SessionMetrics(sessions, kind.name),
+            between_cycles=lambda: cycles.between_cycles(),
             patience=patience,
         )
 

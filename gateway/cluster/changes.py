@@ -18,6 +18,7 @@ class Changes:
         removed_pods: UIDs of pods that are on no node.
         objects: New and changed objects of further kinds, as JSON.
         removed_objects: Those that are gone.
+        partial: Whether more must come until that generation is reached.
     """
 
     generation: int
@@ -27,3 +28,4 @@ class Changes:
     removed_pods: Sequence[str] = ()
     objects: Sequence[tuple[ObjectName, bytes]] = ()
     removed_objects: Sequence[ObjectName] = ()
+    partial: bool = False

@@ -59,6 +59,11 @@ class Cluster:
         """Whether nodes and pods have been read."""
         return all(reflector.synced.is_set() for reflector in self._reflectors.values())
 
+    async def until_synced(self) -> None:
+        """Wait until nodes and pods have been read."""
+        for reflector in self._reflectors.values():
+            await reflector.synced.wait()
+
     def ages(self) -> Mapping[str, float]:
         """Return for each resource for how many seconds the API server has been silent."""
         own = {name: reflector.age() for name, reflector in self._reflectors.items()}

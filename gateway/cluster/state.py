@@ -7,16 +7,14 @@ replicas. Pure: no I/O.
 import heapq
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
 
 from gateway.cluster.assumed import AssumedPods
+from gateway.cluster.backlog import Backlog
 from gateway.cluster.changes import Changes
 from gateway.cluster.objects import ObjectTable
 from moorage.models import NodeManifest, ObjectName, Pod, encode
-
-T = TypeVar("T")
 
 LOG_LENGTH = 200_000
 """Changes that are remembered; a replica that is further behind gets a full snapshot."""
@@ -64,6 +62,7 @@ class ClusterState:
         self._place: dict[str, str] = {}
         self._on_node: dict[str, set[str]] = {}
         self._log: deque[tuple[int, int | str | ObjectName]] = deque(maxlen=LOG_LENGTH)
+        self._backlogs: list[Backlog] = []
         self.objects = ObjectTable(self._record)
 
     @property
@@ -150,29 +149,22 @@ class ClusterState:
                 names[key] = None
         return self._changes(list(rows), list(uids), list(names))
 
-    def everything(self, size: int) -> Iterator[Changes]:
+    def everything(self, size: int) -> Generator[Changes, None, None]:
         """Yield the whole state in parts of at most *size* objects: nodes, pods on them, others.
 
-        The state may change between two parts: what changes is right as of the generation of all
-        parts, or missing, or newer. The changes since that generation make up for it.
+        The state may change between two parts: later ones tell of that too, so that the last one,
+        the only one that is not `partial`, reaches the generation of its moment.
         """
-        generation, sent = self.generation, dict[int, str]()
-        for names in _slices(list(self._entries), size):
-            there = [(n, entry) for n in names if (entry := self._entries.get(n)) is not None]
-            sent |= {entry.row: name for name, entry in there}
-            nodes = [(entry.row, entry.content) for _, entry in there]
-            yield Changes(generation=generation, nodes=nodes)
-        for uids in _slices(list(self._place), size):
-            places = ((uid, self._place.get(uid, "")) for uid in uids)
-            rows = ((uid, self.row_of.get(node, -1), node) for uid, node in places)
-            pods = [
-                (row, self._placed_pod(uid)) for uid, row, node in rows if sent.get(row) == node
-            ]
-            yield Changes(generation=generation, pods=pods)
-        for objects in _slices(list(self.objects), size):
-            contents = self.objects.contents(objects)
-            found = [(name, content) for name, content in contents if content is not None]
-            yield Changes(generation=generation, objects=found)
+        there = (row for row, name in enumerate(self._names) if name is not None)
+        backlog = Backlog(there, self._place, self.objects)
+        self._backlogs.append(backlog)
+        is_last = False
+        try:
+            while not is_last:
+                rows, uids, objects, is_last = backlog.take(size)
+                yield replace(self._changes(rows, uids, objects), partial=not is_last)
+        finally:
+            self._backlogs.remove(backlog)
 
     def _changes(
         self, rows: Sequence[int], uids: Sequence[str], objects: Sequence[ObjectName]
@@ -273,7 +265,6 @@ class ClusterState:
     def _record(self, *keys: int | str | ObjectName) -> None:
         self.generation += 1
         self._log.extend((self.generation, key) for key in keys)
-
-
-def _slices(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    return (items[start : start + size] for start in range(0, len(items), size))
+        for backlog in self._backlogs:
+            for key in keys:
+                backlog.note(key)

@@ -17,6 +17,7 @@ from gateway.calls import CallFailedError
 from gateway.replicas.kinds import Kind
 from gateway.replicas.members import Member, Members
 from gateway.replicas.metrics import SessionMetrics
+from gateway.replicas.moments import BetweenCycles
 from gateway.replicas.pace import HedgeLimits
 from gateway.replicas.racing import Racing
 from gateway.replicas.resolving import Resolver
@@ -50,6 +51,13 @@ class PolicySource(Protocol):
 
     def reads(self, *kinds: PluginKind) -> Mapping[ObjectKind, Sequence[str]]:
         """Return which further kinds of objects it reads, with the plugins that do."""
+
+
+class ClusterSource(Protocol):
+    """Who follows nodes and pods."""
+
+    async def until_synced(self) -> None:
+        """Wait until nodes and pods have been read."""
 
 
 class ObjectSource(Protocol):
@@ -89,9 +97,11 @@ class ReplicaPool:
         *,
         feed: StateFeed,
         policy: PolicySource,
+        cluster: ClusterSource,
         objects: ObjectSource,
         limits: PoolLimits,
         metrics: SessionMetrics,
+        between_cycles: BetweenCycles,
         patience: float = float("inf"),
     ) -> None:
         """Look for replicas at *targets* ("host:port").
@@ -101,9 +111,11 @@ class ReplicaPool:
             targets: Where replicas are.
             feed: The state that they replicate.
             policy: The policy that they run.
+            cluster: Follows nodes and pods; no replica gets the state before they are read.
             objects: Follows what their plugins read besides nodes and pods.
             limits: Timeouts and intervals, in seconds.
             metrics: Counts sessions and bytes.
+            between_cycles: Holds cycles off.
             patience: For how many seconds without any replica a cycle waits for one.
         """
         self.kind = kind
@@ -111,9 +123,11 @@ class ReplicaPool:
         self._resolver = Resolver(targets)
         self._feed = feed
         self._policy = policy
+        self._cluster = cluster
         self._objects = objects
         self._limits = limits
         self._metrics = metrics
+        self._between_cycles = between_cycles
         self._patience = patience
         self.members = Members()
         self._changed = asyncio.Condition()
@@ -221,7 +235,10 @@ class ReplicaPool:
         if readers:
             self.problem = f"{self.kind.name} at {place} waits for objects that its plugins read"
             await self._objects.synced(readers)
-        await session.synchronize(policy, frozenset(readers))
+        self.problem = f"{self.kind.name} at {place} waits for nodes and pods"
+        await self._cluster.until_synced()
+        self.problem = f"{self.kind.name} at {place} is sent the state of the cluster"
+        await session.synchronize(policy, frozenset(readers), self._between_cycles)
         welcome()
         while not await self._take_part(place, session, policy):
             policy = await self._follow(session)

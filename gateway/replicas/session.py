@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any, NoReturn
 
 import grpc.aio
@@ -11,6 +11,7 @@ import structlog
 
 from gateway.replicas.kinds import Kind
 from gateway.replicas.metrics import SessionMetrics
+from gateway.replicas.moments import BetweenCycles, quiet_moment
 from gateway.replicas.states import Kinds, StateFeed
 from gateway.replicas.work import Answer, Work
 from moorage.rpc.channel import connect
@@ -22,6 +23,9 @@ log = structlog.get_logger()
 
 REPLICA_SHARE = 0.95
 """The part of the remaining time that a replica gets; the rest is for the way back."""
+
+PARTS_AHEAD = 8
+"""Parts of a full snapshot that a replica may have before it, lest it is far behind at the end."""
 
 
 class SessionLostError(Exception):
@@ -73,27 +77,35 @@ class Session:
             raise SessionLostError("the first answer is not a greeting")
         self.replica, self.plugins = answer.hello.replica, list(answer.hello.plugins)
 
-    async def synchronize(self, policy: pb.Policy, kinds: Kinds) -> None:
-        """Send the whole state and wait until the replica has it.
+    async def synchronize(
+        self, policy: pb.Policy, kinds: Kinds, between_cycles: BetweenCycles
+    ) -> None:
+        """Send the whole state and wait until the replica has it; cycles come first.
 
         Args:
             policy: The policy.
             kinds: The further kinds whose objects the replica gets, now and later.
+            between_cycles: Holds cycles off.
 
         Raises:
             SessionLostError: The stream broke.
             SessionRefusedError: The replica cannot use the policy.
         """
-        self._sent, self._kinds = self._feed.generation, kinds
-        parts = 0
-        for part in self._feed.full(policy, kinds):
-            await self._write(self._encoded(part, "full"))
-            parts += 1
-            await asyncio.sleep(0)  # cycles go on with the other replicas meanwhile
-        for _ in range(parts):
-            answer = await self._read()
-            if answer.acknowledgement.policy_error:
-                raise SessionRefusedError(answer.acknowledgement.policy_error)
+        self._kinds = kinds
+        unanswered = 0
+        with closing(self._feed.full(policy, kinds)) as parts:
+            while True:
+                await quiet_moment(between_cycles)
+                if (part := next(parts, None)) is None:
+                    break
+                self._sent = part.generation
+                await self._write(self._encoded(part, "full"))
+                unanswered += 1
+                if unanswered == PARTS_AHEAD:
+                    await self._hear_of_part()
+                    unanswered -= 1
+        for _ in range(unanswered):
+            await self._hear_of_part()
 
     def send_changes(self, least: int = 1) -> None:
         """Send what the replica has not been told yet, if that is at least so many changes.
@@ -245,6 +257,11 @@ class Session:
         if part:
             self._metrics.sent(part, len(encoded))
         return encoded
+
+    async def _hear_of_part(self) -> None:
+        answer = await self._read()
+        if answer.acknowledgement.policy_error:
+            raise SessionRefusedError(answer.acknowledgement.policy_error)
 
     async def _write_all(self) -> None:
         """Write in a task of its own: to cancel a write would end the stream."""

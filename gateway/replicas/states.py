@@ -1,6 +1,7 @@
 """Puts changes of the cluster state on the wire."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 
 from gateway.cluster.changes import Changes
 from gateway.cluster.state import ClusterState
@@ -32,22 +33,23 @@ class StateFeed:
         """The generation of the state now."""
         return self._state.generation
 
-    def full(self, policy: pb.Policy, kinds: Kinds) -> Iterator[pb.State]:
+    def full(self, policy: pb.Policy, kinds: Kinds) -> Generator[pb.State, None, None]:
         """Yield the messages of a full snapshot, in order; see `ClusterState.everything`."""
-        generation = self.generation
         yield pb.State(
-            generation=generation,
+            generation=self.generation,
             full=True,
             partial=True,
             policy=policy,
             kinds=[kind_to_proto(kind) for kind in sorted(kinds)],
         )
-        for changes in self._state.everything(PART):
-            part = _message(changes, kinds)
-            if part is not None:
-                part.partial = True
-                yield part
-        yield pb.State(generation=generation)
+        with closing(self._state.everything(PART)) as parts:
+            for changes in parts:
+                message = _message(changes, kinds)
+                if message is not None:
+                    message.partial = changes.partial
+                    yield message
+                elif not changes.partial:
+                    yield pb.State(generation=changes.generation)
 
     def opening(self, generation: int, kinds: Kinds) -> Iterator[pb.State]:
         """Yield the messages that give a replica further *kinds*, with all their objects."""

@@ -20,7 +20,7 @@ from moorage.rpc.serve import ServerSettings, ServiceDefinition
 from moorage.rpc.serve import running as serving
 from moorage.v1 import filter_pb2 as pb
 from moorage.v1 import filter_pb2_grpc, scorer_pb2, scorer_pb2_grpc, types_pb2
-from sandbox.apiserver import ApiServer
+from sandbox.apiserver import ApiServer, Fault
 from services.binder.servicer import binder_service as binder_definition
 from services.binder.settings import BinderSettings
 from services.filter.plugins import BUILT_INS as FILTERS
@@ -220,11 +220,17 @@ async def gateway(
     filters: str | Sequence[str] = "127.0.0.1:1",
     scorer: str | Sequence[str] = "127.0.0.1:1",
     binder: str = "127.0.0.1:1",
+    fault: Fault | None = None,
     **more: Any,
 ) -> AsyncIterator[Gateway]:
-    """Run a gateway on an API server of its own; wait until it has read the cluster."""
+    """Run a gateway on an API server of its own; wait until it has read the cluster.
+
+    Not if the API server begins with a *fault*.
+    """
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(ApiServer())
+        if fault is not None:
+            server.faults.add(fault)
         kubeconfig = directory / "kubeconfig"
         kubeconfig.write_text(server.kubeconfig())
         registry = CollectorRegistry()
@@ -250,9 +256,10 @@ async def gateway(
             session=session,
             registry=registry,
         )
-        await until(
-            lambda: running_gateway.sample("moorage_cache_age_seconds", resource="pods") < 1
-        )
+        if fault is None:
+            await until(
+                lambda: running_gateway.sample("moorage_cache_age_seconds", resource="pods") < 1
+            )
         yield running_gateway
 
 

@@ -41,7 +41,8 @@ def apply(replica: Replica, changes: Changes) -> None:
     for name in changes.removed_objects:
         replica.snapshot.objects.remove(name)
     replica.put_objects(changes.objects)
-    replica.generation = changes.generation
+    if not changes.partial:
+        replica.generation = changes.generation
 
 
 def synchronised(state: ClusterState) -> Replica:
@@ -50,7 +51,6 @@ def synchronised(state: ClusterState) -> Replica:
     replica.clear([STATEFUL_SETS])
     for part in state.everything(2):
         apply(replica, part)
-    replica.generation = state.generation
     return replica
 
 
@@ -144,7 +144,6 @@ class ReplicasJoin(ReplicasFollow):
     def join(self) -> None:
         self.joining = Replica()
         self.joining.clear([STATEFUL_SETS])
-        self.joining.generation = self.state.generation
         self.parts = self.state.everything(1)
 
     @rule()
@@ -157,10 +156,9 @@ class ReplicasJoin(ReplicasFollow):
         pass
 
     def teardown(self) -> None:
-        since = self.joining.generation
         for part in self.parts:
             apply(self.joining, part)
-        changes = self.state.changes_since(since)
+        changes = self.state.changes_since(self.joining.generation)
         assert changes is not None
         apply(self.joining, changes)
         assert picture(self.joining) == picture(synchronised(self.state))
@@ -325,19 +323,34 @@ def test_a_bind_elsewhere_moves_a_claimed_pod(world: World) -> None:
     assert world.placed() == {"p": "b"}
 
 
-def test_pods_on_nodes_that_a_joining_replica_was_not_told_of_come_with_the_delta(
-    world: World,
-) -> None:
-    since, joining = world.state.generation, Replica()
+def test_a_joining_replica_is_told_of_what_changes_meanwhile(world: World) -> None:
+    joining = Replica()
     joining.clear([STATEFUL_SETS])
     parts = world.state.everything(1)
     apply(joining, next(parts))
     world.state.set_node(make_node("late"))
     world.state.set_pod(place("p", "late"))
+    world.state.drop_node("a")
     for part in parts:
         apply(joining, part)
-    assert not joining.snapshot.pod_count
-    changes = world.state.changes_since(since)
+    assert joining.generation == world.state.generation
+    assert picture(joining) == picture(synchronised(world.state))
+
+
+def test_a_joining_replica_reaches_a_state_that_changes_all_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gateway.cluster.state.LOG_LENGTH", 5)
+    world = World()
+    for number in range(50):
+        world.state.set_pod(place(f"p{number}", "a"))
+    joining = Replica()
+    joining.clear([STATEFUL_SETS])
+    for number, part in enumerate(world.state.everything(4)):
+        apply(joining, part)
+        world.state.set_pod(place(f"p{number % 50}", "b", f"{number + 1}m"))
+        world.state.set_pod(place(f"q{number}", "b"))
+    changes = world.state.changes_since(joining.generation)
     assert changes is not None
     apply(joining, changes)
     assert picture(joining) == picture(synchronised(world.state))

@@ -1,0 +1,68 @@
+"""What a replica that joins has not been told yet, however long it takes to tell; for the state.
+
+Rows come before pods, so that whoever is told of a pod knows its node.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Generic, NamedTuple, TypeVar
+
+from moorage.models import ObjectName
+
+T = TypeVar("T")
+
+
+class Keys(NamedTuple):
+    """What to tell: rows, UIDs of pods and names of other objects; is_last if there is no more."""
+
+    rows: list[int]
+    uids: list[str]
+    objects: list[ObjectName]
+    is_last: bool
+
+
+class Backlog:
+    """Everything that there was in the beginning, then what has changed since."""
+
+    def __init__(
+        self, rows: Iterable[int], uids: Iterable[str], objects: Iterable[ObjectName]
+    ) -> None:
+        """Begin with what there is."""
+        self._rows = _Queue(rows)
+        self._uids = _Queue(uids)
+        self._objects = _Queue(objects)
+
+    def note(self, key: int | str | ObjectName) -> None:
+        """Remember that something has changed, once however often it did."""
+        if isinstance(key, int):
+            self._rows.changed[key] = None
+        elif isinstance(key, str):
+            self._uids.changed[key] = None
+        else:
+            self._objects.changed[key] = None
+
+    def take(self, size: int) -> Keys:
+        """Return at most *size* keys that are to be told next."""
+        rows = self._rows.take(size)
+        uids = self._uids.take(size - len(rows))
+        objects = self._objects.take(size - len(rows) - len(uids))
+        left = self._rows or self._uids or self._objects
+        return Keys(rows, uids, objects, is_last=not left)
+
+
+class _Queue(Generic[T]):
+    def __init__(self, first: Iterable[T]) -> None:
+        self._first: Iterator[T] = iter(list(first))
+        self._has_first = True
+        self.changed: dict[T, None] = {}
+
+    def __bool__(self) -> bool:
+        return self._has_first or bool(self.changed)
+
+    def take(self, size: int) -> list[T]:
+        taken = list(islice(self._first, size))
+        if len(taken) < size:
+            self._has_first = False
+            more = min(size - len(taken), len(self.changed))
+            taken += [self.changed.popitem()[0] for _ in range(more)]
+        return taken
