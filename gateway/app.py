@@ -233,11 +233,15 @@ def _checks(parts: _Parts, settings: GatewaySettings) -> Mapping[str, Check]:
     def filters() -> str | None:
         return None if parts.filters.ready else parts.filters.problem
 
+    def first_scorer() -> str | None:
+        return parts.scorers.problem if parts.scorers.is_filling else None
+
     return {
         "cache": cache,
         "objects": objects,
         "policy": lambda: parts.policy.problem or None,
         "filter": filters,
+        "scorer": first_scorer,
     }
 
 

@@ -7,7 +7,7 @@ one is slow or lost, another gets the same work, and the first answer counts.
 import asyncio
 import itertools
 import time
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Protocol
 
@@ -22,11 +22,10 @@ from gateway.replicas.pace import HedgeLimits
 from gateway.replicas.racing import Racing
 from gateway.replicas.resolving import Resolver
 from gateway.replicas.session import Session, SessionLostError, SessionRefusedError
-from gateway.replicas.states import StateFeed
+from gateway.replicas.sources import ClusterSource, ObjectSource, PolicySource
+from gateway.replicas.states import Kinds, StateFeed
 from gateway.replicas.work import Answer, Work
 from moorage.backoff import Backoff
-from moorage.models import ObjectKind
-from moorage.policy import Kind as PluginKind
 from moorage.v1 import types_pb2 as pb
 
 log = structlog.get_logger()
@@ -38,36 +37,6 @@ FEW_CHANGES_TICKS = 5
 """Times `delta_interval` after which fewer changes are sent as well."""
 
 SILENT = "does not answer in time"
-
-
-class PolicySource(Protocol):
-    """Who knows the policy; learns what replicas can run."""
-
-    def learn(self, kind: str, plugins: Sequence[pb.Plugin]) -> None:
-        """Take over what a kind of replica can run."""
-
-    async def for_kind(self, kind: PluginKind) -> pb.Policy:
-        """Return the policy for one kind, once it is known."""
-
-    def reads(self, *kinds: PluginKind) -> Mapping[ObjectKind, Sequence[str]]:
-        """Return which further kinds of objects it reads, with the plugins that do."""
-
-
-class ClusterSource(Protocol):
-    """Who follows nodes and pods."""
-
-    async def until_synced(self) -> None:
-        """Wait until nodes and pods have been read."""
-
-
-class ObjectSource(Protocol):
-    """Who follows the further kinds of objects that plugins read."""
-
-    def need(self, who: Hashable, readers: Mapping[ObjectKind, Sequence[str]]) -> None:
-        """Take over what someone needs from here on: kinds, with the plugins that read them."""
-
-    async def synced(self, kinds: Collection[ObjectKind]) -> None:
-        """Wait until objects of these kinds have been read."""
 
 
 class PoolLimits(HedgeLimits, Protocol):
@@ -132,6 +101,8 @@ class ReplicaPool:
         self.members = Members()
         self._changed = asyncio.Condition()
         self._lost_at = time.monotonic()
+        self._joining = 0
+        self._has_joined = False
         self._tasks = asyncio.TaskGroup()
         self._racing = Racing(self, self._tasks, limits, metrics)
 
@@ -139,6 +110,11 @@ class ReplicaPool:
     def ready(self) -> int:
         """How many replicas take part in cycles."""
         return len(self.members)
+
+    @property
+    def is_filling(self) -> bool:
+        """Whether the very first replica is sent the state, or waits for it."""
+        return bool(self._joining) and not self._has_joined
 
     @property
     def idle(self) -> int:
@@ -235,16 +211,26 @@ class ReplicaPool:
         if readers:
             self.problem = f"{self.kind.name} at {place} waits for objects that its plugins read"
             await self._objects.synced(readers)
-        self.problem = f"{self.kind.name} at {place} waits for nodes and pods"
-        await self._cluster.until_synced()
-        self.problem = f"{self.kind.name} at {place} is sent the state of the cluster"
-        await session.synchronize(policy, frozenset(readers), self._between_cycles)
+        await self._send_everything(session, place, policy, frozenset(readers))
         welcome()
         while not await self._take_part(place, session, policy):
             policy = await self._follow(session)
         self._metrics.session_opened(self.ready)
         log.info("A replica takes part", service=self.kind.name, replica=session.replica)
         await session.listen(self._metrics.caught_up)
+
+    async def _send_everything(
+        self, session: Session, place: str, policy: pb.Policy, kinds: Kinds
+    ) -> None:
+        self._joining += 1
+        try:
+            self.problem = f"{self.kind.name} at {place} waits for nodes and pods"
+            await self._cluster.until_synced()
+            self.problem = f"{self.kind.name} at {place} is sent the state of the cluster"
+            await session.synchronize(policy, kinds, self._between_cycles)
+        finally:
+            self._joining -= 1
+            self._has_joined = True
 
     async def _take_part(self, place: str, session: Session, policy: pb.Policy) -> bool:
         """Let a replica take part unless it has another policy than the one in force."""

@@ -10,8 +10,9 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
 
 from gateway.replicas.members import Member
-from gateway.replicas.pool import ObjectSource, ReplicaPool
+from gateway.replicas.pool import ReplicaPool
 from gateway.replicas.session import Session, SessionLostError, SessionRefusedError
+from gateway.replicas.sources import ObjectSource
 from moorage.models import ObjectKind
 from moorage.v1 import types_pb2 as pb
 

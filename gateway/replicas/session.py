@@ -20,11 +20,10 @@ from moorage.v1 import types_pb2 as pb
 
 log = structlog.get_logger()
 
-
 REPLICA_SHARE = 0.95
 """The part of the remaining time that a replica gets; the rest is for the way back."""
 
-PARTS_AHEAD = 8
+PARTS_AHEAD = 16
 """Parts of a full snapshot that a replica may have before it, lest it is far behind at the end."""
 
 
@@ -91,8 +90,7 @@ class Session:
             SessionLostError: The stream broke.
             SessionRefusedError: The replica cannot use the policy.
         """
-        self._kinds = kinds
-        unanswered = 0
+        self._kinds, unanswered = kinds, 0
         with closing(self._feed.full(policy, kinds)) as parts:
             while True:
                 await quiet_moment(between_cycles)

@@ -9,7 +9,7 @@ from moorage.models import ObjectKind, encode
 from moorage.rpc.convert import kind_to_proto, object_name_to_proto
 from moorage.v1 import types_pb2 as pb
 
-PART = 100
+PART = 50
 """Objects in one part of a full snapshot: what is encoded, and applied, in one go.
 
 A cycle may wait for a part, about a millisecond, whenever it waits for anything.

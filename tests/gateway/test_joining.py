@@ -104,6 +104,25 @@ async def test_a_replica_that_takes_long_to_get_everything_is_told_what_changes_
         assert running.sample("moorage_sessions_opened_total", service="filter") == 1
 
 
+async def test_the_gateway_is_ready_when_the_first_scorer_has_everything(tmp_path: Path) -> None:
+    slow = Listener()
+    slow.open.clear()
+    async with (
+        scorer_service(gate=slow) as scorer,
+        filter_service() as filters,
+        gateway(tmp_path, filters=filters, scorer=scorer, scorer_patience=0) as running,
+    ):
+        await running.node("n1", "n2")
+        await until(lambda: slow.parts)
+        await until(lambda: running.sample("moorage_replicas_ready", service="filter") == 1)
+        status, answer = await running.get("/readyz?verbose")
+        assert status == 503
+        assert f"scorer at {scorer} is sent the state of the cluster" in str(answer)
+        slow.open.set()
+        await ready(running)
+        assert len(await running.prioritize(pod(), "n1", "n2")) == 2
+
+
 @asynccontextmanager
 async def between(turn: asyncio.Lock) -> AsyncIterator[None]:
     async with turn:

@@ -32,7 +32,7 @@ class Freezer:
         self._soon = soon
         self._longest = longest
         self._began = 0.0
-        self._kept = 0
+        self._kept = self._frozen = 0
         self._looks_at_all = True
         gc.callbacks.append(self._note)
 
@@ -50,12 +50,19 @@ class Freezer:
             self._freeze()
 
     def _freeze(self) -> None:
+        # Whoever counts all that is frozen looks at it: that takes longer than most collections.
+        self._frozen += len(gc.get_objects(generation=FULL))
         gc.freeze()
-        frozen = gc.get_freeze_count()
         if self._looks_at_all:
-            self._kept, self._looks_at_all = frozen, False
-        elif frozen > 2 * self._kept:
-            # At once: it takes longest of all, and most come while the cluster is being read.
-            gc.unfreeze()
-            self._looks_at_all = True
-            self._soon(gc.collect)
+            self._kept = self._frozen
+            self._looks_at_all = False
+        elif self._frozen > 2 * self._kept:
+            self._frozen = gc.get_freeze_count()  # without what has been freed since
+            if self._frozen > 2 * self._kept:
+                self._look_at_all()
+
+    def _look_at_all(self) -> None:
+        # At once: it takes longest of all, and most come while the cluster is being read.
+        gc.unfreeze()
+        self._frozen, self._looks_at_all = 0, True
+        self._soon(gc.collect)

@@ -95,6 +95,30 @@ def test_cycles_that_were_frozen_are_freed_before_memory_doubles_twice(
     assert gc.get_freeze_count() > alive
 
 
+def test_what_is_frozen_is_not_counted_after_each_collection(
+    freezer: Freezer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gc.collect()
+    counted, count = list[int](), gc.get_freeze_count
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: counted.append(1) or count())
+    for _ in range(20):
+        gc.collect()
+    assert not counted
+
+
+def test_what_comes_and_goes_does_not_have_everything_looked_at(
+    freezer: Freezer, later: Later
+) -> None:
+    gc.collect()
+    alive = gc.get_freeze_count()
+    for _ in range(12):
+        kept = [[number] for number in range(alive // 4)]
+        gc.collect()
+        assert kept
+        kept.clear()
+    assert not later.asked
+
+
 def test_the_end_leaves_nothing_frozen() -> None:
     made = Freezer(Later(), longest=0.0)
     gc.collect()

@@ -1,0 +1,38 @@
+"""What a pool of replicas asks of the rest of the gateway."""
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import Protocol
+
+from moorage.models import ObjectKind
+from moorage.policy import Kind as PluginKind
+from moorage.v1 import types_pb2 as pb
+
+
+class PolicySource(Protocol):
+    """Who knows the policy; learns what replicas can run."""
+
+    def learn(self, kind: str, plugins: Sequence[pb.Plugin]) -> None:
+        """Take over what a kind of replica can run."""
+
+    async def for_kind(self, kind: PluginKind) -> pb.Policy:
+        """Return the policy for one kind, once it is known."""
+
+    def reads(self, *kinds: PluginKind) -> Mapping[ObjectKind, Sequence[str]]:
+        """Return which further kinds of objects it reads, with the plugins that do."""
+
+
+class ClusterSource(Protocol):
+    """Who follows nodes and pods."""
+
+    async def until_synced(self) -> None:
+        """Wait until nodes and pods have been read."""
+
+
+class ObjectSource(Protocol):
+    """Who follows the further kinds of objects that plugins read."""
+
+    def need(self, who: Hashable, readers: Mapping[ObjectKind, Sequence[str]]) -> None:
+        """Take over what someone needs from here on: kinds, with the plugins that read them."""
+
+    async def synced(self, kinds: Collection[ObjectKind]) -> None:
+        """Wait until objects of these kinds have been read."""
