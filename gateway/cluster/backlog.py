@@ -3,7 +3,7 @@
 Rows come before pods, so that whoever is told of a pod knows its node.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
 
@@ -27,7 +27,7 @@ class Backlog:
     def __init__(
         self, rows: Iterable[int], uids: Iterable[str], objects: Iterable[ObjectName]
     ) -> None:
-        """Begin with what there is."""
+        """Begin with what there is; what changes while these are gone through is noted anyway."""
         self._rows = _Queue(rows)
         self._uids = _Queue(uids)
         self._objects = _Queue(objects)
@@ -52,9 +52,9 @@ class Backlog:
 
 class _Queue(Generic[T]):
     def __init__(self, first: Iterable[T]) -> None:
-        self._first: Iterator[T] = iter(list(first))
-        self._has_first = True
         self.changed: dict[T, None] = {}
+        self._first = (key for key in first if key not in self.changed)
+        self._has_first = True
 
     def __bool__(self) -> bool:
         return self._has_first or bool(self.changed)

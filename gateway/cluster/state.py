@@ -7,7 +7,7 @@ replicas. Pure: no I/O.
 import heapq
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from gateway.cluster.assumed import AssumedPods
@@ -155,8 +155,8 @@ class ClusterState:
         The state may change between two parts: later ones tell of that too, so that the last one,
         the only one that is not `partial`, reaches the generation of its moment.
         """
-        there = (row for row, name in enumerate(self._names) if name is not None)
-        backlog = Backlog(there, self._place, self.objects)
+        rows_now = (row for row, name in enumerate(self._names) if name is not None)
+        backlog = Backlog(rows_now, self._placed_uids(), list(self.objects))
         self._backlogs.append(backlog)
         is_last = False
         try:
@@ -165,6 +165,11 @@ class ClusterState:
                 yield replace(self._changes(rows, uids, objects), partial=not is_last)
         finally:
             self._backlogs.remove(backlog)
+
+    def _placed_uids(self) -> Iterator[str]:
+        """Yield the pods node by node: the garbage collector takes long for one long list."""
+        for name in list(self._entries):
+            yield from list(self._on_node.get(name, ()))
 
     def _changes(
         self, rows: Sequence[int], uids: Sequence[str], objects: Sequence[ObjectName]

@@ -4,12 +4,13 @@ import asyncio
 import itertools
 from collections.abc import Callable
 from contextlib import closing, suppress
-from typing import Any, NoReturn
+from typing import Any
 
 import grpc.aio
 import structlog
 
 from gateway.replicas.kinds import Kind
+from gateway.replicas.losses import ENDINGS, SessionLostError, SessionRefusedError, lose
 from gateway.replicas.metrics import SessionMetrics
 from gateway.replicas.moments import BetweenCycles, quiet_moment
 from gateway.replicas.states import Kinds, StateFeed
@@ -18,6 +19,8 @@ from moorage.rpc.channel import connect
 from moorage.rpc.convert import kind_to_proto, set_duration
 from moorage.v1 import types_pb2 as pb
 
+__all__ = ["Session", "SessionLostError", "SessionRefusedError"]
+
 log = structlog.get_logger()
 
 REPLICA_SHARE = 0.95
@@ -25,14 +28,6 @@ REPLICA_SHARE = 0.95
 
 PARTS_AHEAD = 16
 """Parts of a full snapshot that a replica may have before it, lest it is far behind at the end."""
-
-
-class SessionLostError(Exception):
-    """The stream broke; another replica may do the work."""
-
-
-class SessionRefusedError(Exception):
-    """The replica cannot use the policy."""
 
 
 class Session:
@@ -272,15 +267,15 @@ class Session:
         assert self._call is not None  # noqa: S101 - greeted first
         try:
             await self._call.write(encoded)
-        except _ENDINGS as error:
-            _lose(error)
+        except ENDINGS as error:
+            lose(error)
 
     async def _read(self) -> Any:
         assert self._call is not None  # noqa: S101 - greeted first
         try:
             answer = await self._call.read()
-        except _ENDINGS as error:
-            _lose(error)
+        except ENDINGS as error:
+            lose(error)
         if answer is grpc.aio.EOF:
             raise SessionLostError("the replica closed the stream")
         return answer
@@ -298,22 +293,6 @@ class Session:
         for waiting in (*self._results.values(), *switching):
             if not waiting.done():
                 waiting.set_exception(error)
-
-
-_ENDINGS = (grpc.aio.AioRpcError, asyncio.InvalidStateError, asyncio.CancelledError)
-"""Whatever ends a stream."""
-
-
-def _lose(error: BaseException) -> NoReturn:
-    """Turn what ends a stream into one exception."""
-    if isinstance(error, grpc.aio.AioRpcError):
-        raise SessionLostError(f"{error.code().name}: {error.details()}") from error
-    if isinstance(error, asyncio.InvalidStateError):
-        raise SessionLostError(f"the stream has ended: {error}") from error
-    task = asyncio.current_task()
-    if task is not None and task.cancelling():
-        raise error
-    raise SessionLostError("the stream was given up") from error
 
 
 def _too_late(result: "asyncio.Future[Any]") -> None:

@@ -16,6 +16,9 @@ LONG_SECONDS = 0.01
 
 FULL = 2
 
+FULL_AFTER = 4
+"""Collections of the second generation before a full one: of a frozen heap it looks at less."""
+
 
 class Freezer:
     """Freezes what survives long full collections, from when it is made until `stop`."""
@@ -34,11 +37,15 @@ class Freezer:
         self._began = 0.0
         self._kept = self._frozen = 0
         self._looks_at_all = True
+        self._begins_anew = False
+        self._thresholds = gc.get_threshold()
+        gc.set_threshold(*self._thresholds[:2], FULL_AFTER)
         gc.callbacks.append(self._note)
 
     def stop(self) -> None:
         """Freeze nothing more, and have the collector look at everything again."""
         gc.callbacks.remove(self._note)
+        gc.set_threshold(*self._thresholds)
         gc.unfreeze()
 
     def _note(self, phase: str, info: dict[str, Any]) -> None:
@@ -46,7 +53,9 @@ class Freezer:
             return
         if phase == "start":
             self._began = time.perf_counter()
-        elif self._began and time.perf_counter() - self._began > self._longest:
+            return
+        seconds = time.perf_counter() - self._began
+        if self._began and seconds > self._longest and not self._begins_anew:
             self._freeze()
 
     def _freeze(self) -> None:
@@ -60,6 +69,15 @@ class Freezer:
             self._frozen = gc.get_freeze_count()  # without what has been freed since
             if self._frozen > 2 * self._kept:
                 self._look_at_all()
+                return
+        self._soon(self._begin_anew)
+
+    def _begin_anew(self) -> None:
+        # The next full collection comes when a quarter of what the last one left has been added:
+        # let that be a quarter of nothing, so that it has little to look at.
+        self._begins_anew = True
+        gc.collect()
+        self._begins_anew = False
 
     def _look_at_all(self) -> None:
         # At once: it takes longest of all, and most come while the cluster is being read.

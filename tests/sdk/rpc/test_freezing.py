@@ -86,7 +86,7 @@ def test_cycles_that_were_frozen_are_freed_before_memory_doubles_twice(
     gc.collect()
     assert gone() is not None
     more: list[Cyclic] = []
-    while not later.asked and len(more) < 8:
+    while gc.get_freeze_count() and len(more) < 8:
         more.append(Cyclic(alive // 4))
         gc.collect()
     assert gc.get_freeze_count() == 0
@@ -107,7 +107,7 @@ def test_what_is_frozen_is_not_counted_after_each_collection(
 
 
 def test_what_comes_and_goes_does_not_have_everything_looked_at(
-    freezer: Freezer, later: Later
+    freezer: Freezer,
 ) -> None:
     gc.collect()
     alive = gc.get_freeze_count()
@@ -116,11 +116,26 @@ def test_what_comes_and_goes_does_not_have_everything_looked_at(
         gc.collect()
         assert kept
         kept.clear()
-    assert not later.asked
+        assert gc.get_freeze_count() > 0
+
+
+def test_a_full_collection_comes_soon_after_everything_was_frozen(
+    freezer: Freezer, later: Later
+) -> None:
+    kept = [[number] for number in range(400_000)]
+    gc.collect()
+    later.run()
+    full = gc.get_stats()[2]["collections"]
+    gc.enable()
+    kept += [[number] for number in range(50_000)]
+    gc.disable()
+    assert gc.get_stats()[2]["collections"] > full
 
 
 def test_the_end_leaves_nothing_frozen() -> None:
+    before = gc.get_threshold()
     made = Freezer(Later(), longest=0.0)
     gc.collect()
     made.stop()
     assert gc.get_freeze_count() == 0
+    assert gc.get_threshold() == before
