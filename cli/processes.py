@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -49,6 +49,7 @@ class Process:
         options: Its command line.
         log: Where its stderr goes.
         replaceable: It can be started again without losing anything.
+        niceness: How far it stands back for other processes, as in nice(1); 0 is not at all.
         served: What it said when it was ready.
     """
 
@@ -57,6 +58,7 @@ class Process:
     options: Sequence[str]
     log: Path
     replaceable: bool = True
+    niceness: int = 0
     served: Mapping[str, str] = field(default_factory=dict)
     _process: asyncio.subprocess.Process | None = None
 
@@ -84,6 +86,9 @@ class Process:
                 env={**os.environ, "PYTHONUNBUFFERED": "1"},
                 start_new_session=True,  # Ctrl-C is for us alone: we stop the others in order
             )
+        if self.niceness:
+            with suppress(ProcessLookupError):  # it has ended already, as is noticed below
+                os.setpriority(os.PRIO_PROCESS, self.pid, self.niceness)
         try:
             async with asyncio.timeout(START_SECONDS):
                 self.served = await self._announcement()
