@@ -100,7 +100,12 @@ def test_what_is_frozen_is_not_counted_after_each_collection(
 ) -> None:
     gc.collect()
     counted, count = list[int](), gc.get_freeze_count
-    monkeypatch.setattr(gc, "get_freeze_count", lambda: counted.append(1) or count())
+
+    def counting() -> int:
+        counted.append(1)
+        return count()
+
+    monkeypatch.setattr(gc, "get_freeze_count", counting)
     for _ in range(20):
         gc.collect()
     assert not counted
