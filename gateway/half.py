@@ -42,8 +42,9 @@ class Half:
 
     def shards(self, subject: Subject) -> int:
         """Return into how many shards the subject's nodes are worth splitting."""
-        replicas = self.pool.idle
-        count = self._sharding.count(sort_of(subject), len(subject.names), replicas)
+        if self.pool.ready < 2:
+            return 1
+        count = self._sharding.count(sort_of(subject), len(subject.names), self.pool.idle)
         if count > 1 and not self.lookup.find(subject.names, subject.given).distinct:
             return 1
         return count

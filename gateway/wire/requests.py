@@ -19,7 +19,7 @@ from gateway.wire.names import NodeNames, NodeNamesMemory
 from gateway.wire.nodes import NodesMemory
 from moorage.models import Pod, decode_passing_pod, decode_pod
 
-_NAMES_MODE = b',"Nodes":null,"NodeNames":'
+_OPENING, _NAMES_MODE = b'{"Pod":', b',"Nodes":null,"NodeNames":'
 _NULL = msgspec.Raw(b"null")
 _PODS_KEPT = 4  # one for each scheduler that may be between filter and prioritize
 T = TypeVar("T", bound=msgspec.Struct)
@@ -82,8 +82,8 @@ class SchedulingRequest(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     pod: Pod
     pod_json: bytes
     names: NodeNames
-    names_given: bool
-    nodes: Sequence[GivenNode] | None
+    names_given: bool = True
+    nodes: Sequence[GivenNode] | None = None
 
 
 class PodMemory:
@@ -113,7 +113,27 @@ class Memory:
 
 def read_scheduling(body: bytes, memory: Memory) -> SchedulingRequest:
     """Read a filter or prioritize call; raises BadRequestError."""
-    args, names = _split(body, memory.names) or _whole(body, memory.names)
+    return _split(body, memory) or _whole(body, memory)
+
+
+def _split(body: bytes, memory: Memory) -> SchedulingRequest | None:
+    # kube-scheduler's bodies end with the names. When what is before and after the cut are both
+    # JSON, the whole is: cutting spares one pass over the pod and the names, or two if known.
+    cut = body.find(_NAMES_MODE) if body.startswith(_OPENING) and body.endswith(b"]}") else -1
+    if cut > 0:
+        with suppress(BadRequestError, msgspec.DecodeError, UnicodeDecodeError):
+            pod_json = body[len(_OPENING) : cut]
+            names = memory.names.read(body[cut + len(_NAMES_MODE) : -1])
+            pod = memory.pods.read(pod_json)
+            return SchedulingRequest(pod=pod, pod_json=pod_json, names=names)
+    return None
+
+
+def _whole(body: bytes, memory: Memory) -> SchedulingRequest:
+    args = _read_extender_args(body)
+    with decoding("$.NodeNames"):
+        given = not _is_null(args.NodeNames)
+        names = memory.names.read(bytes(args.NodeNames)) if given else None
     pod_json = bytes(args.Pod)
     pod = memory.pods.read(pod_json)
     nodes = None if args.Nodes is None else memory.nodes.read(args.Nodes.items or [])
@@ -177,26 +197,6 @@ _read_preemption_args = _reader(
         NodeNameToMetaVictims=_meta_victims,
     ),
 )
-_decode_extender_args = msgspec.json.Decoder(ExtenderArgs).decode
-
-
-def _split(body: bytes, memory: NodeNamesMemory) -> tuple[ExtenderArgs, NodeNames] | None:
-    # kube-scheduler's bodies end with the names. When what is before and after the cut are both
-    # JSON, the whole is: cutting spares one pass over the names, and those known need none.
-    cut = body.find(_NAMES_MODE) if body.endswith(b"]}") else -1
-    if cut > 0:
-        with suppress(msgspec.DecodeError, UnicodeDecodeError):
-            args = _decode_extender_args(body[:cut] + b"}")
-            return args, memory.read(body[cut + len(_NAMES_MODE) : -1])
-    return None
-
-
-def _whole(body: bytes, memory: NodeNamesMemory) -> tuple[ExtenderArgs, NodeNames | None]:
-    args = _read_extender_args(body)
-    if _is_null(args.NodeNames):
-        return args, None
-    with decoding("$.NodeNames"):
-        return args, memory.read(bytes(args.NodeNames))
 
 
 def _is_null(value: msgspec.Raw) -> bool:
