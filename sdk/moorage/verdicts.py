@@ -27,22 +27,44 @@ class Verdicts:
     """One verdict for each node of a selection; all pass until rejected.
 
     Attributes:
+        count: The number of nodes.
         codes: For each node 0 if it passes, i if `reasons[i - 1]` rejects it.
         reasons: The rejections in use.
     """
 
-    __slots__ = ("codes", "reasons")
+    __slots__ = ("_codes", "count", "reasons")
 
     def __init__(self, count: int) -> None:
         """Let all of *count* nodes pass."""
-        self.codes: npt.NDArray[np.uint16] = np.zeros(count, np.uint16)
+        self.count = count
+        self._codes: npt.NDArray[np.uint16] | None = None  # most filters reject nobody
         self.reasons: list[Rejection] = []
+
+    @property
+    def codes(self) -> npt.NDArray[np.uint16]:
+        """For each node 0 if it passes, i if `reasons[i - 1]` rejects it; may be changed."""
+        if self._codes is None:
+            self._codes = np.zeros(self.count, np.uint16)
+        return self._codes
+
+    @codes.setter
+    def codes(self, codes: npt.NDArray[np.uint16]) -> None:
+        self._codes = codes
+
+    @property
+    def untouched(self) -> bool:
+        """Whether all nodes pass because nobody has rejected any or looked at `codes`."""
+        return self._codes is None
 
     def reject(self, mask: npt.ArrayLike, rejection: Rejection | str) -> Self:
         """Reject the nodes where *mask* is true that still pass; return self, to chain calls."""
         if isinstance(rejection, str):
             rejection = Rejection(rejection)
-        chosen = np.asarray(mask, np.bool_) & (self.codes == 0)
+        chosen = np.asarray(mask, np.bool_)
+        if self._codes is not None:
+            chosen = chosen & (self._codes == 0)
+        elif chosen.shape != (self.count,):
+            chosen = np.broadcast_to(chosen, self.count)
         if np.count_nonzero(chosen):
             self.codes[chosen] = self._code(rejection)
         return self

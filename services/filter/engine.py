@@ -47,7 +47,7 @@ async def run_filters(
         PluginFailedError: A plugin failed whose failure aborts the cycle.
         TimeoutError: The supervisor's deadline passed.
     """
-    codes = np.zeros(len(nodes), np.uint16)
+    codes: npt.NDArray[np.uint16] | None = None
     reasons: list[PluginRejection] = []
     claimants: list[str] = []
     survivors = nodes
@@ -68,11 +68,14 @@ async def run_filters(
         if verdicts is None or not verdicts.reasons:
             continue
         passed = verdicts.passed
-        codes[codes == 0] = np.where(passed, 0, verdicts.codes + len(reasons))
+        if codes is None:
+            codes = verdicts.codes.copy()
+        else:
+            codes[codes == 0] = np.where(passed, 0, verdicts.codes + len(reasons))
         reasons += [PluginRejection(enabled.name, reason) for reason in verdicts.reasons]
         survivors = survivors.where(passed)
     return FilterRun(
-        codes=codes,
+        codes=np.zeros(len(nodes), np.uint16) if codes is None else codes,
         reasons=reasons,
         plugins=supervisor.runs,
         claimants=claimants if len(survivors) else (),

@@ -15,6 +15,8 @@ from moorage.v1 import filter_pb2 as pb
 from moorage.v1 import filter_pb2_grpc
 from services.filter.engine import FilterRun, PluginRejection, run_filters
 
+CODES = np.dtype("<u2")
+
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
@@ -81,13 +83,15 @@ def _encode(
 ) -> None:
     run = outcome.run
     result.generation = outcome.generation
-    if np.count_nonzero(run.codes):
-        result.verdicts = run.codes.astype("<u2").tobytes()
-    result.reasons.extend(map(_reason, run.reasons))
+    if run.reasons:
+        result.reasons.extend(map(_reason, run.reasons))
+        if np.count_nonzero(run.codes):
+            result.verdicts = run.codes.astype(CODES, copy=False).tobytes()
     report_plugins(result.plugins, run.plugins)
     set_duration(result.duration, outcome.seconds)
     set_duration(result.node_duration, sum(each.node_seconds for each in run.plugins))
-    result.claimants.extend(run.claimants)
+    if run.claimants:
+        result.claimants.extend(run.claimants)
 
 
 def _reason(reason: PluginRejection) -> pb.Reason:

@@ -1,4 +1,4 @@
-"""A table that makes equal values one object."""
+"""Tables by what values are: they make equal values one object, and work with them once."""
 
 from collections.abc import Callable, Mapping
 from typing import Final, Generic, TypeVar
@@ -6,6 +6,7 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 CAPACITY: Final = 16_384
 """Different values that a table holds; a full table starts again, which only costs some sharing."""
@@ -41,6 +42,28 @@ class Interned(Generic[T]):
             self._table.clear()
         kept = self._table[key] = self._prepare(value) if self._prepare else value
         return kept
+
+
+class Remembered(Generic[R]):
+    """What is made of values, kept for the next equal ones, which msgspec can encode."""
+
+    def __init__(self) -> None:
+        self._table: dict[bytes, R] = {}
+
+    def get(self, value: object, make: Callable[[], R]) -> R:
+        """Return what *make* made of the first value that was equal to this one."""
+        try:
+            key = _fingerprint(value)
+        except OverflowError:  # as above
+            return make()
+        known = self._table.get(key)
+        return known if known is not None else self._keep(key, make())
+
+    def _keep(self, key: bytes, made: R) -> R:
+        if len(self._table) >= CAPACITY:
+            self._table.clear()
+        self._table[key] = made
+        return made
 
 
 class InternedTexts:

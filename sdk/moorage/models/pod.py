@@ -2,18 +2,17 @@
 
 from collections.abc import Mapping
 from functools import cached_property
+from typing import NamedTuple
 
 import msgspec
 
 from moorage.models.base import Model
 from moorage.models.constraints import Affinity, Toleration, TopologySpreadConstraint
 from moorage.models.disks import AwsDiskSource, Disk, GceDiskSource, IscsiSource, RbdSource
-from moorage.models.interning import Interned
+from moorage.models.interning import Remembered
 from moorage.models.meta import Metadata, OwnerReference
 from moorage.quantity import Quantity
 from moorage.resources import nonzero_requests, pod_requests
-
-_demands: Interned[Mapping[str, int]] = Interned()
 
 
 class ContainerPort(Model, frozen=True):
@@ -111,6 +110,18 @@ class PodStatus(Model, frozen=True):
     nominated_node_name: str = ""
 
 
+class Demands(NamedTuple):
+    """What the containers of a pod need of its node; see the properties of `Pod`."""
+
+    requests: Mapping[str, int]
+    nonzero_requests: Mapping[str, int]
+    host_ports: tuple[ContainerPort, ...]
+
+
+_known: Remembered[Demands] = Remembered()
+"""By all that they depend on: the pods of a workload need the same."""
+
+
 class Pod(Model, frozen=True, dict=True, gc=True):
     """A pod."""
 
@@ -171,33 +182,43 @@ class Pod(Model, frozen=True, dict=True, gc=True):
         sources = (volume.disk_source for volume in self.spec.volumes)
         return tuple(disk for source in sources if source for disk in source.disks())
 
-    @cached_property
+    @property
     def requests(self) -> Mapping[str, int]:
         """What the pod needs: millicores of "cpu", bytes or counts of everything else.
 
         The larger of the running containers and each init container with the sidecars before it,
         plus overhead, as kube-scheduler reckons.
         """
-        return _demands(pod_requests(self.spec))
+        return self._demands.requests
 
-    @cached_property
+    @property
     def nonzero_requests(self) -> Mapping[str, int]:
         """The same for "cpu" and "memory" only, with defaults for containers that name neither.
 
         kube-scheduler scores nodes by these, so that pods without requests still count.
         """
-        return _demands(nonzero_requests(self.spec))
+        return self._demands.nonzero_requests
 
-    @cached_property
+    @property
     def host_ports(self) -> tuple[ContainerPort, ...]:
         """The ports that the pod takes on its node."""
+        return self._demands.host_ports
+
+    @cached_property
+    def _demands(self) -> Demands:
         spec = self.spec
-        sidecars = (c for c in spec.init_containers if c.restart_policy == "Always")
-        running = (*spec.containers, *sidecars)
-        return tuple(port for c in running for port in c.ports if port.host_port > 0)
+        parts = (spec.containers, spec.init_containers, spec.resources, spec.overhead)
+        return _known.get(parts, lambda: _demands_of(spec))
 
     def _claim_name(self, volume: Volume) -> str:
         if volume.ephemeral is not None:
             return f"{self.name}-{volume.name}"
         claim = volume.persistent_volume_claim
         return claim.claim_name if claim else ""
+
+
+def _demands_of(spec: PodSpec) -> Demands:
+    sidecars = (c for c in spec.init_containers if c.restart_policy == "Always")
+    running = (*spec.containers, *sidecars)
+    ports = tuple(port for c in running for port in c.ports if port.host_port > 0)
+    return Demands(pod_requests(spec), nonzero_requests(spec), ports)

@@ -38,12 +38,10 @@ def report_plugins(
 ) -> None:
     """Add to a message what plugins did in a cycle."""
     for run in runs:
-        report = reports.add()
-        report.plugin = run.plugin
+        report = reports.add(
+            plugin=run.plugin, failure=run.failure, skipped=run.skipped, note=run.note
+        )
         set_duration(report.duration, run.seconds)
-        report.failure = run.failure
-        report.skipped = run.skipped
-        report.note = run.note
 
 
 def node_states(replica: Replica, names: Sequence[str]) -> list[pb.NodeState]:

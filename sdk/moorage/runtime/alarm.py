@@ -6,8 +6,11 @@ of a plain function call. An interval timer's signal breaks into an endless loop
 that swallow the exception.
 """
 
+import atexit
+import math
 import signal
 import threading
+import time
 
 # What `signal.getsignal` wraps: that tries to make an enum of the handler, and takes longer than
 # many a plugin.
@@ -20,11 +23,53 @@ T = TypeVar("T")
 
 REPEAT_SECONDS = 0.05
 
+_NEVER = math.inf
 _MAIN_THREAD = threading.main_thread().ident
 
 
 class BudgetExceededError(BaseException):
     """Time is up. A BaseException, so that a plugin's `except Exception` does not catch it."""
+
+
+class _Alarm:
+    """The timer of the process: most calls find that it is set already, to an earlier time.
+
+    It rings once in a while when nobody's time is up, and is then set to the time when it is.
+
+    Attributes:
+        limit: When the time of the call under way is up; infinite if there is none.
+    """
+
+    def __init__(self) -> None:
+        self.limit = _NEVER
+        self._rings_at = _NEVER
+        self._handler = self._ring
+        # Python gives up its handlers before it ends, and then the signal would kill the process.
+        atexit.register(signal.setitimer, signal.ITIMER_REAL, 0)
+
+    def begin(self, seconds: float) -> None:
+        """Raise BudgetExceededError once *seconds* have passed, unless `limit` has changed."""
+        now = time.perf_counter()
+        if getsignal(signal.SIGALRM) is not self._handler:
+            signal.signal(signal.SIGALRM, self._handler)  # for good: each is a system call
+            self._rings_at = _NEVER  # who took the handler may have set the timer as well
+        self.limit = now + seconds
+        if not now < self._rings_at <= self.limit:
+            self._set(seconds)
+
+    def _ring(self, _signal: int, _frame: FrameType | None) -> None:
+        left = self.limit - time.perf_counter()
+        if left <= 0:
+            raise BudgetExceededError
+        self._set(left)
+
+    def _set(self, seconds: float) -> None:
+        self._rings_at = self.limit
+        never = seconds == _NEVER
+        signal.setitimer(signal.ITIMER_REAL, 0 if never else max(seconds, 1e-6), REPEAT_SECONDS)
+
+
+_alarm = _Alarm()
 
 
 def call_within(seconds: float, function: Callable[..., T], *args: Any) -> T:
@@ -34,23 +79,14 @@ def call_within(seconds: float, function: Callable[..., T], *args: Any) -> T:
     """
     if threading.get_ident() != _MAIN_THREAD:
         return function(*args)
-    if getsignal(signal.SIGALRM) is not _ring:
-        signal.signal(signal.SIGALRM, _ring)  # for good: each change is a system call
-    armed = True
     try:
         try:
-            signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6), REPEAT_SECONDS)
+            _alarm.begin(seconds)
             return function(*args)
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            armed = False
+            _alarm.limit = _NEVER
     finally:
-        if armed:  # it went off on the very way to the line that disarms it
-            signal.setitimer(signal.ITIMER_REAL, 0)
-
-
-def _ring(_signal: int, _frame: FrameType | None) -> None:
-    raise BudgetExceededError
+        _alarm.limit = _NEVER  # again, because it may have rung on the very way to the line above
 
 
 class Stepwise(Generic[T]):

@@ -4,7 +4,9 @@ The engines of the filter and scorer services call this for each plugin of a pro
 `moorage.testing` for the one under test.
 """
 
+import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -33,6 +35,14 @@ class PluginScores(msgspec.Struct, frozen=True, kw_only=True):
     weight: int
     raw: Scores
     normalized: Scores
+
+
+class CheckedScores(NamedTuple):
+    """One finite number for each node, with the least and the most of them and 0."""
+
+    scores: Scores
+    least: float
+    most: float
 
 
 async def ask_for_verdicts(
@@ -101,7 +111,7 @@ async def ask_for_raw_scores(
     raw = supervisor.call(enabled, _point(plugin), _score, plugin, pod, shard)
     if not _normalizes(plugin):
         enabled.breaker.succeeded()  # of others it is not known before they normalise
-    return raw
+    return raw.scores
 
 
 async def ask_to_normalize(
@@ -112,7 +122,7 @@ async def ask_to_normalize(
     None and exceptions mean the same as in `ask_for_scores`.
     """
     plugin = await _prepared(enabled, pod, nodes, supervisor)
-    return None if plugin is None else _opinion(enabled, plugin, raw, supervisor)
+    return None if plugin is None else _opinion(enabled, plugin, _with_extremes(raw), supervisor)
 
 
 async def _prepared(
@@ -131,14 +141,16 @@ def _point(plugin: ScorePlugin) -> str:
 
 
 def _opinion(
-    enabled: EnabledPlugin, plugin: ScorePlugin, raw: Scores, supervisor: Supervisor
+    enabled: EnabledPlugin, plugin: ScorePlugin, raw: CheckedScores, supervisor: Supervisor
 ) -> PluginScores:
     if _normalizes(plugin):
-        normalized = supervisor.call(enabled, "normalize", _normalize, plugin, raw)
+        normalized = supervisor.call(enabled, "normalize", _normalize, plugin, raw.scores)
     else:  # no code of the plugin, so there is nothing to guard
         normalized = _already_normalized(enabled, plugin, raw)
     enabled.breaker.succeeded()
-    return PluginScores(plugin=plugin.name, weight=enabled.weight, raw=raw, normalized=normalized)
+    return PluginScores(
+        plugin=plugin.name, weight=enabled.weight, raw=raw.scores, normalized=normalized
+    )
 
 
 def _filter(plugin: FilterPlugin, pod: Pod, nodes: Nodes, kept: Nodes) -> Verdicts:
@@ -171,10 +183,12 @@ def _checked_claim(plugin: FilterPlugin, pod: Pod) -> bool:
 def _checked_verdicts(plugin: FilterPlugin, verdicts: object, count: int) -> Verdicts:
     if not isinstance(verdicts, Verdicts):
         raise WrongTypeError(plugin.filter, verdicts, "Verdicts")
-    if len(verdicts.codes) != count:
-        problem = f"returned {len(verdicts.codes)} verdicts for {count} nodes"
-        raise WrongAnswerError(plugin.filter, problem)
-    if np.count_nonzero(verdicts.codes) and verdicts.codes.max() > len(verdicts.reasons):
+    if verdicts.untouched and verdicts.count == count:
+        return verdicts
+    codes = verdicts.codes
+    if len(codes) != count:
+        raise WrongAnswerError(plugin.filter, f"returned {len(codes)} verdicts for {count} nodes")
+    if codes.max(initial=0) > len(verdicts.reasons):
         raise WrongAnswerError(plugin.filter, "returned codes without reasons")
     for rejection in verdicts.reasons:
         if not isinstance(rejection.reason, str):
@@ -182,7 +196,7 @@ def _checked_verdicts(plugin: FilterPlugin, verdicts: object, count: int) -> Ver
     return verdicts
 
 
-def _score(plugin: ScorePlugin, pod: Pod, nodes: Nodes) -> Scores:
+def _score(plugin: ScorePlugin, pod: Pod, nodes: Nodes) -> CheckedScores:
     return _checked_scores(plugin.score, plugin.score(pod, nodes), len(nodes))
 
 
@@ -190,29 +204,31 @@ def _normalizes(plugin: ScorePlugin) -> bool:
     return type(plugin).normalize is not ScorePlugin.normalize
 
 
-def _already_normalized(enabled: EnabledPlugin, plugin: ScorePlugin, raw: Scores) -> Scores:
+def _already_normalized(enabled: EnabledPlugin, plugin: ScorePlugin, raw: CheckedScores) -> Scores:
     try:
         _check_range(plugin.score, raw, "; override normalize")
     except WrongAnswerError as error:
         raise PluginFailedError(enabled.name, "normalize", str(error)) from error
-    return raw
+    return raw.scores
 
 
 def _normalize(plugin: ScorePlugin, raw: Scores) -> Scores:
     # A copy, because a plugin may normalise in place.
     normalized = _checked_scores(plugin.normalize, plugin.normalize(raw.copy()), len(raw))
     _check_range(plugin.normalize, normalized)
-    return normalized
+    return normalized.scores
 
 
-def _check_range(method: Callable[..., object], scores: Scores, advice: str = "") -> None:
-    for extreme in (scores.min(initial=0), scores.max(initial=0)):
+def _check_range(method: Callable[..., object], checked: CheckedScores, advice: str = "") -> None:
+    for extreme in (checked.least, checked.most):
         if not 0 <= extreme <= MAX_SCORE:
             problem = f"returned {extreme:g}, which is outside 0..{MAX_SCORE}{advice}"
             raise WrongAnswerError(method, problem)
 
 
-def _checked_scores(method: Callable[..., object], scores: npt.ArrayLike, count: int) -> Scores:
+def _checked_scores(
+    method: Callable[..., object], scores: npt.ArrayLike, count: int
+) -> CheckedScores:
     try:
         array = np.array(scores, np.float64)
     except (TypeError, ValueError) as error:
@@ -220,6 +236,12 @@ def _checked_scores(method: Callable[..., object], scores: npt.ArrayLike, count:
     if array.shape != (count,):
         problem = f"returned an array of shape {array.shape} for {count} nodes"
         raise WrongAnswerError(method, problem)
-    if not np.isfinite(array).all():
+    checked = _with_extremes(array)
+    if not (math.isfinite(checked.least) and math.isfinite(checked.most)):  # NaN is both, if any
         raise WrongAnswerError(method, "returned a number that is not finite")
-    return array
+    return checked
+
+
+def _with_extremes(scores: Scores) -> CheckedScores:
+    least, most = np.minimum.reduce(scores, initial=0), np.maximum.reduce(scores, initial=0)
+    return CheckedScores(scores, least, most)

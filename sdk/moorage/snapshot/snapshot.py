@@ -19,6 +19,8 @@ from moorage.snapshot.resources import ResourceColumns
 
 FIRST_CAPACITY = 64
 
+_AS_IT_IS = nullcontext()
+
 
 class Snapshot:
     """Nodes by row with the pods on them, in columns that are kept up change by change.
@@ -129,9 +131,11 @@ class Snapshot:
 
     def rows_of(self, candidates: bytes) -> npt.NDArray[np.intp]:
         """Read a bitmap over rows; rows without a node are left out."""
-        bits = np.unpackbits(np.frombuffer(candidates, np.uint8), bitorder="little")
-        present = self._present[: len(bits)]
-        return (bits[: len(present)] & present).nonzero()[0]
+        packed = np.frombuffer(candidates, np.uint8)
+        bits = np.unpackbits(packed, bitorder="little", count=min(8 * len(packed), self.capacity))
+        chosen = bits.view(np.bool_)
+        chosen &= self._present[: len(chosen)]
+        return chosen.nonzero()[0]
 
     def row_of(self, name: str) -> int | None:
         """Return the row of the node called *name*."""
@@ -155,9 +159,8 @@ class Snapshot:
         self, overrides: Mapping[int, NodeManifest], excluded_pods: Iterable[str]
     ) -> AbstractContextManager[None]:
         """Show other nodes, and leave out pods, for as long as the context lasts."""
-        found = [(uid, self.pods.row_of(uid)) for uid in excluded_pods]
-        places = {uid: row for uid, row in found if row is not None}
-        return self._overlaid(overrides, places) if overrides or places else nullcontext()
+        places = {uid: row for uid in excluded_pods if (row := self.pods.row_of(uid)) is not None}
+        return self._overlaid(overrides, places) if overrides or places else _AS_IT_IS
 
     @contextmanager
     def _overlaid(
