@@ -69,8 +69,8 @@ class Verdicts:
             self.codes[chosen] = self._code(rejection)
         return self
 
-    def reject_at(self, index: int, rejection: Rejection) -> None:
-        """Reject the node at position *index* of the selection."""
+    def reject_at(self, index: int | npt.NDArray[np.intp], rejection: Rejection) -> None:
+        """Reject the node at position *index* of the selection, or those at several positions."""
         self.codes[index] = self._code(rejection)
 
     def _code(self, rejection: Rejection) -> int:

@@ -34,8 +34,10 @@ _images: Interned[ContainerImage] = Interned()
 def trim_pod(pod: Pod) -> Pod:
     """Drop what nobody reads of a pod that nobody else has seen yet."""
     metadata, spec = pod.metadata, pod.spec
-    force_setattr(metadata, "annotations", _wanted(metadata.annotations))
-    force_setattr(spec, "volumes", tuple([v for v in spec.volumes if _is_read(v)]))
+    if LAST_APPLIED in metadata.annotations:
+        force_setattr(metadata, "annotations", _wanted(metadata.annotations))
+    if spec.volumes:
+        force_setattr(spec, "volumes", tuple([v for v in spec.volumes if _is_read(v)]))
     return pod
 
 

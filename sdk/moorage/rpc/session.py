@@ -101,25 +101,20 @@ class CycleService(Generic[Run]):
             msgspec.DecodeError: A node or pod is malformed.
             KeyError: A pod's row has no node, or an object is of a kind that was not announced.
         """
-        async with self._ready(replica, state.policy) as (policy, error), self._turn:
-            replica.policy = policy
-            if state.full:
-                replica.clear()
-            replica.snapshot.objects.open(kind_from_proto(kind) for kind in state.kinds)
-            replica.snapshot.objects.close(kind_from_proto(kind) for kind in state.removed_kinds)
-            for uid in state.removed_pods:
-                replica.snapshot.remove_pod(uid)
-            for row in state.removed_rows:
-                replica.snapshot.remove_row(row)
-            await _in_parts([(n.row, n.json) for n in state.nodes], replica.set_nodes)
-            await _in_parts([(p.row, p.json) for p in state.pods], replica.place_pods)
-            for reference in state.removed_objects:
-                replica.snapshot.objects.remove(object_name_from_proto(reference))
-            objects = [(object_name_from_proto(o.reference), o.json) for o in state.objects]
-            await _in_parts(objects, replica.put_objects)
-            if not state.partial:
-                replica.generation = state.generation
-                self.latest = replica
+        former = replica.policy
+        # Plugins start before the state's turn has come, and former ones stop in the background:
+        # cycles wait for neither.
+        chosen, error = await self._policy(former, state.policy)
+        try:
+            async with self._turn:
+                replica.policy = chosen
+                await _change(replica, state)
+                if not state.partial:
+                    replica.generation = state.generation
+                    self.latest = replica
+        finally:
+            if chosen is not former:
+                self._retire(former if replica.policy is chosen else chosen)
         return error
 
     @asynccontextmanager
@@ -189,29 +184,17 @@ class CycleService(Generic[Run]):
         seconds = time.perf_counter() - start
         return CycleOutcome(nodes, run, replica.generation, seconds)
 
-    @asynccontextmanager
-    async def _ready(
-        self, replica: Replica, policy: pb.Policy
-    ) -> AsyncIterator[tuple[Policy, str]]:
-        """Give what a session runs from here on, and why that is not *policy*.
-
-        Its plugins start before the state's turn has come, and former ones stop in the background:
-        cycles wait for neither.
-        """
-        former, chosen, error = replica.policy, replica.policy, ""
-        if policy.revision and policy.revision != former.revision:
-            try:
-                chosen = await self.host.use(policy.revision, policy.json)
-            except (ConfigurationError, msgspec.ValidationError) as problem:
-                error = str(problem)
-                log.warning("A policy is refused", error=error)
-            else:
-                log.info("A policy is ready", revision=policy.revision)
+    async def _policy(self, former: Policy, policy: pb.Policy) -> tuple[Policy, str]:
+        """Return what a session runs from here on, and why that is not *policy*."""
+        if not policy.revision or policy.revision == former.revision:
+            return former, ""
         try:
-            yield chosen, error
-        finally:
-            if chosen is not former:
-                self._retire(former if replica.policy is chosen else chosen)
+            chosen = await self.host.use(policy.revision, policy.json)
+        except (ConfigurationError, msgspec.ValidationError) as problem:
+            log.warning("A policy is refused", error=str(problem))
+            return former, str(problem)
+        log.info("A policy is ready", revision=policy.revision)
+        return chosen, ""
 
     def _retire(self, policy: Policy) -> None:
         task = asyncio.create_task(self.host.release(policy))
@@ -269,6 +252,28 @@ async def _answer(
         result.status.code = code.value[0]
     result.cycle = request.cycle.id
     return answer
+
+
+async def _change(replica: Replica, state: pb.State) -> None:
+    if state.full:
+        replica.clear()
+    snapshot = replica.snapshot
+    for uid in state.removed_pods:
+        snapshot.remove_pod(uid)
+    for row in state.removed_rows:
+        snapshot.remove_row(row)
+    if state.nodes:
+        await _in_parts([(n.row, n.json) for n in state.nodes], replica.set_nodes)
+    if state.pods:
+        await _in_parts([(p.row, p.json) for p in state.pods], replica.place_pods)
+    if state.kinds or state.removed_kinds:
+        snapshot.objects.open(kind_from_proto(kind) for kind in state.kinds)
+        snapshot.objects.close(kind_from_proto(kind) for kind in state.removed_kinds)
+    for reference in state.removed_objects:
+        snapshot.objects.remove(object_name_from_proto(reference))
+    if state.objects:
+        objects = [(object_name_from_proto(o.reference), o.json) for o in state.objects]
+        await _in_parts(objects, replica.put_objects)
 
 
 async def _in_parts(objects: Sequence[T], apply: Callable[[Sequence[T]], None]) -> None:

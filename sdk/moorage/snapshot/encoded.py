@@ -43,7 +43,7 @@ class Encoded(Generic[V]):
     def codes(self) -> npt.NDArray[np.int32]:
         """For each node the index into `values`."""
         if self._codes is None:
-            self._codes = self._column[self._rows]
+            self._codes = self._column.take(self._rows)
         return self._codes
 
     def where(self, predicate: Callable[[V | None], bool]) -> Mask:
@@ -75,7 +75,7 @@ class Encoded(Generic[V]):
         table = np.array(results, dtype)
         if results.count(results[0]) == len(results):
             return np.full(len(self._rows), table[0])
-        return table[self.codes]
+        return table.take(self.codes)
 
 
 class EncodedColumn(Generic[S, V]):

@@ -41,7 +41,7 @@ class ResourceColumns:
     def select(self, resource: str, rows: npt.NDArray[np.intp]) -> Amounts:
         """Return the amounts of *resource* at *rows*; 0 where there is none."""
         column = self._columns.get(resource)
-        return np.zeros(len(rows), np.int64) if column is None else column[rows]
+        return np.zeros(len(rows), np.int64) if column is None else column.take(rows)
 
     def at(self, row: int) -> dict[str, int]:
         """Return the amounts of *row* that are not 0."""

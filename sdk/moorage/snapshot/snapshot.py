@@ -103,10 +103,12 @@ class Snapshot:
         pod.requests, pod.nonzero_requests  # noqa: B018 - raise before anything has changed
         if self.node_at(row) is None:
             raise KeyError(f"no node in row {row} for pod {pod.namespace}/{pod.name}")
+        before = self.pods.row_of(pod.uid)
         if since is None:
-            stays = self.pods.row_of(pod.uid) == row
+            stays = before == row
             since = self.placements.time_of(pod.uid) if stays else self.placements.now()
-        self.remove_pod(pod.uid)
+        if before is not None:
+            self.remove_pod(pod.uid)
         self._account(row, pod, 1)
         self.ports.add(row, pod.host_ports)
         self.disks.add(row, pod.disks)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from moorage import Arguments, FilterPlugin, Mask, Nodes, Pod, Rejection, Verdicts
+from moorage import Amounts, Arguments, FilterPlugin, Mask, Nodes, Pod, Rejection, Verdicts
 
 TOO_MANY_PODS = "Too many pods"
 
@@ -34,17 +34,19 @@ class NodeResourcesFit(FilterPlugin):
         verdicts = nodes.verdicts()
         texts = [TOO_MANY_PODS]
         shortages = [nodes.requested("pods") >= nodes.allocatable("pods")]
-        hopeless = np.zeros(len(nodes), np.bool_)
+        offers: list[tuple[int, Amounts]] = []
         for resource, amount in self._wanted(pod):
             allocatable = nodes.allocatable(resource)
             texts.append(f"Insufficient {resource}")
             shortages.append(amount > allocatable - nodes.requested(resource))
-            hopeless |= amount > allocatable
-        for pattern, concerned in _patterns([hopeless, *shortages]):
-            reason = ", ".join(t for t, short in zip(texts, pattern[1:], strict=True) if short)
-            mask = np.zeros(len(nodes), np.bool_)
-            mask[concerned] = True
-            verdicts.reject(mask, Rejection(reason, unresolvable=pattern[0]))
+            offers.append((amount, allocatable))
+        for pattern, concerned in _patterns(shortages):
+            reason = ", ".join(t for t, short in zip(texts, pattern, strict=True) if short)
+            hopeless = np.zeros(len(concerned), np.bool_)
+            for amount, allocatable in offers:
+                hopeless |= amount > allocatable[concerned]
+            for (unresolvable,), positions in _split((), concerned, hopeless):
+                verdicts.reject_at(positions, Rejection(reason, unresolvable=unresolvable))
         return verdicts
 
     def _wanted(self, pod: Pod) -> list[tuple[str, int]]:
@@ -68,17 +70,17 @@ def _patterns(masks: list[Mask]) -> list[tuple[tuple[bool, ...], Positions]]:
     concerned = functools.reduce(np.logical_or, masks).nonzero()[0]
     found: list[tuple[tuple[bool, ...], Positions]] = [((), concerned)] if len(concerned) else []
     for mask in masks:
-        found = [each for pattern, nodes in found for each in _split(pattern, nodes, mask)]
+        found = [each for pattern, nodes in found for each in _split(pattern, nodes, mask[nodes])]
     return found
 
 
 def _split(
-    pattern: tuple[bool, ...], nodes: Positions, mask: Mask
+    pattern: tuple[bool, ...], nodes: Positions, chosen: Mask
 ) -> Iterator[tuple[tuple[bool, ...], Positions]]:
-    """Tell nodes with a pattern so far apart by one more mask."""
-    chosen = mask[nodes]
+    """Tell nodes with a pattern so far apart by whether they are chosen."""
     count = np.count_nonzero(chosen)
-    if count < len(nodes):
+    if count in (0, len(nodes)):
+        yield (*pattern, count > 0), nodes
+    else:
         yield (*pattern, False), nodes[~chosen]
-    if count:
         yield (*pattern, True), nodes[chosen]

@@ -1,7 +1,9 @@
 """Keeps pods off nodes with taints, like kube-scheduler's plugin of the same name."""
 
+import functools
+
 from moorage import FilterPlugin, Nodes, Pod, Verdicts
-from moorage.models import Taint
+from moorage.models import Taint, Toleration
 from moorage.tolerations import DO_NOT_SCHEDULE, untolerated
 
 REASON = "node(s) had untolerated taint(s)"
@@ -14,8 +16,10 @@ class TaintToleration(FilterPlugin):
     def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
         """Reject nodes with a taint that the pod does not tolerate."""
         tolerations = pod.spec.tolerations
+        repelled = nodes.taints().where(lambda taints: bool(taints) and _repel(taints, tolerations))
+        return nodes.verdicts().reject(repelled, REASON)
 
-        def repels(taints: tuple[Taint, ...] | None) -> bool:
-            return untolerated(taints or (), tolerations, DO_NOT_SCHEDULE) is not None
 
-        return nodes.verdicts().reject(nodes.taints().where(repels), REASON)
+@functools.lru_cache(maxsize=4096)
+def _repel(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> bool:
+    return untolerated(taints, tolerations, DO_NOT_SCHEDULE) is not None

@@ -61,15 +61,18 @@ class _Balance:
 
     def __init__(self, allocatable: Sequence[Amounts], count: int) -> None:
         self._count = count
-        self._present = [amounts > 0 for amounts in allocatable]
-        self._divisors = [np.maximum(amounts, 1) for amounts in allocatable]
+        self._everywhere = all(np.minimum.reduce(a, initial=1) > 0 for a in allocatable)
+        self._allocatable = allocatable
+        self._divisors = (
+            allocatable if self._everywhere else [np.maximum(a, 1) for a in allocatable]
+        )
 
     def __call__(self, requested: Sequence[Amounts]) -> Amounts:
         if not requested:
             return np.full(self._count, MAX_SCORE, np.int64)
         pairs = zip(requested, self._divisors, strict=True)
         shares = [np.minimum(amounts / divisors, 1.0) for amounts, divisors in pairs]
-        if all(np.count_nonzero(mask) == self._count for mask in self._present):
+        if self._everywhere:
             deviation = _deviation(shares, self._count)
         else:
             deviation = self._deviation_of_present(np.stack(shares))
@@ -77,7 +80,7 @@ class _Balance:
 
     def _deviation_of_present(self, shares: npt.NDArray[np.float64]) -> Scores:
         """Leave out at each node the resources that it does not have."""
-        deviation, present = np.zeros(self._count), np.stack(self._present)
+        deviation, present = np.zeros(self._count), np.stack(self._allocatable) > 0
         for pattern in np.unique(present, axis=1).T:
             same = (present == pattern[:, np.newaxis]).all(axis=0)
             deviation[same] = _deviation(shares[np.ix_(pattern, same)], int(same.sum()))
@@ -86,10 +89,12 @@ class _Balance:
 
 def _deviation(shares: Sequence[Scores] | Scores, count: int) -> Scores:
     """Return the standard deviation for each node, with kube-scheduler's rounding errors."""
-    deviation: Scores = np.zeros(count)
+    if len(shares) < 2:
+        return np.zeros(count)
+    deviation: Scores
     if len(shares) == 2:
         deviation = np.abs((shares[0] - shares[1]) / 2)
-    elif len(shares) > 2:
+    else:
         mean = _sum(shares) / len(shares)
         deviation = np.sqrt(_sum((share - mean) * (share - mean) for share in shares) / len(shares))
     return deviation

@@ -26,8 +26,12 @@ class NodeResourcesLeastAllocated(ScorePlugin):
         for resource in that_count(self.args.resources, pod):
             allocatable = nodes.allocatable(resource.name)
             free = allocatable - requested_with(resource.name, pod, nodes)
-            percent = np.maximum(free, 0) * MAX_SCORE // np.maximum(allocatable, 1)
-            total += resource.weight * percent
-            present = allocatable > 0
-            weights = weights + (resource.weight if present.all() else resource.weight * present)
-        return (total // np.maximum(weights, 1)).astype(np.float64)
+            if np.minimum.reduce(allocatable, initial=1) > 0:
+                weights = weights + resource.weight
+            else:
+                weights = weights + resource.weight * (allocatable > 0)
+                allocatable = np.maximum(allocatable, 1)
+            percent = np.maximum(free, 0) * MAX_SCORE // allocatable
+            total += percent if resource.weight == 1 else resource.weight * percent
+        divisor = max(weights, 1) if isinstance(weights, int) else np.maximum(weights, 1)
+        return (total // divisor).astype(np.float64)

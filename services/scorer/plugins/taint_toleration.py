@@ -1,7 +1,9 @@
 """Avoids nodes with taints of the mild sort, like kube-scheduler's plugin of the same name."""
 
+import functools
+
 from moorage import Nodes, Pod, ScorePlugin, Scores, normalize_by_maximum
-from moorage.models import Taint
+from moorage.models import Taint, Toleration
 from moorage.tolerations import PREFER_NO_SCHEDULE, count_untolerated
 
 
@@ -11,12 +13,13 @@ class TaintToleration(ScorePlugin):
     def score(self, pod: Pod, nodes: Nodes) -> Scores:
         """Count the taints that the pod does not tolerate."""
         tolerations = pod.spec.tolerations
-
-        def count(taints: tuple[Taint, ...] | None) -> int:
-            return count_untolerated(taints or (), tolerations, PREFER_NO_SCHEDULE)
-
-        return nodes.taints().map(count)
+        return nodes.taints().map(lambda taints: _count(taints, tolerations) if taints else 0)
 
     def normalize(self, scores: Scores) -> Scores:
         """Give 100 to nodes without such taints, 0 to those with the most."""
         return normalize_by_maximum(scores, reverse=True)
+
+
+@functools.lru_cache(maxsize=4096)
+def _count(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> int:
+    return count_untolerated(taints, tolerations, PREFER_NO_SCHEDULE)
