@@ -129,6 +129,26 @@ def test_the_first_rejection_of_a_node_counts_and_equal_ones_are_one_reason() ->
     assert verdicts.passed.tolist() == [False] * 4
 
 
+def test_verdicts_that_nobody_looked_at_let_all_pass() -> None:
+    verdicts = Verdicts(2).reject([False, False], "never")
+    assert verdicts.untouched
+    assert verdicts.reasons == []
+    assert verdicts.codes.tolist() == [0, 0]
+    verdicts.codes[1] = 1
+    assert not verdicts.untouched
+    assert verdicts.passed.tolist() == [True, False]
+
+
+@pytest.mark.parametrize("rejected", [False, True])
+def test_a_mask_is_one_truth_value_for_each_node_or_one_for_all(rejected: bool) -> None:
+    verdicts = Verdicts(3)
+    if rejected:
+        verdicts.reject([True, False, False], "full")
+    with pytest.raises(ValueError):
+        verdicts.reject([False, False], "never")
+    assert verdicts.reject(True, "all").passed.tolist() == [False] * 3
+
+
 def noted(text: str) -> str:
     plugin = Hot()
     plugin.note(text)

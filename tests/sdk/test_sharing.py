@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.models import decode_node, decode_passing_pod, decode_pod, encode, interning
-from moorage.models.interning import Interned, InternedTexts
+from moorage.models.interning import Interned, InternedTexts, Remembered
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -121,6 +121,20 @@ def test_a_full_table_starts_again_and_stays_within_its_bound() -> None:
         interned([number, number])
     assert interned([0]) is not first
     assert interned([0]) == first
+
+
+def test_what_is_made_of_equal_values_is_made_once_and_kept_within_a_bound() -> None:
+    remembered: Remembered[int] = Remembered()
+    made: list[object] = []
+
+    def ask(value: object) -> int:
+        return remembered.get(value, lambda: made.append(value) or len(made))  # type: ignore[func-returns-value]
+
+    assert [ask([0]), ask([1]), ask([0]), ask(2**70), ask(2**70)] == [1, 2, 1, 3, 4]
+    for number in range(interning.CAPACITY):
+        ask([number, number])
+    made.clear()
+    assert ask([0]) == 1
 
 
 def test_texts_are_kept_within_their_bound_too() -> None:

@@ -34,7 +34,8 @@ class BudgetExceededError(BaseException):
 class _Alarm:
     """The timer of the process: most calls find that it is set already, to an earlier time.
 
-    It rings once in a while when nobody's time is up, and is then set to the time when it is.
+    It rings once in a while when nobody's time is up, and is then set to the time when it is. Code
+    that stops it and puts the handler back may so run unguarded until that time.
 
     Attributes:
         limit: When the time of the call under way is up; infinite if there is none.
@@ -65,8 +66,10 @@ class _Alarm:
 
     def _set(self, seconds: float) -> None:
         self._rings_at = self.limit
-        never = seconds == _NEVER
-        signal.setitimer(signal.ITIMER_REAL, 0 if never else max(seconds, 1e-6), REPEAT_SECONDS)
+        if seconds == _NEVER:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        else:
+            signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6), REPEAT_SECONDS)
 
 
 _alarm = _Alarm()
@@ -87,6 +90,11 @@ def call_within(seconds: float, function: Callable[..., T], *args: Any) -> T:
             _alarm.limit = _NEVER
     finally:
         _alarm.limit = _NEVER  # again, because it may have rung on the very way to the line above
+
+
+def is_pending() -> bool:
+    """Return whether a call is under way that would be interrupted."""
+    return _alarm.limit != _NEVER
 
 
 class Stepwise(Generic[T]):

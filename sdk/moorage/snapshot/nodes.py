@@ -64,7 +64,7 @@ class Nodes(Sequence[Node]):
     def name(self, index: int) -> str:
         """Return one node's name: also after the cycle, if all names were read in it."""
         read: list[str] | None = vars(self).get("names")
-        return self[index].name if read is None else read[index]
+        return self._node(self.rows.item(index)).name if read is None else read[index]
 
     @property
     def cluster_size(self) -> int:

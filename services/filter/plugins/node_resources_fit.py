@@ -80,7 +80,7 @@ def _split(
     """Tell nodes with a pattern so far apart by whether they are chosen."""
     count = np.count_nonzero(chosen)
     if count in (0, len(nodes)):
-        yield (*pattern, count > 0), nodes
+        yield (*pattern, bool(count)), nodes
     else:
         yield (*pattern, False), nodes[~chosen]
         yield (*pattern, True), nodes[chosen]

@@ -37,8 +37,10 @@ def swallow_everything_once() -> None:
         loop_for_ever()
 
 
-def assert_disarmed() -> None:
-    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+def assert_comes_to_rest() -> None:
+    assert not alarm.is_pending()
+    while signal.getitimer(signal.ITIMER_REAL)[0]:
+        pass  # it may ring once more, and interrupts nobody
 
 
 @pytest.mark.parametrize(
@@ -49,14 +51,14 @@ def test_code_that_takes_too_long_is_interrupted(function: Callable[[], None]) -
         call_within(BUDGET, function)
     functions = {entry.name for entry in interruption.traceback}
     assert function.__name__ in functions, "the traceback shows where time was spent"
-    assert_disarmed()
+    assert_comes_to_rest()
 
 
 def test_results_and_exceptions_pass() -> None:
     assert call_within(BUDGET, divmod, 7, 2) == (3, 1)
     with pytest.raises(ZeroDivisionError):
         call_within(BUDGET, divmod, 7, 0)
-    assert_disarmed()
+    assert_comes_to_rest()
 
 
 def test_code_that_takes_the_handler_for_itself_spoils_no_later_alarm() -> None:
@@ -91,8 +93,35 @@ def test_an_alarm_never_outlives_its_call_even_if_it_rings_at_the_very_end() -> 
             call_within(1e-6 * (1 + attempt % 40), spend, attempt % 97)
         except BudgetExceededError:
             rang += 1
-        assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+        assert not alarm.is_pending()
     assert rang > 0
+    assert_comes_to_rest()
+
+
+def test_a_call_leaves_a_timer_alone_that_rings_early_enough() -> None:
+    call_within(10, divmod, 7, 2)
+    left, _ = signal.getitimer(signal.ITIMER_REAL)
+    call_within(20, divmod, 7, 2)
+    assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] < left
+
+
+@pytest.mark.parametrize("before", [BUDGET / 2, 3600.0])
+def test_a_call_is_interrupted_in_its_time_whatever_the_timer_was_set_for(before: float) -> None:
+    call_within(before, divmod, 7, 2)
+    start = time.perf_counter()
+    with pytest.raises(BudgetExceededError):
+        call_within(BUDGET, loop_for_ever)
+    assert time.perf_counter() - start >= BUDGET
+
+
+def test_a_timer_that_somebody_stopped_is_missed_no_longer_than_it_was_set_for() -> None:
+    call_within(BUDGET, divmod, 7, 2)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    end = time.perf_counter() + BUDGET
+    while time.perf_counter() < end:
+        pass
+    with pytest.raises(BudgetExceededError):
+        call_within(BUDGET, loop_for_ever)
 
 
 def test_outside_the_main_thread_there_is_no_limit() -> None:
