@@ -81,9 +81,7 @@ class StateFeed:
 def _message(changes: Changes, kinds: Kinds) -> pb.State | None:
     message = pb.State(
         generation=changes.generation,
-        nodes=[pb.NodeRow(row=row, json=content) for row, content in changes.nodes],
         removed_rows=changes.removed_rows,
-        pods=[pb.PlacedPod(row=row, json=encode(pod)) for row, pod in changes.pods],
         removed_pods=changes.removed_pods,
         objects=[
             pb.Object(reference=object_name_to_proto(name), json=content)
@@ -94,5 +92,10 @@ def _message(changes: Changes, kinds: Kinds) -> pb.State | None:
             object_name_to_proto(name) for name in changes.removed_objects if name.kind in kinds
         ],
     )
+    # Filled in where they are, because messages copy what they are made of.
+    for row, content in changes.nodes:
+        message.nodes.add(row=row, json=content)
+    for row, pod in changes.pods:
+        message.pods.add(row=row, json=encode(pod))
     said = message.nodes or message.removed_rows or message.pods or message.removed_pods
     return message if said or message.objects or message.removed_objects else None
