@@ -5,8 +5,7 @@ its models are never used, because they cost milliseconds per object.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -15,19 +14,28 @@ from yarl import URL
 
 from moorage.kube.errors import KubeUnreachableError
 from moorage.kube.response import Response
+from moorage.kube.session import open_session, way_to
 
 if TYPE_CHECKING:
     from kubernetes_asyncio.client import ApiClient
 
 CONNECT_TIMEOUT = 10.0
 
+LONGEST_STRETCH = 1 << 16
+"""Bytes of a stream after which others may run: a reader that always finds more in its buffer
+would never let them."""
+
 
 class KubeClient:
     """A connection to one API server; the caller closes it."""
 
     def __init__(self, api: "ApiClient") -> None:
+        from kubernetes_asyncio.config import ConfigException
+
+        self._failures = (OSError, aiohttp.ClientError, ConfigException)
         self._api = api
-        self._session: aiohttp.ClientSession = api.rest_client.pool_manager
+        self._session = open_session(api)
+        self._way = way_to(api.configuration)
 
     @property
     def host(self) -> str:
@@ -61,12 +69,14 @@ class KubeClient:
         what = f"{method} {path}"
         headers = {"Content-Type": content_type} if body is not None else {}
         limit = aiohttp.ClientTimeout(total=timeout)
-        with _translated(what, self.host, timeout):
+        try:
             options = await self._options(headers, limit)
             async with self._session.request(
                 method, self._url(path, query), data=body, **options
             ) as answer:
                 return await _read(what, answer)
+        except self._failures as error:
+            raise _explained(error, what, self.host, timeout) from error
 
     async def stream_lines(
         self, path: str, *, query: Mapping[str, str], silence: float
@@ -90,16 +100,27 @@ class KubeClient:
         limit = aiohttp.ClientTimeout(
             total=None, sock_connect=min(CONNECT_TIMEOUT, silence), sock_read=silence
         )
-        with _translated(what, self.host, silence):
+        try:
             options = await self._options({}, limit)
             async with self._session.get(self._url(path, query), **options) as answer:
                 if answer.status != 200:
                     (await _read(what, answer)).check()
-                async for line in _lines(answer.content):
-                    yield line
+                rest, since_pause = b"", 0
+                async for chunk in answer.content.iter_any():
+                    *lines, rest = (rest + chunk).split(b"\n")
+                    for line in lines:
+                        if line:
+                            yield line
+                    since_pause += len(chunk)
+                    if since_pause > LONGEST_STRETCH:
+                        since_pause = 0
+                        await asyncio.sleep(0)
+        except self._failures as error:
+            raise _explained(error, what, self.host, silence) from error
 
     async def close(self) -> None:
         """Close all connections; running requests fail."""
+        await self._session.close()
         await self._api.close()
 
     def _url(self, path: str, query: Mapping[str, str] | None) -> URL:
@@ -111,15 +132,11 @@ class KubeClient:
     ) -> dict[str, Any]:
         configuration = self._api.configuration
         headers = {**self._api.default_headers, "Accept": "application/json", **headers}
-        # Runs the hooks that renew tokens.
-        await self._api.update_params_for_auth(headers, [], ["BearerToken"])
-        options = {
-            "proxy": configuration.proxy,
-            "proxy_headers": configuration.proxy_headers,
-            "server_hostname": configuration.tls_server_name,
-        }
-        given = {name: value for name, value in options.items() if value}
-        return {"headers": headers, "timeout": timeout, "allow_redirects": False, **given}
+        if "BearerToken" in configuration.api_key:
+            # Runs the hook that renews tokens.
+            token = await configuration.get_api_key_with_prefix("BearerToken")
+            headers["Authorization"] = token
+        return {"headers": headers, "timeout": timeout, "allow_redirects": False, **self._way}
 
 
 async def _read(what: str, answer: aiohttp.ClientResponse) -> Response:
@@ -127,26 +144,9 @@ async def _read(what: str, answer: aiohttp.ClientResponse) -> Response:
     return Response(what=what, status=answer.status, headers=answer.headers, body=body)
 
 
-async def _lines(content: aiohttp.StreamReader) -> AsyncGenerator[bytes, None]:
-    rest = b""
-    async for chunk in content.iter_any():
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            if line:
-                yield line
-        # A reader that always finds more in its buffer would never let others run.
-        await asyncio.sleep(0)
-
-
-@contextmanager
-def _translated(what: str, host: str, limit: float) -> Iterator[None]:
-    from kubernetes_asyncio.config import ConfigException
-
-    try:
-        yield
-    except TimeoutError as error:
-        raise TimeoutError(f"{what}: nothing heard from {host} for {limit:g} s") from error
-    except (aiohttp.ClientError, OSError) as error:
-        raise KubeUnreachableError(f"{what}: cannot reach {host}: {error}") from error
-    except ConfigException as error:
-        raise KubeUnreachableError(f"{what}: no credentials for {host}: {error}") from error
+def _explained(error: Exception, what: str, host: str, limit: float) -> Exception:
+    if isinstance(error, TimeoutError):
+        return TimeoutError(f"{what}: nothing heard from {host} for {limit:g} s")
+    if isinstance(error, aiohttp.ClientError | OSError):
+        return KubeUnreachableError(f"{what}: cannot reach {host}: {error}")
+    return KubeUnreachableError(f"{what}: no credentials for {host}: {error}")

@@ -149,6 +149,45 @@ async def test_a_credential_without_an_end_is_asked_for_once(tmp_path: Path) -> 
     assert bodies == {b"Bearer token-1"}
 
 
+async def test_a_proxy_of_the_environment_is_used_with_its_password_unless_told_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server stands in for the proxy: it sees the whole URL of the request."""
+    seen: list[tuple[str, str]] = []
+
+    async def proxy(request: web.Request) -> web.Response:
+        seen.append((str(request.url), request.headers.get("Proxy-Authorization", "")))
+        return web.Response()
+
+    app = web.Application()
+    app.router.add_get("/whoami", proxy)
+    async with TestServer(app) as server:
+        monkeypatch.setenv("http_proxy", f"http://me:secret@{server.host}:{server.port}")
+        client = await connect(write_kubeconfig(tmp_path / "file", "http://nowhere.example"))
+        await client.request("GET", "/whoami", timeout=5)
+        await client.close()
+    assert seen == [("http://nowhere.example/whoami", "Basic bWU6c2VjcmV0")]
+    async with authorizing_server() as direct:
+        monkeypatch.setenv("no_proxy", direct.host)
+        file = write_kubeconfig(tmp_path / "direct", str(direct.make_url("")).rstrip("/"))
+        client = await connect(file)
+        assert (await client.request("GET", "/whoami", timeout=5)).body == b"Bearer unused"
+        await client.close()
+
+
+async def test_credentials_of_netrc_are_for_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As kubectl does it; a token beside them used to make every request fail."""
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password secret")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    async with authorizing_server() as server:
+        file = write_kubeconfig(tmp_path / "file", str(server.make_url("")).rstrip("/"))
+        client = await connect(file)
+        assert (await client.request("GET", "/whoami", timeout=5)).body == b"Bearer unused"
+        await client.close()
+
+
 async def test_a_service_account_is_found_and_its_token_renewed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
