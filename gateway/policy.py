@@ -44,6 +44,9 @@ class PolicyHolder:
         self._plugins: dict[str, list[PluginInfo]] = {}
         self._known = asyncio.Event()
         self._binder_known = asyncio.Event()
+        # What every bind asks for.
+        self._claimants: Mapping[str, Sequence[str]] = {}
+        self._for_bind: pb.Policy | None = None
 
     def learn(self, kind: str, plugins: Sequence[pb.Plugin]) -> None:
         """Take over what a replica of *kind* can run, and resolve the document with it."""
@@ -75,6 +78,10 @@ class PolicyHolder:
         """Take over a document and what it means; replicas that join get it from here on."""
         self._document, self.resolved, self.problem = document, resolved, ""
         self._profiles = frozenset(resolved.profile_names)
+        self._claimants = _claimants(resolved)
+        profiles = resolved.policies["bind"].profiles
+        has_plugins = any(profile.plugins for profile in profiles)
+        self._for_bind = policy_for(resolved, "bind") if has_plugins else None
         self._known.set()
         self._tell(self)
 
@@ -106,10 +113,8 @@ class PolicyHolder:
         await self._binder_known.wait()
         if self.resolved is None and not self._may_have_bind_plugins():
             return None
-        policy = await self.for_kind("bind")
-        assert self.resolved is not None  # noqa: S101 - known now
-        profiles = self.resolved.policies["bind"].profiles
-        return policy if any(profile.plugins for profile in profiles) else None
+        await self._known.wait()
+        return self._for_bind
 
     async def for_kind(self, kind: Kind) -> pb.Policy:
         """Return the policy for one kind of service, once it is known."""
@@ -142,17 +147,9 @@ class PolicyHolder:
 
     def claimants(self, profile: str | None) -> Sequence[str]:
         """Return the filter plugins of a profile, or of all, that may want nodes claimed."""
-        if self.resolved is None:
-            return ()
-        known = self.resolved.catalogue
-        return [
-            plugin.name
-            for each in self.resolved.policies["filter"].profiles
-            for plugin in each.plugins
-            if profile in (None, each.name)
-            and (info := known.get("filter", plugin.name)) is not None
-            and "Reserve" in info.points
-        ]
+        if profile is None:
+            return [name for names in self._claimants.values() for name in names]
+        return self._claimants.get(profile, ())
 
     def reads(self, *kinds: Kind) -> Mapping[ObjectKind, Sequence[str]]:
         """Return the further kinds of objects that enabled plugins read, with these plugins."""
@@ -172,6 +169,18 @@ class PolicyHolder:
 def policy_for(resolved: ResolvedPolicy, kind: Kind) -> pb.Policy:
     """Return a policy as one kind of service gets it."""
     return pb.Policy(revision=resolved.policies[kind].revision, json=resolved.for_kind(kind))
+
+
+def _claimants(resolved: ResolvedPolicy) -> dict[str, list[str]]:
+    known = resolved.catalogue
+    return {
+        profile.name: [
+            plugin.name
+            for plugin in profile.plugins
+            if (info := known.get("filter", plugin.name)) and "Reserve" in info.points
+        ]
+        for profile in resolved.policies["filter"].profiles
+    }
 
 
 def reads_of(resolved: ResolvedPolicy, *kinds: Kind) -> Mapping[ObjectKind, Sequence[str]]:
