@@ -3,6 +3,7 @@
 from prometheus_client import CollectorRegistry, Counter
 
 from gateway.cluster.watching import Restart
+from moorage.rpc.metrics import children
 
 
 class WatchFamilies:
@@ -35,10 +36,11 @@ class WatchMetrics:
     def __init__(self, families: WatchFamilies, resource: str) -> None:
         self._families = families
         self._resource = resource
+        self._events = children(families.events)
 
     def received(self, event: str) -> None:
         """Count an event."""
-        self._families.events.labels(self._resource, event).inc()
+        self._events(self._resource, event).inc()
 
     def restarted(self, reason: Restart) -> None:
         """Count a watch that ended."""

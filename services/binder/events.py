@@ -110,15 +110,16 @@ class EventRecorder:
             _log.warning("Events were not written before the end", events=self._queue.qsize())
 
     def _message(self, binding: Binding, result: Outcome | BindError) -> _Message | None:
-        target = f"{binding.namespace}/{binding.name} to {binding.node}"
-        kind, reason, note, cause = "Normal", "Scheduled", f"Successfully assigned {target}", ""
-        wanted = self._mode == "all" and result is Outcome.BOUND
         if isinstance(result, BindError):
-            wanted = self._mode != "none" and result.reason not in UNTOLD
-            kind, reason, note = "Warning", "FailedBinding", f"Binding {target} failed: {result}"
-            cause = result.reason.value
-        if not wanted:
-            return None
+            if self._mode == "none" or result.reason in UNTOLD:
+                return None
+            kind, reason, cause = "Warning", "FailedBinding", result.reason.value
+            note = f"Binding {_target(binding)} failed: {result}"
+        else:
+            if self._mode != "all" or result is not Outcome.BOUND:
+                return None
+            kind, reason, cause = "Normal", "Scheduled", ""
+            note = f"Successfully assigned {_target(binding)}"
         return _Message(
             binding=binding,
             type=kind,
@@ -208,6 +209,10 @@ class EventRecorder:
                 "uid": binding.uid,
             },
         }
+
+
+def _target(binding: Binding) -> str:
+    return f"{binding.namespace}/{binding.name} to {binding.node}"
 
 
 def _is_passing(error: KubeError | TimeoutError) -> bool:

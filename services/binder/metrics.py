@@ -5,6 +5,7 @@ from typing import Literal
 from prometheus_client import Counter, Gauge, Histogram
 
 from moorage import Binding
+from moorage.rpc.metrics import children, observer
 from services.binder.binding_cycle import Point, Result
 from services.binder.events import EventRecorder
 from services.binder.model import BindError, Outcome
@@ -48,6 +49,9 @@ EVENTS = Counter(
     ("result",),
 )
 
+_ended = children(BINDS)
+_bind_seconds = observer(BIND_SECONDS)
+
 
 class EventMetrics:
     """Counts Events."""
@@ -79,7 +83,7 @@ class BindReporter:
     def ended(self, binding: Binding, result: Outcome | BindError, seconds: float) -> None:
         """Count how a bind ended, and record it."""
         outcome = result.reason if isinstance(result, BindError) else result
-        BINDS.labels(outcome.value).inc()
-        BIND_SECONDS.observe(seconds)
+        _ended(outcome.value).inc()
+        _bind_seconds(seconds)
         BINDS_RUNNING.dec()
         self._recorder.record(binding, result)
