@@ -2,10 +2,11 @@
 
 from typing import Literal
 
-from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client import REGISTRY, Counter, Gauge, Histogram
 
 from moorage import Binding
-from moorage.rpc.metrics import children, observer
+from moorage.rpc.histogram import FastHistogram
+from moorage.rpc.metrics import children
 from services.binder.binding_cycle import Point, Result
 from services.binder.events import EventRecorder
 from services.binder.model import BindError, Outcome
@@ -16,10 +17,11 @@ BINDS = Counter(
     ("outcome",),
 )
 
-BIND_SECONDS = Histogram(
+BIND_SECONDS = FastHistogram(
     "moorage_bind_seconds",
     "Time from the start of a bind to its known outcome, including waiting and retries.",
     buckets=tuple(0.005 * 2**power for power in range(12)),
+    registry=REGISTRY,
 )
 
 BINDS_RUNNING = Gauge("moorage_binds_running", "Binds under way, including those that wait.")
@@ -50,7 +52,7 @@ EVENTS = Counter(
 )
 
 _ended = children(BINDS)
-_bind_seconds = observer(BIND_SECONDS)
+_bind_seconds = BIND_SECONDS.observer()
 
 
 class EventMetrics:

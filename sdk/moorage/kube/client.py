@@ -106,7 +106,7 @@ class KubeClient:
                 if answer.status != 200:
                     (await _read(what, answer)).check()
                 rest, since_pause = b"", 0
-                async for chunk in answer.content.iter_any():
+                while chunk := await answer.content.readany():
                     *lines, rest = (rest + chunk).split(b"\n")
                     for line in lines:
                         if line:
