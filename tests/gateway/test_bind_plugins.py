@@ -39,8 +39,6 @@ MISSPELT = HEADER + "plugins: {multiPoint: {enabled: [{name: DecisionAnotation}]
 SCAN = """
 from moorage import Binding, BindPlugin, Refusal
 
-NOW = datetime.now(UTC)
-
 
 class Scan(BindPlugin):
     "Refuses pods that were not scanned."
