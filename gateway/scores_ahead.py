@@ -101,17 +101,18 @@ class ScoresAhead:
 
         Not if there is time enough after the filter half: the two would hold each other up.
         """
-        habit = self._habits.get(profile)
-        if habit is None or subject.plugin or subject.given is not None:
+        if subject.given is not None:
             return None
-        if not self._pauses.are_short():
-            return None
+        # Whatever comes of it, the names are looked up and chosen while the filters work.
         where = self._lookup.find(subject.names, None).where
+        habit = self._habits.get(profile)
+        if habit is None or subject.plugin:
+            return None
         kept = habit.left(where, self._lookup.rows_version)
         if kept is None:
             return None
         left = self._lookup.chosen(subject.names, kept)
-        if len(left) < 2:
+        if len(left) < 2 or not self._pauses.are_short():
             return None  # kube-scheduler takes a single node without asking for scores
         return self._begin(subject.restricted(left))
 
