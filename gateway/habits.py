@@ -30,7 +30,7 @@ class Pauses:
         self._pause = DECAY * self._pause + (1 - DECAY) * seconds
 
     def scored(self, seconds: float) -> None:
-        """Note how long it took to score nodes."""
+        """Note how long scoring took after the filter half; beside it, it takes longer."""
         self._needed = DECAY * self._needed + (1 - DECAY) * seconds
 
 

@@ -114,7 +114,7 @@ class ScoresAhead:
         left = self._lookup.chosen(subject.names, kept)
         if len(left) < 2 or not self._pauses.are_short():
             return None  # kube-scheduler takes a single node without asking for scores
-        return self._begin(subject.restricted(left))
+        return self._begin(subject.restricted(left), early=True)
 
     def begin(
         self,
@@ -147,7 +147,7 @@ class ScoresAhead:
             give_up(expected)
             if len(feasible) < 2 or subject.plugin:
                 return None  # kube-scheduler takes a single node without asking for scores
-            ahead = self._begin(subject.restricted(feasible))
+            ahead = self._begin(subject.restricted(feasible), early=False)
         ahead.filtered_at = asyncio.get_running_loop().time()
         ahead.scored.add_done_callback(lambda _: ahead.note(decision))
         self._waiting[subject.pod.uid] = ahead
@@ -166,14 +166,15 @@ class ScoresAhead:
         """Keep the scores of a pod no longer."""
         self._waiting.pop(uid, None)
 
-    def _begin(self, subject: Subject) -> Ahead:
+    def _begin(self, subject: Subject, *, early: bool) -> Ahead:
         loop = asyncio.get_running_loop()
         start = loop.time()
         scored = loop.create_task(self._score_half.run(subject))
         scores: asyncio.Future[Sequence[int]] = loop.create_future()
 
         def tell(_: object) -> None:
-            self._pauses.scored(loop.time() - start)
+            if not early:
+                self._pauses.scored(loop.time() - start)
             _tell(scored, scores)
 
         scored.add_done_callback(tell)

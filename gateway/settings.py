@@ -73,9 +73,9 @@ class GatewaySettings(EdgeSettings):
         minimum=0,
     )
     ample_pause: float = setting(
-        1.5,
-        "Scoring begins beside the filter half, unless prioritize comes on average so many times "
-        "later after it than scoring takes; 0 never begins it early.",
+        1.0,
+        "Scoring begins beside the filter half, unless the time from its end to prioritize is on "
+        "average so many times as long as scoring takes afterwards; 0 never begins it early.",
         minimum=0,
     )
     scorer_patience: float = setting(
