@@ -112,8 +112,10 @@ class ScoresAhead:
         if kept is None:
             return None
         left = self._lookup.chosen(subject.names, kept)
-        if len(left) < 2 or not self._pauses.are_short():
+        if len(left) < 2:
             return None  # kube-scheduler takes a single node without asking for scores
+        if not self._pauses.are_short():
+            return None
         return self._begin(subject.restricted(left), early=True)
 
     def begin(

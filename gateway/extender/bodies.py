@@ -61,8 +61,8 @@ class _Answer(web.StreamResponse):
         self._stays = False
 
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
-        asked = request.keep_alive
-        self._stays = asked if self._stays is None else self._stays
+        if self._stays is None:
+            self._stays = request.keep_alive
         if request.transport is None:
             raise ConnectionResetError("the caller is gone")
         request.transport.write(self._head(request) + self._content)

@@ -174,7 +174,7 @@ def _annotator_metrics() -> list[MetricRow]:
 
 
 def _common_metrics() -> list[MetricRow]:
-    return _declared(BUILD_INFO, CALLS, CALL_SECONDS, PAUSES)
+    return _declared(BUILD_INFO, CALLS, CALL_SECONDS, PAUSES.histogram)
 
 
 def _plugin_metrics() -> list[MetricRow]:
