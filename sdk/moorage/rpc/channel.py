@@ -25,6 +25,7 @@ _OPTIONS = (
     ("grpc.max_send_message_length", LARGEST_MESSAGE),
     ("grpc.max_receive_message_length", LARGEST_MESSAGE),
     ("grpc.per_rpc_retry_buffer_size", 8 << 20),  # a larger request is not retried
+    ("grpc.use_local_subchannel_pool", 1),  # a new channel must not wait for an older one's backoff
     ("grpc.dns_min_time_between_resolutions_ms", 5_000),
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 5_000),

@@ -1,3 +1,4 @@
+import socket
 from typing import Any
 
 import grpc
@@ -50,6 +51,19 @@ async def test_unavailable_is_tried_again_even_with_a_large_request(
     async with running(tiny(), settings()) as server, connect(server.grpc) as channel:
         request = BindRequest(annotations={"a": "x" * size})
         answer = await BinderServiceStub(channel).Bind(request, timeout=20)
+    assert answer.outcome == Outcome.OUTCOME_BOUND
+
+
+async def test_a_new_channel_does_not_wait_for_the_backoff_of_an_older_one() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    async with connect(f"127.0.0.1:{port}") as older:
+        assert await is_unavailable(BinderServiceStub(older))
+        async with (
+            running(tiny(), settings(port=port)) as server,
+            connect(server.grpc) as channel,
+        ):
+            answer = await BinderServiceStub(channel).Bind(BindRequest(), timeout=20)
     assert answer.outcome == Outcome.OUTCOME_BOUND
 
 
