@@ -1,10 +1,7 @@
-"""Puts the verbs at their paths.
+"""Puts the verbs together, and answers the calls that aiohttp reads: those that Go never makes."""
 
-Two look-ups and no more: aiohttp's own applications and routes take a tenth of a millisecond for
-each call, more than is needed to read it.
-"""
-
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,10 +10,12 @@ from aiohttp import hdrs, web
 from prometheus_client import CollectorRegistry
 
 from gateway.calls import Cycles
-from gateway.extender.aliases import WITH_PLUGIN, Alias, read_aliases, verb_path
-from gateway.extender.bodies import refusal
-from gateway.extender.exchange import Connections, Exchange
+from gateway.extender.aliases import read_aliases
+from gateway.extender.bodies import read_body, refusal, response
+from gateway.extender.connection import Connections
+from gateway.extender.exchange import Exchange
 from gateway.extender.metrics import EdgeMetrics, Verb
+from gateway.extender.places import Places
 from gateway.extender.prepared import PreparedAnswers
 from gateway.extender.settings import EdgeSettings
 from gateway.extender.verbs import (
@@ -25,7 +24,6 @@ from gateway.extender.verbs import (
     FilterHandler,
     PreemptHandler,
     PrioritizeHandler,
-    VerbHandler,
 )
 from gateway.wire.names import NodeNamesMemory
 from gateway.wire.nodes import NodesMemory
@@ -39,19 +37,19 @@ _LOGGED_PATH = 200  # characters
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class App:
-    """What answers kube-scheduler's calls; `gateway.extender.server` listens for it.
+    """What answers calls; `gateway.extender.server` listens for it.
 
     Attributes:
-        handle: Answers a request.
+        handle: Answers a request that aiohttp read.
+        connections: Answer all others.
         finish: Waits for the binds whose callers are gone; when nothing is answered any more.
         settings: Limits of the connections.
-        connections: Whether they may stay open.
     """
 
     handle: _Handler
+    connections: Connections
     finish: Callable[[], Awaitable[None]]
     settings: EdgeSettings
-    connections: Connections
 
 
 def make_app(cycles: Cycles, settings: EdgeSettings, registry: CollectorRegistry) -> App:
@@ -60,7 +58,7 @@ def make_app(cycles: Cycles, settings: EdgeSettings, registry: CollectorRegistry
     Raises:
         ConfigurationError: An alias is wrong, or its path is that of a verb.
     """
-    metrics, connections = EdgeMetrics(registry), Connections()
+    metrics = EdgeMetrics(registry)
     nodes = NodesMemory(settings.given_nodes_remembered)
     memory = Memory(names=NodeNamesMemory(), nodes=nodes, pods=PodMemory())
     prepared = PreparedAnswers(omit_zeros=settings.omit_zero_scores)
@@ -74,72 +72,45 @@ def make_app(cycles: Cycles, settings: EdgeSettings, registry: CollectorRegistry
         PreemptHandler(context),
         bind,
     )
-    aliases = read_aliases(settings.extender_alias, settings.extender_prefix)
-    places: dict[str, _Place] = {}
-    for handler in handlers:
-        exchange = Exchange(handler, settings, metrics, connections)
-        places.update(_places(handler, exchange, settings.extender_prefix, aliases))
+    exchanges = {handler.verb: Exchange(handler, settings, metrics) for handler in handlers}
+    prefix = settings.extender_prefix
+    places = Places(exchanges, prefix, read_aliases(settings.extender_alias, prefix))
+    connections = Connections(places, settings.http_keep_alive)
     return App(
-        handle=_Router(places, metrics).handle,
+        handle=_Router(places, connections, metrics).handle,
+        connections=connections,
         finish=partial(bind.finish, settings.shutdown_grace),
         settings=settings,
-        connections=connections,
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
-    """What is at a path, and below it: whether plugins can be named there."""
-
-    verb: Verb
-    exchange: Exchange
-    plugin: str = ""
-    has_plugins: bool = False
-
-
-def _places(
-    handler: VerbHandler, exchange: Exchange, prefix: str, aliases: list[Alias]
-) -> Iterator[tuple[str, _Place]]:
-    verb = handler.verb
-    root = _Place(verb=verb, exchange=exchange, has_plugins=verb in WITH_PLUGIN)
-    yield verb_path(prefix, verb), root
-    for alias in aliases:
-        if alias.verb == verb:
-            yield alias.path, _Place(verb=verb, exchange=exchange, plugin=alias.plugin)
-
-
 class _Router:
-    """Finds who answers a request."""
+    """Answers requests that aiohttp read; two look-ups are less work than its routes."""
 
-    def __init__(self, places: Mapping[str, _Place], metrics: EdgeMetrics) -> None:
+    def __init__(self, places: Places, connections: Connections, metrics: EdgeMetrics) -> None:
         self._places = places
+        self._connections = connections
         self._metrics = metrics
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request, or refuse it with 404 or 405."""
-        place, plugin = self._places.get(request.raw_path), ""
-        if place is None:
-            place, plugin = self._found(request.path)
+        place, plugin = self._places.found(request.path)
         if place is None:
             return self._unknown(request.path)
         if request.method != hdrs.METH_POST:
             return self._wrong_method(place.verb, request.method)
         if hdrs.EXPECT in request.headers and not await _went_on(request):
             return refusal(417)
-        return await place.exchange.handle(request, plugin or place.plugin)
-
-    def _found(self, path: str) -> tuple[_Place | None, str]:
-        """Return what is at a path that is not written as it could be, or names a plugin."""
-        path = path.removesuffix("/")
-        root, _, plugin = path.rpartition("/")
-        above = self._places.get(root)
-        if above is not None and above.has_plugins and plugin:
-            return above, plugin
-        return self._places.get(path), ""
+        exchange, arrival = place.exchange, asyncio.get_running_loop().time()
+        body = read_body(request, exchange.limit)
+        answer = response(await exchange.answer(body, plugin, arrival))
+        if self._connections.draining or not request.content.at_eof():
+            answer.force_close()
+        return answer
 
     def _unknown(self, path: str) -> web.StreamResponse:
         self._metrics.bad_request("none", "unknown_path")
-        known = list(self._places)
+        known = self._places.known()
         log.warning("a call was to an unknown path", path=path[:_LOGGED_PATH], known=known)
         return refusal(404)
 

@@ -1,16 +1,16 @@
-"""One request and its answer: deadline, failures, metrics. `gateway.extender.app` routes here."""
+"""One call and its reply: deadline, failures, metrics; whoever read the call from the wire."""
 
 import asyncio
+from collections.abc import Awaitable
 
 import structlog
-from aiohttp import web
 
 from gateway.calls import CallFailedError
-from gateway.extender.bodies import BodyTooLargeError, answer, read_body, refusal
 from gateway.extender.metrics import EdgeMetrics, Result
+from gateway.extender.reply import Reply
 from gateway.extender.settings import EdgeSettings
 from gateway.extender.verbs import VerbHandler
-from gateway.wire.errors import BadRequestError
+from gateway.wire.errors import TOO_LARGE, BadRequestError
 
 log = structlog.get_logger()
 
@@ -20,61 +20,55 @@ INTERNAL = "moorage: internal error in the gateway, see its log"
 NOT_UNDERSTOOD = "moorage: the request was not understood: "
 
 
-class Connections:
-    """Whether connections may stay open after an answer; shared by all exchanges of an edge."""
-
-    def __init__(self) -> None:
-        self.draining = False
-
-
 class Exchange:
-    """Answers the requests of one verb."""
+    """Answers the calls of one verb.
 
-    def __init__(
-        self,
-        handler: VerbHandler,
-        settings: EdgeSettings,
-        metrics: EdgeMetrics,
-        connections: Connections,
-    ) -> None:
+    Attributes:
+        limit: The largest body, in bytes.
+    """
+
+    def __init__(self, handler: VerbHandler, settings: EdgeSettings, metrics: EdgeMetrics) -> None:
+        self.limit = handler.limit
         self._handler = handler
         self._metrics = metrics
-        self._connections = connections
         self._budget = settings.http_timeout * (1 - settings.http_timeout_margin)
 
-    async def handle(self, request: web.BaseRequest, plugin: str) -> web.StreamResponse:
+    async def answer(self, body: bytes | Awaitable[bytes], plugin: str, arrival: float) -> Reply:
         """Answer, whatever happens; cancelled only when the caller hangs up.
 
         Args:
-            request: What kube-scheduler asks.
+            body: The call, or what reads it and may raise BadRequestError.
             plugin: Who answers alone; "" is every plugin.
+            arrival: When the call began to come, in the loop's time.
         """
-        now = asyncio.get_running_loop().time
-        arrival = now()
         result: Result = "cancelled"
         try:
-            result, response = await self._respond(request, plugin, arrival + self._budget)
+            result, reply = await self._reply(body, plugin, arrival + self._budget)
         finally:
-            self._metrics.answered(self._handler.verb, result, now() - arrival)
-        if self._connections.draining or not request.content.at_eof():
-            response.force_close()
-        return response
+            now = asyncio.get_running_loop().time()
+            self._metrics.answered(self._handler.verb, result, now - arrival)
+        return reply
 
-    async def _respond(
-        self, request: web.BaseRequest, plugin: str, deadline: float
-    ) -> tuple[Result, web.StreamResponse]:
-        handler, body = self._handler, None
+    def hung_up(self, seconds: float) -> None:
+        """Count a caller that was gone after *seconds*, before its body had come."""
+        self._metrics.answered(self._handler.verb, "cancelled", seconds)
+
+    async def _reply(
+        self, body: bytes | Awaitable[bytes], plugin: str, deadline: float
+    ) -> tuple[Result, Reply]:
+        handler, is_there = self._handler, isinstance(body, bytes)
         try:
             async with asyncio.timeout_at(deadline):
-                body = await read_body(request, handler.limit)
-                return "ok", answer(await handler.serve(body, plugin, deadline))
+                if not isinstance(body, bytes):
+                    body, is_there = await body, True
+                return "ok", Reply(await handler.serve(body, plugin, deadline))
         except BadRequestError as error:
             return "bad_request", self._bad(error)
         except CallFailedError as error:
             log.warning("a call failed", verb=handler.verb, problem=str(error))
             return "failed", handler.failed(str(error))
         except TimeoutError:
-            if body is None:
+            if not is_there:
                 slow = BadRequestError("its body did not arrive in time", reason="slow_body")
                 return "bad_request", self._bad(slow)
             log.warning("a call was not answered in time", verb=handler.verb)
@@ -83,10 +77,10 @@ class Exchange:
             log.exception("a call failed for an unexpected reason", verb=handler.verb)
             return "internal", handler.failed(INTERNAL)
 
-    def _bad(self, error: BadRequestError) -> web.StreamResponse:
+    def _bad(self, error: BadRequestError) -> Reply:
         verb = self._handler.verb
         self._metrics.bad_request(verb, error.reason)
         log.warning("a call was not understood", verb=verb, problem=str(error))
-        if isinstance(error, BodyTooLargeError):
-            return refusal(413)
+        if error.reason == TOO_LARGE:
+            return Reply(status=413)
         return self._handler.bad(f"{NOT_UNDERSTOOD}{error}")

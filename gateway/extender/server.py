@@ -1,13 +1,14 @@
 """Listens. Called by the gateway's main and by tests."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from aiohttp import web
 
 from gateway.extender.app import App
+from gateway.extender.connection import Connection
 
 _LOOK_AGAIN = 0.05  # seconds
 _READ_AHEAD = 1 << 20  # bytes; aiohttp stops and restarts reading every 128 kB otherwise
@@ -30,8 +31,8 @@ async def run_edge(app: App, host: str, port: int) -> AsyncIterator[Edge]:
     Raises:
         OSError: The port is taken.
     """
-    settings = app.settings
-    server = web.Server(
+    settings, connections = app.settings, app.connections
+    others = web.Server(
         app.handle,
         access_log=None,
         handler_cancellation=True,
@@ -39,25 +40,24 @@ async def run_edge(app: App, host: str, port: int) -> AsyncIterator[Edge]:
         auto_decompress=False,
         read_bufsize=_READ_AHEAD,
     )
-    runner = web.ServerRunner(server, shutdown_timeout=settings.shutdown_grace)
-    await runner.setup()
+    listener = await asyncio.get_running_loop().create_server(
+        lambda: Connection(connections, others), host, port, backlog=settings.http_backlog
+    )
     try:
-        site = web.TCPSite(runner, host, port, backlog=settings.http_backlog)
-        await site.start()
-        try:
-            yield Edge(port=runner.addresses[0][1])
-        finally:
-            app.connections.draining = True
-            await site.stop()
-            await _drain(server, settings.http_drain_time)
+        yield Edge(port=listener.sockets[0].getsockname()[1])
     finally:
-        await runner.cleanup()
+        connections.draining = True
+        listener.close()
+        await _drain(lambda: bool(connections or others.connections), settings.http_drain_time)
+        others.pre_shutdown()
+        grace = settings.shutdown_grace
+        await asyncio.gather(connections.finish(grace), others.shutdown(grace))
         await app.finish()
 
 
-async def _drain(server: web.Server, seconds: float) -> None:
+async def _drain(is_busy: Callable[[], bool], seconds: float) -> None:
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
     # aiohttp tells nobody when a connection ends.
-    while server.connections and loop.time() < end:  # noqa: ASYNC110
+    while is_busy() and loop.time() < end:  # noqa: ASYNC110
         await asyncio.sleep(_LOOK_AGAIN)

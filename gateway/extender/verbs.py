@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import structlog
-from aiohttp import web
 
 from gateway.calls import BindCall, Cycles, PreemptCall, SchedulingCall
-from gateway.extender.bodies import answer, refusal
 from gateway.extender.metrics import EdgeMetrics, Verb
 from gateway.extender.prepared import PreparedAnswers
+from gateway.extender.reply import Reply
 from gateway.extender.settings import EdgeSettings
 from gateway.wire import answers, requests
 
@@ -44,10 +43,10 @@ class VerbHandler(ABC):
         """Return the answer's JSON; raises BadRequestError, CallFailedError, anything."""
 
     @abstractmethod
-    def failed(self, message: str) -> web.StreamResponse:
+    def failed(self, message: str) -> Reply:
         """Word a failure."""
 
-    def bad(self, message: str) -> web.StreamResponse:
+    def bad(self, message: str) -> Reply:
         """Word a request that was not understood."""
         return self.failed(message)
 
@@ -70,9 +69,9 @@ class FilterHandler(VerbHandler):
         self._context.prepared.expect(outcome, feasible)
         return answers.filter_answer(request, outcome, feasible)
 
-    def failed(self, message: str) -> web.StreamResponse:
+    def failed(self, message: str) -> Reply:
         """Put it where kube-scheduler shows it to users."""
-        return answer(answers.filter_error(message))
+        return Reply(answers.filter_error(message))
 
 
 class PrioritizeHandler(VerbHandler):
@@ -92,10 +91,10 @@ class PrioritizeHandler(VerbHandler):
         self._context.metrics.nodes(self.verb, len(call.node_names), len(scores))
         return self._context.prepared.answer(request.names, scores)
 
-    def failed(self, message: str) -> web.StreamResponse:
+    def failed(self, message: str) -> Reply:
         """Have no opinion: an error would have the same effect, and cost the connection."""
         del message
-        return answer(answers.NO_OPINION)
+        return Reply(answers.NO_OPINION)
 
 
 class PreemptHandler(VerbHandler):
@@ -116,15 +115,15 @@ class PreemptHandler(VerbHandler):
         self._context.metrics.nodes(self.verb, len(victims), len(outcome.victims))
         return answers.preempt_answer(outcome)
 
-    def failed(self, message: str) -> web.StreamResponse:
+    def failed(self, message: str) -> Reply:
         """Give up; the protocol has no field for the message."""
         del message
-        return refusal(503)
+        return Reply(status=503)
 
-    def bad(self, message: str) -> web.StreamResponse:
+    def bad(self, message: str) -> Reply:
         """Refuse."""
         del message
-        return refusal(400)
+        return Reply(status=400)
 
 
 class BindHandler(VerbHandler):
@@ -151,9 +150,9 @@ class BindHandler(VerbHandler):
         await self._bind(call)
         return answers.bind_answer("")
 
-    def failed(self, message: str) -> web.StreamResponse:
+    def failed(self, message: str) -> Reply:
         """Put it where kube-scheduler shows it to users."""
-        return answer(answers.bind_answer(message))
+        return Reply(answers.bind_answer(message))
 
     async def finish(self, timeout: float) -> None:
         """Wait for the binds whose callers are gone, at most so many seconds."""

@@ -10,6 +10,9 @@ from moorage.errors import MoorageError
 
 T = TypeVar("T")
 
+TOO_LARGE = "too_large"
+"""The reason when a body exceeds its limit."""
+
 
 class BadRequestError(MoorageError):
     """A request cannot be understood; the message has the path to the mistake, such as `$.Pod`.
