@@ -18,7 +18,7 @@ from cli.processes import Process, Processes, free_ports
 from cli.stack import Addresses, StackOptions, start_stack
 
 HOST = "127.0.0.1"
-READY_SECONDS = 300.0
+READY_SECONDS = 900.0
 STOP_SECONDS = 10.0
 
 
