@@ -1,7 +1,6 @@
 """The pod object."""
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
@@ -118,11 +117,7 @@ class Demands(NamedTuple):
     host_ports: tuple[ContainerPort, ...]
 
 
-_known: Remembered[Demands] = Remembered()
-"""By all that they depend on: the pods of a workload need the same."""
-
-
-class Pod(Model, frozen=True, dict=True, gc=True):
+class Pod(Model, frozen=True):
     """A pod."""
 
     metadata: Metadata = msgspec.field(default_factory=Metadata)
@@ -189,7 +184,7 @@ class Pod(Model, frozen=True, dict=True, gc=True):
         The larger of the running containers and each init container with the sidecars before it,
         plus overhead, as kube-scheduler reckons.
         """
-        return self._demands.requests
+        return _demands(self.spec).requests
 
     @property
     def nonzero_requests(self) -> Mapping[str, int]:
@@ -197,18 +192,12 @@ class Pod(Model, frozen=True, dict=True, gc=True):
 
         kube-scheduler scores nodes by these, so that pods without requests still count.
         """
-        return self._demands.nonzero_requests
+        return _demands(self.spec).nonzero_requests
 
     @property
     def host_ports(self) -> tuple[ContainerPort, ...]:
         """The ports that the pod takes on its node."""
-        return self._demands.host_ports
-
-    @cached_property
-    def _demands(self) -> Demands:
-        spec = self.spec
-        parts = (spec.containers, spec.init_containers, spec.resources, spec.overhead)
-        return _known.get(parts, lambda: _demands_of(spec))
+        return _demands(self.spec).host_ports
 
     def _claim_name(self, volume: Volume) -> str:
         if volume.ephemeral is not None:
@@ -217,8 +206,32 @@ class Pod(Model, frozen=True, dict=True, gc=True):
         return claim.claim_name if claim else ""
 
 
+class _KnownDemands:
+    """By all that they depend on: the pods of a workload need the same.
+
+    A cycle asks for its pod's many times, so the latest are at hand. No pod keeps its own: with
+    150,000 pods, references to them would take 40 MB and be a million things to look at for the
+    garbage collector.
+    """
+
+    def __init__(self) -> None:
+        self._by_parts: Remembered[Demands] = Remembered()
+        self._latest: tuple[PodSpec | None, Demands] = (None, Demands({}, {}, ()))
+
+    def __call__(self, spec: PodSpec) -> Demands:
+        latest, demands = self._latest
+        if latest is not spec:
+            parts = (spec.containers, spec.init_containers, spec.resources, spec.overhead)
+            demands = self._by_parts.get(parts, lambda: _demands_of(spec))
+            self._latest = (spec, demands)
+        return demands
+
+
 def _demands_of(spec: PodSpec) -> Demands:
     sidecars = (c for c in spec.init_containers if c.restart_policy == "Always")
     running = (*spec.containers, *sidecars)
     ports = tuple(port for c in running for port in c.ports if port.host_port > 0)
     return Demands(pod_requests(spec), nonzero_requests(spec), ports)
+
+
+_demands = _KnownDemands()
