@@ -12,7 +12,7 @@ UNPACKED = 256
 """Attempts that stay as they are, because the pods may not be bound yet."""
 
 
-class Record(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
+class Record(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True, gc=False):
     """A part of a decision, as `GET /decisions/NAMESPACE/POD` shows it."""
 
 
