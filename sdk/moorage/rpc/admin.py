@@ -12,9 +12,9 @@ import msgspec
 import structlog
 from aiohttp import web
 from prometheus_client import REGISTRY, CollectorRegistry
-from prometheus_client.aiohttp import make_aiohttp_handler
 
 from moorage.errors import ConfigurationError
+from moorage.rpc.exposition import Exposition
 
 log = structlog.get_logger()
 
@@ -44,7 +44,7 @@ async def admin_server(
     app = web.Application(middlewares=[_errors_as_json])
     app.router.add_get("/livez", _live)
     app.router.add_get("/readyz", _ready_handler(checks, notes or {}))
-    app.router.add_get("/metrics", make_aiohttp_handler(registry))
+    app.router.add_get("/metrics", _metrics_handler(Exposition(registry)))
     app.router.add_routes(routes)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
@@ -106,6 +106,17 @@ def _ready_handler(checks: Mapping[str, Check], notes: Mapping[str, Check]) -> H
         return _json(answer, status=503 if found else 200)
 
     return ready
+
+
+def _metrics_handler(exposition: Exposition) -> Handler:
+    async def metrics(request: web.Request) -> web.Response:
+        accept = ",".join(request.headers.getall("Accept", ()))
+        text, content_type = await exposition.text(accept, request.query.getall("name[]", ()))
+        response = web.Response(body=text, headers={"Content-Type": content_type})
+        response.enable_compression()
+        return response
+
+    return metrics
 
 
 def _shown(name: str, reason: str | None) -> dict[str, str]:

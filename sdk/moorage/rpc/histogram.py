@@ -4,13 +4,15 @@ prometheus_client's look through all their buckets and take two locks for each v
 more than a dozen values. These are exposed the same. Values are observed by one thread only.
 """
 
+import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import HistogramMetricFamily
 from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
 from prometheus_client.utils import floatToGoString
 
 
@@ -37,27 +39,37 @@ class FastHistogram(Collector):
     def observer(self, *labels: str) -> Callable[[float], None]:
         """Return what takes a value, for the values of all labels."""
         if labels not in self._children:
-            self._children[labels] = _Child(self._bounds)
+            named = dict(zip(self._labelnames, labels, strict=True))
+            self._children[labels] = _Child(self._name, named, self._bounds)
         return self._children[labels].observe
 
     def collect(self) -> Iterable[HistogramMetricFamily]:
         """Return all children."""
         family = HistogramMetricFamily(self._name, self._documentation, labels=self._labelnames)
-        bounds = [*map(floatToGoString, self._bounds), "+Inf"]
-        for labels, child in self._children.items():
-            counts = zip(bounds, map(float, accumulate(child.counts)), strict=True)
-            family.add_metric(labels, buckets=list(counts), sum_value=child.sum)
+        for child in self._children.values():
+            family.samples += child.samples()
         return [family]
 
 
 class _Child:
-    __slots__ = ("_bounds", "counts", "sum")
+    __slots__ = ("_bounds", "_series", "counts", "sum")
 
-    def __init__(self, bounds: Sequence[float]) -> None:
+    def __init__(self, name: str, labels: Mapping[str, str], bounds: Sequence[float]) -> None:
         self._bounds = bounds
+        upper = map(floatToGoString, (*bounds, math.inf))
+        self._series = [
+            *((f"{name}_bucket", {**labels, "le": bound}) for bound in upper),
+            (f"{name}_count", dict(labels)),
+            (f"{name}_sum", dict(labels)),
+        ]
         self.counts = [0] * (len(bounds) + 1)
         self.sum = 0.0
 
     def observe(self, value: float) -> None:
         self.sum += value
         self.counts[bisect_left(self._bounds, value)] += 1
+
+    def samples(self) -> Iterable[Sample]:
+        counts = list(map(float, accumulate(self.counts)))
+        values = (*counts, counts[-1], self.sum)
+        return [Sample(*one, value) for one, value in zip(self._series, values, strict=True)]
