@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 from prometheus_client import (
@@ -105,17 +105,14 @@ def scene() -> Scene:
     return made
 
 
-@pytest.fixture(params=[True, False], ids=["with times of creation", "as in our processes"])
-def created(request: pytest.FixtureRequest) -> Iterator[None]:
-    if request.param:
-        yield
-    else:
-        disable_created_metrics()  # type: ignore[no-untyped-call]
-        yield
-        enable_created_metrics()  # type: ignore[no-untyped-call]
+@pytest.fixture
+def as_in_processes() -> Iterator[None]:
+    disable_created_metrics()  # type: ignore[no-untyped-call]
+    yield
+    enable_created_metrics()  # type: ignore[no-untyped-call]
 
 
-@pytest.mark.usefixtures("created", "pieces")
+@pytest.mark.usefixtures("as_in_processes", "pieces")
 @pytest.mark.parametrize("accept", ACCEPTED)
 async def test_the_text_is_that_of_the_library_now_and_later(scene: Scene, accept: str) -> None:
     encode, content_type = choose_encoder(accept)
@@ -169,6 +166,37 @@ async def test_only_the_series_that_are_wanted_are_told(scene: Scene) -> None:
         *["moorage_role"] * 2,
     ]
     assert (await told.text(""))[0] == choose_encoder("")[0](scene.registry)
+
+
+@pytest.mark.usefixtures("as_in_processes")
+async def test_the_text_of_a_series_is_made_once(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+
+    def choose(accept: str) -> tuple[Callable[[Collector], bytes], str]:
+        encode, content_type = choose_encoder(accept)
+
+        def noting(collector: Collector) -> bytes:
+            families = list(collector.collect())
+            made.extend(s.name for family in families for s in family.samples)
+            return encode(collector)
+
+        return noting, content_type
+
+    monkeypatch.setattr(exposition, "choose_encoder", choose)
+    told = Exposition(scene.registry)
+    await told.text("")
+    await told.text("", ["moorage_role"])
+    assert "moorage_fast_seconds_bucket" in made
+    made.clear()
+    scene.go_on()
+    await told.text("")
+    assert {name.rpartition("_")[0] for name in made} <= {
+        "moorage",
+        "moorage_gauges",
+        "moorage_exact_seconds",
+    }
 
 
 async def test_series_that_are_gone_are_told_no_more(scene: Scene) -> None:
