@@ -3,6 +3,7 @@
 import gc
 import weakref
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 import pytest
 
@@ -74,25 +75,62 @@ def test_what_is_frozen_is_freed_with_its_last_reference(freezer: Freezer) -> No
     assert gc.get_freeze_count() <= before - 10_000
 
 
-def test_cycles_that_were_frozen_are_freed_before_memory_doubles_twice(
-    freezer: Freezer, later: Later
-) -> None:
+def test_cycles_that_were_frozen_are_freed_once_many_more_objects_came(later: Later) -> None:
+    made = Freezer(later, longest=0.0, spare=300_000 + len(gc.get_objects()))
     gc.collect()
-    alive = gc.get_freeze_count()
     first = Cyclic()
     gone = weakref.ref(first)
     gc.collect()  # frozen, alive
     del first
     gc.collect()
+    later.run()
     assert gone() is not None
     more: list[Cyclic] = []
-    while gc.get_freeze_count() and len(more) < 8:
-        more.append(Cyclic(alive // 4))
+    while gone() is not None and len(more) < 10:
+        more.append(Cyclic(100_000))
         gc.collect()
-    assert gc.get_freeze_count() == 0
-    later.run()
+        later.run()
+    alive = gc.get_freeze_count()
+    made.stop()
     assert gone() is None
-    assert gc.get_freeze_count() > alive
+    assert alive > 100_000 * len(more)
+
+
+def test_garbage_in_cycles_never_is_more_than_may_be_spared(later: Later) -> None:
+    gc.collect()
+    others = len(gc.get_objects())
+    made = Freezer(later, longest=0.0, spare=200_000)
+    most = 0
+    for _ in range(12):
+        leak = Cyclic(50_000)
+        gc.collect()  # frozen, alive
+        later.run()
+        del leak
+        most = max(most, gc.get_freeze_count())
+    made.stop()
+    assert most <= others + 200_000 + 3 * 50_000
+
+
+def test_what_is_alive_is_looked_at_again_only_after_as_much_more(
+    later: Later, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks, unfreeze = list[int](), gc.unfreeze
+
+    def unfreezing() -> None:
+        looks.append(gc.get_freeze_count())
+        unfreeze()
+
+    made = Freezer(later, longest=0.0, spare=200_000)
+    monkeypatch.setattr(gc, "unfreeze", unfreezing)
+    kept: list[Cyclic] = []
+    for _ in range(20):
+        kept.append(Cyclic(50_000))
+        gc.collect()
+        later.run()
+    monkeypatch.undo()
+    made.stop()
+    assert len(looks) >= 2
+    assert all(now - before > 200_000 for before, now in pairwise(looks))
 
 
 def test_what_is_frozen_is_not_counted_after_each_collection(
@@ -112,16 +150,18 @@ def test_what_is_frozen_is_not_counted_after_each_collection(
 
 
 def test_what_comes_and_goes_does_not_have_everything_looked_at(
-    freezer: Freezer,
+    later: Later, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gc.collect()
-    alive = gc.get_freeze_count()
-    for _ in range(12):
-        kept = [[number] for number in range(alive // 4)]
-        gc.collect()
-        assert kept
-        kept.clear()
-        assert gc.get_freeze_count() > 0
+    made = Freezer(later, longest=0.0, spare=150_000 + len(gc.get_objects()))
+    with monkeypatch.context() as patched:
+        patched.setattr(gc, "unfreeze", lambda: pytest.fail("it looks at everything"))
+        for _ in range(12):
+            kept = [[number] for number in range(50_000)]
+            gc.collect()
+            later.run()
+            assert kept
+            kept.clear()
+    made.stop()
 
 
 def test_a_full_collection_comes_soon_after_everything_was_frozen(
