@@ -13,7 +13,7 @@ UNPACKED = 256
 
 
 class Record(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True, gc=False):
-    """A part of a decision, as `GET /decisions/NAMESPACE/POD` shows it."""
+    """A part of a decision, as `GET /decisions/NAMESPACE/POD` shows it; nothing in it refers back."""
 
 
 class ReasonCount(Record):

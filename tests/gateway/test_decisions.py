@@ -1,8 +1,9 @@
 """What is remembered of decisions, and for how long."""
 
+import gc
 from datetime import UTC, datetime
 
-from gateway.decisions import BindRecord, Decision, DecisionLog
+from gateway.decisions import BindRecord, Decision, DecisionLog, FilterRecord
 
 NOW = datetime.now(UTC)
 
@@ -48,6 +49,12 @@ def test_a_bind_is_noted_though_many_decisions_came_between() -> None:
     latest.bind = BindRecord(node="n1", seconds=0.5)
     log.add(decision("d"))
     assert shown(log, "a")[0]["bind"] == {"node": "n1", "seconds": 0.5}
+
+
+def test_the_garbage_collector_does_not_look_at_decisions() -> None:
+    noted = decision("p")
+    noted.filter = FilterRecord(nodes=2, feasible=1, seconds=0.1, plugins=[])
+    assert not any(map(gc.is_tracked, (noted, noted.filter)))
 
 
 def test_a_pod_of_the_same_name_is_another_pod() -> None:

@@ -103,14 +103,14 @@ def test_nodes_share_images_allocatable_and_the_values_of_labels() -> None:
     assert one.metadata.labels["host"] == "n1"
 
 
-def test_the_garbage_collector_has_little_to_look_at() -> None:
+def test_the_garbage_collector_has_nothing_of_pods_to_look_at() -> None:
     texts = [json.dumps(web(number)).encode() for number in range(200)]
     gc.collect()
     before = len(gc.get_objects())
     pods = [decode_pod(text) for text in texts]
+    assert all(pod.requests and pod.nonzero_requests and not pod.host_ports for pod in pods)
     gc.collect()
-    # The pod itself and the tuples with its claim; not its metadata, containers, labels ...
-    assert (len(gc.get_objects()) - before) / len(pods) < 4
+    assert (len(gc.get_objects()) - before) / len(pods) < 0.1
 
 
 def test_a_full_table_starts_again_and_stays_within_its_bound() -> None:
