@@ -38,7 +38,7 @@ CHANGED_PODS = 1000.0
 
 POLICY_SECONDS = 2.0
 LOOK_AGAIN = 2.0
-"""Seconds between two looks at the gateway's metrics, each of which takes 15 ms of its time."""
+"""Seconds between two looks at the gateway's metrics, which take some of its time."""
 
 JOINING = "scorer-2"
 LOWEST = 19

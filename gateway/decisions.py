@@ -13,7 +13,10 @@ UNPACKED = 256
 
 
 class Record(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True, gc=False):
-    """A part of a decision, as `GET /decisions/NAMESPACE/POD` shows it; nothing in it refers back."""
+    """A part of a decision, as `GET /decisions/NAMESPACE/POD` shows it.
+
+    Nothing in it refers back to it, so the garbage collector may ignore it.
+    """
 
 
 class ReasonCount(Record):
