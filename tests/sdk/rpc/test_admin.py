@@ -64,6 +64,25 @@ async def test_metrics_come_in_the_text_format_of_prometheus() -> None:
     assert "\nmoorage_things_total 3.0\n" in text
 
 
+async def test_metrics_come_in_the_format_and_encoding_that_are_accepted() -> None:
+    registry = CollectorRegistry()
+    Counter("moorage_things", "Things.", ["kind"], registry=registry).labels("a").inc(3)
+    accepted = {"Accept": "application/openmetrics-text;version=1.0.0", "Accept-Encoding": "gzip"}
+    async with serve(registry=registry) as admin, aiohttp.ClientSession() as http:
+        url = f"http://{admin}/metrics"
+        async with http.get(url, headers=accepted) as answer:
+            text = await answer.text()
+            assert answer.headers["Content-Encoding"] == "gzip"
+            assert answer.headers["Content-Type"].startswith("application/openmetrics-text")
+        assert 'moorage_things_total{kind="a"} 3.0\n' in text
+        assert text.endswith("# EOF\n")
+        async with http.get(url, headers={"Accept-Encoding": "identity"}) as answer:
+            assert "Content-Encoding" not in answer.headers
+            assert answer.content_type == "text/plain"
+        async with http.get(f"{url}?name[]=no_such") as answer:
+            assert await answer.text() == ""
+
+
 async def test_a_wrong_path_lists_the_right_ones() -> None:
     async def decision(_: web.Request) -> web.Response:
         raise web.HTTPNotFound(text="no such decision")
