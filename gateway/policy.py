@@ -46,6 +46,7 @@ class PolicyHolder:
         self._binder_known = asyncio.Event()
         # What every bind asks for.
         self._claimants: Mapping[str, Sequence[str]] = {}
+        self._signing: frozenset[str] = frozenset()
         self._for_bind: pb.Policy | None = None
 
     def learn(self, kind: str, plugins: Sequence[pb.Plugin]) -> None:
@@ -79,6 +80,7 @@ class PolicyHolder:
         self._document, self.resolved, self.problem = document, resolved, ""
         self._profiles = frozenset(resolved.profile_names)
         self._claimants = _claimants(resolved)
+        self._signing = _signing(resolved)
         profiles = resolved.policies["bind"].profiles
         has_plugins = any(profile.plugins for profile in profiles)
         self._for_bind = policy_for(resolved, "bind") if has_plugins else None
@@ -151,6 +153,10 @@ class PolicyHolder:
             return [name for names in self._claimants.values() for name in names]
         return self._claimants.get(profile, ())
 
+    def signs_pods(self, profile: str) -> bool:
+        """Whether all filter plugins of a profile judge pods with the same signature alike."""
+        return profile in self._signing
+
     def reads(self, *kinds: Kind) -> Mapping[ObjectKind, Sequence[str]]:
         """Return the further kinds of objects that enabled plugins read, with these plugins."""
         return reads_of(self.resolved, *kinds) if self.resolved else {}
@@ -181,6 +187,18 @@ def _claimants(resolved: ResolvedPolicy) -> dict[str, list[str]]:
         ]
         for profile in resolved.policies["filter"].profiles
     }
+
+
+def _signing(resolved: ResolvedPolicy) -> frozenset[str]:
+    known = resolved.catalogue
+    return frozenset(
+        profile.name
+        for profile in resolved.policies["filter"].profiles
+        if all(
+            (info := known.get("filter", plugin.name)) and info.signs_pods
+            for plugin in profile.plugins
+        )
+    )
 
 
 def reads_of(resolved: ResolvedPolicy, *kinds: Kind) -> Mapping[ObjectKind, Sequence[str]]:
@@ -214,4 +232,5 @@ def _info(plugin: pb.Plugin) -> PluginInfo:
         args_schema=MessageToDict(plugin.arguments_schema),
         default_args=MessageToDict(plugin.default_arguments),
         reads=tuple(kind_from_proto(kind) for kind in plugin.reads),
+        signs_pods=plugin.signs_pods,
     )

@@ -111,7 +111,20 @@ class Plugin:
 
 
 class FilterPlugin(Plugin):
-    """Rules nodes out. Override `filter_node` or `filter`."""
+    """Rules nodes out. Override `filter_node` or `filter`.
+
+    Attributes:
+        signs_pods: Whether verdicts depend on nothing but the cluster (`nodes`), the arguments, and
+            the pod's signature: its namespace, labels, annotations, owner references and spec. So
+            not on its name, uid or status, nor on the clock or anything outside. Not inherited.
+    """
+
+    signs_pods: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "signs_pods" not in cls.__dict__:  # what a subclass adds may depend on more
+            cls.signs_pods = False
 
     def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
         """Return why *node* cannot run *pod*, or None if it can."""

@@ -32,6 +32,7 @@ class PluginInfo:
         args_schema: Its arguments as JSON Schema; without, only the replica checks them.
         default_args: The values of its arguments when the policy gives none.
         reads: The further kinds of objects that it reads.
+        signs_pods: Whether its verdicts are the same for pods with the same signature.
     """
 
     name: str
@@ -40,6 +41,7 @@ class PluginInfo:
     args_schema: Mapping[str, Any] | None = None
     default_args: Mapping[str, Any] = field(default_factory=dict)
     reads: tuple[ObjectKind, ...] = ()
+    signs_pods: bool = False
 
     @property
     def kinds(self) -> tuple[Kind, ...]:

@@ -8,7 +8,7 @@ from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 from google.protobuf.struct_pb2 import Struct
 
 from moorage.errors import UnknownNameError
-from moorage.plugin import extension_points
+from moorage.plugin import FilterPlugin, extension_points
 from moorage.quantity import format_quantity
 from moorage.registry import Registry
 from moorage.rpc.convert import kind_to_proto, set_duration, to_struct
@@ -30,6 +30,7 @@ def describe_plugin(registry: Registry, name: str) -> pb.Plugin:
         default_arguments=_defaults(kind.Args),
         origin=registered.origin,
         reads=[kind_to_proto(each) for each in kind.reads],
+        signs_pods=issubclass(kind, FilterPlugin) and kind.signs_pods,
     )
 
 

@@ -554,12 +554,17 @@ class Plugin(_message.Message):
     DEFAULT_ARGUMENTS_FIELD_NUMBER: _builtins.int
     ORIGIN_FIELD_NUMBER: _builtins.int
     READS_FIELD_NUMBER: _builtins.int
+    SIGNS_PODS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The name that the policy uses."""
     summary: _builtins.str
     """What it does, in one sentence."""
     origin: _builtins.str
     """Where the code comes from: "built-in", a distribution with its version, or a file."""
+    signs_pods: _builtins.bool
+    """Its verdicts depend on nothing but the cluster, its arguments, and the pod's namespace, labels,
+    annotations, owner references and spec. Pods that are equal in these need not all be asked about.
+    """
     @_builtins.property
     def extension_points(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Kubernetes' names of the extension points that it implements: "PreFilter", "Filter",
@@ -588,10 +593,11 @@ class Plugin(_message.Message):
         default_arguments: _struct_pb2.Struct | None = ...,
         origin: _builtins.str = ...,
         reads: _abc.Iterable[Global___ObjectKind] | None = ...,
+        signs_pods: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "default_arguments", b"default_arguments"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "default_arguments", b"default_arguments", "extension_points", b"extension_points", "name", b"name", "origin", b"origin", "reads", b"reads", "summary", b"summary"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "default_arguments", b"default_arguments", "extension_points", b"extension_points", "name", b"name", "origin", b"origin", "reads", b"reads", "signs_pods", b"signs_pods", "summary", b"summary"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -30,6 +30,8 @@ class InterPodAffinity(FilterPlugin):
     as nobody watches namespaces: others are a failure, and in the terms of running pods mean none.
     """
 
+    signs_pods = True
+
     class Args(InterPodAffinityArguments):  # noqa: D106 - inherited, as the documentation shows
         pass
 

@@ -11,6 +11,8 @@ REASON = "node(s) didn't match Pod's node affinity/selector"
 class NodeAffinity(FilterPlugin):
     """Keeps pods on nodes that match their nodeSelector and required node affinity."""
 
+    signs_pods = True
+
     async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
         """Go on with the nodes that are required by name, as for each pod of a DaemonSet."""
         terms = [NodeSelectorTerm(match_fields=_names(term)) for term in _required(pod)]

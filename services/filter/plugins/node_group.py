@@ -15,6 +15,8 @@ class NodeGroup(FilterPlugin):
     label, so kube-scheduler need not try it.
     """
 
+    signs_pods = True
+
     class Args(Arguments):
         """The key of the label, the same on pods and nodes."""
 

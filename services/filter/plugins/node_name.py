@@ -9,6 +9,8 @@ REASON = "node(s) didn't match the requested node name"
 class NodeName(FilterPlugin):
     """Keeps a pod with spec.nodeName off all other nodes."""
 
+    signs_pods = True
+
     def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
         """Reject all nodes but the one that the pod names."""
         verdicts, name = nodes.verdicts(), pod.spec.node_name

@@ -20,6 +20,8 @@ Positions = npt.NDArray[np.intp]
 class NodeResourcesFit(FilterPlugin):
     """Keeps pods off nodes that lack the resources they request."""
 
+    signs_pods = True
+
     class Args(Arguments):
         """Which extended resources not to look at: by name, or by what precedes the slash."""
 

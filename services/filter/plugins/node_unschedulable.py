@@ -13,6 +13,8 @@ TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 class NodeUnschedulable(FilterPlugin):
     """Keeps pods off cordoned nodes, unless they tolerate the taint of being cordoned."""
 
+    signs_pods = True
+
     def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
         """Reject cordoned nodes."""
         verdicts = nodes.verdicts()

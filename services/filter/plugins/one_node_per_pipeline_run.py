@@ -38,6 +38,7 @@ class OneNodePerPipelineRun(FilterPlugin):
     """
 
     reads = (ENDED_PODS,)
+    signs_pods = True
 
     class Args(Arguments):
         """How strictly runs are kept apart, what makes a run, and whether ended pods hold it.

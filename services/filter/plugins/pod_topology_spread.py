@@ -22,6 +22,8 @@ Constraints = tuple[TopologySpreadConstraint, ...]
 class PodTopologySpread(FilterPlugin):
     """Keeps pods off domains that would have too many more matching pods than the emptiest."""
 
+    signs_pods = True
+
     class Args(SpreadArguments):  # noqa: D106 - inherited, as the documentation shows
         pass
 

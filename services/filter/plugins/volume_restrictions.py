@@ -13,6 +13,8 @@ class VolumeRestrictions(FilterPlugin):
     PersistentVolumeClaims.
     """
 
+    signs_pods = True
+
     async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
         """Skip pods without such disks."""
         return None if pod.disks else SKIP
