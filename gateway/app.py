@@ -22,6 +22,7 @@ from gateway.metrics import ClusterCollector, CycleMetrics
 from gateway.nodes import NodeLookup
 from gateway.policy import PolicyHolder
 from gateway.rechecks import Rechecks
+from gateway.rejections import Rejections
 from gateway.reload import PolicyReloader, ReloadMetrics
 from gateway.replicas.kinds import FILTER, SCORER, Kind
 from gateway.replicas.metrics import SessionFamilies, SessionMetrics
@@ -174,6 +175,9 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
         ahead=ScoresAhead(score_half, metrics, Pauses(settings.ample_pause)),
         score_half=score_half,
         rechecks=Rechecks(state, filter_half, settings.recheck_time),
+        rejections=Rejections(
+            state, policy, filter_half, metrics, limit=settings.remembered_rejections
+        ),
         claims=Claims(state, policy, filter_half, score_half, metrics),
         binding=binding,
         decisions=decisions,

@@ -30,6 +30,7 @@ from gateway.filter_half import FilterHalf
 from gateway.metrics import CycleMetrics
 from gateway.policy import PolicyHolder
 from gateway.rechecks import Rechecks
+from gateway.rejections import Rejections
 from gateway.score_half import ScoreHalf
 from gateway.scores_ahead import Expecting, ScoresAhead, give_up
 from gateway.subject import Subject
@@ -57,6 +58,7 @@ class CycleRunner:
         ahead: ScoresAhead,
         score_half: ScoreHalf,
         rechecks: Rechecks,
+        rejections: Rejections,
         claims: Claims,
         binding: Binding,
         decisions: DecisionLog,
@@ -67,6 +69,7 @@ class CycleRunner:
         self._filter_half = filter_half
         self._score_half = score_half
         self._rechecks = rechecks
+        self._rejections = rejections
         self._claims = claims
         self._binding = binding
         self._decisions = decisions
@@ -89,9 +92,13 @@ class CycleRunner:
             self._claims.release(call.pod.uid)
             expecting = Expecting(lambda: self._ahead.expect(subject, decision.profile))
             try:
-                filtered = await self._filter_half.run(subject)
+                known = decision.profile in self._rejections.profiles
+                filtered = self._rejections.recall(subject) if known else None
+                if filtered is None:
+                    filtered = await self._filter_half.run(subject)
                 if not filtered.outcome.feasible:
                     filtered = await self._rechecks.run(subject, filtered, before)
+                    self._rejections.remember(subject, filtered)
                 decision.filter, decision.generation = filtered.record, filtered.generation
                 outcome = filtered.outcome
                 if filtered.record.claimants:

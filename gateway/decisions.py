@@ -46,7 +46,8 @@ class FilterRecord(Record):
     """The filter half of a cycle. Nodes are counts; seconds are the replica's own time.
 
     `claimants` are the plugins that want the pod to claim its node at once; `shards` is how many
-    replicas shared the nodes.
+    replicas shared the nodes. `remembered_from` is the equal pod whose rejection this was before,
+    as NAMESPACE/NAME; empty if a replica was asked.
     """
 
     nodes: int
@@ -56,6 +57,7 @@ class FilterRecord(Record):
     plugins: list[PluginRecord] = []
     claimants: list[str] = []
     shards: int = 1
+    remembered_from: str = ""
 
 
 class ClaimRecord(Record):

@@ -35,9 +35,10 @@ class Filtered(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     Attributes:
         outcome: For kube-scheduler.
         record: For the decision.
-        generation: Of the state.
+        generation: Of the state: verdicts are of it, or of a later one.
         found: The nodes of the call.
         kept: Which of them are feasible, in the order of the call.
+        verdicts: What replicas said, or what is remembered of that.
     """
 
     outcome: FilterOutcome
@@ -45,32 +46,41 @@ class Filtered(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     generation: int
     found: Candidates
     kept: Mask
+    verdicts: FilteredShard
 
 
 class FilterHalf(Half):
     """Has filter replicas split nodes into feasible and rejected ones."""
 
-    async def run(self, subject: Subject) -> "Filtered":
+    async def run(self, subject: Subject) -> Filtered:
         """Return the outcome for the subject's nodes.
 
         Raises:
             CallFailedError: The filter service fails, does not answer in time, or answers nonsense.
         """
-        count = self.shards(subject)
+        count, since = self.shards(subject), self.lookup.generation
         filtered = await self._scattered(subject, count) if count > 1 else None
         if filtered is None:  # not worth it, or the shards do not go together
             count, filtered = 1, await self._filtered(subject, len(subject.names))
-        result, found = filtered.result, filtered.found
-        record = filter_record(result, filtered.counts, found.unknown, count)
-        self.metrics.filtered(record)
-        by_position = found.spread(filtered.codes, OF_UNKNOWN)
+        # Replicas say how far they are by what they were sent; not all changes are for them.
+        told = self.tell(subject, filtered, max(filtered.result.generation, since), count)
+        self.metrics.filtered(told.record)
+        return told
+
+    def tell(
+        self, subject: Subject, verdicts: FilteredShard, generation: int, shards: int = 1
+    ) -> Filtered:
+        """Return what *verdicts* on the subject's nodes, from so many replicas, mean."""
+        result, found = verdicts.result, verdicts.found
+        by_position = found.spread(verdicts.codes, OF_UNKNOWN)
         kept = by_position == 0
         return Filtered(
             outcome=self._outcome(subject, by_position, kept, result.reasons),
-            record=record,
-            generation=result.generation,
+            record=filter_record(result, verdicts.counts, found.unknown, shards),
+            generation=generation,
             found=found,
             kept=kept,
+            verdicts=verdicts,
         )
 
     async def _scattered(self, subject: Subject, count: int) -> FilteredShard | None:

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from google.protobuf.duration_pb2 import Duration
 
-from gateway.nodes import Candidates
+from gateway.nodes import UNKNOWN, Candidates, Mask
 from moorage.rpc.convert import from_duration, to_duration
 from moorage.v1 import filter_pb2, scorer_pb2
 from moorage.v1 import types_pb2 as pb
@@ -66,6 +66,31 @@ def merge_verdicts(shards: Sequence[FilteredShard]) -> FilteredShard:
     )
     counts = np.bincount(codes, minlength=len(reasons) + 1).tolist()
     return FilteredShard(merged, Candidates.at(where, capacity), codes, counts)
+
+
+def verdicts_on(found: Candidates, known: FilteredShard) -> FilteredShard | None:
+    """Return what *known* says of the nodes; None if it does not know them all."""
+    if (found.present > known.found.present).any():
+        return None
+    codes = known.codes[found.present[known.found.present]]
+    counts = np.bincount(codes, minlength=len(known.result.reasons) + 1).tolist()
+    return FilteredShard(known.result, found, codes, counts)
+
+
+def add_verdicts(known: FilteredShard, new: FilteredShard) -> FilteredShard:
+    """Return what both say, of the same rows: *new* where it says something."""
+    present = known.found.present | new.found.present
+    rows = np.flatnonzero(present)
+    if len(rows) == new.found.count:
+        return new
+    capacity = len(present) - 1
+
+    def part(of: FilteredShard, mask: Mask) -> FilteredShard:
+        found = Candidates.at(np.where(mask[rows], rows, UNKNOWN), capacity)
+        return FilteredShard(of.result, found, of.codes[mask[of.found.present]], of.counts)
+
+    older = known.found.present & ~new.found.present
+    return merge_verdicts([part(new, new.found.present), part(known, older)])
 
 
 def merge_scores(

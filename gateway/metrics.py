@@ -90,6 +90,12 @@ class CycleMetrics:
             ["half"],
             registry=registry,
         )
+        self._remembered = Counter(
+            "moorage_remembered_rejections",
+            "Filter calls that rejected all nodes as for an equal pod before, without a cycle in a "
+            "replica.",
+            registry=registry,
+        )
         self._nonsense = Counter(
             "moorage_invalid_results",
             "Results of replicas that were refused because they cannot be right.",
@@ -125,6 +131,10 @@ class CycleMetrics:
     def usual(self, *, right: bool) -> None:
         """Count a cycle that was filtered before its names were looked up."""
         self._usual[right].inc()
+
+    def remembered(self) -> None:
+        """Count a filter call that was answered from memory."""
+        self._remembered.inc()
 
     def foreign(self) -> None:
         """Count a call for a pod that is not ours."""

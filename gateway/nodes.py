@@ -118,6 +118,11 @@ class NodeLookup:
         self._alike = 0
 
     @property
+    def generation(self) -> int:
+        """The generation of the state now."""
+        return self._state.generation
+
+    @property
     def rows_version(self) -> int:
         """Changes whenever a row gets another node."""
         return self._state.rows_version

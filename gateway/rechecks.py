@@ -50,7 +50,8 @@ class Rechecks:
 
     async def _changes(self, generation: int, end: float) -> bool:
         """Wait until the state is newer; return whether it is before *end*."""
-        return await until(lambda: self._state.generation > generation, end)
+        is_time_left = asyncio.get_running_loop().time() < end
+        return is_time_left and await until(lambda: self._state.generation > generation, end)
 
 
 def _rejected(decision: Decision | None) -> bool:

@@ -72,6 +72,12 @@ class GatewaySettings(EdgeSettings):
         unit="seconds",
         minimum=0,
     )
+    remembered_rejections: int = setting(
+        64,
+        "Pods that fit nowhere whose rejections are remembered until the state changes, so that no "
+        "replica is asked about pods that are equal to them; 0 remembers none.",
+        minimum=0,
+    )
     ample_pause: float = setting(
         1.0,
         "Scoring begins beside the filter half, unless the time from its end to prioritize is on "

@@ -57,6 +57,7 @@ class ReplicaPool:
         kind: The kind of service.
         members: The replicas that take part.
         problem: Why there are none, or what went wrong last.
+        turnover: How often a replica has begun or ceased to take part.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class ReplicaPool:
         self._between_cycles = between_cycles
         self._patience = patience
         self.members = Members()
+        self.turnover = 0
         self._changed = asyncio.Condition()
         self._lost_at = time.monotonic()
         self._joining = 0
@@ -238,6 +240,7 @@ class ReplicaPool:
             if (await self._policy.for_kind(self.kind.policy)).revision != policy.revision:
                 return False
             self.members.add(place, session)
+            self.turnover += 1
             self.problem = ""
             self._changed.notify_all()
         return True
@@ -275,6 +278,7 @@ class ReplicaPool:
     def _remove(self, place: str, session: Session) -> bool:
         removed = self.members.remove(place, session)
         if removed:
+            self.turnover += 1
             self._metrics.session_closed(self.ready)
             self._lost_at = time.monotonic() if not self.ready else self._lost_at
         return removed

@@ -1,0 +1,144 @@
+"""Remembers pods that fit nowhere, so that no replica is asked the same about equal pods.
+
+A Deployment with a thousand replicas too many asks a thousand times, and again whenever something
+happens in the cluster. Two pods are equal if their signatures are, provided that all filter plugins
+of their profile go by that (`FilterPlugin.signs_pods`). Called by `gateway.cycle`.
+"""
+
+from collections import OrderedDict, deque
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from gateway.cluster.state import ClusterState
+from gateway.filter_half import Filtered, FilterHalf
+from gateway.merging import FilteredShard, add_verdicts, verdicts_on
+from gateway.metrics import CycleMetrics
+from gateway.policy import PolicyHolder
+from gateway.subject import Subject
+from moorage.models import Pod, encode
+
+TOLD = 4
+"""Answers that are kept whole: with thousands of nodes, each is hundreds of kilobytes."""
+
+
+@dataclass(slots=True, eq=False)
+class _Rejection:
+    """What filters said of pods with one signature: no to all these nodes."""
+
+    verdicts: FilteredShard
+    pod: str
+
+
+class Rejections:
+    """The newest pods that were rejected on all nodes, at the present moment of the state.
+
+    Attributes:
+        profiles: Those that may have such pods; all others need not ask.
+    """
+
+    def __init__(
+        self,
+        state: ClusterState,
+        policy: PolicyHolder,
+        filter_half: FilterHalf,
+        metrics: CycleMetrics,
+        *,
+        limit: int,
+    ) -> None:
+        """Remember pods with at most *limit* different signatures."""
+        self.profiles: set[str] = set()
+        self._state = state
+        self._policy = policy
+        self._filter_half = filter_half
+        self._metrics = metrics
+        self._limit = limit
+        self._moment: tuple[int, str, int] | None = None
+        self._newest: OrderedDict[bytes, _Rejection] = OrderedDict()
+        self._told: deque[tuple[_Rejection, Filtered]] = deque(maxlen=TOLD)
+
+    def recall(self, subject: Subject) -> Filtered | None:
+        """Return what a filter replica would say again; None if it has to be asked."""
+        if self._now() != self._moment:
+            self._forget()
+            return None
+        if not self._may_be_known(subject):
+            return None
+        signature = signature_of(subject.pod)
+        rejection = self._newest.get(signature)
+        filtered = self._tell(rejection, subject) if rejection else None
+        if filtered is not None:
+            self._newest.move_to_end(signature)
+            self._metrics.remembered()
+        return filtered
+
+    def remember(self, subject: Subject, filtered: Filtered) -> None:
+        """Keep what replicas just said of the subject's nodes, if it was no to all of them."""
+        record, now = filtered.record, self._now()
+        if filtered.outcome.feasible or record.remembered_from or not filtered.found.count:
+            return
+        if filtered.generation != now[0] or not self._may_be_known(subject):
+            return
+        if any(plugin.failure for plugin in record.plugins):
+            return  # next time it may work
+        if now != self._moment:
+            self._forget()
+            self._moment = now
+        self._add(signature_of(subject.pod), subject.pod, filtered.verdicts)
+
+    def _now(self) -> tuple[int, str, int]:
+        """Return what changes whenever replicas might say something else."""
+        turnover = self._filter_half.pool.turnover
+        return self._state.generation, self._policy.revision, turnover
+
+    def _may_be_known(self, subject: Subject) -> bool:
+        """Whether other pods may be judged alike.
+
+        Not if the nodes are others than those of the state, for a single plugin, or for a pod that
+        has a place: replicas leave it out where it is, as they do with no other.
+        """
+        pod = subject.pod
+        return (
+            subject.given is None
+            and not subject.plugin
+            and self._limit > 0
+            and self._policy.signs_pods(pod.spec.scheduler_name)
+            and not self._state.place_of(pod.uid)
+        )
+
+    def _tell(self, rejection: _Rejection, subject: Subject) -> Filtered | None:
+        found = self._filter_half.lookup.find(subject.names, None)
+        for known, told in self._told:
+            same = known is rejection and told.found.bitmap == found.bitmap
+            if same and not (found.unknown or told.found.unknown):
+                return told
+        verdicts = verdicts_on(found, rejection.verdicts)
+        if verdicts is None:
+            return None
+        filtered = self._filter_half.tell(subject, verdicts, self._state.generation)
+        record = replace(filtered.record, remembered_from=rejection.pod)
+        filtered = replace(filtered, record=record)
+        self._told.appendleft((rejection, filtered))
+        return filtered
+
+    def _add(self, signature: bytes, pod: Pod, verdicts: FilteredShard) -> None:
+        known = self._newest.pop(signature, None)
+        if known is not None:  # about other nodes: kube-scheduler may look at a sample each time
+            verdicts = add_verdicts(known.verdicts, verdicts)
+        self._newest[signature] = _Rejection(verdicts, f"{pod.namespace}/{pod.name}")
+        self.profiles.add(pod.spec.scheduler_name)
+        if len(self._newest) > self._limit:
+            self._newest.popitem(last=False)
+
+    def _forget(self) -> None:
+        self._moment = None
+        self.profiles.clear()
+        self._newest.clear()
+        self._told.clear()
+
+
+def signature_of(pod: Pod) -> bytes:
+    """Return what plugins that sign pods go by; equal for equal pods."""
+    metadata = pod.metadata
+    owners = metadata.owner_references
+    return encode((pod.namespace, metadata.labels, metadata.annotations, owners, pod.spec))
