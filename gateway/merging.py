@@ -81,8 +81,6 @@ def add_verdicts(known: FilteredShard, new: FilteredShard) -> FilteredShard:
     """Return what both say, of the same rows: *new* where it says something."""
     present = known.found.present | new.found.present
     rows = np.flatnonzero(present)
-    if len(rows) == new.found.count:
-        return new
     capacity = len(present) - 1
 
     def part(of: FilteredShard, mask: Mask) -> FilteredShard:

@@ -92,8 +92,8 @@ class CycleMetrics:
         )
         self._remembered = Counter(
             "moorage_remembered_rejections",
-            "Filter calls that rejected all nodes as for an equal pod before, without a cycle in a "
-            "replica.",
+            "Filter calls that were answered without asking a replica, as an equal pod had been "
+            "rejected on the same nodes.",
             registry=registry,
         )
         self._nonsense = Counter(

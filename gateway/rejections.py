@@ -75,7 +75,7 @@ class Rejections:
     def remember(self, subject: Subject, filtered: Filtered) -> None:
         """Keep what replicas just said of the subject's nodes, if it was no to all of them."""
         record, now = filtered.record, self._now()
-        if filtered.outcome.feasible or record.remembered_from or not filtered.found.count:
+        if filtered.outcome.feasible or record.remembered_from:
             return
         if filtered.generation != now[0] or not self._may_be_known(subject):
             return

@@ -207,6 +207,8 @@ async def test_a_remembered_pod_waits_for_news_that_is_on_its_way(tmp_path: Path
         loop.call_later(0.02, lambda: process.api.label("/api/v1/nodes/n2", disk="ssd"))
         assert (await process.filter(pod("second", **picky), *NAMES))["NodeNames"] == ["n2"]
         assert (asked(process), remembered(process)) == (2, 2)
+        assert (await process.filter(pod("third", **picky), *NAMES))["NodeNames"] == ["n2"]
+        assert (asked(process), remembered(process)) == (3, 2)
 
 
 @pytest.mark.parametrize(
@@ -259,10 +261,12 @@ async def test_a_part_of_the_nodes_is_answered_and_further_ones_are_asked_about(
     record = await filter_record(process, "part")
     assert (record["nodes"], record["unknownNodes"]) == (2, 1)
     assert [reason["nodes"] for reason in record["plugins"][-1]["reasons"]] == [1]
-    assert (asked(process), remembered(process)) == (1, 1)
+    part = await process.filter(of_set("other-part"), "n2", "newer")
+    assert list(part["FailedAndUnresolvableNodes"]) == ["newer"]
+    assert (asked(process), remembered(process)) == (1, 2)
 
     await process.filter(of_set("further"), "n2", "n3")
-    assert (asked(process), remembered(process)) == (2, 1)
+    assert (asked(process), remembered(process)) == (2, 2)
     whole = await process.filter(of_set("whole"), *NAMES)
     assert whole["FailedNodes"] == dict.fromkeys(("n1", "n2"), TOO_HOT.reason)
     assert whole["FailedAndUnresolvableNodes"] == {"n3": TOO_OLD.reason}
@@ -272,7 +276,7 @@ async def test_a_part_of_the_nodes_is_answered_and_further_ones_are_asked_about(
         TOO_HOT.reason: 2,
         TOO_OLD.reason: 1,
     }
-    assert (asked(process), remembered(process)) == (2, 2)
+    assert (asked(process), remembered(process)) == (2, 3)
 
 
 async def test_a_pod_that_has_a_place_is_asked_about(process: Gateway) -> None:
@@ -341,5 +345,29 @@ async def test_a_replica_that_is_new_is_asked_again(tmp_path: Path) -> None:
         port = int(address.rpartition(":")[2])
         await stack.enter_async_context(filter_service(port=port))
         await until(lambda: process.sample("moorage_sessions_opened_total", service="filter") == 2)
+        await process.filter(pod("third", **picky), *NAMES)
+        assert (asked(process), remembered(process)) == (2, 1)
+
+
+async def test_once_a_replica_is_lost_the_others_are_asked_again(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        service = AsyncExitStack()
+        addresses = [
+            await service.enter_async_context(filter_service()),
+            await stack.enter_async_context(filter_service()),
+        ]
+        scorer = await stack.enter_async_context(scorer_service())
+        process = await stack.enter_async_context(
+            gateway(tmp_path, filters=addresses, scorer=scorer)
+        )
+        await process.node(*NAMES)
+        await until(lambda: process.sample("moorage_replicas_ready", service="filter") == 2)
+        await ready(process)
+        picky = {"nodeSelector": {"disk": "ssd"}}
+        for name in ("first", "second"):
+            await process.filter(pod(name, **picky), *NAMES)
+        assert (asked(process), remembered(process)) == (1, 1)
+        await service.aclose()
+        await until(lambda: process.sample("moorage_replicas_ready", service="filter") == 1)
         await process.filter(pod("third", **picky), *NAMES)
         assert (asked(process), remembered(process)) == (2, 1)
