@@ -44,6 +44,30 @@ async def test_a_rejected_pod_is_tried_again_when_a_node_comes(world: World) -> 
         assert await world.bound() == {"p": "n2"}
 
 
+async def test_replicas_that_fit_nowhere_are_rejected_from_memory_until_a_node_comes(
+    world: World,
+) -> None:
+    await world.nodes(*map(node, NAMES))
+    names = [f"web-{number}" for number in range(20)]
+    metric = "moorage_remembered_rejections_total"
+    before = await world.metric(metric)
+    async with world.scheduler("moorage"):
+        pods = [pod(name, "moorage", labels={"nodeGroup": "gpu"}) for name in names]
+        await world.create(*pods)
+        messages = {await world.condition(name, "Unschedulable") for name in names}
+        assert await world.metric(metric) - before > len(names) / 2
+        attempts = [await world.decision(name) for name in names]
+        await world.nodes(node("gpu", labels={"nodeGroup": "gpu"}))
+        assert set((await world.bound()).values()) == {"gpu"}
+
+    (message,) = messages
+    assert message.startswith("0/4 nodes are available: 4 node does not have required label. ")
+    filters = [attempt["filter"] for attempt in attempts if "filter" in attempt]  # one may wait
+    sources = {each.get("rememberedFrom", "") for each in filters} - {""}
+    assert sources <= {f"default/{name}" for name in names}
+    assert sources
+
+
 async def test_a_plugin_that_fails_is_an_error_not_a_rejection(world: World) -> None:
     await world.nodes(node("n1"))
     async with world.scheduler():
