@@ -5,7 +5,7 @@ object the sink has, and so finds what was deleted meanwhile.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import Generic, Literal, Protocol, TypeVar
 
 import msgspec
 import structlog
@@ -34,8 +34,8 @@ class Sink(Protocol[T_contra]):
         """Forget an object that was given before."""
 
 
-class Version(NamedTuple):
-    """Which incarnation of an object, in which state."""
+class Version(msgspec.Struct, frozen=True, gc=False):
+    """Which incarnation of an object, in which state; the garbage collector need not look at it."""
 
     uid: str
     resource_version: str
