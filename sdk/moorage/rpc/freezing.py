@@ -2,10 +2,10 @@
 
 A full collection of all that a gateway holds for 5,000 nodes takes 0.15 s. So what survives a long
 one is frozen: it is freed as soon as nothing refers to it, as ever, but is not searched for cycles
-until `SPARE` objects more are frozen than after the last such search. That takes a second for a
-million objects, and should never happen: pods and most of what is kept for each of them are no
-objects to the collector (`gc=False`). It takes a plugin that keeps so many objects of its own, or
-a leak: for garbage in cycles is freed by nothing else once it was frozen.
+until twice as much is frozen as after the last such search, and `SPARE` objects more at the least.
+That takes a second for a million objects, and should never happen: pods and most of what is kept
+for each of them are no objects to the collector (`gc=False`). It takes a plugin that keeps so many
+objects of its own, or a leak: for garbage in cycles is freed by nothing else once it was frozen.
 """
 
 import gc
@@ -22,7 +22,7 @@ FULL_AFTER = 4
 """Collections of the second generation before a full one: of a frozen heap it looks at less."""
 
 SPARE = 500_000
-"""Frozen objects that may be garbage in cycles: some 50 to 100 MB."""
+"""Frozen objects that may be garbage in cycles, with a heap of no more: some 50 to 100 MB."""
 
 
 class Freezer:
@@ -40,14 +40,15 @@ class Freezer:
         Args:
             soon: Calls something outside of a collection; any thread may ask for it.
             longest: In seconds.
-            spare: Objects that may be frozen on top of those that were last found alive.
+            spare: Objects that may be frozen on top of those that were last found alive, or as many
+                again as were if that is more.
         """
         self._soon = soon
         self._longest = longest
         self._spare = self._most = spare
         self._began = 0.0
         self._frozen = 0
-        self._ours = False
+        self._ours = self._is_asked = False
         self._thresholds = gc.get_threshold()
         gc.set_threshold(*self._thresholds[:2], FULL_AFTER)
         gc.callbacks.append(self._note)
@@ -72,16 +73,25 @@ class Freezer:
         # Whoever counts all that is frozen looks at it: that takes longer than most collections.
         self._frozen += len(gc.get_objects(generation=FULL))
         gc.freeze()
+        if self._is_asked:  # whoever does much without a pause freezes many times before it is soon
+            return
+        self._is_asked = True
         if self._frozen > self._most:
             self._frozen = gc.get_freeze_count()  # without what has been freed since
-        self._soon(self._look_at_all if self._frozen > self._most else self._collect)
+        self._soon(self._look_at_all if self._frozen > self._most else self._begin_anew)
+
+    def _begin_anew(self) -> None:
+        self._is_asked = False
+        self._collect()
 
     def _look_at_all(self) -> None:
+        self._is_asked = False
         gc.unfreeze()
         self._collect()
         gc.freeze()
         self._frozen = gc.get_freeze_count()
-        self._most = self._frozen + self._spare
+        # Twice, or a heap that grows to millions of objects would be searched again and again.
+        self._most = self._frozen + max(self._frozen, self._spare)
         self._collect()
 
     def _collect(self) -> None:
