@@ -1,7 +1,7 @@
 """Connections of kube-scheduler: its calls are read and answered here, all others by aiohttp.
 
 Go's client writes every call alike. To read no more than that, and to begin once the body is there,
-takes a fraction of what aiohttp needs for a request, which was a sixth of the gateway's work.
+takes a fraction of what aiohttp needs for a request, which was a tenth of the gateway's work.
 """
 
 import asyncio

@@ -96,6 +96,11 @@ def remembered(process: Gateway) -> float:
     return process.sample("moorage_remembered_rejections_total")
 
 
+async def filter_twins(process: Gateway) -> None:
+    for name in ("first", "second"):
+        await process.filter(of_set(name), *NAMES)
+
+
 async def filter_record(process: Gateway, name: str) -> Object:
     _, answer = await process.get(f"/decisions/default/{name}")
     record: Object = answer["attempts"][0]["filter"]
@@ -218,15 +223,13 @@ async def test_plugins_that_do_not_sign_are_always_asked(
     tmp_path: Path, plugins: tuple[str, ...]
 ) -> None:
     async with running(tmp_path, policy(*plugins)) as process:
-        for name in ("first", "second"):
-            await process.filter(of_set(name), *NAMES)
+        await filter_twins(process)
         assert (asked(process), remembered(process)) == (2, 0)
 
 
 async def test_nothing_is_remembered_if_the_setting_says_so(tmp_path: Path) -> None:
     async with running(tmp_path, remembered_rejections=0) as process:
-        for name in ("first", "second"):
-            await process.filter(of_set(name), *NAMES)
+        await filter_twins(process)
         assert (asked(process), remembered(process)) == (2, 0)
 
 
@@ -243,8 +246,7 @@ async def test_the_pods_that_were_asked_about_last_are_remembered(tmp_path: Path
 
 async def test_another_policy_asks_again(tmp_path: Path) -> None:
     async with running(tmp_path, config_reload_interval=0.02) as process:
-        for name in ("first", "second"):
-            await process.filter(of_set(name), *NAMES)
+        await filter_twins(process)
         assert (asked(process), remembered(process)) == (1, 1)
         (tmp_path / "policy.yaml").write_text(policy("NodePorts"))
         await until(lambda: process.sample("moorage_policy_reloads_total", outcome="ok") == 1)
