@@ -9,7 +9,7 @@ from google.protobuf.json_format import MessageToDict
 from moorage.errors import ConfigurationError
 from moorage.models import ObjectKind
 from moorage.policy import Catalogue, Document, Kind, PluginInfo, ResolvedPolicy, resolve
-from moorage.rpc.convert import kind_from_proto
+from moorage.rpc.convert import kind_from_proto, normalization_from_proto
 from moorage.v1 import types_pb2 as pb
 
 log = structlog.get_logger()
@@ -233,4 +233,6 @@ def _info(plugin: pb.Plugin) -> PluginInfo:
         default_args=MessageToDict(plugin.default_arguments),
         reads=tuple(kind_from_proto(kind) for kind in plugin.reads),
         signs_pods=plugin.signs_pods,
+        node_local=plugin.node_local,
+        normalization=normalization_from_proto(plugin.normalization),
     )

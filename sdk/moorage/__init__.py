@@ -15,16 +15,14 @@ from moorage.models import (
     ObjectKind,
     Pod,
 )
+from moorage.normalization import MAX_SCORE, Normalization, Scores, normalize_by_maximum
 from moorage.plugin import (
-    MAX_SCORE,
     SKIP,
     Arguments,
     BindPlugin,
     FilterPlugin,
     Preparation,
     ScorePlugin,
-    Scores,
-    normalize_by_maximum,
 )
 from moorage.snapshot import Amounts, CarriedTerm, Encoded, Node, Nodes, Objects
 from moorage.verdicts import Mask, Rejection, Verdicts
@@ -52,6 +50,7 @@ __all__ = [
     "Node",
     "NodeManifest",
     "Nodes",
+    "Normalization",
     "ObjectKind",
     "Objects",
     "PluginFailedError",

@@ -17,14 +17,9 @@ import numpy.typing as npt
 
 from moorage.bind import Binding, Refusal
 from moorage.models import ObjectKind, Pod
+from moorage.normalization import Normalization, Scores
 from moorage.snapshot import Node, Nodes
 from moorage.verdicts import Rejection, Verdicts
-
-Scores = npt.NDArray[np.float64]
-"""One number for each node of a selection."""
-
-MAX_SCORE = 100
-"""The score of the best node after normalisation; the worst has 0."""
 
 MAX_NOTE_LENGTH = 300
 """How many characters of a plugin's note are kept."""
@@ -60,10 +55,16 @@ class Plugin:
         name: The name in the policy; the name of the class unless set.
         args: The arguments from the policy, checked.
         reads: Further kinds of objects that it reads, see `Nodes.objects`; not for bind plugins.
+        node_local: Whether what it says of a node depends on nothing but that node with the pods on
+            it, the arguments, and the pod's signature: its namespace, labels, annotations, owner
+            references and spec. So not on other nodes or further objects, the clock or anything
+            outside. Equal pods are then asked about only where nodes have changed. Not inherited;
+            not for bind plugins.
     """
 
     name: ClassVar[str] = ""
     reads: ClassVar[tuple[ObjectKind, ...]] = ()
+    node_local: ClassVar[bool] = False
     args: Any
     __note = ""
 
@@ -84,6 +85,10 @@ class Plugin:
             raise TypeError(
                 f"{cls.__name__}.reads must be a tuple of ObjectKind, not {cls.reads!r}"
             )
+        if "node_local" not in cls.__dict__:  # what a subclass adds may depend on more
+            cls.node_local = False
+        if cls.node_local and cls.reads:
+            raise TypeError(f"{cls.__name__} reads further objects, so it is not node_local")
 
     async def start(self) -> None:
         """Begin background work, such as polling metrics; called once before the first cycle."""
@@ -116,7 +121,8 @@ class FilterPlugin(Plugin):
     Attributes:
         signs_pods: Whether verdicts depend on nothing but the cluster (`nodes`), the arguments, and
             the pod's signature: its namespace, labels, annotations, owner references and spec. So
-            not on its name, uid or status, nor on the clock or anything outside. Not inherited.
+            not on its name, uid or status, nor on the clock or anything outside. Not inherited;
+            a plugin that is `node_local` need not say it.
     """
 
     signs_pods: ClassVar[bool] = False
@@ -157,7 +163,13 @@ class FilterPlugin(Plugin):
 
 
 class ScorePlugin(Plugin):
-    """Ranks nodes. Override `score_node` or `score`, and `normalize` unless scores are 0..100."""
+    """Ranks nodes. Override `score_node` or `score`.
+
+    Attributes:
+        normalization: How scores become 0..100, unless `normalize` is overridden.
+    """
+
+    normalization: ClassVar[Normalization] = Normalization.NONE
 
     def score_node(self, pod: Pod, node: Node) -> float:
         """Return how good *node* is for *pod*: any finite number."""
@@ -177,8 +189,8 @@ class ScorePlugin(Plugin):
         return scores
 
     def normalize(self, scores: Scores) -> npt.ArrayLike:
-        """Map the scores of all nodes of the cycle onto 0..100; by default they stay the same."""
-        return scores
+        """Map the scores of all nodes of the cycle onto 0..100, by default by `normalization`."""
+        return self.normalization.apply(scores)
 
 
 class BindPlugin(Plugin):
@@ -219,20 +231,9 @@ class WrongTypeError(WrongAnswerError):
         super().__init__(method, f"must return {expected}, not {type(value).__name__}")
 
 
-def normalize_by_maximum(scores: Scores, *, reverse: bool = False) -> Scores:
-    """Scale scores so that the largest becomes 100, in whole numbers as kube-scheduler does.
-
-    The formula is that of kube-scheduler's DefaultNormalizeScore: `100 * score / maximum`,
-    truncated, and 100 minus that if *reverse*. If the maximum is 0 all nodes get 0, or 100 if
-    *reverse*.
-
-    Args:
-        scores: Non-negative numbers, one for each node.
-        reverse: The lowest score is the best.
-    """
-    maximum = scores.max(initial=0)
-    scaled = np.zeros(len(scores)) if maximum == 0 else scores * MAX_SCORE // maximum
-    return MAX_SCORE - scaled if reverse else scaled
+def normalization_of(kind: type[ScorePlugin]) -> Normalization | None:
+    """Return how a plugin's scores become 0..100; None if only its own code knows."""
+    return kind.normalization if kind.normalize is ScorePlugin.normalize else None
 
 
 def extension_points(kind: type[Plugin]) -> tuple[str, ...]:
@@ -242,7 +243,7 @@ def extension_points(kind: type[Plugin]) -> tuple[str, ...]:
     if issubclass(kind, FilterPlugin):
         points += ["PreFilter", "Filter"] if prepares else ["Filter"]
     if issubclass(kind, ScorePlugin):
-        normalizes = kind.normalize is not ScorePlugin.normalize
+        normalizes = normalization_of(kind) is not Normalization.NONE
         points += ["PreScore", "Score"] if prepares else ["Score"]
         points += ["NormalizeScore"] if normalizes else []
     if issubclass(kind, FilterPlugin) and kind.reserve is not FilterPlugin.reserve:

@@ -113,7 +113,7 @@ LINE = r" \(.*test_engine.py:\d+\)"
         (Gives(1, 2, float("inf")), f"score: score returned a number that is not finite{LINE}"),
         (
             Gives(1, 2, 100.5),
-            rf"normalize: score returned 100.5, which is outside 0..100; override normalize{LINE}",
+            rf"normalize: score returned 100.5, which is outside 0..100; set normalization or override normalize{LINE}",
         ),
         (Gives(1, -1, 0), r"normalize: score returned -1, which is outside 0..100; override"),
         (Halves(0, 0, 300), rf"normalize: normalize returned 150, which is outside 0..100{LINE}"),

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from moorage.durations import format_duration
-from moorage.plugin import Scores
+from moorage.normalization import Scores
 from moorage.snapshot import Nodes
 
 

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from moorage.plugin import Scores
+from moorage.normalization import Scores
 
 MAX_TERMS: Final = 20_000
 """Terms of the continued fraction; it takes about the square root of the larger parameter."""

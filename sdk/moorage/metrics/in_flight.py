@@ -13,7 +13,8 @@ import numpy as np
 from moorage.durations import parse_duration
 from moorage.metrics.settings import Duration
 from moorage.models import Pod
-from moorage.plugin import Arguments, Scores
+from moorage.normalization import Scores
+from moorage.plugin import Arguments
 from moorage.snapshot import Nodes
 
 

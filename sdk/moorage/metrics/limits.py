@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from moorage.models import Container, Pod
-from moorage.plugin import Scores
+from moorage.normalization import Scores
 from moorage.quantity import scaled
 from moorage.snapshot import Nodes
 

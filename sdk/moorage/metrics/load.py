@@ -22,7 +22,8 @@ from moorage.metrics.query import Measure, rate, time_range
 from moorage.metrics.settings import Duration, PrometheusSettings, positive
 from moorage.metrics.source import PrometheusSource
 from moorage.models import Pod
-from moorage.plugin import Arguments, ScorePlugin, Scores
+from moorage.normalization import Scores
+from moorage.plugin import Arguments, ScorePlugin
 from moorage.snapshot import Nodes
 from moorage.verdicts import Mask
 

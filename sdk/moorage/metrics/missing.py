@@ -10,7 +10,7 @@ from typing import Final, Literal
 import numpy as np
 
 from moorage.metrics.errors import NoMeasurementsError
-from moorage.plugin import MAX_SCORE, Scores
+from moorage.normalization import MAX_SCORE, Scores
 
 OnMissing = Literal["neutral", "worst", "fail"]
 """Nodes without measurements get the mean of the others' scores, or 0, or the plugin fails."""

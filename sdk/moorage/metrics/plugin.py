@@ -4,7 +4,8 @@ from typing import Protocol
 
 import numpy as np
 
-from moorage.plugin import Plugin, Scores
+from moorage.normalization import Scores
+from moorage.plugin import Plugin
 from moorage.snapshot import Nodes
 from moorage.verdicts import Mask
 

@@ -8,7 +8,7 @@ from msgspec import Meta
 from moorage.metrics.beta import probability_below
 from moorage.metrics.load import LoadArguments, LoadMeter, Resource
 from moorage.models import Pod
-from moorage.plugin import Scores
+from moorage.normalization import Scores
 from moorage.snapshot import Nodes
 
 Percent = Annotated[int, Meta(ge=0, le=100)]

@@ -21,7 +21,7 @@ from moorage.metrics.errors import NoMeasurementsError
 from moorage.metrics.poller import Poller, join_poller, leave_poller
 from moorage.metrics.query import Measure
 from moorage.metrics.settings import PrometheusSettings
-from moorage.plugin import Scores
+from moorage.normalization import Scores
 from moorage.snapshot import Nodes
 from moorage.verdicts import Mask
 

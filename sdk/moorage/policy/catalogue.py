@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from moorage.models import ObjectKind
+from moorage.normalization import Normalization
 
 Kind = Literal["filter", "score", "bind"]
 """A kind of plugin, and the point of the document at which it is enabled."""
@@ -33,6 +34,8 @@ class PluginInfo:
         default_args: The values of its arguments when the policy gives none.
         reads: The further kinds of objects that it reads.
         signs_pods: Whether its verdicts are the same for pods with the same signature.
+        node_local: Whether what it says of a node depends on nothing else but that node.
+        normalization: How its raw scores become 0..100; None if only its own code knows.
     """
 
     name: str
@@ -42,6 +45,8 @@ class PluginInfo:
     default_args: Mapping[str, Any] = field(default_factory=dict)
     reads: tuple[ObjectKind, ...] = ()
     signs_pods: bool = False
+    node_local: bool = False
+    normalization: Normalization | None = None
 
     @property
     def kinds(self) -> tuple[Kind, ...]:

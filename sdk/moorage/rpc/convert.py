@@ -21,9 +21,16 @@ from moorage.models import (
     decode_node,
     decode_passing_pod,
 )
+from moorage.normalization import Normalization
 from moorage.quantity import QuantityError
 from moorage.rpc.errors import CallError
 from moorage.v1 import types_pb2 as pb
+
+_NORMALIZATIONS: Mapping[Normalization, pb.Normalization.ValueType] = {
+    Normalization.NONE: pb.NORMALIZATION_NONE,
+    Normalization.MAXIMUM: pb.NORMALIZATION_MAXIMUM,
+    Normalization.REVERSED_MAXIMUM: pb.NORMALIZATION_REVERSED_MAXIMUM,
+}
 
 ModelT = TypeVar("ModelT", Pod, NodeManifest)
 
@@ -70,6 +77,16 @@ def kind_from_proto(message: pb.ObjectKind) -> ObjectKind:
         ValueError: It is not called as kinds are.
     """
     return ObjectKind(message.api_version, message.plural, message.field_selector)
+
+
+def normalization_from_proto(message: pb.Normalization.ValueType) -> Normalization | None:
+    """Return how scores become 0..100; None if only the plugin's own code knows."""
+    return next((how for how, value in _NORMALIZATIONS.items() if value == message), None)
+
+
+def normalization_to_proto(how: Normalization | None) -> pb.Normalization.ValueType:
+    """Put on the wire how scores become 0..100."""
+    return pb.NORMALIZATION_UNSPECIFIED if how is None else _NORMALIZATIONS[how]
 
 
 def kind_to_proto(kind: ObjectKind) -> pb.ObjectKind:

@@ -8,10 +8,10 @@ from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 from google.protobuf.struct_pb2 import Struct
 
 from moorage.errors import UnknownNameError
-from moorage.plugin import FilterPlugin, extension_points
+from moorage.plugin import FilterPlugin, Plugin, ScorePlugin, extension_points, normalization_of
 from moorage.quantity import format_quantity
 from moorage.registry import Registry
-from moorage.rpc.convert import kind_to_proto, set_duration, to_struct
+from moorage.rpc.convert import kind_to_proto, normalization_to_proto, set_duration, to_struct
 from moorage.runtime import PluginRun, Replica
 from moorage.v1 import types_pb2 as pb
 
@@ -30,7 +30,9 @@ def describe_plugin(registry: Registry, name: str) -> pb.Plugin:
         default_arguments=_defaults(kind.Args),
         origin=registered.origin,
         reads=[kind_to_proto(each) for each in kind.reads],
-        signs_pods=issubclass(kind, FilterPlugin) and kind.signs_pods,
+        signs_pods=issubclass(kind, FilterPlugin) and (kind.signs_pods or kind.node_local),
+        node_local=kind.node_local,
+        normalization=_normalization(kind),
     )
 
 
@@ -71,6 +73,10 @@ def _node_state(replica: Replica, name: str) -> pb.NodeState:
         pods=sorted(f"{pod.namespace}/{pod.name}" for pod in node.pods),
         requested={key: format_quantity(key, n) for key, n in node.requested.items()},
     )
+
+
+def _normalization(kind: type[Plugin]) -> pb.Normalization.ValueType:
+    return normalization_to_proto(normalization_of(kind) if issubclass(kind, ScorePlugin) else None)
 
 
 def _defaults(arguments: type[msgspec.Struct]) -> Struct | None:

@@ -14,13 +14,13 @@ import numpy.typing as npt
 
 from moorage.errors import PluginFailedError
 from moorage.models import Pod
+from moorage.normalization import MAX_SCORE, Normalization, Scores
 from moorage.plugin import (
-    MAX_SCORE,
     FilterPlugin,
     ScorePlugin,
-    Scores,
     WrongAnswerError,
     WrongTypeError,
+    normalization_of,
 )
 from moorage.runtime.cycle import Supervisor
 from moorage.runtime.host import EnabledPlugin
@@ -201,12 +201,12 @@ def _score(plugin: ScorePlugin, pod: Pod, nodes: Nodes) -> CheckedScores:
 
 
 def _normalizes(plugin: ScorePlugin) -> bool:
-    return type(plugin).normalize is not ScorePlugin.normalize
+    return normalization_of(type(plugin)) is not Normalization.NONE
 
 
 def _already_normalized(enabled: EnabledPlugin, plugin: ScorePlugin, raw: CheckedScores) -> Scores:
     try:
-        _check_range(plugin.score, raw, "; override normalize")
+        _check_range(plugin.score, raw, "; set normalization or override normalize")
     except WrongAnswerError as error:
         raise PluginFailedError(enabled.name, "normalize", str(error)) from error
     return raw.scores

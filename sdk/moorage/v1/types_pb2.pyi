@@ -9,6 +9,7 @@ from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
 from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -19,6 +20,34 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _Normalization:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _NormalizationEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Normalization.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    NORMALIZATION_UNSPECIFIED: _Normalization.ValueType  # 0
+    """Only the plugin's own code knows."""
+    NORMALIZATION_NONE: _Normalization.ValueType  # 1
+    """They are 0..100 already."""
+    NORMALIZATION_MAXIMUM: _Normalization.ValueType  # 2
+    """Each is divided by the largest and multiplied by 100, rounded down; all are 0 if the largest is."""
+    NORMALIZATION_REVERSED_MAXIMUM: _Normalization.ValueType  # 3
+    """100 less that."""
+
+class Normalization(_Normalization, metaclass=_NormalizationEnumTypeWrapper):
+    """How the raw scores of all nodes of a cycle become 0..100."""
+
+NORMALIZATION_UNSPECIFIED: Normalization.ValueType  # 0
+"""Only the plugin's own code knows."""
+NORMALIZATION_NONE: Normalization.ValueType  # 1
+"""They are 0..100 already."""
+NORMALIZATION_MAXIMUM: Normalization.ValueType  # 2
+"""Each is divided by the largest and multiplied by 100, rounded down; all are 0 if the largest is."""
+NORMALIZATION_REVERSED_MAXIMUM: Normalization.ValueType  # 3
+"""100 less that."""
+Global___Normalization: _TypeAlias = Normalization  # noqa: Y015
 
 @_typing.final
 class Pod(_message.Message):
@@ -555,6 +584,8 @@ class Plugin(_message.Message):
     ORIGIN_FIELD_NUMBER: _builtins.int
     READS_FIELD_NUMBER: _builtins.int
     SIGNS_PODS_FIELD_NUMBER: _builtins.int
+    NODE_LOCAL_FIELD_NUMBER: _builtins.int
+    NORMALIZATION_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The name that the policy uses."""
     summary: _builtins.str
@@ -565,6 +596,12 @@ class Plugin(_message.Message):
     """Its verdicts depend on nothing but the cluster, its arguments, and the pod's namespace, labels,
     annotations, owner references and spec. Pods that are equal in these need not all be asked about.
     """
+    node_local: _builtins.bool
+    """What it says of a node depends on nothing but that node with the pods on it, its arguments, and
+    the same of the pod. Equal pods need not be asked about again where the node has not changed.
+    """
+    normalization: Global___Normalization.ValueType
+    """How the raw scores of a score plugin become 0..100."""
     @_builtins.property
     def extension_points(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Kubernetes' names of the extension points that it implements: "PreFilter", "Filter",
@@ -594,10 +631,12 @@ class Plugin(_message.Message):
         origin: _builtins.str = ...,
         reads: _abc.Iterable[Global___ObjectKind] | None = ...,
         signs_pods: _builtins.bool = ...,
+        node_local: _builtins.bool = ...,
+        normalization: Global___Normalization.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "default_arguments", b"default_arguments"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "default_arguments", b"default_arguments", "extension_points", b"extension_points", "name", b"name", "origin", b"origin", "reads", b"reads", "signs_pods", b"signs_pods", "summary", b"summary"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "default_arguments", b"default_arguments", "extension_points", b"extension_points", "name", b"name", "node_local", b"node_local", "normalization", b"normalization", "origin", b"origin", "reads", b"reads", "signs_pods", b"signs_pods", "summary", b"summary"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -11,7 +11,7 @@ REASON = "node(s) didn't match Pod's node affinity/selector"
 class NodeAffinity(FilterPlugin):
     """Keeps pods on nodes that match their nodeSelector and required node affinity."""
 
-    signs_pods = True
+    node_local = True
 
     async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
         """Go on with the nodes that are required by name, as for each pod of a DaemonSet."""

@@ -15,7 +15,7 @@ class NodeGroup(FilterPlugin):
     label, so kube-scheduler need not try it.
     """
 
-    signs_pods = True
+    node_local = True
 
     class Args(Arguments):
         """The key of the label, the same on pods and nodes."""

@@ -9,7 +9,7 @@ REASON = "node(s) didn't match the requested node name"
 class NodeName(FilterPlugin):
     """Keeps a pod with spec.nodeName off all other nodes."""
 
-    signs_pods = True
+    node_local = True
 
     def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
         """Reject all nodes but the one that the pod names."""

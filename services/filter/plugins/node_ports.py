@@ -8,7 +8,7 @@ REASON = Rejection("node(s) didn't have free ports for the requested pod ports",
 class NodePorts(FilterPlugin):
     """Keeps pods off nodes where a pod has taken one of their host ports."""
 
-    signs_pods = True
+    node_local = True
 
     def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
         """Reject nodes where one of the pod's host ports is taken."""

@@ -20,7 +20,7 @@ Positions = npt.NDArray[np.intp]
 class NodeResourcesFit(FilterPlugin):
     """Keeps pods off nodes that lack the resources they request."""
 
-    signs_pods = True
+    node_local = True
 
     class Args(Arguments):
         """Which extended resources not to look at: by name, or by what precedes the slash."""

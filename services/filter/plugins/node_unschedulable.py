@@ -13,7 +13,7 @@ TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 class NodeUnschedulable(FilterPlugin):
     """Keeps pods off cordoned nodes, unless they tolerate the taint of being cordoned."""
 
-    signs_pods = True
+    node_local = True
 
     def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
         """Reject cordoned nodes."""

@@ -13,7 +13,7 @@ REASON = "node(s) had untolerated taint(s)"
 class TaintToleration(FilterPlugin):
     """Keeps pods off nodes that have NoSchedule or NoExecute taints which they do not tolerate."""
 
-    signs_pods = True
+    node_local = True
 
     def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
         """Reject nodes with a taint that the pod does not tolerate."""

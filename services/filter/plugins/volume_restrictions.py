@@ -13,7 +13,7 @@ class VolumeRestrictions(FilterPlugin):
     PersistentVolumeClaims.
     """
 
-    signs_pods = True
+    node_local = True
 
     async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
         """Skip pods without such disks."""

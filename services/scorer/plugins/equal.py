@@ -8,6 +8,8 @@ from moorage import Nodes, Pod, ScorePlugin, Scores
 class Equal(ScorePlugin):
     """Gives all nodes the same score, so that the others decide; for policies that name it."""
 
+    node_local = True
+
     def score(self, pod: Pod, nodes: Nodes) -> Scores:
         """Return 1 for each node, as EqualPriority did."""
         return np.ones(len(nodes))

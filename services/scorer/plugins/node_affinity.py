@@ -2,12 +2,15 @@
 
 import numpy as np
 
-from moorage import SKIP, Nodes, Pod, Preparation, ScorePlugin, Scores, normalize_by_maximum
+from moorage import SKIP, Nodes, Normalization, Pod, Preparation, ScorePlugin, Scores
 from moorage.models import PreferredSchedulingTerm
 
 
 class NodeAffinity(ScorePlugin):
     """Prefers nodes that match the pod's preferred node affinity."""
+
+    node_local = True
+    normalization = Normalization.MAXIMUM
 
     async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
         """Skip pods without wishes."""
@@ -20,10 +23,6 @@ class NodeAffinity(ScorePlugin):
             if term.weight:
                 total += term.weight * nodes.matching(term.preference)
         return total
-
-    def normalize(self, scores: Scores) -> Scores:
-        """Give 100 to the nodes that match best."""
-        return normalize_by_maximum(scores)
 
 
 def _preferred(pod: Pod) -> tuple[PreferredSchedulingTerm, ...]:

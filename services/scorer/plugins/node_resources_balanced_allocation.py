@@ -24,6 +24,8 @@ from services.scorer.plugins.resources import CPU_AND_MEMORY, ResourceSpec, that
 class NodeResourcesBalancedAllocation(ScorePlugin):
     """Prefers nodes on which the pod evens out how much of each resource is requested."""
 
+    node_local = True
+
     class Args(Arguments):
         """The resources to balance, and whose formula.
 

@@ -14,6 +14,8 @@ from services.scorer.plugins.resources import (
 class NodeResourcesLeastAllocated(ScorePlugin):
     """Prefers nodes whose resources are least requested, this pod included."""
 
+    node_local = True
+
     class Args(Arguments):
         """The resources to look at, by default CPU and memory alike."""
 

@@ -14,6 +14,8 @@ from services.scorer.plugins.resources import (
 class NodeResourcesMostAllocated(ScorePlugin):
     """Prefers nodes whose resources are most requested, this pod included, so that others empty."""
 
+    node_local = True
+
     class Args(Arguments):
         """The resources to look at, by default CPU and memory alike."""
 

@@ -27,6 +27,8 @@ class ShapePoint(Arguments):
 class RequestedToCapacityRatio(ScorePlugin):
     """Prefers nodes by how much of each resource is requested, on a curve of your own."""
 
+    node_local = True
+
     class Args(Arguments):
         """The curve, and the resources to look at.
 

@@ -2,7 +2,7 @@
 
 import functools
 
-from moorage import Nodes, Pod, ScorePlugin, Scores, normalize_by_maximum
+from moorage import Nodes, Normalization, Pod, ScorePlugin, Scores
 from moorage.models import Taint, Toleration
 from moorage.tolerations import PREFER_NO_SCHEDULE, count_untolerated
 
@@ -10,14 +10,13 @@ from moorage.tolerations import PREFER_NO_SCHEDULE, count_untolerated
 class TaintToleration(ScorePlugin):
     """Prefers nodes with few PreferNoSchedule taints that the pod does not tolerate."""
 
+    node_local = True
+    normalization = Normalization.REVERSED_MAXIMUM
+
     def score(self, pod: Pod, nodes: Nodes) -> Scores:
         """Count the taints that the pod does not tolerate."""
         tolerations = pod.spec.tolerations
         return nodes.taints().map(lambda taints: _count(taints, tolerations) if taints else 0)
-
-    def normalize(self, scores: Scores) -> Scores:
-        """Give 100 to nodes without such taints, 0 to those with the most."""
-        return normalize_by_maximum(scores, reverse=True)
 
 
 @functools.lru_cache(maxsize=4096)
