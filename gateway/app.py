@@ -18,11 +18,14 @@ from gateway.decisions import DecisionLog
 from gateway.extender import make_app, run_edge
 from gateway.filter_half import FilterHalf
 from gateway.habits import Pauses
+from gateway.memory.equal_pods import EqualPods
+from gateway.memory.rejections import Rejections
+from gateway.memory.scores import RememberedScores
+from gateway.memory.verdicts import RememberedVerdicts
 from gateway.metrics import ClusterCollector, CycleMetrics
 from gateway.nodes import NodeLookup
 from gateway.policy import PolicyHolder
 from gateway.rechecks import Rechecks
-from gateway.rejections import Rejections
 from gateway.reload import PolicyReloader, ReloadMetrics
 from gateway.replicas.kinds import FILTER, SCORER, Kind
 from gateway.replicas.metrics import SessionFamilies, SessionMetrics
@@ -168,15 +171,33 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
     score_half = ScoreHalf(
         scorers, lookup, Sharding(settings), metrics, policy=policy, top=settings.decision_top
     )
+    equal_pods = EqualPods(state)
+    filters_known = RememberedVerdicts(
+        state, policy, filter_half, equal_pods, limit=settings.remembered_pods
+    )
+    scores_known = RememberedScores(
+        state,
+        policy,
+        score_half,
+        equal_pods,
+        limit=settings.remembered_pods,
+        top=settings.decision_top,
+    )
     cycles = CycleRunner(
         cluster=cluster,
         policy=policy,
         filter_half=filter_half,
-        ahead=ScoresAhead(score_half, metrics, Pauses(settings.ample_pause)),
-        score_half=score_half,
+        verdicts=filters_known,
+        ahead=ScoresAhead(scores_known, lookup, metrics, Pauses(settings.ample_pause)),
+        scores=scores_known,
         rechecks=Rechecks(state, filter_half, settings.recheck_time),
         rejections=Rejections(
-            state, policy, filter_half, metrics, limit=settings.remembered_rejections
+            state,
+            policy,
+            filter_half,
+            equal_pods,
+            metrics,
+            limit=settings.remembered_rejections,
         ),
         claims=Claims(state, policy, filter_half, score_half, metrics),
         binding=binding,

@@ -27,11 +27,12 @@ from gateway.calls import (
 from gateway.claims import Claims
 from gateway.decisions import Decision, DecisionLog
 from gateway.filter_half import FilterHalf
+from gateway.memory.rejections import Rejections
+from gateway.memory.scores import RememberedScores
+from gateway.memory.verdicts import RememberedVerdicts
 from gateway.metrics import CycleMetrics
 from gateway.policy import PolicyHolder
 from gateway.rechecks import Rechecks
-from gateway.rejections import Rejections
-from gateway.score_half import ScoreHalf
 from gateway.scores_ahead import Expecting, ScoresAhead, give_up
 from gateway.subject import Subject
 
@@ -55,8 +56,9 @@ class CycleRunner:
         cluster: ClusterView,
         policy: PolicyHolder,
         filter_half: FilterHalf,
+        verdicts: RememberedVerdicts,
         ahead: ScoresAhead,
-        score_half: ScoreHalf,
+        scores: RememberedScores,
         rechecks: Rechecks,
         rejections: Rejections,
         claims: Claims,
@@ -67,7 +69,8 @@ class CycleRunner:
         self._cluster = cluster
         self._policy = policy
         self._filter_half = filter_half
-        self._score_half = score_half
+        self._verdicts = verdicts
+        self._scores = scores
         self._rechecks = rechecks
         self._rejections = rejections
         self._claims = claims
@@ -95,7 +98,7 @@ class CycleRunner:
                 known = decision.profile in self._rejections.profiles
                 filtered = self._rejections.recall(subject) if known else None
                 if filtered is None:
-                    filtered = await self._filter_half.run(subject)
+                    filtered = await self._verdicts.run(subject)
                 if not filtered.outcome.feasible:
                     filtered = await self._rechecks.run(subject, filtered, before)
                     self._rejections.remember(subject, filtered)
@@ -126,7 +129,7 @@ class CycleRunner:
             if decision.filter and decision.policy_revision != self._policy.revision:
                 decision = self._begin(call)  # the policy has changed since the filter half
             subject = Subject.of_call(call)
-            scored = await self._score_half.run(subject)
+            scored = await self._scores.run(subject)
             decision.score = scored.record
             return PrioritizeOutcome(scores=scored.scores())
 

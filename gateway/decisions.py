@@ -46,8 +46,8 @@ class FilterRecord(Record):
     """The filter half of a cycle. Nodes are counts; seconds are the replica's own time.
 
     `claimants` are the plugins that want the pod to claim its node at once; `shards` is how many
-    replicas shared the nodes. `remembered_from` is the equal pod whose rejection this was before,
-    as NAMESPACE/NAME; empty if a replica was asked.
+    replicas shared the nodes. `remembered_nodes` were judged as for an equal pod before, without
+    asking a replica; `remembered_from` is the last pod that was asked about, as NAMESPACE/NAME.
     """
 
     nodes: int
@@ -57,6 +57,7 @@ class FilterRecord(Record):
     plugins: list[PluginRecord] = []
     claimants: list[str] = []
     shards: int = 1
+    remembered_nodes: int = 0
     remembered_from: str = ""
 
 
@@ -89,13 +90,15 @@ class NodeScoreRecord(Record):
 
 
 class ScoreRecord(Record):
-    """The score half of a cycle: the best nodes, best first; `shards` as in the filter half."""
+    """The score half of a cycle: the best nodes, best first; the rest as in the filter half."""
 
     nodes: int
     seconds: float
     plugins: list[PluginRecord] = []
     top: list[NodeScoreRecord] = []
     shards: int = 1
+    remembered_nodes: int = 0
+    remembered_from: str = ""
 
 
 class BindRecord(Record):

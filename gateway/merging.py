@@ -13,6 +13,7 @@ from moorage.v1 import filter_pb2, scorer_pb2
 from moorage.v1 import types_pb2 as pb
 
 Codes = npt.NDArray[np.uint16]
+ReasonKey = tuple[str, str, bool]
 Result = filter_pb2.FilterResult | scorer_pb2.ScoreResult
 
 
@@ -51,21 +52,33 @@ def agree(results: Sequence[Result]) -> bool:
 
 def merge_verdicts(shards: Sequence[FilteredShard]) -> FilteredShard:
     """Return the shards as one."""
-    reasons: dict[tuple[str, str, bool], int] = {}
-    translated = [_translated(shard, reasons) for shard in shards]
+    reasons: dict[ReasonKey, int] = {}
+    codes_of_each = [translated(shard, reasons) for shard in shards]
     rows = np.concatenate([np.flatnonzero(shard.found.present) for shard in shards])
-    codes = np.concatenate(translated)[np.argsort(rows)]
+    codes = np.concatenate(codes_of_each)[np.argsort(rows)]
     where = np.max([shard.found.where for shard in shards], axis=0)
     capacity = max(len(shard.found.present) for shard in shards) - 1
     merged = filter_pb2.FilterResult(
         generation=min(shard.result.generation for shard in shards),
-        reasons=[filter_pb2.Reason(plugin=p, text=t, unresolvable=u) for p, t, u in reasons],
+        reasons=worded(reasons),
         plugins=merge_reports([shard.result for shard in shards]),
         duration=_longest(shard.result.duration for shard in shards),
         claimants=dict.fromkeys(name for shard in shards for name in shard.result.claimants),
     )
     counts = np.bincount(codes, minlength=len(reasons) + 1).tolist()
     return FilteredShard(merged, Candidates.at(where, capacity), codes, counts)
+
+
+def translated(shard: FilteredShard, reasons: dict[ReasonKey, int]) -> Codes:
+    """Return the codes by the order of *reasons*, to which those of the shard are added."""
+    keys = [(r.plugin, r.text, r.unresolvable) for r in shard.result.reasons]
+    table = [0, *(reasons.setdefault(key, len(reasons) + 1) for key in keys)]
+    return np.array(table, np.uint16)[shard.codes]
+
+
+def worded(reasons: Iterable[ReasonKey]) -> list[filter_pb2.Reason]:
+    """Put reasons on the wire."""
+    return [filter_pb2.Reason(plugin=p, text=t, unresolvable=u) for p, t, u in reasons]
 
 
 def verdicts_on(found: Candidates, known: FilteredShard) -> FilteredShard | None:
@@ -126,13 +139,6 @@ def add_normalization(result: scorer_pb2.ScoreResult, shards: Sequence[ScoredSha
     result.plugins.extend(reports)
     longest = _longest(shard.result.duration for shard in shards)
     result.duration.CopyFrom(_sum(result.duration, longest))
-
-
-def _translated(shard: FilteredShard, reasons: dict[tuple[str, str, bool], int]) -> Codes:
-    """Return the codes by the order of *reasons*, to which those of the shard are added."""
-    keys = [(r.plugin, r.text, r.unresolvable) for r in shard.result.reasons]
-    table = [0, *(reasons.setdefault(key, len(reasons) + 1) for key in keys)]
-    return np.array(table, np.uint16)[shard.codes]
 
 
 def _by_plugin(results: Sequence[Result]) -> Mapping[str, list[pb.PluginReport]]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 import structlog
 from google.protobuf.json_format import MessageToDict
 
+from gateway.promises import Promises, promises_of
 from moorage.errors import ConfigurationError
 from moorage.models import ObjectKind
 from moorage.policy import Catalogue, Document, Kind, PluginInfo, ResolvedPolicy, resolve
@@ -28,6 +29,7 @@ class PolicyHolder:
     Attributes:
         resolved: The policy in force, None until it is known.
         problem: Why there is none; empty if there is one.
+        promises: What the plugins of its profiles promise.
         lessons: How often replicas have said that they have other plugins than before.
     """
 
@@ -45,8 +47,7 @@ class PolicyHolder:
         self._known = asyncio.Event()
         self._binder_known = asyncio.Event()
         # What every bind asks for.
-        self._claimants: Mapping[str, Sequence[str]] = {}
-        self._signing: frozenset[str] = frozenset()
+        self.promises = Promises()
         self._for_bind: pb.Policy | None = None
 
     def learn(self, kind: str, plugins: Sequence[pb.Plugin]) -> None:
@@ -79,8 +80,7 @@ class PolicyHolder:
         """Take over a document and what it means; replicas that join get it from here on."""
         self._document, self.resolved, self.problem = document, resolved, ""
         self._profiles = frozenset(resolved.profile_names)
-        self._claimants = _claimants(resolved)
-        self._signing = _signing(resolved)
+        self.promises = promises_of(resolved)
         profiles = resolved.policies["bind"].profiles
         has_plugins = any(profile.plugins for profile in profiles)
         self._for_bind = policy_for(resolved, "bind") if has_plugins else None
@@ -150,12 +150,8 @@ class PolicyHolder:
     def claimants(self, profile: str | None) -> Sequence[str]:
         """Return the filter plugins of a profile, or of all, that may want nodes claimed."""
         if profile is None:
-            return [name for names in self._claimants.values() for name in names]
-        return self._claimants.get(profile, ())
-
-    def signs_pods(self, profile: str) -> bool:
-        """Whether all filter plugins of a profile judge pods with the same signature alike."""
-        return profile in self._signing
+            return [name for names in self.promises.claimants.values() for name in names]
+        return self.promises.claimants.get(profile, ())
 
     def reads(self, *kinds: Kind) -> Mapping[ObjectKind, Sequence[str]]:
         """Return the further kinds of objects that enabled plugins read, with these plugins."""
@@ -175,30 +171,6 @@ class PolicyHolder:
 def policy_for(resolved: ResolvedPolicy, kind: Kind) -> pb.Policy:
     """Return a policy as one kind of service gets it."""
     return pb.Policy(revision=resolved.policies[kind].revision, json=resolved.for_kind(kind))
-
-
-def _claimants(resolved: ResolvedPolicy) -> dict[str, list[str]]:
-    known = resolved.catalogue
-    return {
-        profile.name: [
-            plugin.name
-            for plugin in profile.plugins
-            if (info := known.get("filter", plugin.name)) and "Reserve" in info.points
-        ]
-        for profile in resolved.policies["filter"].profiles
-    }
-
-
-def _signing(resolved: ResolvedPolicy) -> frozenset[str]:
-    known = resolved.catalogue
-    return frozenset(
-        profile.name
-        for profile in resolved.policies["filter"].profiles
-        if all(
-            (info := known.get("filter", plugin.name)) and info.signs_pods
-            for plugin in profile.plugins
-        )
-    )
 
 
 def reads_of(resolved: ResolvedPolicy, *kinds: Kind) -> Mapping[ObjectKind, Sequence[str]]:

@@ -19,7 +19,7 @@ def filter_record(
     result: filter_pb2.FilterResult, counts: Sequence[int], unknown: int, shards: int
 ) -> FilterRecord:
     """Note the verdicts by plugin and reason; *counts* begins with the feasible nodes."""
-    plugins = _plugins(result.plugins)
+    plugins = plugin_records(result.plugins)
     by_name = {plugin.plugin: plugin for plugin in plugins}
     for reason, count in zip(result.reasons, counts[1:], strict=True):
         plugin = by_name.get(reason.plugin)
@@ -44,13 +44,30 @@ def score_record(result: scorer_pb2.ScoreResult, nodes: int, shards: int) -> Sco
     return ScoreRecord(
         nodes=nodes,
         seconds=from_duration(result.duration),
-        plugins=_plugins(result.plugins),
+        plugins=plugin_records(result.plugins),
         top=[_node_score(node) for node in result.top],
         shards=shards,
     )
 
 
-def _plugins(reports: Iterable[pb.PluginReport]) -> list[PluginRecord]:
+def note_memory(
+    record: FilterRecord | ScoreRecord,
+    source: str,
+    nodes: int,
+    asked: FilterRecord | ScoreRecord | None,
+) -> None:
+    """Note that *nodes* were judged as for an equal pod, and what was *asked* about the others."""
+    record.remembered_from, record.remembered_nodes = source, nodes
+    if asked is None:
+        return
+    record.seconds, record.shards = asked.seconds, asked.shards
+    seconds = {plugin.plugin: plugin.seconds for plugin in asked.plugins}
+    for plugin in record.plugins:
+        plugin.seconds = seconds.get(plugin.plugin, 0.0)
+
+
+def plugin_records(reports: Iterable[pb.PluginReport]) -> list[PluginRecord]:
+    """Note what plugins did."""
     return [
         PluginRecord(
             plugin=report.plugin,

@@ -27,6 +27,9 @@ from gateway.sharding import Sharding, split
 from gateway.subject import Subject
 from moorage.v1 import scorer_pb2
 
+TOTALS = np.dtype("<f4")
+"""How exactly replicas tell totals."""
+
 
 class Scored(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What came of a score half.
@@ -109,6 +112,17 @@ class ScoreHalf(Half):
         add_normalization(result, shards)
         return result, found
 
+    async def raw(self, subject: Subject) -> Sequence[ScoredShard]:
+        """Return what plugins say of the subject's nodes, not normalised.
+
+        Raises the same as `run`.
+        """
+        count = self.shards(subject)
+        positions = self.lookup.find(subject.names, subject.given).positions
+        if count == 1:
+            return [await self._shard(subject, positions)]
+        return await gathered(self._shard(subject, part) for part in split(positions, count))
+
     async def _shard(self, subject: Subject, part: Positions) -> ScoredShard:
         def fill(request: Any, found: Candidates) -> Candidates:
             about = found.among(part)
@@ -150,7 +164,7 @@ class ScoreHalf(Half):
             return None
         if len(totals) != 4 * count:
             raise self.nonsense("scores do not match the nodes")
-        values = np.frombuffer(totals, "<f4").astype(np.float64)
+        values = np.frombuffer(totals, TOTALS).astype(np.float64)
         if not (values.min() >= 0 and values.max() <= 100):
             raise self.nonsense("a score is outside 0..100")
         return values

@@ -15,8 +15,10 @@ from gateway.calls import FilterOutcome, SchedulingCall
 from gateway.decisions import Decision
 from gateway.filter_half import Filtered
 from gateway.habits import Habit, Pauses
+from gateway.memory.scores import RememberedScores
 from gateway.metrics import CycleMetrics
-from gateway.score_half import Scored, ScoreHalf
+from gateway.nodes import NodeLookup
+from gateway.score_half import Scored
 from gateway.subject import Subject
 
 REMEMBERED_SCORES = 256
@@ -88,9 +90,11 @@ class Expecting:
 class ScoresAhead:
     """Has nodes scored before anyone asks."""
 
-    def __init__(self, score_half: ScoreHalf, metrics: CycleMetrics, pauses: Pauses) -> None:
-        self._score_half = score_half
-        self._lookup = score_half.lookup
+    def __init__(
+        self, scores: RememberedScores, lookup: NodeLookup, metrics: CycleMetrics, pauses: Pauses
+    ) -> None:
+        self._scores = scores
+        self._lookup = lookup
         self._metrics = metrics
         self._waiting: OrderedDict[str, Ahead] = OrderedDict()
         self._habits: dict[str, Habit] = {}
@@ -171,7 +175,7 @@ class ScoresAhead:
     def _begin(self, subject: Subject, *, early: bool) -> Ahead:
         loop = asyncio.get_running_loop()
         start = loop.time()
-        scored = loop.create_task(self._score_half.run(subject))
+        scored = loop.create_task(self._scores.run(subject))
         scores: asyncio.Future[Sequence[int]] = loop.create_future()
 
         def tell(_: object) -> None:

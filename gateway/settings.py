@@ -78,6 +78,13 @@ class GatewaySettings(EdgeSettings):
         "replica is asked about pods that are equal to them; 0 remembers none.",
         minimum=0,
     )
+    remembered_pods: int = setting(
+        32,
+        "Pods, different in more than their names, for which it is remembered what node-local "
+        "plugins said of each node until it changes, so that no replica is asked that again about "
+        "pods equal to them; each takes some 50 bytes for a node. 0 remembers none.",
+        minimum=0,
+    )
     ample_pause: float = setting(
         1.0,
         "Scoring begins beside the filter half, unless the time from its end to prioritize is on "

@@ -14,6 +14,7 @@ from gateway.cluster.assumed import AssumedPods
 from gateway.cluster.backlog import Backlog
 from gateway.cluster.changes import Changes
 from gateway.cluster.objects import ObjectTable
+from gateway.cluster.touched import Touched
 from moorage.models import NodeManifest, ObjectName, Pod, encode
 
 LOG_LENGTH = 200_000
@@ -34,6 +35,7 @@ class ClusterState:
         generation: Grows with every change that replicas must see.
         row_of: The row of each node by name.
         rows_version: Changes whenever `row_of` does.
+        touched: When each row last changed.
         objects: The objects of further kinds.
     """
 
@@ -54,6 +56,7 @@ class ClusterState:
         self.generation = 1
         self.row_of: dict[str, int] = {}
         self.rows_version = 0
+        self.touched = Touched()
         self._entries: dict[str, _NodeEntry] = {}
         self._names: list[str | None] = []
         self._free_rows: list[int] = []
@@ -200,8 +203,7 @@ class ClusterState:
         row = self._take_row(name) if entry is None else entry.row
         self._entries[name] = _NodeEntry(row, manifest, encode(manifest))
         # Pods that were bound before their node was seen have waited for it.
-        waiting = self._on_node.get(name, ()) if entry is None else ()
-        self._record(row, *waiting)
+        self._record_node(row, name, with_pods=entry is None)
 
     def drop_node(self, name: str) -> None:
         """Forget a node; its pods keep their place in case it comes back."""
@@ -212,7 +214,7 @@ class ClusterState:
         self.rows_version += 1
         self._names[entry.row] = None
         heapq.heappush(self._free_rows, entry.row)
-        self._record(entry.row, *self._on_node.get(name, ()))
+        self._record_node(entry.row, name, with_pods=True)
 
     def set_pod(self, pod: Pod) -> None:
         """Take over a pod that has not ended."""
@@ -255,6 +257,9 @@ class ClusterState:
             self._on_node.setdefault(node, set()).add(uid)
         if before or node:
             self._record(uid)
+            for name in {before, node}:
+                if (row := self.row_of.get(name)) is not None:
+                    self.touched.note(row, self.generation)
 
     def _take_row(self, name: str) -> int:
         if self._free_rows:
@@ -273,3 +278,8 @@ class ClusterState:
         for backlog in self._backlogs:
             for key in keys:
                 backlog.note(key)
+
+    def _record_node(self, row: int, name: str, *, with_pods: bool) -> None:
+        """Record that a row has another node or none; its pods then have, or lose, their place."""
+        self._record(row, *(self._on_node.get(name, ()) if with_pods else ()))
+        self.touched.note(row, self.generation)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moorage import Nodes, PluginFailedError, Pod, Scores
+from moorage.ranking import weighted_mean
 from moorage.runtime import (
     EnabledPlugin,
     PluginRun,
@@ -123,13 +124,5 @@ async def _ask_each(
 
 
 def _ranked(scores: Sequence[PluginScores], supervisor: Supervisor) -> ScoreRun:
-    return ScoreRun(totals=_totals(scores), scores=scores, plugins=supervisor.runs)
-
-
-def _totals(scores: Sequence[PluginScores]) -> Scores | None:
-    if not scores:
-        return None
-    total: Scores = scores[0].weight * scores[0].normalized
-    for opinion in scores[1:]:
-        total += opinion.weight * opinion.normalized
-    return total / sum(opinion.weight for opinion in scores)
+    totals = weighted_mean([(each.weight, each.normalized) for each in scores])
+    return ScoreRun(totals=totals, scores=scores, plugins=supervisor.runs)

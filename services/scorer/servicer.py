@@ -9,6 +9,7 @@ import numpy as np
 from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
 from moorage import Nodes, Pod, Scores
+from moorage.ranking import best
 from moorage.registry import Registry
 from moorage.rpc.convert import set_duration
 from moorage.rpc.describe import node_states, object_counts, report_plugins
@@ -20,9 +21,6 @@ from moorage.runtime.replica import Engine
 from moorage.v1 import scorer_pb2 as pb
 from moorage.v1 import scorer_pb2_grpc
 from services.scorer.engine import ScoreRun, run_normalization, run_scores, run_shard
-
-FEW = 16
-"""So many maxima are found one by one, in less time than by sorting."""
 
 TOTALS = np.dtype("<f4")
 RAW = np.dtype("<f8")
@@ -132,7 +130,7 @@ def _add_best(
     totals = outcome.run.totals
     if totals is None or count == 0:
         return
-    for index in _order(totals, count):
+    for index in best(totals, count):
         plugins = nodes.add(node=outcome.nodes.name(index), total=totals.item(index)).plugins
         for scores in outcome.run.scores:
             plugins.add(
@@ -141,19 +139,6 @@ def _add_best(
                 raw=scores.raw.item(index),
                 normalized=scores.normalized.item(index),
             )
-
-
-def _order(totals: Scores, count: int) -> list[int]:
-    """Return where the largest totals stand, in their order, without sorting all for a few."""
-    order: list[int]
-    if count > FEW:
-        order = np.argsort(-totals, kind="stable")[:count].tolist()
-        return order
-    left, order = totals.copy(), []
-    for _ in range(min(count, len(totals))):
-        order.append(int(left.argmax()))  # the first of equal ones
-        left[order[-1]] = -1  # totals are at least 0
-    return order
 
 
 WIRE = Wire(

@@ -8,15 +8,15 @@ of their profile go by that (`FilterPlugin.signs_pods`). Called by `gateway.cycl
 from collections import OrderedDict, deque
 from dataclasses import dataclass
 
-from msgspec.structs import replace
-
 from gateway.cluster.state import ClusterState
 from gateway.filter_half import Filtered, FilterHalf
+from gateway.memory.equal_pods import EqualPods
 from gateway.merging import FilteredShard, add_verdicts, verdicts_on
 from gateway.metrics import CycleMetrics
 from gateway.policy import PolicyHolder
+from gateway.records import note_memory
 from gateway.subject import Subject
-from moorage.models import Pod, encode
+from moorage.models import Pod
 
 TOLD = 4
 """Answers that are kept whole: with thousands of nodes, each is hundreds of kilobytes."""
@@ -42,6 +42,7 @@ class Rejections:
         state: ClusterState,
         policy: PolicyHolder,
         filter_half: FilterHalf,
+        equal_pods: EqualPods,
         metrics: CycleMetrics,
         *,
         limit: int,
@@ -51,6 +52,7 @@ class Rejections:
         self._state = state
         self._policy = policy
         self._filter_half = filter_half
+        self._equal = equal_pods
         self._metrics = metrics
         self._limit = limit
         self._moment: tuple[int, str, int] | None = None
@@ -64,7 +66,7 @@ class Rejections:
             return None
         if not self._may_be_known(subject):
             return None
-        signature = signature_of(subject.pod)
+        signature = self._equal.signature(subject.pod)
         rejection = self._newest.get(signature)
         filtered = self._tell(rejection, subject) if rejection else None
         if filtered is not None:
@@ -75,7 +77,7 @@ class Rejections:
     def remember(self, subject: Subject, filtered: Filtered) -> None:
         """Keep what replicas just said of the subject's nodes, if it was no to all of them."""
         record, now = filtered.record, self._now()
-        if filtered.outcome.feasible or record.remembered_from:
+        if filtered.outcome.feasible or any(filtered is told for _, told in self._told):
             return
         if filtered.generation != now[0] or not self._may_be_known(subject):
             return
@@ -84,7 +86,7 @@ class Rejections:
         if now != self._moment:
             self._forget()
             self._moment = now
-        self._add(signature_of(subject.pod), subject.pod, filtered.verdicts)
+        self._add(self._equal.signature(subject.pod), subject.pod, filtered.verdicts)
 
     def _now(self) -> tuple[int, str, int]:
         """Return what changes whenever replicas might say something else."""
@@ -92,19 +94,10 @@ class Rejections:
         return self._state.generation, self._policy.revision, turnover
 
     def _may_be_known(self, subject: Subject) -> bool:
-        """Whether other pods may be judged alike.
-
-        Not if the nodes are others than those of the state, for a single plugin, or for a pod that
-        has a place: replicas leave it out where it is, as they do with no other.
-        """
-        pod = subject.pod
-        return (
-            subject.given is None
-            and not subject.plugin
-            and self._limit > 0
-            and self._policy.signs_pods(pod.spec.scheduler_name)
-            and not self._state.place_of(pod.uid)
-        )
+        """Whether other pods may be judged alike."""
+        profile = subject.pod.spec.scheduler_name
+        signs_pods = profile in self._policy.promises.signing
+        return self._limit > 0 and signs_pods and self._equal.is_like_others(subject)
 
     def _tell(self, rejection: _Rejection, subject: Subject) -> Filtered | None:
         found = self._filter_half.lookup.find(subject.names, None)
@@ -116,8 +109,7 @@ class Rejections:
         if verdicts is None:
             return None
         filtered = self._filter_half.tell(subject, verdicts, self._state.generation)
-        record = replace(filtered.record, remembered_from=rejection.pod)
-        filtered = replace(filtered, record=record)
+        note_memory(filtered.record, rejection.pod, filtered.found.count, None)
         self._told.appendleft((rejection, filtered))
         return filtered
 
@@ -135,10 +127,3 @@ class Rejections:
         self.profiles.clear()
         self._newest.clear()
         self._told.clear()
-
-
-def signature_of(pod: Pod) -> bytes:
-    """Return what plugins that sign pods go by; equal for equal pods."""
-    metadata = pod.metadata
-    owners = metadata.owner_references
-    return encode((pod.namespace, metadata.labels, metadata.annotations, owners, pod.spec))

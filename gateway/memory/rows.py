@@ -1,0 +1,76 @@
+"""Numbers that are known of rows, until the rows change."""
+
+from typing import Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from msgspec.structs import replace
+
+from gateway.cluster.state import ClusterState
+from gateway.nodes import Rows
+from gateway.subject import Subject
+
+Value = TypeVar("Value", bound=np.generic)
+
+NEVER = -1
+
+AHEAD = 32
+"""Nodes that are asked about before their turn, at most."""
+
+
+class RowValues(Generic[Value]):
+    """Some numbers for each row that was asked about, and as of which generation they are right."""
+
+    def __init__(self, state: ClusterState, each: int, kind: type[Value]) -> None:
+        """Know *each* numbers of a row."""
+        self._state = state
+        self._values: npt.NDArray[Value] = np.zeros((each, 0), kind)
+        self._as_of = np.zeros(0, np.int64)
+
+    def stale(self, rows: Rows) -> Rows:
+        """Return those of *rows* that are not known, or have changed since."""
+        as_of = self._known_as_of()
+        return rows[self._state.touched.at[rows] > as_of[rows]]
+
+    def changed(self, most: int) -> Rows:
+        """Return rows that were known and have changed since, at most so many."""
+        as_of = self._known_as_of()
+        touched = self._state.touched.at[: len(as_of)]
+        return np.flatnonzero((touched > as_of) & (as_of > NEVER))[:most]
+
+    def put(self, rows: Rows, values: npt.NDArray[Value], generation: int) -> None:
+        """Take over what is right as of a generation: a line for each number."""
+        self._known_as_of()[rows] = generation
+        self._values[:, rows] = values
+
+    def at(self, rows: Rows) -> npt.NDArray[Value]:
+        """Return what is known of rows, none of which is stale: a line for each number."""
+        return self._values[:, rows]
+
+    def _known_as_of(self) -> npt.NDArray[np.int64]:
+        missing = self._state.capacity - len(self._as_of)
+        if missing > 0:
+            self._as_of = np.concatenate([self._as_of, np.full(missing, NEVER)])
+            more = np.zeros((len(self._values), missing), self._values.dtype)
+            self._values = np.concatenate([self._values, more], axis=1)
+        return self._as_of
+
+
+def to_ask(
+    subject: Subject, values: RowValues[Value], rows: Rows, state: ClusterState
+) -> tuple[Subject | None, int]:
+    """Return what replicas have to be asked, and how many of the subject's *rows* are known.
+
+    None if all are; the subject itself if none is. Others that were known and have changed are
+    asked about too, a few at a time: kube-scheduler goes through the nodes in turn, so their turn
+    will come, and a call costs nearly the same for one node or ten.
+    """
+    stale = values.stale(rows)
+    known = len(rows) - len(stale)
+    if not len(stale):
+        return None, known
+    if not known:
+        return subject, known
+    asked = np.union1d(stale, values.changed(AHEAD)).tolist()
+    names = [name for row in asked if (name := state.name_at(row)) is not None]
+    return replace(subject, names=names), known

@@ -1,0 +1,191 @@
+"""The score half for pods that come time and again: replicas are asked about what is new.
+
+If all score plugins of a profile are node-local and say how their scores become 0..100, the raw
+score of a node holds for all equal pods until the node changes, and the rest is done here. Called
+by `gateway.scores_ahead` and `gateway.cycle`.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from gateway.cluster.state import ClusterState
+from gateway.decisions import NodeScoreRecord, PluginRecord, PluginScoreRecord, ScoreRecord
+from gateway.memory.equal_pods import EqualPods
+from gateway.memory.rows import RowValues, to_ask
+from gateway.memory.store import Store
+from gateway.merging import ScoredShard, merge_reports
+from gateway.nodes import Rows
+from gateway.policy import PolicyHolder
+from gateway.promises import LocalScore
+from gateway.records import note_memory, plugin_records
+from gateway.score_half import TOTALS, Scored, ScoreHalf
+from gateway.subject import Subject
+from moorage.normalization import MAX_SCORE, Normalization, Scores
+from moorage.ranking import best, weighted_mean
+from moorage.rpc.convert import from_duration
+
+
+class Opinion(NamedTuple):
+    """What a plugin says of some nodes."""
+
+    plugin: LocalScore
+    raw: Scores
+    normalized: Scores
+
+    def record(self, index: int) -> PluginScoreRecord:
+        """Note what it says of one node."""
+        return PluginScoreRecord(
+            plugin=self.plugin.plugin,
+            raw=self.raw.item(index),
+            normalized=self.normalized.item(index),
+            weight=self.plugin.weight,
+        )
+
+
+class KnownScores:
+    """What score plugins said about pods with one signature.
+
+    Attributes:
+        raw: The raw scores by row, in the order of the plugins; 0 for those without an opinion.
+        pod: Whom it was said of last, as NAMESPACE/NAME.
+        is_fit: Whether the scores can be normalised here.
+    """
+
+    def __init__(self, state: ClusterState, plugins: Sequence[LocalScore]) -> None:
+        self.raw = RowValues(state, len(plugins), np.float64)
+        self.pod = ""
+        self.is_fit = True
+        self._state = state
+        self._plugins = plugins
+        self._skipped: frozenset[str] | None = None
+
+    def learn(self, subject: Subject, shards: Sequence[ScoredShard], generation: int) -> bool:
+        """Take over what replicas just said; not if it cannot be put together with the rest."""
+        reports = [report for shard in shards for report in shard.result.plugins]
+        if any(report.failure for report in reports):
+            return False  # next time it may work
+        names = frozenset(plugin.plugin for plugin in self._plugins)
+        skipped = {names - shard.raw.keys() for shard in shards}
+        if self._skipped is None:
+            self._skipped = next(iter(skipped))
+        self.is_fit = skipped == {self._skipped} and all(map(self._is_in_range, shards))
+        if not self.is_fit:
+            return False
+        for shard in shards:
+            rows = np.flatnonzero(shard.found.present)
+            none = np.zeros(len(rows))
+            raw = np.array([shard.raw.get(plugin.plugin, none) for plugin in self._plugins])
+            self.raw.put(rows, raw.reshape(len(self._plugins), len(rows)), generation)
+        self.pod = f"{subject.pod.namespace}/{subject.pod.name}"
+        return True
+
+    def rank(self, rows: Rows, top: int) -> tuple[Scores | None, ScoreRecord]:
+        """Return the total of each of some rows, none of which is stale, and how it came about."""
+        skipped = self._skipped or frozenset()
+        opinions = [
+            Opinion(plugin, raw, plugin.normalization.apply(raw))
+            for plugin, raw in zip(self._plugins, self.raw.at(rows), strict=True)
+            if plugin.plugin not in skipped
+        ]
+        totals = weighted_mean([(each.plugin.weight, each.normalized) for each in opinions])
+        reports = [
+            PluginRecord(plugin=plugin.plugin, seconds=0.0, skipped=plugin.plugin in skipped)
+            for plugin in self._plugins
+        ]
+        record = ScoreRecord(nodes=len(rows), seconds=0.0, plugins=reports)
+        if totals is not None:
+            for index in best(totals, top):
+                name = self._state.name_at(int(rows[index])) or ""
+                scores = [opinion.record(index) for opinion in opinions]
+                node = NodeScoreRecord(node=name, total=totals.item(index), plugins=scores)
+                record.top.append(node)
+        return totals, record
+
+    def _is_in_range(self, shard: ScoredShard) -> bool:
+        """Whether a replica would accept the raw scores, or what they become."""
+        for plugin in self._plugins:
+            raw = shard.raw.get(plugin.plugin)
+            if raw is None:
+                continue
+            most = MAX_SCORE if plugin.normalization is Normalization.NONE else np.inf
+            if not (raw.min(initial=0) >= 0 and raw.max(initial=0) <= most):
+                return False
+        return True
+
+
+class RememberedScores:
+    """Ranks nodes, and knows what was said of the newest pods that came more than once."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        policy: PolicyHolder,
+        score_half: ScoreHalf,
+        equal_pods: EqualPods,
+        *,
+        limit: int,
+        top: int,
+    ) -> None:
+        """Remember pods with at most *limit* different signatures; note the *top* nodes."""
+        self._state = state
+        self._policy = policy
+        self._half = score_half
+        self._equal = equal_pods
+        self._metrics = score_half.metrics
+        self._store: Store[KnownScores] | None = Store(limit) if limit else None
+        self._top = top
+
+    async def run(self, subject: Subject) -> Scored:
+        """Return how good the subject's nodes are.
+
+        Raises:
+            CallFailedError: The scorer service fails, does not answer in time, or answers nonsense.
+        """
+        known = self._known(subject)
+        if known is None or not known.is_fit:
+            return await self._half.run(subject)
+        source, rows = known.pod, self._rows(subject)
+        asked, count = to_ask(subject, known.raw, rows, self._state)
+        said = None
+        if asked is not None:
+            since = self._state.generation
+            shards = await self._half.raw(asked)
+            if not known.learn(subject, shards, since):
+                return await self._half.run(subject)
+            said = self._noted(shards)
+            rows = self._rows(subject)
+        if len(known.raw.stale(rows)):  # it changed meanwhile
+            return await self._half.run(subject)
+        totals, record = known.rank(rows, self._top)
+        note_memory(record, source if count else "", count, said)
+        if totals is not None:
+            found = self._half.lookup.find(subject.names, None)
+            totals = found.spread(totals.astype(TOTALS).astype(np.float64), 0)
+        return Scored(totals=totals, record=record, scale=self._policy.score_scale)
+
+    def _noted(self, shards: Sequence[ScoredShard]) -> ScoreRecord:
+        """Return what replicas did, after counting it."""
+        results = [shard.result for shard in shards]
+        record = ScoreRecord(
+            nodes=sum(shard.found.count for shard in shards),
+            seconds=max(from_duration(result.duration) for result in results),
+            plugins=plugin_records(merge_reports(results)),
+            shards=len(shards),
+        )
+        self._metrics.scored(record)
+        return record
+
+    def _rows(self, subject: Subject) -> Rows:
+        return np.flatnonzero(self._half.lookup.find(subject.names, None).present)
+
+    def _known(self, subject: Subject) -> KnownScores | None:
+        plugins = self._policy.promises.local_scores.get(subject.pod.spec.scheduler_name)
+        if self._store is None or plugins is None or not self._equal.is_like_others(subject):
+            return None
+        if not self._equal.recurs(subject.pod):
+            return None
+        moment = self._policy.revision, self._half.pool.turnover
+        signature = self._equal.signature(subject.pod)
+        return self._store.known(moment, signature, lambda: KnownScores(self._state, plugins))

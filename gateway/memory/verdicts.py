@@ -1,0 +1,115 @@
+"""The filter half for pods that come time and again: replicas are asked about what is new.
+
+If all filter plugins of a profile are node-local, a verdict on a node holds for all equal pods
+until the node changes. Called by `gateway.cycle`.
+"""
+
+import numpy as np
+
+from gateway.cluster.state import ClusterState
+from gateway.filter_half import Filtered, FilterHalf
+from gateway.memory.equal_pods import EqualPods
+from gateway.memory.rows import RowValues, to_ask
+from gateway.memory.store import Store
+from gateway.merging import FilteredShard, ReasonKey, translated, worded
+from gateway.nodes import Candidates, Rows
+from gateway.policy import PolicyHolder
+from gateway.records import note_memory
+from gateway.subject import Subject
+from moorage.v1 import filter_pb2
+
+
+class KnownVerdicts:
+    """What filters said about pods with one signature.
+
+    Attributes:
+        codes: The verdicts by row.
+        pod: Whom it was said of last, as NAMESPACE/NAME.
+    """
+
+    def __init__(self, state: ClusterState) -> None:
+        self.codes = RowValues(state, 1, np.uint16)
+        self.pod = ""
+        self._reasons: dict[ReasonKey, int] = {}
+        self._result = filter_pb2.FilterResult()
+
+    def learn(self, subject: Subject, filtered: Filtered) -> bool:
+        """Take over what replicas just said; not if a plugin failed: next time it may not."""
+        if any(plugin.failure for plugin in filtered.record.plugins):
+            return False
+        said = filtered.verdicts
+        codes = translated(said, self._reasons)
+        self.codes.put(np.flatnonzero(said.found.present), codes, filtered.generation)
+        # Plugins that found no nodes left are missing in a report.
+        reports = max(self._result.plugins, said.result.plugins, key=len)
+        self._result = filter_pb2.FilterResult(reasons=worded(self._reasons), plugins=reports)
+        for report in self._result.plugins:
+            report.ClearField("duration")
+        self.pod = f"{subject.pod.namespace}/{subject.pod.name}"
+        return True
+
+    def verdicts(self, found: Candidates, rows: Rows) -> FilteredShard:
+        """Return what is known of nodes, whose *rows* are not stale."""
+        codes = self.codes.at(rows)[0]
+        counts = np.bincount(codes, minlength=len(self._reasons) + 1).tolist()
+        return FilteredShard(self._result, found, codes, counts)
+
+
+class RememberedVerdicts:
+    """Filters nodes, and knows what was said of the newest pods that came more than once."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        policy: PolicyHolder,
+        filter_half: FilterHalf,
+        equal_pods: EqualPods,
+        *,
+        limit: int,
+    ) -> None:
+        """Remember pods with at most *limit* different signatures."""
+        self._state = state
+        self._policy = policy
+        self._half = filter_half
+        self._equal = equal_pods
+        self._store: Store[KnownVerdicts] | None = Store(limit) if limit else None
+
+    async def run(self, subject: Subject) -> Filtered:
+        """Return the outcome for the subject's nodes.
+
+        Raises:
+            CallFailedError: The filter service fails, does not answer in time, or answers nonsense.
+        """
+        known = self._known(subject)
+        if known is None:
+            return await self._half.run(subject)
+        source, rows = known.pod, self._rows(subject)
+        asked, count = to_ask(subject, known.codes, rows, self._state)
+        said = None
+        if asked is not None:
+            said = await self._half.run(asked)
+            is_learnt = known.learn(subject, said)
+            if asked is subject:
+                return said
+            if not is_learnt:  # on which nodes plugins are asked depends on all that came before
+                return await self._half.run(subject)
+            rows = self._rows(subject)
+        if len(known.codes.stale(rows)):  # it changed meanwhile
+            return await self._half.run(subject)
+        found = self._half.lookup.find(subject.names, None)
+        told = self._half.tell(subject, known.verdicts(found, rows), self._state.generation)
+        note_memory(told.record, source if count else "", count, said.record if said else None)
+        return told
+
+    def _rows(self, subject: Subject) -> Rows:
+        return np.flatnonzero(self._half.lookup.find(subject.names, None).present)
+
+    def _known(self, subject: Subject) -> KnownVerdicts | None:
+        profile = subject.pod.spec.scheduler_name
+        if self._store is None or profile not in self._policy.promises.local_filters:
+            return None
+        if not (self._equal.is_like_others(subject) and self._equal.recurs(subject.pod)):
+            return None
+        moment = self._policy.revision, self._half.pool.turnover
+        signature = self._equal.signature(subject.pod)
+        return self._store.known(moment, signature, lambda: KnownVerdicts(self._state))

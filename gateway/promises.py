@@ -1,0 +1,77 @@
+"""What the plugins of each profile promise, and so what may be remembered of equal pods."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from moorage.normalization import Normalization
+from moorage.policy import Kind, PluginInfo, ResolvedPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class LocalScore:
+    """A score plugin whose raw scores anyone can turn into 0..100, and its weight."""
+
+    plugin: str
+    weight: int
+    normalization: Normalization
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promises:
+    """What is true of all filter or score plugins of a profile.
+
+    Attributes:
+        signing: Profiles whose filters judge pods with the same signature alike.
+        local_filters: Those whose verdict on a node depends on nothing else but that node.
+        local_scores: The score plugins of profiles of which the same is true, in their order.
+        claimants: The filter plugins of each profile that may want nodes claimed.
+    """
+
+    signing: frozenset[str] = frozenset()
+    local_filters: frozenset[str] = frozenset()
+    local_scores: Mapping[str, tuple[LocalScore, ...]] = field(default_factory=dict)
+    claimants: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def promises_of(resolved: ResolvedPolicy) -> Promises:
+    """Return what the plugins of a policy promise."""
+    filters = _infos(resolved, "filter")
+    claimants = {
+        profile: tuple(info.name for info in infos if info is not None and "Reserve" in info.points)
+        for profile, infos in filters.items()
+    }
+    return Promises(
+        signing=frozenset(
+            profile
+            for profile, infos in filters.items()
+            if all(info is not None and info.signs_pods for info in infos)
+        ),
+        local_filters=frozenset(
+            profile
+            for profile, infos in filters.items()
+            if all(info is not None and info.node_local for info in infos)
+            and not claimants[profile]
+        ),
+        local_scores=_local_scores(resolved),
+        claimants=claimants,
+    )
+
+
+def _infos(resolved: ResolvedPolicy, kind: Kind) -> Mapping[str, list[PluginInfo | None]]:
+    return {
+        profile.name: [resolved.catalogue.get(kind, plugin.name) for plugin in profile.plugins]
+        for profile in resolved.policies[kind].profiles
+    }
+
+
+def _local_scores(resolved: ResolvedPolicy) -> Mapping[str, tuple[LocalScore, ...]]:
+    found: dict[str, tuple[LocalScore, ...]] = {}
+    for profile in resolved.policies["score"].profiles:
+        scores: list[LocalScore] = []
+        for plugin in profile.plugins:
+            info = resolved.catalogue.get("score", plugin.name)
+            if info is not None and info.node_local and info.normalization is not None:
+                scores.append(LocalScore(plugin.name, plugin.weight, info.normalization))
+        if len(scores) == len(profile.plugins):
+            found[profile.name] = tuple(scores)
+    return found
