@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from bench.contenders import Bench, Cluster, GoExtender, Stack
 from bench.figures import Figure, figure
 from bench.goprograms import CLIENT, NOTHING, PLUGINS
@@ -18,10 +20,17 @@ FLOOR = "floor"
 MAIN = "moorage 3+3"
 """What the budgets are about: three filters and three scores in batch form, one scorer."""
 
+EQUAL = f"{MAIN}, equal pods"
+"""The same processes and the same profile, asked about pods that differ in name and UID only."""
+
 CLUSTER_NODES = 5000
 PLUGIN_FILES = (PER_NODE_PLUGINS,)
 MANY_SCORERS = 3
 WARM_UP = 10
+"""At least; more if the cluster has more nodes than so many rounds name: equal pods may be known on
+all of them by then."""
+
+WHOLE_WARM_UP = 2
 HEARTBEATS = 17
 """Nodes that change from one round to the next with whole nodes: kubelet's five minutes, 5,000
 nodes, and a round in about a second."""
@@ -50,6 +59,11 @@ class Question:
         """What people call it."""
         return f"{self.nodes} {'whole nodes' if self.whole else 'names'}"
 
+    @property
+    def warm_up(self) -> int:
+        """Rounds that do not count."""
+        return WHOLE_WARM_UP if self.whole else max(WARM_UP, CLUSTER_NODES // self.nodes)
+
 
 async def contenders(bench: Bench, cluster: Cluster, *, quick: bool) -> dict[str, Contender]:
     """Start everything that is asked; return it by name."""
@@ -71,7 +85,9 @@ async def contenders(bench: Bench, cluster: Cluster, *, quick: bool) -> dict[str
             plugins=PLUGIN_FILES,
         )
         found += _profiles(more, f"moorage {MANY_SCORERS} scorers", "batch", (3,))
-    return {contender.name: contender for contender in found}
+    by_name = {contender.name: contender for contender in found}
+    # The last, so that its turn hardly ever comes directly after that of the same processes.
+    return {**by_name, EQUAL: replace(by_name[MAIN], name=EQUAL, equal=True)}
 
 
 async def measure(
@@ -141,7 +157,7 @@ def job(question: Question, cluster: Cluster, found: Mapping[str, Contender]) ->
         contenders=[found[name] for name in question.contenders],
         nodes=question.nodes,
         rounds=question.rounds,
-        warm_up=2 if question.whole else WARM_UP,
+        warm_up=question.warm_up,
         seconds=question.seconds,
         whole=question.whole,
         changed=HEARTBEATS if question.whole else 0,

@@ -10,12 +10,17 @@ from bench.clusters import Object, new_pod
 
 
 class Contender(msgspec.Struct, frozen=True):
-    """An extender that is measured; pods get `profile` as their schedulerName."""
+    """An extender that is measured; pods get `profile` as their schedulerName.
+
+    Its pods differ from each other as those of a StatefulSet do; if they are `equal`, only in name
+    and UID, as those of a Deployment.
+    """
 
     name: str
     url: str
     profile: str = "moorage"
     pids: Sequence[int] = ()
+    equal: bool = False
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from bench import budgets
-from bench.edge import MAIN
+from bench.edge import EQUAL, MAIN
 from bench.results import Results
 from tests.bench import results as made
 
@@ -60,6 +60,12 @@ def test_a_budget_that_is_missed_is_named(change: Callable[[Results], None], mis
     (wrong,) = [one for one in judged if one.kept is False]
     assert missed in wrong.work
     assert not budgets.kept(judged)
+
+
+def test_further_rows_are_not_judged() -> None:
+    results = made.results()
+    results.edge += [made.edge_result(f"{n} names", EQUAL, 99) for n in (500, 5000)]
+    assert budgets.kept(list(budgets.verdicts(results)))
 
 
 def test_what_was_not_measured_is_neither_kept_nor_missed() -> None:

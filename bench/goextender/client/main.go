@@ -17,6 +17,7 @@ type contender struct {
 	URL     string `json:"url"`
 	Profile string `json:"profile"` // the pods' schedulerName
 	PIDs    []int  `json:"pids"`    // its processes
+	Equal   bool   `json:"equal"`   // its pods are as a Deployment's, else each has labels of its own
 }
 
 // job is what to measure: all contenders in turn, round after round.
@@ -30,7 +31,7 @@ type job struct {
 	WarmUp     int         `json:"warmUp"`  // rounds that do not count
 	Seconds    float64     `json:"seconds"` // no new round after so long
 	PauseMS    float64     `json:"pauseMs"` // between filter and prioritize
-	Pod        any         `json:"pod"`     // a manifest; name and uid are made anew for each round
+	Pod        any         `json:"pod"`     // a manifest; what tells pods apart is made anew
 	Seed       uint64      `json:"seed"`
 }
 
@@ -67,6 +68,7 @@ func main() {
 			log.Fatal(err)
 		}
 	}
+	var made pods
 	for {
 		text, err := in.ReadBytes('\n')
 		if err != nil {
@@ -77,7 +79,7 @@ func main() {
 			say(line{Error: err.Error()})
 			continue
 		}
-		rounds, err := run(&wanted, func(done int) { say(line{Progress: done}) })
+		rounds, err := run(&wanted, &made, func(done int) { say(line{Progress: done}) })
 		if err != nil {
 			say(line{Error: err.Error()})
 			continue

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -98,28 +99,34 @@ func heartbeat(node *v1.Node) {
 	node.Status.Conditions = conditions
 }
 
-// pods makes one pod after another from a template.
-type pods struct {
-	template *v1.Pod
-	made     int
-}
-
-func newPods(manifest any) (*pods, error) {
+func podTemplate(manifest any) (*v1.Pod, error) {
 	text, err := json.Marshal(manifest)
 	if err != nil {
 		return nil, err
 	}
 	template := &v1.Pod{}
-	return &pods{template: template}, json.Unmarshal(text, template)
+	return template, json.Unmarshal(text, template)
 }
 
-func (p *pods) next(profile string) *v1.Pod {
+// pods makes one pod after another. It counts through all jobs, for a contender that remembers pods
+// may do so from one job to the next.
+type pods struct {
+	made int
+}
+
+// next makes a pod for a contender. Name and uid are always its own; its labels are too, as those of
+// a StatefulSet's pods, unless the contender wants equal pods.
+func (p *pods) next(template *v1.Pod, one *contender) *v1.Pod {
 	p.made++
-	pod := p.template.DeepCopy()
+	pod := template.DeepCopy()
 	pod.Name = fmt.Sprintf("%s-%d", pod.Name, p.made)
 	pod.UID = types.UID(fmt.Sprintf("%08x-0000-4000-8000-%012x", time.Now().Unix(), p.made))
 	pod.ResourceVersion = strconv.Itoa(1000 + p.made)
 	pod.CreationTimestamp = metav1.NewTime(time.Now())
-	pod.Spec.SchedulerName = profile
+	pod.Spec.SchedulerName = one.Profile
+	if !one.Equal {
+		metav1.SetMetaDataLabel(&pod.ObjectMeta, appsv1.StatefulSetPodNameLabel, pod.Name)
+		metav1.SetMetaDataLabel(&pod.ObjectMeta, appsv1.PodIndexLabel, strconv.Itoa(p.made))
+	}
 	return pod
 }

@@ -7,12 +7,12 @@ import (
 
 // run goes round by round through all contenders, in an order that turns, so that whatever else
 // happens on the machine happens to all of them.
-func run(wanted *job, progress func(int)) ([]round, error) {
+func run(wanted *job, pods *pods, progress func(int)) ([]round, error) {
 	nodes, err := clusterNodes(wanted.API, wanted.Nodes)
 	if err != nil {
 		return nil, err
 	}
-	pods, err := newPods(wanted.Pod)
+	template, err := podTemplate(wanted.Pod)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func run(wanted *job, progress func(int)) ([]round, error) {
 		for i := range callers {
 			caller := callers[(i+number)%len(callers)]
 			before := processorTime(caller.PIDs)
-			one, err := caller.schedule(question, pods.next(caller.Profile), wanted.PauseMS)
+			one, err := caller.schedule(question, pods.next(template, &caller.contender), wanted.PauseMS)
 			one.Processor = processorTime(caller.PIDs) - before
 			if err != nil {
 				one.Failure = err.Error()

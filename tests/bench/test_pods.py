@@ -1,0 +1,118 @@
+"""Which pods of the bench are equal, and which are not."""
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from bench import clusters, edge, goprograms, plan
+from bench.clusters import Object
+from bench.contenders import opened
+from bench.load import Contender, Job, Load
+
+NODES = 3
+
+
+class Listener:
+    """An extender that keeps all nodes, and the pods that it is asked about; an API server too."""
+
+    def __init__(self) -> None:
+        self.filtered: list[Object] = []
+        self.prioritized: list[Object] = []
+        app = web.Application()
+        app.router.add_get("/api/v1/nodes", self._nodes)
+        app.router.add_post("/filter", self._filter)
+        app.router.add_post("/prioritize", self._prioritize)
+        self.server = TestServer(app)
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.server.host}:{self.server.port}"
+
+    async def _nodes(self, _: web.Request) -> web.Response:
+        return web.json_response({"items": [*clusters.nodes(NODES)]})
+
+    async def _filter(self, request: web.Request) -> web.Response:
+        asked = await request.json()
+        self.filtered.append(asked["Pod"])
+        return web.json_response({"NodeNames": asked["NodeNames"]})
+
+    async def _prioritize(self, request: web.Request) -> web.Response:
+        self.prioritized.append((await request.json())["Pod"])
+        return web.json_response([])
+
+
+@pytest_asyncio.fixture
+async def listener() -> AsyncIterator[Listener]:
+    made = Listener()
+    await made.server.start_server()
+    yield made
+    await made.server.close()
+
+
+@pytest_asyncio.fixture
+async def load(tmp_path: Path) -> AsyncIterator[Load]:
+    if not goprograms.are_built():
+        pytest.skip("the Go programs of the bench are not built: make e2e and make bench do that")
+    async with opened(tmp_path, print) as bench:
+        yield Load(await bench.program(goprograms.CLIENT))
+
+
+def what_plugins_sign(pod: Object) -> str:
+    """Return all of a pod that plugins go by, unless they say otherwise."""
+    metadata = pod["metadata"]
+    parts = [metadata[key] for key in ("namespace", "labels", "annotations", "ownerReferences")]
+    return json.dumps([*parts, pod["spec"]], sort_keys=True)
+
+
+def told_apart(pods: Sequence[Object]) -> bool:
+    return all(len({pod["metadata"][key] for pod in pods}) == len(pods) for key in ("name", "uid"))
+
+
+@pytest.mark.parametrize("equal", [False, True], ids=["pods that differ", "equal pods"])
+async def test_pods_are_as_equal_as_their_contender_wants(
+    listener: Listener, load: Load, equal: bool
+) -> None:
+    contender = Contender("listener", listener.url, "a-profile", equal=equal)
+    job = Job(api=listener.url, contenders=[contender], nodes=NODES, rounds=4, warm_up=1)
+    for _ in range(2):  # what is remembered outlives a job
+        assert not any(one.failure for one in await load.run(job, lambda _: None))
+    pods = listener.filtered
+    assert len(pods) == 10
+    assert told_apart(pods)
+    assert len({what_plugins_sign(pod) for pod in pods}) == (1 if equal else 10)
+    assert {pod["spec"]["schedulerName"] for pod in pods} == {"a-profile"}
+    assert listener.prioritized == pods
+
+
+async def test_contenders_of_one_job_have_pods_of_either_kind(
+    listener: Listener, load: Load
+) -> None:
+    both = [
+        Contender("differ", listener.url, "differ"),
+        Contender("equal", listener.url, "equal", equal=True),
+    ]
+    job = Job(api=listener.url, contenders=both, nodes=NODES, rounds=3, warm_up=0)
+    await load.run(job, lambda _: None)
+    signs = [what_plugins_sign(pod) for pod in listener.filtered]
+    assert len({one for one in signs if '"differ"' in one}) == 3
+    assert len({one for one in signs if '"equal"' in one}) == 1
+
+
+def test_equal_pods_are_asked_wherever_names_are() -> None:
+    everybody = [edge.REFERENCE, edge.GO_PLUGINS, edge.FLOOR, edge.MAIN, edge.EQUAL]
+    for questions in (plan.questions(everybody), plan.quick_questions()):
+        assert len(questions) > 2
+        for question in questions:
+            assert edge.MAIN in question.contenders
+            assert (edge.EQUAL in question.contenders) is not question.whole
+
+
+@pytest.mark.parametrize("nodes", [50, 500, 800, 5000])
+def test_every_node_has_been_named_before_rounds_count(nodes: int) -> None:
+    question = edge.Question(nodes=nodes, contenders=(), rounds=1, seconds=1)
+    assert question.warm_up * nodes >= edge.CLUSTER_NODES
