@@ -1,7 +1,8 @@
 """A real kube-scheduler and API server: pods a second, and binds.
 
 Without extender, with the Go extender that does nothing (or nothing but bind), and with Moorage: by
-the configuration that kube-scheduler is deployed with, in turn, twice.
+the configuration that kube-scheduler is deployed with, in turn, twice. Pods are equal, as those of
+a Deployment, but for one contender.
 """
 
 import asyncio
@@ -38,6 +39,9 @@ IN_FLIGHT: Mapping[int, int] = {1: 300, 32: 1500, 256: 3000}
 WITHOUT, GO, GO_BINDS = "no extender", "go nothing", "go nothing binds"
 MOORAGE, MOORAGE_BINDS = "moorage", "moorage binds"
 OURS = (MOORAGE, MOORAGE_BINDS)
+"""What the budget is about."""
+
+MOORAGE_UNEQUAL = "moorage, no two pods equal"
 REFERENCE: Mapping[str, str] = {GO_BINDS: GO_BINDS, MOORAGE_BINDS: GO_BINDS}
 """Who is compared with whom; all others with the Go extender that leaves binding to others."""
 
@@ -73,7 +77,9 @@ async def _schedule(
             # The control plane slows down as it goes, so the second half is the first one mirrored.
             cases = list(_cases(go.url, moorage).items())
             for name, extenders in reversed(cases) if repeat % 2 else cases:
-                pods = await cluster.create_pods(f"p{repeat}", PODS, PROFILE)
+                prefix = f"p{repeat}-{percentage}"  # names never come again
+                equal = name != MOORAGE_UNEQUAL
+                pods = await cluster.create_pods(prefix, PODS, PROFILE, equal=equal)
                 config = _config(extenders, percentage)
                 rate = await cluster.pods_per_second([*pods], config, SECONDS)
                 say(f"cluster: {name}, sampling {sampling}: {rate:.0f} pods/s")
@@ -101,6 +107,7 @@ def _cases(go: str, moorage: str) -> dict[str, list[Object]]:
         GO: [{**scoring, "urlPrefix": go}],
         GO_BINDS: [{**scoring, "urlPrefix": go, "bindVerb": "bind"}],
         MOORAGE: [{**scoring, "urlPrefix": moorage}],
+        MOORAGE_UNEQUAL: [{**scoring, "urlPrefix": moorage}],
         MOORAGE_BINDS: [{**scoring, "urlPrefix": moorage, "bindVerb": "bind"}],
     }
 

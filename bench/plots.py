@@ -8,7 +8,7 @@ from pathlib import Path
 from bench.report import OUT
 from bench.results import Results
 
-WIDTH, ROW, LEFT, RIGHT, TOP = 860, 24, 210, 130, 46
+WIDTH, ROW, LEFT, RIGHT, TOP = 860, 24, 250, 130, 46
 HEIGHT, BOTTOM = 420, 60
 COLOURS = ("#6b7280", "#2563eb", "#d97706", "#059669", "#9333ea")
 FONT = 'font-family="system-ui, sans-serif" font-size="13"'

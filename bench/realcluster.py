@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,9 @@ AT_ONCE = 32
 PATIENCE = 300.0
 NODES = "/api/v1/nodes"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+
+POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
+POD_INDEX_LABEL = "apps.kubernetes.io/pod-index"
 
 NO_LIMIT = {"qps": 10_000, "burst": 10_000}
 """kube-scheduler's own limit of 50 requests a second would hide everything else."""
@@ -58,20 +61,11 @@ class RealCluster:
         """Create the nodes of the bench."""
         await self._create(NODES, clusters.nodes(count))
 
-    async def create_pods(self, prefix: str, count: int, profile: str) -> dict[str, str]:
+    async def create_pods(
+        self, prefix: str, count: int, profile: str, *, equal: bool = True
+    ) -> dict[str, str]:
         """Create pods that wait; return their UIDs by name."""
-        template = clusters.new_pod()
-        template["metadata"].pop("ownerReferences")  # an owner that does not exist
-        pods = (
-            {
-                **template,
-                "metadata": {**template["metadata"], "name": f"{prefix}-{number}"},
-                "spec": {**template["spec"], "schedulerName": profile},
-                "status": {},
-            }
-            for number in range(count)
-        )
-        bodies = await self._create(PODS, pods)
+        bodies = await self._create(PODS, waiting_pods(prefix, count, profile, equal=equal))
         made = [msgspec.json.decode(body, type=_Pod).metadata for body in bodies]
         return {one.name: one.uid for one in made}
 
@@ -129,6 +123,22 @@ class RealCluster:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one(msgspec.json.encode(obj))) for obj in objects]
         return [task.result() for task in tasks]
+
+
+def waiting_pods(prefix: str, count: int, profile: str, *, equal: bool) -> Iterator[Object]:
+    """Build pods as a Deployment makes them or, if they are not *equal*, a StatefulSet."""
+    template = clusters.new_pod()
+    template["metadata"].pop("ownerReferences")  # an owner that does not exist
+    for number in range(count):
+        name = f"{prefix}-{number}"
+        own = {} if equal else {POD_NAME_LABEL: name, POD_INDEX_LABEL: str(number)}
+        labels = {**template["metadata"]["labels"], **own}
+        yield {
+            **template,
+            "metadata": {**template["metadata"], "name": name, "labels": labels},
+            "spec": {**template["spec"], "schedulerName": profile},
+            "status": {},
+        }
 
 
 def _over(times: Sequence[float], seconds: float) -> bool:

@@ -13,6 +13,7 @@ from bench import clusters, edge, goprograms, plan
 from bench.clusters import Object
 from bench.contenders import opened
 from bench.load import Contender, Job, Load
+from bench.realcluster import waiting_pods
 
 NODES = 3
 
@@ -101,6 +102,15 @@ async def test_contenders_of_one_job_have_pods_of_either_kind(
     signs = [what_plugins_sign(pod) for pod in listener.filtered]
     assert len({one for one in signs if '"differ"' in one}) == 3
     assert len({one for one in signs if '"equal"' in one}) == 1
+
+
+@pytest.mark.parametrize("equal", [False, True], ids=["pods that differ", "equal pods"])
+def test_pods_of_the_real_cluster_are_as_equal_as_asked(equal: bool) -> None:
+    pods = [*waiting_pods("one", 3, "a-profile", equal=equal)]
+    pods += waiting_pods("two", 3, "a-profile", equal=equal)
+    assert len({pod["metadata"]["name"] for pod in pods}) == 6
+    signs = {json.dumps([pod["metadata"]["labels"], pod["spec"]], sort_keys=True) for pod in pods}
+    assert len(signs) == (1 if equal else 6)
 
 
 def test_equal_pods_are_asked_wherever_names_are() -> None:
