@@ -67,7 +67,7 @@ class KnownScores:
         if any(report.failure for report in reports):
             return False  # next time it may work
         names = frozenset(plugin.plugin for plugin in self._plugins)
-        skipped = {names - shard.raw.keys() for shard in shards}
+        skipped = {names.difference(shard.raw) for shard in shards}
         if self._skipped is None:
             self._skipped = next(iter(skipped))
         self.is_fit = skipped == {self._skipped} and all(map(self._is_in_range, shards))
