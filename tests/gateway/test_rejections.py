@@ -123,7 +123,7 @@ async def test_the_decision_says_from_which_pod_it_was_taken(process: Gateway) -
     for name in ("first", "second", "third"):
         await process.filter(of_set(name), *NAMES)
     first, third = [await filter_record(process, name) for name in ("first", "third")]
-    assert third.pop("rememberedFrom") == "default/first"
+    assert (third.pop("rememberedFrom"), third.pop("rememberedNodes")) == ("default/first", 3)
     assert third == first
     (hot,) = [plugin for plugin in first["plugins"] if plugin["plugin"] == "Hot"]
     assert hot["rejected"] == first["nodes"] == 3
