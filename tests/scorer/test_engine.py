@@ -113,9 +113,10 @@ LINE = r" \(.*test_engine.py:\d+\)"
         (Gives(1, 2, float("inf")), f"score: score returned a number that is not finite{LINE}"),
         (
             Gives(1, 2, 100.5),
-            rf"normalize: score returned 100.5, which is outside 0..100; set normalization or override normalize{LINE}",
+            r"normalize: score returned 100.5, which is outside 0..100; set normalization or override "
+            rf"normalize{LINE}",
         ),
-        (Gives(1, -1, 0), r"normalize: score returned -1, which is outside 0..100; override"),
+        (Gives(1, -1, 0), r"normalize: score returned -1, which is outside 0..100; set norm"),
         (Halves(0, 0, 300), rf"normalize: normalize returned 150, which is outside 0..100{LINE}"),
         (Normalises(1, 2, 3), r"normalize: normalize returned an array of shape \(\)"),
         (GivesPerNode(1, 2, "x"), f"score_node: score_node must return a number, not str{LINE}"),

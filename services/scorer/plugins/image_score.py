@@ -18,6 +18,8 @@ class ImageScore(ScorePlugin):
     100 points, 1 of an extender's 10 as in the article; if some node has more than 10, less.
     """
 
+    node_local = True
+
     def score(self, pod: Pod, nodes: Nodes) -> Scores:
         """Count the containers whose image is there."""
         total = np.zeros(len(nodes))

@@ -25,6 +25,8 @@ class NodeMetadata(ScorePlugin):
     Numbers are cut to whole ones, times to seconds.
     """
 
+    node_local = True
+
     class Args(Arguments):
         """What to read, and what is good.
 

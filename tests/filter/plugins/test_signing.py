@@ -10,11 +10,12 @@ from moorage import FilterPlugin, Node, Pod, Rejection
 from moorage.models import PodStatus
 from moorage.testing import run_filter
 from services.filter.plugins import BUILT_INS
+from services.filter.plugins.inter_pod_affinity import InterPodAffinity
 from services.filter.plugins.node_group import NodeGroup
 from services.filter.plugins.one_node_per_pipeline_run import OneNodePerPipelineRun
 from tests import clusters
 
-SIGNING = [plugin for plugin in BUILT_INS if plugin.signs_pods]
+SIGNING = [plugin for plugin in BUILT_INS if plugin.signs_pods or plugin.node_local]
 ARGS = {
     NodeGroup: NodeGroup.Args(label="zone"),
     OneNodePerPipelineRun: OneNodePerPipelineRun.Args(
@@ -63,9 +64,9 @@ def test_a_plugin_signs_only_if_it_says_so_itself() -> None:
         def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
             return None
 
-    class Derived(NodeGroup):
+    class Derived(InterPodAffinity):
         """May look at the name."""
 
     assert not Own.signs_pods
-    assert NodeGroup.signs_pods
+    assert InterPodAffinity.signs_pods
     assert not Derived.signs_pods
