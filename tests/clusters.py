@@ -14,12 +14,14 @@ from moorage.models import (
     GceDiskSource,
     IscsiSource,
     LabelSelector,
+    NodeAffinity,
     NodeManifest,
     NodeSelector,
     NodeSelectorTerm,
     Pod,
     PodAffinity,
     PodAffinityTerm,
+    PreferredSchedulingTerm,
     RbdSource,
     Requirement,
     Resources,
@@ -99,6 +101,13 @@ terms = st.builds(
     match_fields=st.lists(fields, max_size=1).map(tuple),
 )
 selectors = st.builds(NodeSelector, node_selector_terms=st.lists(terms, max_size=3).map(tuple))
+node_affinities = st.builds(
+    NodeAffinity,
+    required=st.none() | selectors,
+    preferred=st.lists(
+        st.builds(PreferredSchedulingTerm, weight=st.integers(1, 100), preference=terms), max_size=2
+    ).map(tuple),
+)
 
 pod_labels = st.dictionaries(st.sampled_from(("app", "tier")), st.sampled_from(APPS))
 label_selectors = st.builds(
@@ -234,3 +243,21 @@ def incoming_pods(draw: st.DrawFn) -> Pod:
         init_containers=tuple(draw(st.lists(containers, max_size=1))),
     )
     return replace(pod, spec=spec)
+
+
+@st.composite
+def demanding_pods(draw: st.DrawFn) -> Pod:
+    """Incoming pods with something of all that plugins look at."""
+    pod = draw(incoming_pods())
+    zones = st.fixed_dictionaries({}, optional={"zone": st.sampled_from(VALUES)})
+    affinity = draw(affinities) or Affinity()
+    spec = replace(
+        pod.spec,
+        node_name=draw(st.sampled_from(("", "", "", "n0"))),
+        node_selector=draw(st.just({}) | zones),
+        affinity=replace(affinity, node_affinity=draw(st.none() | node_affinities)),
+        volumes=draw(st.just(()) | st.tuples(volumes)),
+        topology_spread_constraints=tuple(draw(st.lists(spread_constraints, max_size=2))),
+    )
+    metadata = replace(pod.metadata, labels=draw(pod_labels) | draw(zones))
+    return replace(pod, metadata=metadata, spec=spec)

@@ -19,11 +19,13 @@ from typing import Any, TypeVar
 from moorage.bind import Binding, DecisionSummary, Refusal
 from moorage.given_objects import NO_OBJECTS, GivenObjects, read_by, store_of
 from moorage.models import NodeManifest, Pod
+from moorage.normalization import Scores
 from moorage.plugin import BindPlugin, FilterPlugin, Plugin, ScorePlugin
 from moorage.runtime import (
     EnabledPlugin,
     Supervisor,
     ask_before_bind,
+    ask_for_raw_scores,
     ask_for_scores,
     ask_for_verdicts,
 )
@@ -95,13 +97,8 @@ def run_filter(
             objects are of a kind that the plugin does not read.
         RuntimeError: It is called from a coroutine.
     """
-    selection = _cluster(pod, nodes, pods, new_pods, read_by(plugin, objects))
-    enabled, supervisor = _enable(plugin)
-    verdicts = _run(ask_for_verdicts(enabled, pod, selection, supervisor))
-    if verdicts is None:
-        return dict.fromkeys(selection.names)
-    reasons = (None, *verdicts.reasons)
-    return {name: reasons[c] for name, c in zip(selection.names, verdicts.codes, strict=True)}
+    cluster = cluster_for(pod, nodes, pods, new_pods, read_by(plugin, objects))
+    return complete(verdicts(plugin, pod, cluster))
 
 
 def run_score(
@@ -116,12 +113,10 @@ def run_score(
 
     Takes and raises the same as `run_filter`.
     """
-    selection = _cluster(pod, nodes, pods, new_pods, read_by(plugin, objects))
+    cluster = cluster_for(pod, nodes, pods, new_pods, read_by(plugin, objects))
     enabled, supervisor = _enable(plugin)
-    scores = _run(ask_for_scores(enabled, pod, selection, supervisor))
-    if scores is None:
-        return {}
-    return dict(zip(selection.names, scores.normalized.tolist(), strict=True))
+    scores = complete(ask_for_scores(enabled, pod, cluster, supervisor))
+    return {} if scores is None else _by_name(cluster, scores.normalized)
 
 
 def make_binding(pod: Pod, node: str, *, decision: DecisionSummary | None = None) -> Binding:
@@ -145,16 +140,34 @@ def run_pre_bind(plugin: BindPlugin, binding: Binding) -> Refusal | None:
         RuntimeError: It is called from a coroutine.
     """
     enabled, supervisor = _enable(plugin)
-    return _run(ask_before_bind(enabled, binding, supervisor))
+    return complete(ask_before_bind(enabled, binding, supervisor))
 
 
-def _cluster(
+async def verdicts(plugin: FilterPlugin, pod: Pod, cluster: Nodes) -> dict[str, Rejection | None]:
+    """Return what `run_filter` returns."""
+    enabled, supervisor = _enable(plugin)
+    given = await ask_for_verdicts(enabled, pod, cluster, supervisor)
+    if given is None:
+        return dict.fromkeys(cluster.names)
+    reasons = (None, *given.reasons)
+    return {name: reasons[c] for name, c in zip(cluster.names, given.codes, strict=True)}
+
+
+async def raw_scores(plugin: ScorePlugin, pod: Pod, cluster: Nodes) -> dict[str, float]:
+    """Return each node's score before normalisation; nothing if *plugin* skips *pod*."""
+    enabled, supervisor = _enable(plugin)
+    scores = await ask_for_raw_scores(enabled, pod, cluster, cluster, supervisor)
+    return {} if scores is None else _by_name(cluster, scores)
+
+
+def cluster_for(
     pod: Pod,
     nodes: Iterable[NodeManifest],
-    pods: Iterable[Pod],
-    new_pods: Iterable[Pod],
-    objects: GivenObjects,
+    pods: Iterable[Pod] = (),
+    new_pods: Iterable[Pod] = (),
+    objects: GivenObjects = NO_OBJECTS,
 ) -> Nodes:
+    """Select all nodes of a cluster in which *pod* is to be placed, see `make_nodes`."""
     pods, new_pods = tuple(pods), tuple(new_pods)
     if any(other.uid == pod.uid for other in (*pods, *new_pods)):
         raise ValueError(
@@ -164,21 +177,30 @@ def _cluster(
     return make_nodes(*nodes, pods=pods, new_pods=new_pods, objects=objects)
 
 
+def _by_name(cluster: Nodes, scores: Scores) -> dict[str, float]:
+    return dict(zip(cluster.names, scores.tolist(), strict=True))
+
+
 def _enable(plugin: Plugin) -> tuple[EnabledPlugin, Supervisor]:
     enabled, supervisor = EnabledPlugin(plugin=plugin), Supervisor()
     supervisor.begin(enabled)
     return enabled, supervisor
 
 
-def _run(coroutine: Coroutine[Any, Any, T]) -> T:
+def complete(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run *coroutine* to its end.
+
+    Raises:
+        RuntimeError: It is called from a coroutine.
+    """
     with closing(coroutine):
         try:
             asyncio.get_running_loop()
         except RuntimeError:
             return asyncio.run(coroutine)
         raise RuntimeError(
-            "run_filter, run_score and run_pre_bind are synchronous: call them from a test that is "
-            "not async, or by asyncio.to_thread"
+            "the functions of moorage.testing are synchronous: call them from a test that is not "
+            "async, or by asyncio.to_thread"
         )
 
 

@@ -171,6 +171,13 @@ class ScorePlugin(Plugin):
 
     normalization: ClassVar[Normalization] = Normalization.NONE
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not isinstance(cls.normalization, Normalization):
+            raise TypeError(
+                f"{cls.__name__}.normalization must be a Normalization, not {cls.normalization!r}"
+            )
+
     def score_node(self, pod: Pod, node: Node) -> float:
         """Return how good *node* is for *pod*: any finite number."""
         raise NotImplementedError(f"{self.name} has neither score_node nor score")

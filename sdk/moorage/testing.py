@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from moorage.harness import make_binding, make_nodes, run_filter, run_pre_bind, run_score
+from moorage.locality import assert_node_local
 from moorage.models import (
     Affinity,
     ClaimSource,
@@ -38,6 +39,7 @@ from moorage.quantity import Quantity
 
 __all__ = [
     "DEFAULT_ALLOCATABLE",
+    "assert_node_local",
     "make_binding",
     "make_node",
     "make_nodes",

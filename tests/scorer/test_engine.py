@@ -97,6 +97,7 @@ async def test_numbers_of_all_kinds_are_numbers() -> None:
 
 
 LINE = r" \(.*test_engine.py:\d+\)"
+ADVICE = "set normalization or override normalize"
 
 
 @pytest.mark.parametrize(
@@ -113,10 +114,13 @@ LINE = r" \(.*test_engine.py:\d+\)"
         (Gives(1, 2, float("inf")), f"score: score returned a number that is not finite{LINE}"),
         (
             Gives(1, 2, 100.5),
-            r"normalize: score returned 100.5, which is outside 0..100; set normalization or override "
-            rf"normalize{LINE}",
+            rf"normalize: score returned 100.5, which is outside 0..100; {ADVICE}{LINE}",
         ),
-        (Gives(1, -1, 0), r"normalize: score returned -1, which is outside 0..100; set norm"),
+        (Gives(1, -1, 0), f"normalize: score returned -1, which is outside 0..100; {ADVICE}"),
+        (
+            GivesPerNode(1, -1, 0),
+            f"normalize: score_node returned -1, which is outside 0..100; {ADVICE}{LINE}",
+        ),
         (Halves(0, 0, 300), rf"normalize: normalize returned 150, which is outside 0..100{LINE}"),
         (Normalises(1, 2, 3), r"normalize: normalize returned an array of shape \(\)"),
         (GivesPerNode(1, 2, "x"), f"score_node: score_node must return a number, not str{LINE}"),

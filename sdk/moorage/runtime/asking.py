@@ -140,6 +140,10 @@ def _point(plugin: ScorePlugin) -> str:
     return "score_node" if type(plugin).score is ScorePlugin.score else "score"
 
 
+def _scoring(plugin: ScorePlugin) -> Callable[..., object]:
+    return plugin.score_node if type(plugin).score is ScorePlugin.score else plugin.score
+
+
 def _opinion(
     enabled: EnabledPlugin, plugin: ScorePlugin, raw: CheckedScores, supervisor: Supervisor
 ) -> PluginScores:
@@ -206,7 +210,7 @@ def _normalizes(plugin: ScorePlugin) -> bool:
 
 def _already_normalized(enabled: EnabledPlugin, plugin: ScorePlugin, raw: CheckedScores) -> Scores:
     try:
-        _check_range(plugin.score, raw, "; set normalization or override normalize")
+        _check_range(_scoring(plugin), raw, "; set normalization or override normalize")
     except WrongAnswerError as error:
         raise PluginFailedError(enabled.name, "normalize", str(error)) from error
     return raw.scores
@@ -215,7 +219,12 @@ def _already_normalized(enabled: EnabledPlugin, plugin: ScorePlugin, raw: Checke
 def _normalize(plugin: ScorePlugin, raw: Scores) -> Scores:
     # A copy, because a plugin may normalise in place.
     normalized = _checked_scores(plugin.normalize, plugin.normalize(raw.copy()), len(raw))
-    _check_range(plugin.normalize, normalized)
+    declared = normalization_of(type(plugin))
+    if declared is None:
+        _check_range(plugin.normalize, normalized)
+    elif normalized.least < 0 or normalized.most > MAX_SCORE:  # no line of the plugin's normalize
+        problem = f"returned {raw.min():g}, but {declared} takes no number below 0"
+        raise WrongAnswerError(_scoring(plugin), problem)
     return normalized.scores
 
 

@@ -29,20 +29,11 @@ def test_the_built_in_plugins_sign_but_those_that_look_at_names_or_measurements(
     assert others == {"SafeOverload", "StatefulSetZone"}
 
 
-@st.composite
-def pods(draw: st.DrawFn) -> Pod:
-    pod = draw(clusters.incoming_pods())
-    labels = draw(clusters.pod_labels) | {"zone": draw(st.sampled_from(clusters.VALUES))}
-    spec = replace(
-        pod.spec,
-        affinity=draw(clusters.affinities),
-        volumes=draw(st.just(()) | st.tuples(clusters.volumes)),
-        topology_spread_constraints=tuple(draw(st.lists(clusters.spread_constraints, max_size=2))),
-    )
-    return replace(pod, metadata=replace(pod.metadata, labels=labels), spec=spec)
-
-
-@given(cluster=clusters.clusters(), pod=pods(), name=st.sampled_from(("web-7", "p0", "zzz")))
+@given(
+    cluster=clusters.clusters(),
+    pod=clusters.demanding_pods(),
+    name=st.sampled_from(("web-7", "p0", "zzz")),
+)
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 def test_their_verdicts_are_the_same_for_pods_of_another_name(
     cluster: clusters.Cluster, pod: Pod, name: str

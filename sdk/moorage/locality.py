@@ -1,0 +1,98 @@
+"""Checks on an author's example that a plugin may call itself node-local.
+
+Authors import this from `moorage.testing`:
+
+    def test_other_nodes_do_not_matter() -> None:
+        hot = make_node("hot", annotations={"example.com/temperature": "90"})
+        assert_node_local(MaxTemperature(), make_pod(), hot, make_node("cold"))
+"""
+
+from collections.abc import Iterable, Mapping
+
+from msgspec.structs import replace
+
+from moorage.harness import cluster_for, complete, raw_scores, verdicts
+from moorage.models import NodeManifest, Pod, PodStatus
+from moorage.plugin import FilterPlugin, ScorePlugin
+from moorage.snapshot import Nodes
+
+Answers = Mapping[tuple[str, str], object]
+"""What the plugin says, by what that is, "verdict" or "score", and by the name of the node."""
+
+
+def assert_node_local(
+    plugin: FilterPlugin | ScorePlugin,
+    pod: Pod,
+    *nodes: NodeManifest,
+    pods: Iterable[Pod] = (),
+) -> None:
+    """Assert that *plugin* is `node_local`, and that on this example it is so rightly.
+
+    What it says of each node, its verdict or its score before normalisation, must be the same if
+    the other nodes are not there, if the pods on the node came just now, and for an equal pod:
+    one with another name, uid, status and time of creation. `start` is not called.
+
+    Args:
+        plugin: The plugin.
+        pod: The pod to place.
+        nodes: All nodes of the cluster; the more they differ, the more is checked.
+        pods: The other pods, on their nodes.
+
+    Raises:
+        AssertionError: It does not call itself node-local, or does not answer the same. The message
+            names a node and both answers.
+        PluginFailedError: The plugin raised, answered wrongly or took longer than a second.
+        ValueError: The example cannot be, see `run_filter`.
+        RuntimeError: It is called from a coroutine.
+    """
+    if not plugin.node_local:
+        raise AssertionError(f"the class of {plugin.name} does not say node_local = True itself")
+    complete(_compare(plugin, pod, nodes, tuple(pods)))
+
+
+async def _compare(
+    plugin: FilterPlugin | ScorePlugin,
+    pod: Pod,
+    nodes: tuple[NodeManifest, ...],
+    pods: tuple[Pod, ...],
+) -> None:
+    cluster = cluster_for(pod, nodes, pods)
+    same = [
+        ("for an equal pod of another name", _equal(pod), cluster),
+        ("if the pods on it came just now", pod, cluster_for(pod, nodes, new_pods=pods)),
+    ]
+    for node in nodes:
+        there = [each for each in pods if each.spec.node_name == node.name]
+        same.append(("if the other nodes are not there", pod, cluster_for(pod, [node], there)))
+    said = await _ask(plugin, pod, cluster)
+    for condition, asked, some in same:
+        for (what, name), answer in (await _ask(plugin, asked, some)).items():
+            if answer != said[what, name]:
+                raise AssertionError(
+                    f"{plugin.name} is not node-local: its {what} of node {name} is "
+                    f"{said[what, name]}, but {answer} {condition}"
+                )
+
+
+async def _ask(plugin: FilterPlugin | ScorePlugin, pod: Pod, cluster: Nodes) -> Answers:
+    answers: dict[tuple[str, str], object] = {}
+    if isinstance(plugin, FilterPlugin):
+        for name, verdict in (await verdicts(plugin, pod, cluster)).items():
+            answers["verdict", name] = verdict
+    if isinstance(plugin, ScorePlugin):
+        scores = await raw_scores(plugin, pod, cluster)
+        for name in cluster.names:
+            answers["score", name] = scores.get(name, "nothing")
+    return answers
+
+
+def _equal(pod: Pod) -> Pod:
+    metadata = replace(
+        pod.metadata,
+        name=f"{pod.name}-equal",
+        uid=f"{pod.uid}-equal",
+        creation_timestamp="2001-01-01T00:00:00Z",
+    )
+    return replace(
+        pod, metadata=metadata, status=PodStatus(phase="Pending", nominated_node_name="another")
+    )

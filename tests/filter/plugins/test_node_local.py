@@ -1,0 +1,40 @@
+"""Filter plugins that call themselves node-local are, and the others are not."""
+
+import pytest
+
+from moorage import FilterPlugin
+from services.filter.plugins import BUILT_INS
+from services.filter.plugins.inter_pod_affinity import InterPodAffinity
+from services.filter.plugins.node_group import NodeGroup
+from services.filter.plugins.node_resources_fit import NodeResourcesFit
+from services.filter.plugins.pod_topology_spread import PodTopologySpread
+from tests.clusters import GPU
+from tests.locality import check_locality, local, marked
+
+WITH_ARGUMENTS = (
+    lambda: NodeGroup(NodeGroup.Args(label="zone")),
+    lambda: NodeResourcesFit(NodeResourcesFit.Args(ignored_resources=(GPU,))),
+)
+
+
+def test_all_are_but_those_that_look_at_other_nodes_objects_or_measurements() -> None:
+    others = {plugin.name for plugin in BUILT_INS} - local(BUILT_INS)
+    assert others == {
+        "InterPodAffinity",
+        "OneNodePerPipelineRun",
+        "PodTopologySpread",
+        "SafeOverload",
+        "StatefulSetZone",
+    }
+
+
+def test_their_verdicts_depend_on_the_node_and_the_signature_of_the_pod_alone() -> None:
+    check_locality(*(plugin for plugin in BUILT_INS if plugin.node_local), *WITH_ARGUMENTS)
+
+
+@pytest.mark.parametrize("plugin", [InterPodAffinity, PodTopologySpread])
+def test_of_others_it_is_found_out(plugin: type[FilterPlugin]) -> None:
+    with pytest.raises(
+        AssertionError, match=r"Marked is not node-local: its verdict of node n\d is"
+    ):
+        check_locality(marked(plugin), most=1000)

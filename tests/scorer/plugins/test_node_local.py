@@ -1,0 +1,67 @@
+"""Score plugins that call themselves node-local are, and the others are not."""
+
+import pytest
+
+from moorage import ScorePlugin
+from services.scorer.plugins import BUILT_INS
+from services.scorer.plugins.image_locality import ImageLocality
+from services.scorer.plugins.inter_pod_affinity import InterPodAffinity
+from services.scorer.plugins.node_metadata import NodeMetadata
+from services.scorer.plugins.node_resources_balanced_allocation import (
+    NodeResourcesBalancedAllocation,
+)
+from services.scorer.plugins.node_resources_least_allocated import NodeResourcesLeastAllocated
+from services.scorer.plugins.node_resources_most_allocated import NodeResourcesMostAllocated
+from services.scorer.plugins.pigeon_holing import PigeonHoling
+from services.scorer.plugins.pod_topology_spread import PodTopologySpread
+from services.scorer.plugins.requested_to_capacity_ratio import RequestedToCapacityRatio
+from services.scorer.plugins.resources import ResourceSpec
+from tests.clusters import GPU
+from tests.locality import check_locality, local, marked
+
+RESOURCES = (
+    ResourceSpec(name="cpu", weight=3),
+    ResourceSpec(name="memory"),
+    ResourceSpec(name=GPU, weight=2),
+)
+BY_RESOURCES = (
+    NodeResourcesBalancedAllocation,
+    NodeResourcesLeastAllocated,
+    NodeResourcesMostAllocated,
+    RequestedToCapacityRatio,
+)
+OLDER = NodeResourcesBalancedAllocation.Args(form="older", resources=RESOURCES)
+SIZE = NodeMetadata.Args(metadata_key="size", metadata_source="Label")
+
+LOCAL = tuple(plugin for plugin in BUILT_INS if plugin.node_local and plugin is not NodeMetadata)
+WITH_ARGUMENTS = (
+    lambda: NodeMetadata(SIZE),
+    lambda: NodeResourcesBalancedAllocation(OLDER),
+    *((lambda kind=kind: kind(kind.Args(resources=RESOURCES))) for kind in BY_RESOURCES),
+)
+
+
+def test_all_are_but_those_that_look_at_other_nodes_or_measurements() -> None:
+    assert local(BUILT_INS) == {
+        "Equal",
+        "ImageScore",
+        "NodeAffinity",
+        "NodeMetadata",
+        "NodeResourcesBalancedAllocation",
+        "NodeResourcesLeastAllocated",
+        "NodeResourcesMostAllocated",
+        "RequestedToCapacityRatio",
+        "TaintToleration",
+    }
+
+
+def test_their_scores_depend_on_the_node_and_the_signature_of_the_pod_alone() -> None:
+    check_locality(*LOCAL, *WITH_ARGUMENTS)
+
+
+@pytest.mark.parametrize(
+    "plugin", [ImageLocality, InterPodAffinity, PigeonHoling, PodTopologySpread]
+)
+def test_of_others_it_is_found_out(plugin: type[ScorePlugin]) -> None:
+    with pytest.raises(AssertionError, match=r"Marked is not node-local: its score of node n\d is"):
+        check_locality(marked(plugin), most=1000)

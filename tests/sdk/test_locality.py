@@ -1,0 +1,139 @@
+import re
+
+import pytest
+
+from moorage import (
+    SKIP,
+    FilterPlugin,
+    Node,
+    Nodes,
+    Normalization,
+    Pod,
+    Preparation,
+    Rejection,
+    ScorePlugin,
+    Scores,
+    Verdicts,
+)
+from moorage.testing import assert_node_local, make_node, make_pod
+
+FULL = Rejection("node is full")
+NODES = make_node("big", allocatable={"cpu": "8"}), make_node("small", allocatable={"cpu": "2"})
+POD = make_pod("web-0")
+OTHERS = [make_pod("a", node="big"), make_pod("b", node="big")]
+
+
+class Roomy(FilterPlugin, ScorePlugin):
+    """Keeps pods off nodes with two pods, and prefers large ones."""
+
+    node_local = True
+    normalization = Normalization.MAXIMUM
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        return FULL if len(node.pods) > 1 else None
+
+    def score_node(self, pod: Pod, node: Node) -> float:
+        return node.allocatable["cpu"]
+
+
+class Fullest(FilterPlugin):
+    """Keeps pods off the node with most pods."""
+
+    node_local = True
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
+        counts = nodes.requested("pods")
+        return nodes.verdicts().reject((len(nodes) > 1) & (counts == counts.max()), FULL)
+
+
+class SkipsSmall(ScorePlugin):
+    """Has nothing to say to clusters without a large node."""
+
+    node_local = True
+
+    async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
+        return None if (nodes.allocatable("cpu") > 4000).any() else SKIP
+
+    def score_node(self, pod: Pod, node: Node) -> float:
+        return 7
+
+
+class ByName(FilterPlugin):
+    """Keeps the first pod of a StatefulSet off all nodes."""
+
+    node_local = True
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        return FULL if pod.name.endswith("-0") else None
+
+
+class ByStatus(ByName):
+    """Looks at where a pod is nominated."""
+
+    node_local = True
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        return FULL if pod.status.nominated_node_name else None
+
+
+class Calm(ScorePlugin):
+    """Prefers nodes to which no pod came of late."""
+
+    node_local = True
+
+    def score(self, pod: Pod, nodes: Nodes) -> Scores:
+        return 100 - nodes.newly_placed("pods", lambda pod: 1, within=60)
+
+
+class Turns(ScorePlugin):
+    """Scores by how often it was asked."""
+
+    node_local = True
+    asked = 0
+
+    def score_node(self, pod: Pod, node: Node) -> float:
+        self.asked += 1
+        return self.asked
+
+
+class Unmarked(Roomy):
+    """Says nothing of itself."""
+
+
+def test_a_plugin_that_looks_at_one_node_at_a_time_passes() -> None:
+    assert_node_local(Roomy(), POD, *NODES, pods=OTHERS)
+    assert_node_local(Roomy(), POD)
+
+
+@pytest.mark.parametrize(
+    ("plugin", "message"),
+    [
+        (
+            Fullest(),
+            f"its verdict of node big is {FULL}, but None if the other nodes are not there",
+        ),
+        (
+            SkipsSmall(),
+            "its score of node small is 7.0, but nothing if the other nodes are not there",
+        ),
+        (ByName(), f"its verdict of node big is {FULL}, but None for an equal pod of another name"),
+        (
+            ByStatus(),
+            f"its verdict of node big is None, but {FULL} for an equal pod of another name",
+        ),
+        (Calm(), "its score of node big is 100.0, but 98.0 if the pods on it came just now"),
+        (Turns(), "its score of node big is 1.0, but 3.0 for an equal pod of another name"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else value.name,
+)
+def test_a_plugin_that_looks_further_fails_with_the_node_and_both_answers(
+    plugin: FilterPlugin | ScorePlugin, message: str
+) -> None:
+    text = f"^{re.escape(f'{plugin.name} is not node-local: {message}')}$"
+    with pytest.raises(AssertionError, match=text):
+        assert_node_local(plugin, POD, *NODES, pods=OTHERS)
+
+
+def test_a_plugin_that_does_not_promise_it_fails() -> None:
+    with pytest.raises(AssertionError, match="Unmarked does not say node_local = True itself"):
+        assert_node_local(Unmarked(), POD, *NODES)
