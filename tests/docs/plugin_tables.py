@@ -29,13 +29,16 @@ def plugins(name: str) -> str:
     """Return the built-in plugins of a service, in the order of their names."""
     weights = {entry.name: str(entry.weight or 1) for entry in DEFAULT_MULTI_POINT.enabled}
     scored = name == "scorer"
+    by_default = "default weight" if scored else "runs by default"
+    about_nodes = name != "binder"
     return table(
-        ("plugin", "points", "default weight" if scored else "runs by default", "what it does"),
+        ("plugin", "points", by_default, *(["node-local"] * about_nodes), "what it does"),
         (
             (
                 code(kind.name),
                 ", ".join(extension_points(kind)),
                 weights.get(kind.name, "off") if scored else _yes(kind.name in weights),
+                *([_yes(kind.node_local)] * about_nodes),
                 escaped(_summary(kind)),
             )
             for kind in sorted(PLUGINS[name], key=lambda kind: kind.name)

@@ -89,6 +89,29 @@ def test_fast_disks_rejects_slow_nodes_for_pods_that_want_fast_ones(folder: Path
     assert set(run_filter(fast_disks(), make_pod(), *nodes).values()) == {None}
 
 
+def test_one_per_zone_keeps_pods_of_an_app_in_different_zones(folder: Path) -> None:
+    one_per_zone = plugin(folder / "one_per_zone.py", FilterPlugin, "OnePerZone")
+    zone = "topology.kubernetes.io/zone"
+    nodes = [make_node(f"n{i}", labels={zone: value}) for i, value in enumerate("aab")]
+    web = make_pod("web-1", labels={"app": "web"}, node="n0")
+    occupied = Rejection("zone has a pod of the app", unresolvable=False)
+    pod = make_pod("web-2", labels={"app": "web"})
+    assert run_filter(one_per_zone(), pod, *nodes, pods=[web]) == {
+        "n0": occupied,
+        "n1": occupied,
+        "n2": None,
+    }
+    assert set(run_filter(one_per_zone(), make_pod(), *nodes, pods=[web]).values()) == {None}
+
+
+def test_cheap_nodes_gives_100_to_the_cheapest_and_0_to_the_dearest(folder: Path) -> None:
+    cheap_nodes = plugin(folder / "cheap_nodes.py", ScorePlugin, "CheapNodes")
+    price = "example.com/cents-per-hour"
+    nodes = [make_node(name, labels={price: name}) for name in ("20", "30", "60")]
+    assert run_score(cheap_nodes(), make_pod(), *nodes) == {"20": 100, "30": 75, "60": 0}
+    assert run_score(cheap_nodes(), make_pod(), nodes[2]) == {"60": 100}
+
+
 async def test_low_carbon_reads_its_file_in_the_background(folder: Path) -> None:
     low_carbon = plugin(folder / "low_carbon.py", ScorePlugin, "LowCarbon")
     (folder / "grams.json").write_text(json.dumps({"hydro": 20, "coal": 800}))
