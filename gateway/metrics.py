@@ -96,6 +96,18 @@ class CycleMetrics:
             "rejected on the same nodes.",
             registry=registry,
         )
+        halves = Counter(
+            "moorage_remembered_halves",
+            "Halves of cycles for which no replica was asked about any node (whole), or not about "
+            "all (part), as it was known from equal pods.",
+            ["half", "extent"],
+            registry=registry,
+        )
+        self._halves = {
+            (half, whole): halves.labels(half, extent)
+            for half in ("filter", "score")
+            for whole, extent in ((True, "whole"), (False, "part"))
+        }
         self._nonsense = Counter(
             "moorage_invalid_results",
             "Results of replicas that were refused because they cannot be right.",
@@ -135,6 +147,10 @@ class CycleMetrics:
     def remembered(self) -> None:
         """Count a filter call that was answered from memory."""
         self._remembered.inc()
+
+    def remembered_half(self, half: str, *, whole: bool) -> None:
+        """Count a half for which replicas were asked about no node, or about a part of them."""
+        self._halves[half, whole].inc()
 
     def foreign(self) -> None:
         """Count a call for a pod that is not ours."""

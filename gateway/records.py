@@ -57,7 +57,7 @@ def note_memory(
     asked: FilterRecord | ScoreRecord | None,
 ) -> None:
     """Note that *nodes* were judged as for an equal pod, and what was *asked* about the others."""
-    record.remembered_from, record.remembered_nodes = source, nodes
+    record.remembered_from, record.remembered_nodes = (source, nodes) if nodes else ("", 0)
     if asked is None:
         return
     record.seconds, record.shards = asked.seconds, asked.shards

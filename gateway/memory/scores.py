@@ -132,9 +132,8 @@ class RememberedScores:
         self._state = state
         self._policy = policy
         self._half = score_half
-        self._equal = equal_pods
         self._metrics = score_half.metrics
-        self._store: Store[KnownScores] | None = Store(limit) if limit else None
+        self._store: Store[KnownScores] = Store(policy, score_half.pool, equal_pods, limit)
         self._top = top
 
     async def run(self, subject: Subject) -> Scored:
@@ -159,7 +158,9 @@ class RememberedScores:
         if len(known.raw.stale(rows)):  # it changed meanwhile
             return await self._half.run(subject)
         totals, record = known.rank(rows, self._top)
-        note_memory(record, source if count else "", count, said)
+        note_memory(record, source, count, said)
+        if count:
+            self._metrics.remembered_half("score", whole=said is None)
         if totals is not None:
             found = self._half.lookup.find(subject.names, None)
             totals = found.spread(totals.astype(TOTALS).astype(np.float64), 0)
@@ -182,10 +183,6 @@ class RememberedScores:
 
     def _known(self, subject: Subject) -> KnownScores | None:
         plugins = self._policy.promises.local_scores.get(subject.pod.spec.scheduler_name)
-        if self._store is None or plugins is None or not self._equal.is_like_others(subject):
+        if plugins is None:
             return None
-        if not self._equal.recurs(subject.pod):
-            return None
-        moment = self._policy.revision, self._half.pool.turnover
-        signature = self._equal.signature(subject.pod)
-        return self._store.known(moment, signature, lambda: KnownScores(self._state, plugins))
+        return self._store.known(subject, lambda: KnownScores(self._state, plugins))

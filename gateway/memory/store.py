@@ -4,29 +4,41 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
+from gateway.memory.equal_pods import EqualPods
+from gateway.policy import PolicyHolder
+from gateway.replicas.pool import ReplicaPool
+from gateway.subject import Subject
+
 Known = TypeVar("Known")
 
 
 class Store(Generic[Known]):
-    """Keeps what is known of pods with the newest signatures, as long as nothing else changes."""
+    """Keeps what is known of pods that come time and again, as long as nothing else changes.
 
-    def __init__(self, limit: int) -> None:
-        """Keep what is known of at most *limit* signatures."""
+    Nothing is known any more once the policy, or the replicas that take part, are others.
+    """
+
+    def __init__(
+        self, policy: PolicyHolder, pool: ReplicaPool, equal_pods: EqualPods, limit: int
+    ) -> None:
+        """Keep what *pool* said under *policy* of pods with at most *limit* signatures."""
+        self._policy = policy
+        self._pool = pool
+        self._equal = equal_pods
         self._limit = limit
         self._moment: Hashable = None
         self._newest: OrderedDict[bytes, Known] = OrderedDict()
 
-    def known(self, moment: Hashable, signature: bytes, make: Callable[[], Known]) -> Known:
-        """Return what is known of a signature; *make* begins it.
-
-        Args:
-            moment: Whenever it is another one, nothing is known any more.
-            signature: That of the pod.
-            make: Makes what knows nothing yet.
-        """
+    def known(self, subject: Subject, make: Callable[[], Known]) -> Known | None:
+        """Return what is known of pods like the subject's, begun by *make*; None for others."""
+        equal = self._equal
+        if not (self._limit and equal.is_like_others(subject) and equal.recurs(subject.pod)):
+            return None
+        moment = self._policy.revision, self._pool.turnover
         if moment != self._moment:
             self._moment = moment
             self._newest.clear()
+        signature = equal.signature(subject.pod)
         known = self._newest.get(signature)
         if known is None:
             known = self._newest[signature] = make()
@@ -34,7 +46,3 @@ class Store(Generic[Known]):
                 self._newest.popitem(last=False)
         self._newest.move_to_end(signature)
         return known
-
-    def forget(self, signature: bytes) -> None:
-        """Know nothing of a signature any more."""
-        self._newest.pop(signature, None)

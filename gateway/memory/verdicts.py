@@ -43,8 +43,9 @@ class KnownVerdicts:
         # Plugins that found no nodes left are missing in a report.
         reports = max(self._result.plugins, said.result.plugins, key=len)
         self._result = filter_pb2.FilterResult(reasons=worded(self._reasons), plugins=reports)
-        for report in self._result.plugins:
+        for report in self._result.plugins:  # they are of this cycle
             report.ClearField("duration")
+            report.ClearField("note")
         self.pod = f"{subject.pod.namespace}/{subject.pod.name}"
         return True
 
@@ -71,8 +72,7 @@ class RememberedVerdicts:
         self._state = state
         self._policy = policy
         self._half = filter_half
-        self._equal = equal_pods
-        self._store: Store[KnownVerdicts] | None = Store(limit) if limit else None
+        self._store: Store[KnownVerdicts] = Store(policy, filter_half.pool, equal_pods, limit)
 
     async def run(self, subject: Subject) -> Filtered:
         """Return the outcome for the subject's nodes.
@@ -98,18 +98,14 @@ class RememberedVerdicts:
             return await self._half.run(subject)
         found = self._half.lookup.find(subject.names, None)
         told = self._half.tell(subject, known.verdicts(found, rows), self._state.generation)
-        note_memory(told.record, source if count else "", count, said.record if said else None)
+        note_memory(told.record, source, count, said.record if said else None)
+        self._half.metrics.remembered_half("filter", whole=said is None)
         return told
 
     def _rows(self, subject: Subject) -> Rows:
         return np.flatnonzero(self._half.lookup.find(subject.names, None).present)
 
     def _known(self, subject: Subject) -> KnownVerdicts | None:
-        profile = subject.pod.spec.scheduler_name
-        if self._store is None or profile not in self._policy.promises.local_filters:
+        if subject.pod.spec.scheduler_name not in self._policy.promises.local_filters:
             return None
-        if not (self._equal.is_like_others(subject) and self._equal.recurs(subject.pod)):
-            return None
-        moment = self._policy.revision, self._half.pool.turnover
-        signature = self._equal.signature(subject.pod)
-        return self._store.known(moment, signature, lambda: KnownVerdicts(self._state))
+        return self._store.known(subject, lambda: KnownVerdicts(self._state))
