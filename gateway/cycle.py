@@ -103,6 +103,7 @@ class CycleRunner:
                     filtered = await self._rechecks.run(subject, filtered, before)
                     self._rejections.remember(subject, filtered)
                 decision.filter, decision.generation = filtered.record, filtered.generation
+                self._metrics.rejected(filtered.record)
                 outcome = filtered.outcome
                 if filtered.record.claimants:
                     outcome = await self._claims.take(subject, outcome, decision)
@@ -141,6 +142,7 @@ class CycleRunner:
         async with self._in_turn(decision):
             filtered = await self._filter_half.run(Subject.of_preemption(call))
             decision.preempt, decision.generation = filtered.record, filtered.generation
+            self._metrics.rejected(filtered.record)
         feasible = filtered.outcome.feasible
         return PreemptOutcome(victims={name: call.victims[name] for name in feasible})
 

@@ -116,17 +116,20 @@ class CycleMetrics:
         )
 
     def filtered(self, record: FilterRecord) -> None:
-        """Note the filter half of a cycle."""
+        """Note what filter replicas did."""
         self._filter(record.seconds)
         self._note(record.plugins, "filter")
         if record.shards > 1:
             self._scattered.labels("filter").inc()
+
+    def rejected(self, record: FilterRecord) -> None:
+        """Note what came of a filter half, whoever said it."""
         for plugin in record.plugins:
             if plugin.rejected:
                 self._rejected.labels(plugin.plugin).inc(plugin.rejected)
 
     def scored(self, record: ScoreRecord) -> None:
-        """Note the score half of a cycle."""
+        """Note what scorer replicas did."""
         self._score(record.seconds)
         self._note(record.plugins, "score")
         if record.shards > 1:
