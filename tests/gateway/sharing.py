@@ -63,7 +63,7 @@ async def place(running: Gateway, obj: Any, names: Sequence[str] = NAMES) -> dic
         "plugins": [
             {k: v for k, v in plugin.items() if k in ("plugin", "skipped", "failure", "rejected")}
             for half in halves
-            for plugin in half["plugins"]
+            for plugin in half.get("plugins", ())
         ],
         "shards": [half.get("shards", 1) for half in halves],
     }
