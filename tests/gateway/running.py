@@ -170,7 +170,7 @@ async def filter_service(
 
 @asynccontextmanager
 async def scorer_service(
-    *plugins: type[ScorePlugin], gate: Gate = is_open, grace: float = 0
+    *plugins: type[ScorePlugin], port: int = 0, gate: Gate = is_open, grace: float = 0
 ) -> AsyncIterator[str]:
     """Run a real scorer service with the built-in plugins and more; give its address."""
     definition = ServiceDefinition(
@@ -179,7 +179,7 @@ async def scorer_service(
         create=lambda: GatedScorer(Registry(ScorePlugin, (*SCORERS, *plugins)), gate),
         register=scorer_pb2_grpc.add_ScorerServiceServicer_to_server,
     )
-    async with serving(definition, replace(SETTINGS, shutdown_grace=grace)) as server:
+    async with serving(definition, replace(SETTINGS, port=port, shutdown_grace=grace)) as server:
         yield server.grpc
 
 

@@ -1,6 +1,6 @@
 """Gateways that remember what was said of equal pods, and plugins that note what they are asked."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -84,14 +84,20 @@ async def remembering(
     text: str = policy(),
     nodes: Sequence[str] = (),
     replicas: int = 1,
+    also: Mapping[str, str] | None = None,
     **settings: Any,
 ) -> AsyncIterator[Gateway]:
-    """Run a gateway with memory; wait until it has these *nodes* and answers."""
+    """Run a gateway with memory; wait until it has these *nodes* and answers.
+
+    It looks for replicas at further addresses *also*: of `filters`, of `scorer`.
+    """
     file = folder / "policy.yaml"
     file.write_text(text)
     filters = [kind for kind in plugins if issubclass(kind, FilterPlugin)]
     scores = [kind for kind in plugins if issubclass(kind, ScorePlugin)]
-    settings = {"remembered_pods": 32, "decision_top": 50, **settings}
+    patient = {"http_timeout": 60.0, "hedge_floor": 5.0}  # on a busy machine all are slow
+    alone = {"ample_pause": 0.0}  # so that no nodes are scored that the filters may not leave
+    settings = {"remembered_pods": 32, "decision_top": 50, **patient, **alone, **settings}
     async with AsyncExitStack() as stack:
         addresses: dict[str, list[str]] = {"filters": [], "scorer": []}
         for _ in range(replicas):
@@ -99,6 +105,8 @@ async def remembering(
             addresses["filters"].append(address)
             address = await stack.enter_async_context(scorer_service(*scores))
             addresses["scorer"].append(address)
+        for service, address in (also or {}).items():
+            addresses[service].append(address)
         process = await stack.enter_async_context(
             gateway(folder, **addresses, config=file, **settings)
         )
