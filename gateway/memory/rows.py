@@ -19,10 +19,15 @@ AHEAD = 32
 
 
 class RowValues(Generic[Value]):
-    """Some numbers for each row that was asked about, and as of which generation they are right."""
+    """Some numbers for each row that was asked about, and as of which generation they are right.
+
+    Attributes:
+        ahead: How many nodes are asked about before their turn, at most.
+    """
 
     def __init__(self, state: ClusterState, each: int, kind: type[Value]) -> None:
         """Know *each* numbers of a row."""
+        self.ahead = AHEAD
         self._state = state
         self._values: npt.NDArray[Value] = np.zeros((each, 0), kind)
         self._as_of = np.zeros(0, np.int64)
@@ -32,11 +37,11 @@ class RowValues(Generic[Value]):
         as_of = self._known_as_of()
         return rows[self._state.touched.at[rows] > as_of[rows]]
 
-    def changed(self, most: int) -> Rows:
-        """Return rows that were known and have changed since, at most so many."""
+    def changed(self) -> Rows:
+        """Return rows that were known and have changed since, at most `ahead`."""
         as_of = self._known_as_of()
         touched = self._state.touched.at[: len(as_of)]
-        return np.flatnonzero((touched > as_of) & (as_of > NEVER))[:most]
+        return np.flatnonzero((touched > as_of) & (as_of > NEVER))[: self.ahead]
 
     def put(self, rows: Rows, values: npt.NDArray[Value], generation: int) -> None:
         """Take over what is right as of a generation: a line for each number."""
@@ -71,6 +76,6 @@ def to_ask(
         return None, known
     if not known:
         return subject, known
-    asked = np.union1d(stale, values.changed(AHEAD)).tolist()
+    asked = np.union1d(stale, values.changed()).tolist()
     names = [name for row in asked if (name := state.name_at(row)) is not None]
     return replace(subject, names=names), known

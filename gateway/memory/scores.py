@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gateway.calls import CallFailedError
 from gateway.cluster.state import ClusterState
 from gateway.decisions import NodeScoreRecord, PluginRecord, PluginScoreRecord, ScoreRecord
 from gateway.memory.equal_pods import EqualPods
@@ -25,6 +26,9 @@ from gateway.subject import Subject
 from moorage.normalization import MAX_SCORE, Normalization, Scores
 from moorage.ranking import best, weighted_mean
 from moorage.rpc.convert import from_duration
+
+LARGEST = np.finfo(np.float64).max / (2 * MAX_SCORE)
+"""Raw scores up to here can be normalised."""
 
 
 class Opinion(NamedTuple):
@@ -51,12 +55,14 @@ class KnownScores:
         raw: The raw scores by row, in the order of the plugins; 0 for those without an opinion.
         pod: Whom it was said of last, as NAMESPACE/NAME.
         is_fit: Whether the scores can be normalised here.
+        has_failed: Whether a plugin failed when it was asked last.
     """
 
     def __init__(self, state: ClusterState, plugins: Sequence[LocalScore]) -> None:
         self.raw = RowValues(state, len(plugins), np.float64)
         self.pod = ""
         self.is_fit = True
+        self.has_failed = False
         self._state = state
         self._plugins = plugins
         self._skipped: frozenset[str] | None = None
@@ -64,7 +70,8 @@ class KnownScores:
     def learn(self, subject: Subject, shards: Sequence[ScoredShard], generation: int) -> bool:
         """Take over what replicas just said; not if it cannot be put together with the rest."""
         reports = [report for shard in shards for report in shard.result.plugins]
-        if any(report.failure for report in reports):
+        self.has_failed = any(report.failure for report in reports)
+        if self.has_failed:
             return False  # next time it may work
         names = frozenset(plugin.plugin for plugin in self._plugins)
         skipped = {names.difference(shard.raw) for shard in shards}
@@ -109,7 +116,7 @@ class KnownScores:
             raw = shard.raw.get(plugin.plugin)
             if raw is None:
                 continue
-            most = MAX_SCORE if plugin.normalization is Normalization.NONE else np.inf
+            most = MAX_SCORE if plugin.normalization is Normalization.NONE else LARGEST
             if not (raw.min(initial=0) >= 0 and raw.max(initial=0) <= most):
                 return False
         return True
@@ -145,13 +152,17 @@ class RememberedScores:
         known = self._known(subject)
         if known is None or not known.is_fit:
             return await self._half.run(subject)
+        if known.has_failed:  # replicas would be asked twice, and again in vain
+            scored = await self._half.run(subject)
+            known.has_failed = any(plugin.failure for plugin in scored.record.plugins)
+            return scored
         source, rows = known.pod, self._rows(subject)
         asked, count = to_ask(subject, known.raw, rows, self._state)
         said = None
         if asked is not None:
             since = self._state.generation
-            shards = await self._half.raw(asked)
-            if not known.learn(subject, shards, since):
+            shards = await self._raw(asked, subject, known)
+            if shards is None or not known.learn(subject, shards, since):
                 return await self._half.run(subject)
             said = self._noted(shards)
             rows = self._rows(subject)
@@ -165,6 +176,18 @@ class RememberedScores:
             found = self._half.lookup.find(subject.names, None)
             totals = found.spread(totals.astype(TOTALS).astype(np.float64), 0)
         return Scored(totals=totals, record=record, scale=self._policy.score_scale)
+
+    async def _raw(
+        self, asked: Subject, subject: Subject, known: KnownScores
+    ) -> Sequence[ScoredShard] | None:
+        """Return what replicas say of some nodes; None if it fails, be it for nodes of others."""
+        try:
+            return await self._half.raw(asked)
+        except CallFailedError:
+            if asked is subject:
+                raise
+            known.has_failed, known.raw.ahead = True, 0
+            return None
 
     def _noted(self, shards: Sequence[ScoredShard]) -> ScoreRecord:
         """Return what replicas did, after counting it."""

@@ -6,6 +6,7 @@ until the node changes. Called by `gateway.cycle`.
 
 import numpy as np
 
+from gateway.calls import CallFailedError
 from gateway.cluster.state import ClusterState
 from gateway.filter_half import Filtered, FilterHalf
 from gateway.memory.equal_pods import EqualPods
@@ -25,17 +26,20 @@ class KnownVerdicts:
     Attributes:
         codes: The verdicts by row.
         pod: Whom it was said of last, as NAMESPACE/NAME.
+        has_failed: Whether a plugin failed when it was asked last.
     """
 
     def __init__(self, state: ClusterState) -> None:
         self.codes = RowValues(state, 1, np.uint16)
         self.pod = ""
+        self.has_failed = False
         self._reasons: dict[ReasonKey, int] = {}
         self._result = filter_pb2.FilterResult()
 
     def learn(self, subject: Subject, filtered: Filtered) -> bool:
         """Take over what replicas just said; not if a plugin failed: next time it may not."""
-        if any(plugin.failure for plugin in filtered.record.plugins):
+        self.has_failed = any(plugin.failure for plugin in filtered.record.plugins)
+        if self.has_failed:
             return False
         said = filtered.verdicts
         codes = translated(said, self._reasons)
@@ -85,13 +89,15 @@ class RememberedVerdicts:
             return await self._half.run(subject)
         source, rows = known.pod, self._rows(subject)
         asked, count = to_ask(subject, known.codes, rows, self._state)
+        if asked is subject or known.has_failed:
+            whole = await self._half.run(subject)
+            known.learn(subject, whole)
+            return whole
         said = None
         if asked is not None:
-            said = await self._half.run(asked)
-            is_learnt = known.learn(subject, said)
-            if asked is subject:
-                return said
-            if not is_learnt:  # on which nodes plugins are asked depends on all that came before
+            said = await self._said(asked, known)
+            if said is None or not known.learn(subject, said):
+                # Which nodes plugins are asked about depends on all that came before.
                 return await self._half.run(subject)
             rows = self._rows(subject)
         if len(known.codes.stale(rows)):  # it changed meanwhile
@@ -101,6 +107,14 @@ class RememberedVerdicts:
         note_memory(told.record, source, count, said.record if said else None)
         self._half.metrics.remembered_half("filter", whole=said is None)
         return told
+
+    async def _said(self, asked: Subject, known: KnownVerdicts) -> Filtered | None:
+        """Return what replicas say of some nodes; None if it fails, be it for nodes of others."""
+        try:
+            return await self._half.run(asked)
+        except CallFailedError:
+            known.has_failed, known.codes.ahead = True, 0
+            return None
 
     def _rows(self, subject: Subject) -> Rows:
         return np.flatnonzero(self._half.lookup.find(subject.names, None).present)
