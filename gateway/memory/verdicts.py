@@ -4,6 +4,8 @@ If all filter plugins of a profile are node-local, a verdict on a node holds for
 until the node changes. Called by `gateway.cycle`.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from gateway.calls import CallFailedError
@@ -19,6 +21,9 @@ from gateway.records import note_memory
 from gateway.subject import Subject
 from moorage.v1 import filter_pb2
 
+MOST_REASONS = 1000
+"""Reasons that are kept for one signature; a plugin may have another one each time."""
+
 
 class KnownVerdicts:
     """What filters said about pods with one signature.
@@ -30,18 +35,25 @@ class KnownVerdicts:
     """
 
     def __init__(self, state: ClusterState) -> None:
-        self.codes = RowValues(state, 1, np.uint16)
         self.pod = ""
         self.has_failed = False
+        self._state = state
+        self._forget()
+
+    def _forget(self) -> None:
+        self.codes = RowValues(self._state, 1, np.uint16)
         self._reasons: dict[ReasonKey, int] = {}
         self._result = filter_pb2.FilterResult()
 
     def learn(self, subject: Subject, filtered: Filtered) -> bool:
-        """Take over what replicas just said; not if a plugin failed: next time it may not."""
+        """Take over what replicas just said; not if it cannot be put together with the rest."""
         self.has_failed = any(plugin.failure for plugin in filtered.record.plugins)
         if self.has_failed:
-            return False
+            return False  # next time it may work
         said = filtered.verdicts
+        if len(self._reasons) + len(said.result.reasons) > MOST_REASONS:
+            self._forget()
+            return False
         codes = translated(said, self._reasons)
         self.codes.put(np.flatnonzero(said.found.present), codes, filtered.generation)
         # Plugins that found no nodes left are missing in a report.
@@ -57,7 +69,17 @@ class KnownVerdicts:
         """Return what is known of nodes, whose *rows* are not stale."""
         codes = self.codes.at(rows)[0]
         counts = np.bincount(codes, minlength=len(self._reasons) + 1).tolist()
-        return FilteredShard(self._result, found, codes, counts)
+        return FilteredShard(self._words(counts), found, codes, counts)
+
+    def _words(self, counts: Sequence[int]) -> filter_pb2.FilterResult:
+        """Return the reasons, and the plugins that would have run: none without nodes left."""
+        if counts[0]:
+            return self._result
+        rejecting = {r.plugin for r, n in zip(self._result.reasons, counts[1:], strict=True) if n}
+        ran = list(self._result.plugins)
+        while ran and ran[-1].plugin not in rejecting:
+            ran.pop()
+        return filter_pb2.FilterResult(reasons=self._result.reasons, plugins=ran)
 
 
 class RememberedVerdicts:
@@ -110,6 +132,7 @@ class RememberedVerdicts:
 
     async def _said(self, asked: Subject, known: KnownVerdicts) -> Filtered | None:
         """Return what replicas say of some nodes; None if it fails, be it for nodes of others."""
+        self._half.lookup.find(asked.names, None)  # nobody need guess which nodes these are
         try:
             return await self._half.run(asked)
         except CallFailedError:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ from tests.gateway.memory.remembering import (
     noting,
     of_set,
     remembering,
+    told,
 )
 from tests.gateway.running import Gateway
-from tests.live_api import Object, until
+from tests.live_api import Object
 
 
 @asynccontextmanager
@@ -66,9 +68,9 @@ async def outcome(process: Gateway, name: str, **spec: Any) -> Object:
 
 async def touch(process: Gateway, *names: str, part: str = "", **fields: str) -> None:
     """Change nodes so that they are asked about again."""
+    update = process.api.server.cluster.update
     for name in names:
         made = node(name, **fields)
         made["metadata"]["labels"]["touched"] = f"{events(process, 'nodes')}"
-        before = events(process, "nodes")
-        process.api.server.cluster.update(parse(f"/api/v1/nodes/{name}{part}"), made)
-        await until(lambda before=before: events(process, "nodes") > before)
+        path = parse(f"/api/v1/nodes/{name}{part}")
+        await told(process, "nodes", partial(update, path, made))

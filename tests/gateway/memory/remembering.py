@@ -1,6 +1,6 @@
 """Gateways that remember what was said of equal pods, and plugins that note what they are asked."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -108,7 +108,13 @@ async def remembering(
         for service, address in (also or {}).items():
             addresses[service].append(address)
         process = await stack.enter_async_context(
-            gateway(folder, **addresses, config=file, **settings)
+            gateway(
+                folder,
+                filters=addresses["filters"],
+                scorer=addresses["scorer"],
+                config=file,
+                **settings,
+            )
         )
         if nodes:
             await process.node(*nodes)
@@ -161,6 +167,13 @@ async def warmed(process: Gateway, asked: Asked, names: Sequence[str]) -> None:
         await place(process, of_set(name), names)
     await place(process, of_set("third"), names)
     asked.taken()
+
+
+async def told(process: Gateway, resource: str, change: Callable[[], Any]) -> None:
+    """Change nodes or pods; wait until the gateway has heard of it."""
+    before = events(process, resource)
+    change()
+    await until(lambda: events(process, resource) > before)
 
 
 def events(process: Gateway, resource: str) -> float:

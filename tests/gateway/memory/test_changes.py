@@ -5,6 +5,7 @@ The nodes are those of `fill`: n1 to n3 fit, n4 is full, n5 is tainted.
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from tests.gateway.memory.remembering import (
     of_set,
     place_all,
     remembering,
+    told,
 )
 from tests.gateway.running import Gateway, binder_service
 from tests.gateway.sharing import place, same
@@ -43,9 +45,7 @@ class Warm:
 
     async def told(self, resource: str, change: Callable[[], Any]) -> None:
         """Change the cluster; wait until the gateway has heard of it."""
-        before = events(self.process, resource)
-        change()
-        await until(lambda: events(self.process, resource) > before)
+        await told(self.process, resource, change)
 
     async def update(self, name: str, part: str = "", **fields: Any) -> None:
         """Replace a node, or its status, by that of one with other properties."""
@@ -162,7 +162,7 @@ async def test_a_node_that_gets_the_row_of_another(warm: Warm) -> None:
 async def test_new_nodes(warm: Warm) -> None:
     for name in ("n6", "n7"):
         new = node(name)
-        await warm.told("nodes", lambda new=new: warm.process.api.create("/api/v1/nodes", new))
+        await warm.told("nodes", partial(warm.process.api.create, "/api/v1/nodes", new))
     placed = await warm.place("third", *NAMES, "n6", "n7")
     assert placed["filter"]["NodeNames"] == ["n1", "n2", "n3", "n6", "n7"]
     assert placed["scores"]["n7"] == 51
