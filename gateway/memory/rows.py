@@ -41,7 +41,15 @@ class RowValues(Generic[Value]):
         """Return rows that were known and have changed since, at most `ahead`."""
         as_of = self._known_as_of()
         touched = self._state.touched.at[: len(as_of)]
-        return np.flatnonzero((touched > as_of) & (as_of > NEVER))[: self.ahead]
+        found: list[int] = []
+        for row in np.flatnonzero((touched > as_of) & (as_of > NEVER)).tolist():
+            if len(found) == self.ahead:
+                break
+            if self._state.name_at(row) is None:
+                as_of[row] = NEVER  # so that rows of nodes that are gone are looked at once
+            else:
+                found.append(row)
+        return np.array(found, np.intp)
 
     def put(self, rows: Rows, values: npt.NDArray[Value], generation: int) -> None:
         """Take over what is right as of a generation: a line for each number."""
