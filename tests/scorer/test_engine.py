@@ -1,7 +1,17 @@
 import numpy as np
 import pytest
 
-from moorage import SKIP, Node, Nodes, PluginFailedError, Pod, Preparation, ScorePlugin, Scores
+from moorage import (
+    SKIP,
+    Node,
+    Nodes,
+    Normalization,
+    PluginFailedError,
+    Pod,
+    Preparation,
+    ScorePlugin,
+    Scores,
+)
 from moorage.runtime import EnabledPlugin, Profile, Supervisor
 from moorage.testing import make_node, make_nodes, make_pod
 from services.scorer.engine import ScoreRun, run_normalization, run_scores, run_shard
@@ -223,6 +233,27 @@ async def test_overruns_of_normalize_suspend_the_plugin_in_shards_as_well() -> N
         await run_normalization(profile, make_pod(), NODES, Supervisor(), raw=raw)
     result = await run_shard(profile, make_pod(), NODES, Supervisor(), rows=np.arange(3))
     assert result.plugins[0].failure.startswith("suspended")
+
+
+async def test_scoring_a_shard_is_all_that_a_plugin_without_normalize_has_to_do() -> None:
+    """Whoever remembers raw scores normalises them without it, so no further success comes."""
+
+    class Slow(Gives):
+        normalization = Normalization.MAXIMUM
+        is_slow = True
+
+        def score(self, pod: Pod, nodes: Nodes) -> list[float]:
+            while self.is_slow:
+                pass
+            return [1.0] * len(nodes)
+
+    plugin = Slow()
+    enabled = EnabledPlugin(plugin=plugin, aborts=False, time_budget=0.03)
+    profile = Profile(name="m", plugins=(enabled,))
+    for number in range(6):
+        plugin.is_slow = number % 2 == 0
+        result = await run_shard(profile, make_pod(), NODES, Supervisor(), rows=np.arange(3))
+        assert bool(result.plugins[0].failure) == plugin.is_slow, "overruns were not in a row"
 
 
 async def test_plugins_that_skip_fail_or_score_may_leave_notes() -> None:

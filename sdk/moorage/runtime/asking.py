@@ -109,7 +109,7 @@ async def ask_for_raw_scores(
     if plugin is None:
         return None
     raw = supervisor.call(enabled, _point(plugin), _score, plugin, pod, shard)
-    if not _normalizes(plugin):
+    if normalization_of(type(plugin)) is not None:
         enabled.breaker.succeeded()  # of others it is not known before they normalise
     return raw.scores
 
