@@ -1,5 +1,6 @@
 """With and without memory, and with one or two replicas, the same is said of random clusters."""
 
+import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from tests.gateway.sharing import place, same, sharing
 COUNT = 24
 STEPS = 50
 TEMPLATES = 4
+ARGS = {"NodeMetadata": "{metadataKey: price, metadataSource: Annotation}"}
 PODS = "/api/v1/namespaces/default/pods"
 
 
@@ -31,7 +33,10 @@ def everything() -> str:
     return policy(
         ", ".join(f"{{name: {name}}}" for name in filters),
         ", ".join(f"{{name: {name}, weight: {i}}}" for i, name in enumerate(scores, start=1)),
-        ", ".join(f"{{name: {name}, timeBudget: 30s}}" for name in {*filters, *scores}),
+        ", ".join(
+            f"{{name: {name}, timeBudget: 30s, args: {ARGS.get(name, {})}}}"
+            for name in {*filters, *scores}
+        ),
     )
 
 
@@ -50,8 +55,9 @@ class World:
         return RandomCluster(self.random)
 
     async def all_told(self, resource: str, change: Callable[[Gateway], Any]) -> None:
-        for process in self.gateways:
-            await told(process, resource, partial(change, process))
+        """Change all clusters; wait until their gateways have heard of it."""
+        changes = (told(each, resource, partial(change, each)) for each in self.gateways)
+        await asyncio.gather(*changes)
 
     async def change(self) -> None:
         """Do one thing to a node or a pod."""
@@ -163,7 +169,8 @@ async def test_memory_changes_no_answer(tmp_path: Path, seed: int) -> None:
                 await world.change()
             obj = equal(random.choice(templates), f"p{step}")
             some = random.sample(names, random.choice((6, 12, COUNT)))
-            plain, *others = [await place(process, obj, some) for process in gateways]
+            placing = (place(process, obj, some) for process in gateways)
+            plain, *others = await asyncio.gather(*placing)
             for other in others:
                 same(plain, other)
             if plain["scores"]:
