@@ -8,7 +8,16 @@ from typing import Any
 
 from moorage import FilterPlugin, Node, Nodes, Normalization, Pod, Rejection, ScorePlugin
 from moorage.plugin import Plugin
-from tests.gateway.running import Gateway, filter_service, gateway, pod, ready, scorer_service
+from tests.gateway.running import (
+    Gate,
+    Gateway,
+    filter_service,
+    gateway,
+    is_open,
+    pod,
+    ready,
+    scorer_service,
+)
 from tests.gateway.sharing import place
 from tests.live_api import Object, until
 
@@ -85,11 +94,13 @@ async def remembering(
     nodes: Sequence[str] = (),
     replicas: int = 1,
     also: Mapping[str, str] | None = None,
+    gate: Gate = is_open,
     **settings: Any,
 ) -> AsyncIterator[Gateway]:
     """Run a gateway with memory; wait until it has these *nodes* and answers.
 
-    It looks for replicas at further addresses *also*: of `filters`, of `scorer`.
+    It looks for replicas at further addresses *also*: of `filters`, of `scorer`. The *gate* of its
+    own sees what they are asked.
     """
     file = folder / "policy.yaml"
     file.write_text(text)
@@ -101,9 +112,9 @@ async def remembering(
     async with AsyncExitStack() as stack:
         addresses: dict[str, list[str]] = {"filters": [], "scorer": []}
         for _ in range(replicas):
-            address = await stack.enter_async_context(filter_service(*filters))
+            address = await stack.enter_async_context(filter_service(*filters, gate=gate))
             addresses["filters"].append(address)
-            address = await stack.enter_async_context(scorer_service(*scores))
+            address = await stack.enter_async_context(scorer_service(*scores, gate=gate))
             addresses["scorer"].append(address)
         for service, address in (also or {}).items():
             addresses[service].append(address)

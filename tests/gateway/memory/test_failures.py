@@ -149,9 +149,13 @@ async def test_nodes_that_are_asked_about_along_must_not_fail_a_call(tmp_path: P
         Moody.broken = set()
         assert await outcome(process, "fourth") == good
 
-        MoodyScores.broken = {"n1"}
-        await touch(process, "n1", taint="gpu")
+        await touch(process, "n5")
+        await outcome(process, "fifth")
+        MoodyScores.broken = {"n3"}
+        await touch(process, "n3", taint="gpu")
         await touch(process, "n2")
-        rejected = await outcome(process, "fifth")
-        assert rejected["errors"] == [None, None]
-        assert rejected["answers"][1] == good["answers"][1]
+        left = await outcome(process, "sixth")
+        assert left["errors"] == [None, None]
+        assert left["answers"][0][1]["NodeNames"] == ["n2", "n5"]
+        assert left["answers"][1][0] == 200
+        assert MoodyScores.calls[-2:] == [["n2", "n3"], ["n2", "n5"]]

@@ -1,6 +1,7 @@
 """Equal pods on samples of the nodes, as kube-scheduler takes them in clusters of hundreds."""
 
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -85,7 +86,7 @@ async def test_changed_nodes_elsewhere_are_asked_about_along_but_not_for_themsel
     asked.taken()
     first, second, third = window(0), window(1), window(2)
     for name in (second[0], third[0], third[5]):
-        await told(process, "nodes", lambda n=name: label(process, n))
+        await told(process, "nodes", partial(label, process, name))
     await place(process, of_set("elsewhere"), first)
     assert asked.taken() == ([], [])
     await told(process, "nodes", lambda: label(process, first[7]))
@@ -104,7 +105,7 @@ async def test_only_some_of_them_are_asked_about_along(process: Gateway, asked: 
     asked.taken()
     first, others = window(0), [*window(1), *window(2)]
     for name in (*others, first[-1]):
-        await told(process, "nodes", lambda n=name: label(process, n))
+        await told(process, "nodes", partial(label, process, name))
     placed = await place(process, of_set("here"), first)
     assert placed["scores"][first[-1]] == 100 // 2 + 1
     for calls in asked.taken():
@@ -123,10 +124,10 @@ async def test_nodes_that_are_gone_take_no_place_among_those_that_are_asked_abou
     asked.taken()
     for name in NAMES[:AHEAD]:
         path = f"/api/v1/nodes/{name}"
-        await told(process, "nodes", lambda path=path: process.api.delete(path))
+        await told(process, "nodes", partial(process.api.delete, path))
     last, third = window(1)[-1], window(2)[0]
     for name in (last, third):
-        await told(process, "nodes", lambda n=name: label(process, n))
+        await told(process, "nodes", partial(label, process, name))
     await place(process, of_set("here"), window(1))
     assert asked.taken() == ([sorted([last, third])], [sorted([last, third])])
 
