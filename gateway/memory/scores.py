@@ -166,7 +166,7 @@ class RememberedScores:
                 return await self._half.run(subject)
             said = self._noted(shards)
             rows = self._rows(subject)
-        if len(known.raw.stale(rows)):  # it changed meanwhile
+        if not len(rows) or len(known.raw.stale(rows)):  # none is known, or it changed meanwhile
             return await self._half.run(subject)
         totals, record = known.rank(rows, self._top)
         note_memory(record, source, count, said)

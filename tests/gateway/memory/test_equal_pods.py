@@ -81,3 +81,18 @@ async def test_a_prioritize_call_of_its_own_is_answered_from_memory_too(process:
     scores = await process.prioritize(of_set("alone"), "n3", "n1")
     assert scores == [{"Host": "n3", "Score": 51}, {"Host": "n1", "Score": 17}]
     assert answered(process) == (2, 2)
+
+
+async def test_nodes_that_nobody_knows_and_names_that_come_twice(process: Gateway) -> None:
+    names = ("n2", "ghost", "n1", "n2")
+    answers = []
+    for name in ("first", "second", "third"):
+        filtered = await process.filter(of_set(name), *names)
+        scores = await process.prioritize(of_set(name), *names)
+        unknown = await process.prioritize(of_set(name), "ghost", "phantom")
+        answers.append((filtered, scores, unknown))
+    assert answers[0] == answers[1] == answers[2]
+    filtered, scores, unknown = answers[0]
+    assert filtered["NodeNames"] == ["n2", "n1", "n2"]
+    assert {each["Host"]: each["Score"] for each in scores} == {"n1": 26, "n2": 51}
+    assert unknown == []
