@@ -1,6 +1,6 @@
 """Gateways that remember what was said of equal pods, and plugins that note what they are asked."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,13 +91,12 @@ async def remembering(
     folder: Path,
     *plugins: type[Plugin],
     text: str = policy(),
-    nodes: Sequence[str] = (),
     replicas: int = 1,
     also: Mapping[str, str] | None = None,
     gate: Gate = is_open,
     **settings: Any,
 ) -> AsyncIterator[Gateway]:
-    """Run a gateway with memory; wait until it has these *nodes* and answers.
+    """Run a gateway with memory; wait until it answers.
 
     It looks for replicas at further addresses *also*: of `filters`, of `scorer`. The *gate* of its
     own sees what they are asked.
@@ -127,8 +126,6 @@ async def remembering(
                 **settings,
             )
         )
-        if nodes:
-            await process.node(*nodes)
         await ready(process)
         for service in ("filter", "scorer"):
             await replicas_are(process, service, replicas)
@@ -145,7 +142,9 @@ def of_set(name: str, **metadata: Any) -> Object:
     made = pod(name)
     volume = {"name": f"kube-api-access-{name}", "projected": {"sources": []}}
     made["spec"]["volumes"] = [volume]
-    made["metadata"] |= {"generateName": "web-", "labels": {"app": "web"}, **metadata}
+    made["status"] = {"phase": "Pending", "message": name}
+    own = {"creationTimestamp": f"2026-11-22T00:00:{len(name):02}Z", "resourceVersion": name}
+    made["metadata"] |= {"generateName": "web-", "labels": {"app": "web"}, **own, **metadata}
     return made
 
 
@@ -170,14 +169,6 @@ async def remembered(process: Gateway, name: str) -> tuple[int, int]:
     decision = await decided(process, name)
     halves = [decision.get(half, {}) for half in ("filter", "score")]
     return halves[0].get("rememberedNodes", 0), halves[1].get("rememberedNodes", 0)
-
-
-async def warmed(process: Gateway, asked: Asked, names: Sequence[str]) -> None:
-    """Have two equal pods placed, so that the next is answered from memory."""
-    for name in ("first", "second"):
-        await place(process, of_set(name), names)
-    await place(process, of_set("third"), names)
-    asked.taken()
 
 
 async def told(process: Gateway, resource: str, change: Callable[[], Any]) -> None:

@@ -1,110 +1,30 @@
-"""Pods that fit nowhere: equal ones are answered from memory until the state changes."""
+"""Pods that fit nowhere: equal ones are answered from memory, others are not."""
 
-import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from moorage import FilterPlugin, Node, Pod, Rejection
-from tests.gateway.running import Gateway, filter_service, gateway, pod, ready, scorer_service
+from tests.gateway.memory.rejecting import (
+    NAMES,
+    TOO_HOT,
+    TOO_OLD,
+    asked,
+    filter_record,
+    filter_twins,
+    policy,
+    remembered,
+    running,
+)
+from tests.gateway.memory.remembering import of_set
+from tests.gateway.running import Gateway
 from tests.live_api import Object, until
-
-NAMES = ("n1", "n2", "n3")
-TOO_HOT = Rejection("node is too hot", unresolvable=False)
-TOO_OLD = Rejection("node is too old")
-
-
-class Hot(FilterPlugin):
-    """Rejects all nodes for pods that say so, by two reasons."""
-
-    signs_pods = True
-
-    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
-        if pod.labels.get("fits") == node.name:
-            return None
-        return TOO_OLD if node.name == "n3" else TOO_HOT
-
-
-class Unsigned(Hot):
-    """The same, but does not say that names do not matter."""
-
-
-class Failing(Hot):
-    """Fails for all pods."""
-
-    signs_pods = True
-
-    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
-        raise ValueError("no")
-
-
-def policy(*filters: str, failure_policy: str = "Abort") -> str:
-    enabled = ", ".join(f"{{name: {name}}}" for name in filters)
-    configs = ", ".join(f"{{name: {name}, failurePolicy: {failure_policy}}}" for name in filters)
-    return (
-        "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\nprofiles:\n"
-        f"- plugins: {{filter: {{enabled: [{enabled}]}}}}\n  pluginConfig: [{configs}]\n"
-    )
-
-
-@asynccontextmanager
-async def running(
-    folder: Path, text: str = policy("Hot"), *, replicas: int = 1, **more: Any
-) -> AsyncIterator[Gateway]:
-    file = folder / "policy.yaml"
-    file.write_text(text)
-    plugins = (Hot, Unsigned, Failing)
-    async with (
-        filter_service(*plugins) as one,
-        filter_service(*plugins) as other,
-        scorer_service() as scorer,
-        gateway(
-            folder, filters=(one, other)[:replicas], scorer=scorer, config=file, **more
-        ) as process,
-    ):
-        await process.node(*NAMES)
-        await ready(process)
-        await until(lambda: process.sample("moorage_replicas_ready", service="filter") == replicas)
-        yield process
 
 
 @pytest.fixture
 async def process(tmp_path: Path) -> AsyncIterator[Gateway]:
     async with running(tmp_path) as found:
         yield found
-
-
-def of_set(name: str, **metadata: Any) -> Object:
-    """Build a pod of a Deployment, which differs from the others in whatever is its own."""
-    made = pod(name)
-    volume = {"name": f"kube-api-access-{name}", "projected": {"sources": []}}
-    made["spec"]["volumes"] = [volume]
-    made["status"] = {"phase": "Pending", "message": name}
-    own = {"creationTimestamp": f"2026-11-22T00:00:{len(name):02}Z", "resourceVersion": name}
-    made["metadata"] |= {"generateName": "web-", "labels": {"app": "web"}, **own, **metadata}
-    return made
-
-
-def asked(process: Gateway) -> float:
-    return process.sample("moorage_cycle_duration_seconds_count", half="filter")
-
-
-def remembered(process: Gateway) -> float:
-    return process.sample("moorage_remembered_rejections_total")
-
-
-async def filter_twins(process: Gateway) -> None:
-    for name in ("first", "second"):
-        await process.filter(of_set(name), *NAMES)
-
-
-async def filter_record(process: Gateway, name: str) -> Object:
-    _, answer = await process.get(f"/decisions/default/{name}")
-    record: Object = answer["attempts"][0]["filter"]
-    return record
 
 
 async def test_equal_pods_are_answered_without_asking_a_replica(process: Gateway) -> None:
@@ -163,59 +83,6 @@ async def test_a_pod_that_fits_somewhere_is_not_remembered(process: Gateway) -> 
     assert (asked(process), remembered(process)) == (2, 0)
 
 
-async def _label(process: Gateway) -> None:
-    process.api.label("/api/v1/nodes/n1", disk="ssd")
-
-
-async def _bind(process: Gateway) -> None:
-    process.api.pod("bound", nodeName="n2")
-
-
-async def _add(process: Gateway) -> None:
-    await process.node("n4")
-
-
-@pytest.mark.parametrize("change", [_label, _bind, _add])
-async def test_any_change_of_the_state_asks_again(process: Gateway, change: Any) -> None:
-    await process.filter(of_set("first"), *NAMES)
-    await process.filter(of_set("second"), *NAMES)
-    assert (asked(process), remembered(process)) == (1, 1)
-    await change(process)
-    async with asyncio.timeout(10):
-        while asked(process) == 1:
-            await process.filter(of_set("later"), *NAMES)
-    memories = remembered(process)
-    await process.filter(of_set("last"), *NAMES)
-    assert (asked(process), remembered(process)) == (2, memories + 1)
-
-
-async def test_pods_fit_again_once_the_state_lets_them(tmp_path: Path) -> None:
-    async with running(tmp_path, policy("NodeGroup")) as process:
-        grouped = {"labels": {"nodeGroup": "a"}}
-        for name in ("first", "second"):
-            assert (await process.filter(of_set(name, **grouped), *NAMES))["NodeNames"] == []
-        assert remembered(process) == 1
-        process.api.label("/api/v1/nodes/n3", nodeGroup="a")
-        async with asyncio.timeout(10):
-            while not (await process.filter(of_set("third", **grouped), *NAMES))["NodeNames"]:
-                pass
-
-
-async def test_a_remembered_pod_waits_for_news_that_is_on_its_way(tmp_path: Path) -> None:
-    async with running(tmp_path, policy("NodeGroup")) as process:
-        picky = {"nodeSelector": {"disk": "ssd"}}
-        for name in ("first", "second"):
-            assert (await process.filter(pod(name, **picky), *NAMES))["NodeNames"] == []
-        assert (asked(process), remembered(process)) == (1, 1)
-        loop = asyncio.get_running_loop()
-        # As if kube-scheduler had heard of the label before the gateway.
-        loop.call_later(0.02, lambda: process.api.label("/api/v1/nodes/n2", disk="ssd"))
-        assert (await process.filter(pod("second", **picky), *NAMES))["NodeNames"] == ["n2"]
-        assert (asked(process), remembered(process)) == (2, 2)
-        assert (await process.filter(pod("third", **picky), *NAMES))["NodeNames"] == ["n2"]
-        assert (asked(process), remembered(process)) == (3, 2)
-
-
 @pytest.mark.parametrize(
     "plugins", [("Unsigned",), ("Hot", "Unsigned"), ("Hot", "StatefulSetZone")]
 )
@@ -242,15 +109,6 @@ async def test_the_pods_that_were_asked_about_last_are_remembered(tmp_path: Path
         assert (asked(process), remembered(process)) == (3, 2)
         await process.filter(of_set("b", labels={"app": "b"}), *NAMES)
         assert (asked(process), remembered(process)) == (4, 2)
-
-
-async def test_another_policy_asks_again(tmp_path: Path) -> None:
-    async with running(tmp_path, config_reload_interval=0.02) as process:
-        await filter_twins(process)
-        assert (asked(process), remembered(process)) == (1, 1)
-        (tmp_path / "policy.yaml").write_text(policy("NodePorts"))
-        await until(lambda: process.sample("moorage_policy_reloads_total", outcome="ok") == 1)
-        assert (await process.filter(of_set("third"), *NAMES))["NodeNames"] == list(NAMES)
 
 
 async def test_a_part_of_the_nodes_is_answered_and_further_ones_are_asked_about(
@@ -329,47 +187,3 @@ async def test_what_several_replicas_said_is_remembered(tmp_path: Path) -> None:
         assert (await filter_record(process, "first"))["shards"] == 2
         assert await process.filter(of_set("second"), *NAMES) == first
         assert (asked(process), remembered(process)) == (1, 1)
-
-
-async def test_a_replica_that_is_new_is_asked_again(tmp_path: Path) -> None:
-    async with AsyncExitStack() as stack:
-        service = AsyncExitStack()
-        address = await service.enter_async_context(filter_service())
-        scorer = await stack.enter_async_context(scorer_service())
-        process = await stack.enter_async_context(gateway(tmp_path, filters=address, scorer=scorer))
-        await process.node(*NAMES)
-        await ready(process)
-        picky = {"nodeSelector": {"disk": "ssd"}}
-        for name in ("first", "second"):
-            await process.filter(pod(name, **picky), *NAMES)
-        assert (asked(process), remembered(process)) == (1, 1)
-        await service.aclose()
-        port = int(address.rpartition(":")[2])
-        await stack.enter_async_context(filter_service(port=port))
-        await until(lambda: process.sample("moorage_sessions_opened_total", service="filter") == 2)
-        await process.filter(pod("third", **picky), *NAMES)
-        assert (asked(process), remembered(process)) == (2, 1)
-
-
-async def test_once_a_replica_is_lost_the_others_are_asked_again(tmp_path: Path) -> None:
-    async with AsyncExitStack() as stack:
-        service = AsyncExitStack()
-        addresses = [
-            await service.enter_async_context(filter_service()),
-            await stack.enter_async_context(filter_service()),
-        ]
-        scorer = await stack.enter_async_context(scorer_service())
-        process = await stack.enter_async_context(
-            gateway(tmp_path, filters=addresses, scorer=scorer)
-        )
-        await process.node(*NAMES)
-        await until(lambda: process.sample("moorage_replicas_ready", service="filter") == 2)
-        await ready(process)
-        picky = {"nodeSelector": {"disk": "ssd"}}
-        for name in ("first", "second"):
-            await process.filter(pod(name, **picky), *NAMES)
-        assert (asked(process), remembered(process)) == (1, 1)
-        await service.aclose()
-        await until(lambda: process.sample("moorage_replicas_ready", service="filter") == 1)
-        await process.filter(pod("third", **picky), *NAMES)
-        assert (asked(process), remembered(process)) == (2, 1)
