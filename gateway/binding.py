@@ -9,6 +9,7 @@ import grpc
 import grpc.aio
 import msgspec
 
+from gateway.bind_session import BinderError, BindSession
 from gateway.calls import ANSWER_SECONDS, BindCall, CallFailedError
 from gateway.cluster.state import ClusterState
 from gateway.decisions import BindRecord, Decision, summary
@@ -54,6 +55,7 @@ class Binding:
         """Call the binder at *target*, and have it run the bind plugins of *policy*."""
         self._channel = connect(target)
         self._stub = BinderServiceStub(self._channel)
+        self._session = BindSession(self._channel)
         self._state = state
         self._policy = policy
 
@@ -87,7 +89,7 @@ class Binding:
             error = str(failure)
             self._state.forget(call.uid)
             raise
-        except grpc.aio.AioRpcError as failure:
+        except BinderError as failure:
             error = self._failed(call, failure)
             raise CallFailedError(error) from failure
         except BaseException:
@@ -100,6 +102,7 @@ class Binding:
 
     async def close(self) -> None:
         """Hang up."""
+        await self._session.close()
         await self._channel.close()
 
     async def _plugins(self) -> Sequence[types_pb2.Plugin] | None:
@@ -130,26 +133,25 @@ class Binding:
         )
 
     async def _bind(self, call: BindCall, request: pb.BindRequest) -> None:
-        """Repeat the call while the binder cannot be reached: it is idempotent."""
+        """Repeat the bind while the binder cannot be reached: it is idempotent."""
         backoff = Backoff(0.02, 0.5)
         loop = asyncio.get_running_loop()
         while True:
-            remaining = max(call.deadline - ANSWER_SECONDS - loop.time(), 0.001)
             try:
-                await self._stub.Bind(request, timeout=remaining, wait_for_ready=True)
-            except grpc.aio.AioRpcError as failure:
+                await self._session.bind(request, call.deadline - ANSWER_SECONDS)
+            except BinderError as failure:
                 pause = backoff.next()
-                again = failure.code() is grpc.StatusCode.UNAVAILABLE
+                again = failure.code is grpc.StatusCode.UNAVAILABLE
                 if not again or loop.time() + pause >= call.deadline:
                     raise
                 await asyncio.sleep(pause)
             else:
                 return
 
-    def _failed(self, call: BindCall, failure: grpc.aio.AioRpcError) -> str:
-        if failure.code() in REFUSALS:
+    def _failed(self, call: BindCall, failure: BinderError) -> str:
+        if failure.code in REFUSALS:
             self._state.forget(call.uid)
         else:
             # It may be bound, or may yet be: keep its place until the watch tells, or for a while.
             self._state.confirm(call.uid)
-        return f"binder service: {failure.details()}"
+        return f"binder service: {failure}"

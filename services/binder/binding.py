@@ -87,20 +87,29 @@ class Binder:
         Raises:
             BindError: The pod was not bound, or it is not known whether it was.
         """
+        task = self.begin(binding, deadline=deadline, policy=policy)
+        try:
+            async with asyncio.timeout(deadline - time.monotonic()):
+                return await asyncio.shield(task)
+        except TimeoutError as error:
+            raise too_late(binding) from error
+
+    def begin(
+        self, binding: Binding, *, deadline: float, policy: PolicyText | None = None
+    ) -> asyncio.Task[Outcome]:
+        """Begin what `bind` does; return the binder's own task, which nobody else may cancel.
+
+        The task ends soon after the deadline, with what `bind` returns or raises.
+
+        Raises:
+            BindError: Too many binds are under way.
+        """
         run = self._newest.get(binding.uid)
         if run and run.node == binding.node:
             run.attempt.deadline = max(run.attempt.deadline, deadline)
         else:
             run = self._start(binding, deadline, policy, run)
-        try:
-            async with asyncio.timeout(deadline - time.monotonic()):
-                return await asyncio.shield(run.task)
-        except TimeoutError as error:
-            raise BindError(
-                Reason.DEADLINE,
-                f"{binding} is not known to be bound to node {binding.node}: time ran out while "
-                "the bind was under way, and it goes on; try again to learn the outcome",
-            ) from error
+        return run.task
 
     async def drain(self) -> None:
         """Wait until no bind is under way. Each ends soon after its deadline."""
@@ -163,3 +172,12 @@ class Binder:
         # Callers may be gone, so what they would have been told must not get lost here.
         if error and not isinstance(error, BindError):
             _log.error("A bind failed unexpectedly", pod_uid=binding.uid, exc_info=error)
+
+
+def too_late(binding: Binding) -> BindError:
+    """Return what callers are told whose time is over before the bind has ended."""
+    return BindError(
+        Reason.DEADLINE,
+        f"{binding} is not known to be bound to node {binding.node}: time ran out while "
+        "the bind was under way, and it goes on; try again to learn the outcome",
+    )

@@ -1,22 +1,20 @@
 """The binder service on the wire: checks a request, has it done, converts the outcome."""
 
 import asyncio
-import re
 import socket
 import time
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from typing import Any
 
 import grpc.aio
-import msgspec
 import structlog
 
-from moorage import Binding, BindPlugin, DecisionSummary
+from moorage import BindPlugin
 from moorage.errors import ConfigurationError
 from moorage.kube import connect
 from moorage.registry import load_registry
 from moorage.rpc.describe import describe_plugin
-from moorage.rpc.errors import CallError
 from moorage.rpc.serve import ServiceDefinition, Servicer
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import binder_pb2_grpc
@@ -25,36 +23,14 @@ from services.binder.binding import Binder, BindLimits
 from services.binder.cluster import Cluster
 from services.binder.events import EventRecorder
 from services.binder.metrics import BindReporter, EventMetrics
-from services.binder.model import BindError, Outcome, Reason
+from services.binder.model import BindError
 from services.binder.plugins import BUILT_INS
-from services.binder.policies import Policies, PolicyText
+from services.binder.policies import Policies
+from services.binder.session import Sessions
 from services.binder.settings import BinderSettings
+from services.binder.wire import OUTCOMES, binding_from_proto, call_error, policy_from_proto
 
 Context = grpc.aio.ServicerContext[Any, Any]
-
-CODES = {
-    Reason.INVALID: grpc.StatusCode.INVALID_ARGUMENT,
-    Reason.NOT_FOUND: grpc.StatusCode.NOT_FOUND,
-    Reason.OTHER_UID: grpc.StatusCode.FAILED_PRECONDITION,
-    Reason.TERMINATING: grpc.StatusCode.FAILED_PRECONDITION,
-    Reason.GATED: grpc.StatusCode.FAILED_PRECONDITION,
-    Reason.BOUND_ELSEWHERE: grpc.StatusCode.ALREADY_EXISTS,
-    Reason.REFUSED: grpc.StatusCode.FAILED_PRECONDITION,
-    Reason.PLUGIN_FAILED: grpc.StatusCode.ABORTED,
-    Reason.POLICY: grpc.StatusCode.FAILED_PRECONDITION,
-    Reason.FORBIDDEN: grpc.StatusCode.PERMISSION_DENIED,
-    Reason.OVERLOADED: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    Reason.UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
-    Reason.DEADLINE: grpc.StatusCode.DEADLINE_EXCEEDED,
-}
-
-OUTCOMES = {Outcome.BOUND: pb.OUTCOME_BOUND, Outcome.ALREADY_BOUND: pb.OUTCOME_ALREADY_BOUND}
-
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_PART = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN = re.compile(rf"(?=.{{1,253}}\Z){_PART}(\.{_PART})*")
-_UID = re.compile(r"[!-~]{1,253}")
-_FORMS = {"namespace": _LABEL, "name": _SUBDOMAIN, "uid": _UID, "node": _SUBDOMAIN}
 
 _log = structlog.get_logger()
 
@@ -93,9 +69,14 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
         policies = Policies(self._registry)
         self._stack.push_async_callback(policies.close)
         self._binder = Binder(cluster, policies, limits=limits, observer=BindReporter(recorder))
+        self._sessions = Sessions(self._binder, self._deadline)
         await self._write_in_background(recorder)
         self._stack.push_async_callback(self._binder.drain)
         _log.info("The binder writes to an API server", host=client.host)
+
+    async def drain(self) -> None:
+        """Take no more binds on the sessions, and end each when its last one is answered."""
+        self._sessions.drain()
 
     async def stop(self) -> None:
         """Finish the binds whose callers are gone, write the last Events, and disconnect."""
@@ -103,14 +84,21 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
 
     async def Bind(self, request: pb.BindRequest, context: Context) -> pb.BindResponse:
         """Bind a pod to a node."""
-        binding = _binding(request)
+        binding = binding_from_proto(request)
+        deadline = self._deadline(context.time_remaining())
         try:
             outcome = await self._binder.bind(
-                binding, deadline=self._deadline(context), policy=_policy(request)
+                binding, deadline=deadline, policy=policy_from_proto(request)
             )
         except BindError as error:
-            raise CallError(CODES[error.reason], str(error), error.reason.name) from error
+            raise call_error(error) from error
         return pb.BindResponse(outcome=OUTCOMES[outcome])
+
+    def Session(
+        self, request_iterator: AsyncIterator[pb.BinderServiceSessionRequest], context: Context
+    ) -> AsyncIterator[pb.BinderServiceSessionResponse]:
+        """Bind many pods to nodes."""
+        return self._sessions.run(request_iterator, context)
 
     async def ListPlugins(
         self, request: pb.BinderServiceListPluginsRequest, context: Context
@@ -119,8 +107,7 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
         plugins = [describe_plugin(self._registry, name) for name in self._registry]
         return pb.BinderServiceListPluginsResponse(plugins=plugins)
 
-    def _deadline(self, context: Context) -> float:
-        remaining = context.time_remaining()
+    def _deadline(self, remaining: float | None) -> float:
         seconds = self._settings.bind_timeout
         if remaining is not None:
             seconds = min(seconds, remaining - self._settings.answer_margin)
@@ -157,41 +144,3 @@ def _limits(settings: BinderSettings) -> BindLimits:
     return BindLimits(
         concurrency=settings.concurrency, waiting=settings.max_waiting, retries=retries
     )
-
-
-def _binding(request: pb.BindRequest) -> Binding:
-    for field, form in _FORMS.items():
-        value = getattr(request, field)
-        if not form.fullmatch(value):
-            raise CallError(
-                grpc.StatusCode.INVALID_ARGUMENT,
-                f"cannot bind: {field} is {value[:253]!r}, which is no Kubernetes {field}"
-                if value
-                else f"cannot bind: {field} is missing",
-            )
-    return Binding(
-        namespace=request.namespace,
-        name=request.name,
-        uid=request.uid,
-        node=request.node,
-        annotations=dict(request.annotations),
-        profile=request.profile,
-        decision=_decision(request.decision),
-    )
-
-
-def _policy(request: pb.BindRequest) -> PolicyText | None:
-    if not request.policy.revision:
-        return None
-    return PolicyText(revision=request.policy.revision, content=request.policy.json)
-
-
-def _decision(content: bytes) -> DecisionSummary | None:
-    if not content:
-        return None
-    try:
-        return msgspec.json.decode(content, type=DecisionSummary)
-    except msgspec.DecodeError as error:
-        raise CallError(
-            grpc.StatusCode.INVALID_ARGUMENT, f"cannot bind: decision is malformed: {error}"
-        ) from error

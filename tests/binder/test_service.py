@@ -18,8 +18,9 @@ from moorage.v1 import types_pb2
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
 from sandbox.apiserver import ApiServer
 from services.binder.model import Reason
-from services.binder.servicer import CODES, binder_service
+from services.binder.servicer import binder_service
 from services.binder.settings import BinderSettings
+from services.binder.wire import CODES
 from tests.binder.world import events_of, policy_of
 from tests.live_api import Api, Object, until
 

@@ -26,7 +26,7 @@ from sandbox.apiserver.faults import Fault
 from sandbox.apiserver.resources import RESOURCES
 from services.binder.attempt import FINAL
 from services.binder.model import Reason
-from services.binder.servicer import CODES
+from services.binder.wire import CODES
 from tests.docs.pages import ROOT, blocks
 
 

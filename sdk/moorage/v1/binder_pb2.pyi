@@ -5,6 +5,7 @@ isort:skip_file
 
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
+from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -145,6 +146,84 @@ class BindResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___BindResponse: _TypeAlias = BindResponse  # noqa: Y015
+
+@_typing.final
+class BinderServiceSessionRequest(_message.Message):
+    """A bind that is to be done in a session."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    BIND_FIELD_NUMBER: _builtins.int
+    TIMEOUT_FIELD_NUMBER: _builtins.int
+    id: _builtins.int
+    """The caller's number for this bind; another one than those of its binds that are under way."""
+    @_builtins.property
+    def bind(self) -> Global___BindRequest:
+        """Required. The decision to write."""
+
+    @_builtins.property
+    def timeout(self) -> _duration_pb2.Duration:
+        """Optional. How long the caller waits for the answer, from the arrival of this message on; what
+        the deadline of a call is to `Bind`. Without it the binder takes its own time.
+        """
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.int = ...,
+        bind: Global___BindRequest | None = ...,
+        timeout: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["bind", b"bind", "timeout", b"timeout"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bind", b"bind", "id", b"id", "timeout", b"timeout"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BinderServiceSessionRequest: _TypeAlias = BinderServiceSessionRequest  # noqa: Y015
+
+@_typing.final
+class BinderServiceSessionResponse(_message.Message):
+    """How a bind of a session ended, or that the session does."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    OUTCOME_FIELD_NUMBER: _builtins.int
+    ENDING_FIELD_NUMBER: _builtins.int
+    id: _builtins.int
+    """The number that the request gave the bind."""
+    reason: _builtins.str
+    """Why the pod was not bound, in UPPER_SNAKE_CASE: what failed calls of `Bind` send as the trailing
+    metadata `moorage-reason`. May be empty.
+    """
+    outcome: Global___Outcome.ValueType
+    """How the pod came to be bound. Not set unless the status is OK."""
+    ending: _builtins.bool
+    """This is no answer, and nothing else is set: the binder is about to end."""
+    @_builtins.property
+    def status(self) -> _types_pb2.CycleStatus:
+        """OK, or what a call of `Bind` would have failed with."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.int = ...,
+        status: _types_pb2.CycleStatus | None = ...,
+        reason: _builtins.str = ...,
+        outcome: Global___Outcome.ValueType = ...,
+        ending: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["status", b"status"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ending", b"ending", "id", b"id", "outcome", b"outcome", "reason", b"reason", "status", b"status"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BinderServiceSessionResponse: _TypeAlias = BinderServiceSessionResponse  # noqa: Y015
 
 @_typing.final
 class BinderServiceListPluginsRequest(_message.Message):

@@ -40,6 +40,11 @@ class BinderServiceStub:
                 request_serializer=moorage_dot_v1_dot_binder__pb2.BindRequest.SerializeToString,
                 response_deserializer=moorage_dot_v1_dot_binder__pb2.BindResponse.FromString,
                 _registered_method=True)
+        self.Session = channel.stream_stream(
+                '/moorage.v1.BinderService/Session',
+                request_serializer=moorage_dot_v1_dot_binder__pb2.BinderServiceSessionRequest.SerializeToString,
+                response_deserializer=moorage_dot_v1_dot_binder__pb2.BinderServiceSessionResponse.FromString,
+                _registered_method=True)
         self.ListPlugins = channel.unary_unary(
                 '/moorage.v1.BinderService/ListPlugins',
                 request_serializer=moorage_dot_v1_dot_binder__pb2.BinderServiceListPluginsRequest.SerializeToString,
@@ -72,6 +77,19 @@ class BinderServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Session(self, request_iterator, context):
+        """Does any number of binds at a time, each as `Bind` does; for gateways, since a message costs less
+        than a call.
+
+        Each request has exactly one answer, in any order; one that cannot be done is answered too, and
+        the stream lives on. Binds go on when the caller hangs up. A binder that is about to end says so,
+        answers what is under way, refuses more with UNAVAILABLE, and ends the stream: the caller goes on
+        in a new one, with what has no answer too. New streams fail with UNAVAILABLE meanwhile.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListPlugins(self, request, context):
         """Lists the plugins that this replica can run, in alphabetical order. Idempotent.
         """
@@ -86,6 +104,11 @@ def add_BinderServiceServicer_to_server(servicer, server):
                     servicer.Bind,
                     request_deserializer=moorage_dot_v1_dot_binder__pb2.BindRequest.FromString,
                     response_serializer=moorage_dot_v1_dot_binder__pb2.BindResponse.SerializeToString,
+            ),
+            'Session': grpc.stream_stream_rpc_method_handler(
+                    servicer.Session,
+                    request_deserializer=moorage_dot_v1_dot_binder__pb2.BinderServiceSessionRequest.FromString,
+                    response_serializer=moorage_dot_v1_dot_binder__pb2.BinderServiceSessionResponse.SerializeToString,
             ),
             'ListPlugins': grpc.unary_unary_rpc_method_handler(
                     servicer.ListPlugins,
@@ -121,6 +144,33 @@ class BinderService:
             '/moorage.v1.BinderService/Bind',
             moorage_dot_v1_dot_binder__pb2.BindRequest.SerializeToString,
             moorage_dot_v1_dot_binder__pb2.BindResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Session(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/moorage.v1.BinderService/Session',
+            moorage_dot_v1_dot_binder__pb2.BinderServiceSessionRequest.SerializeToString,
+            moorage_dot_v1_dot_binder__pb2.BinderServiceSessionResponse.FromString,
             options,
             channel_credentials,
             insecure,

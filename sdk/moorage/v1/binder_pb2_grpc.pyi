@@ -33,6 +33,15 @@ class BinderServiceStub:
     the binder, RESOURCE_EXHAUSTED if too many binds are under way, and UNAVAILABLE or
     DEADLINE_EXCEEDED if the outcome is not known: the same call may be repeated.
     """
+    Session: _aio.StreamStreamMultiCallable[_binder_pb2.BinderServiceSessionRequest, _binder_pb2.BinderServiceSessionResponse]
+    """Does any number of binds at a time, each as `Bind` does; for gateways, since a message costs less
+    than a call.
+
+    Each request has exactly one answer, in any order; one that cannot be done is answered too, and
+    the stream lives on. Binds go on when the caller hangs up. A binder that is about to end says so,
+    answers what is under way, refuses more with UNAVAILABLE, and ends the stream: the caller goes on
+    in a new one, with what has no answer too. New streams fail with UNAVAILABLE meanwhile.
+    """
     ListPlugins: _aio.UnaryUnaryMultiCallable[_binder_pb2.BinderServiceListPluginsRequest, _binder_pb2.BinderServiceListPluginsResponse]
     """Lists the plugins that this replica can run, in alphabetical order. Idempotent."""
 
@@ -60,6 +69,21 @@ class BinderServiceServicer(metaclass=_abc_1.ABCMeta):
         ALREADY_EXISTS if the pod is bound to another node, PERMISSION_DENIED if the API server refuses
         the binder, RESOURCE_EXHAUSTED if too many binds are under way, and UNAVAILABLE or
         DEADLINE_EXCEEDED if the outcome is not known: the same call may be repeated.
+        """
+
+    @_abc_1.abstractmethod
+    def Session(
+        self,
+        request_iterator: _abc.AsyncIterator[_binder_pb2.BinderServiceSessionRequest],
+        context: _aio.ServicerContext[_abc.AsyncIterator[_binder_pb2.BinderServiceSessionRequest], _abc.AsyncIterator[_binder_pb2.BinderServiceSessionResponse]],
+    ) -> _abc.AsyncIterator[_binder_pb2.BinderServiceSessionResponse]:
+        """Does any number of binds at a time, each as `Bind` does; for gateways, since a message costs less
+        than a call.
+
+        Each request has exactly one answer, in any order; one that cannot be done is answered too, and
+        the stream lives on. Binds go on when the caller hangs up. A binder that is about to end says so,
+        answers what is under way, refuses more with UNAVAILABLE, and ends the stream: the caller goes on
+        in a new one, with what has no answer too. New streams fail with UNAVAILABLE meanwhile.
         """
 
     @_abc_1.abstractmethod

@@ -444,7 +444,7 @@ Global___Cycle: _TypeAlias = Cycle  # noqa: Y015
 
 @_typing.final
 class CycleStatus(_message.Message):
-    """How a cycle ended, with the meanings of gRPC's status codes."""
+    """How a cycle or bind of a session ended, with the meanings of gRPC's status codes."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

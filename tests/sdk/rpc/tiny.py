@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +58,9 @@ class TinyServicer(Servicer, BinderServiceServicer):
             os.write(1, b'{"event":"binding"}\n')
             await (self.draining if request.node == "slow" else self.unstuck).wait()
         return BindResponse(outcome=Outcome.OUTCOME_BOUND)
+
+    def Session(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+        raise NotImplementedError
 
     async def ListPlugins(
         self, request: BinderServiceListPluginsRequest, context: Any

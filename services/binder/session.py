@@ -1,0 +1,170 @@
+"""Sessions of gateways: any number of binds at a time, answered in whatever order they end."""
+
+import asyncio
+import functools
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from moorage import Binding
+from moorage.rpc.convert import from_duration
+from moorage.rpc.errors import CallError, reason_of, report, status_of
+from moorage.v1 import binder_pb2 as pb
+from services.binder.binding import Binder, too_late
+from services.binder.model import BindError, Outcome
+from services.binder.wire import OUTCOMES, binding_from_proto, call_error, policy_from_proto
+
+Context = grpc.aio.ServicerContext[Any, Any]
+Request = pb.BinderServiceSessionRequest
+Response = pb.BinderServiceSessionResponse
+
+DeadlineOf = Callable[[float | None], float]
+"""Of the time that the caller has, until when a bind may work, on the monotonic clock."""
+
+
+class Sessions:
+    """The streams that are open."""
+
+    def __init__(self, binder: Binder, deadline_of: DeadlineOf) -> None:
+        """Have *binder* do the binds, each until `deadline_of` its caller's time."""
+        self._binder = binder
+        self._deadline_of = deadline_of
+        self._sessions: set[_Session] = set()
+        self._is_draining = False
+
+    async def run(
+        self, requests: AsyncIterator[Request], context: Context
+    ) -> AsyncIterator[Response]:
+        """Do the binds of one stream.
+
+        Raises:
+            CallError: The binder drains (UNAVAILABLE).
+        """
+        if self._is_draining:
+            raise _ending()
+        await context.send_initial_metadata(())  # the caller hears that somebody is there
+        session = _Session(self._binder, self._deadline_of)
+        reader = asyncio.create_task(session.read(requests))
+        reader.add_done_callback(session.read_all)
+        self._sessions.add(session)
+        try:
+            # It is written here and nowhere else: a stream takes one message at a time.
+            while (answer := await session.answers.get()) is not None:
+                yield answer
+            if reader.done():
+                reader.result()  # what cannot be read ends the stream
+        finally:
+            self._sessions.discard(session)
+            reader.cancel()
+            session.close()
+
+    def drain(self) -> None:
+        """Take no more binds; the streams end as soon as those under way are answered."""
+        self._is_draining = True
+        for session in self._sessions:
+            session.drain()
+
+
+class _Session:
+    """The binds of one stream; `answers` ends with None."""
+
+    def __init__(self, binder: Binder, deadline_of: DeadlineOf) -> None:
+        self.answers: asyncio.Queue[Response | None] = asyncio.Queue()
+        self._binder = binder
+        self._deadline_of = deadline_of
+        self._takes_more = True
+        # Who is waited for, and what gives that up. The binds themselves are the binder's.
+        self._waits: dict[_Wait, asyncio.TimerHandle] = {}
+
+    async def read(self, requests: AsyncIterator[Request]) -> None:
+        """Begin the binds, until the caller has no more."""
+        async for request in requests:
+            try:
+                self._begin(request)
+            except Exception as error:  # noqa: BLE001 - every bind gets an answer
+                report(error)
+                self._answer(request.id, error)
+
+    def read_all(self, _: asyncio.Task[None]) -> None:
+        """End the answers as soon as nobody waits for one: there are no more binds to come."""
+        self._takes_more = False
+        self._end_if_idle()
+
+    def drain(self) -> None:
+        """Say that no more binds are taken, and end the answers as soon as nobody waits for one."""
+        self.answers.put_nowait(Response(ending=True))
+        self._takes_more = False
+        self._end_if_idle()
+
+    def close(self) -> None:
+        """Wait for nothing any more. The binds go on."""
+        for late in self._waits.values():
+            late.cancel()
+        self._waits.clear()
+
+    def _begin(self, request: Request) -> None:
+        if not self._takes_more:
+            raise _ending()
+        remaining = from_duration(request.timeout) if request.HasField("timeout") else None
+        deadline, binding = self._deadline_of(remaining), binding_from_proto(request.bind)
+        try:
+            task = self._binder.begin(
+                binding, deadline=deadline, policy=policy_from_proto(request.bind)
+            )
+        except BindError as error:
+            raise call_error(error) from error
+        wait = _Wait(request.id, binding)
+        self._waits[wait] = asyncio.get_running_loop().call_later(
+            deadline - time.monotonic(), self._give_up, wait
+        )
+        task.add_done_callback(functools.partial(self._ended, wait))
+
+    def _ended(self, wait: "_Wait", task: asyncio.Task[Outcome]) -> None:
+        late = self._waits.pop(wait, None)
+        if late is None:
+            return  # it was too late, or the caller hung up
+        late.cancel()
+        if task.cancelled():
+            error: BaseException | None = CallError(
+                grpc.StatusCode.UNAVAILABLE, "the binder gave the bind up; repeat it"
+            )
+        else:
+            error = task.exception()
+        self._answer(wait.id, error if error is not None else task.result())
+
+    def _give_up(self, wait: "_Wait") -> None:
+        del self._waits[wait]
+        self._answer(wait.id, too_late(wait.binding))
+
+    def _answer(self, number: int, result: Outcome | BaseException) -> None:
+        answer = Response(id=number)
+        if isinstance(result, Outcome):
+            answer.outcome = OUTCOMES[result]
+        else:
+            error = call_error(result) if isinstance(result, BindError) else result
+            assert isinstance(error, Exception)  # noqa: S101 - others end the process
+            code, answer.status.message = status_of(error)  # the binder has logged it
+            answer.status.code, answer.reason = code.value[0], reason_of(error)
+        self.answers.put_nowait(answer)
+        self._end_if_idle()
+
+    def _end_if_idle(self) -> None:
+        if not self._takes_more and not self._waits:
+            self.answers.put_nowait(None)
+
+
+def _ending() -> CallError:
+    return CallError(grpc.StatusCode.UNAVAILABLE, "the binder is about to end")
+
+
+class _Wait:
+    """A caller who waits for a bind."""
+
+    __slots__ = ("binding", "id")
+
+    def __init__(self, number: int, binding: Binding) -> None:
+        self.id = number
+        self.binding = binding

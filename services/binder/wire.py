@@ -1,0 +1,85 @@
+"""What binds look like on the wire: requests checked and converted, outcomes and refusals named."""
+
+import re
+
+import grpc
+import msgspec
+
+from moorage import Binding, DecisionSummary
+from moorage.rpc.errors import CallError
+from moorage.v1 import binder_pb2 as pb
+from services.binder.model import BindError, Outcome, Reason
+from services.binder.policies import PolicyText
+
+CODES = {
+    Reason.INVALID: grpc.StatusCode.INVALID_ARGUMENT,
+    Reason.NOT_FOUND: grpc.StatusCode.NOT_FOUND,
+    Reason.OTHER_UID: grpc.StatusCode.FAILED_PRECONDITION,
+    Reason.TERMINATING: grpc.StatusCode.FAILED_PRECONDITION,
+    Reason.GATED: grpc.StatusCode.FAILED_PRECONDITION,
+    Reason.BOUND_ELSEWHERE: grpc.StatusCode.ALREADY_EXISTS,
+    Reason.REFUSED: grpc.StatusCode.FAILED_PRECONDITION,
+    Reason.PLUGIN_FAILED: grpc.StatusCode.ABORTED,
+    Reason.POLICY: grpc.StatusCode.FAILED_PRECONDITION,
+    Reason.FORBIDDEN: grpc.StatusCode.PERMISSION_DENIED,
+    Reason.OVERLOADED: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    Reason.UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
+    Reason.DEADLINE: grpc.StatusCode.DEADLINE_EXCEEDED,
+}
+
+OUTCOMES = {Outcome.BOUND: pb.OUTCOME_BOUND, Outcome.ALREADY_BOUND: pb.OUTCOME_ALREADY_BOUND}
+
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_PART = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = re.compile(rf"(?=.{{1,253}}\Z){_PART}(\.{_PART})*")
+_UID = re.compile(r"[!-~]{1,253}")
+_FORMS = {"namespace": _LABEL, "name": _SUBDOMAIN, "uid": _UID, "node": _SUBDOMAIN}
+
+
+def binding_from_proto(request: pb.BindRequest) -> Binding:
+    """Return the decision of a request.
+
+    Raises:
+        CallError: It is malformed.
+    """
+    for field, form in _FORMS.items():
+        value = getattr(request, field)
+        if not form.fullmatch(value):
+            raise CallError(
+                grpc.StatusCode.INVALID_ARGUMENT,
+                f"cannot bind: {field} is {value[:253]!r}, which is no Kubernetes {field}"
+                if value
+                else f"cannot bind: {field} is missing",
+            )
+    return Binding(
+        namespace=request.namespace,
+        name=request.name,
+        uid=request.uid,
+        node=request.node,
+        annotations=dict(request.annotations),
+        profile=request.profile,
+        decision=_decision(request.decision),
+    )
+
+
+def policy_from_proto(request: pb.BindRequest) -> PolicyText | None:
+    """Return the policy of a request, if it has one."""
+    if not request.policy.revision:
+        return None
+    return PolicyText(revision=request.policy.revision, content=request.policy.json)
+
+
+def call_error(error: BindError) -> CallError:
+    """Return what the caller is told about a bind that did not succeed."""
+    return CallError(CODES[error.reason], str(error), error.reason.name)
+
+
+def _decision(content: bytes) -> DecisionSummary | None:
+    if not content:
+        return None
+    try:
+        return msgspec.json.decode(content, type=DecisionSummary)
+    except msgspec.DecodeError as error:
+        raise CallError(
+            grpc.StatusCode.INVALID_ARGUMENT, f"cannot bind: decision is malformed: {error}"
+        ) from error
