@@ -26,3 +26,10 @@ async def client(server: ApiServer, tmp_path: Path) -> AsyncIterator[KubeClient]
     client = await connect(file)
     yield client
     await client.close()
+
+
+@pytest.fixture
+def kubeconfig(server: ApiServer, tmp_path: Path) -> Path:
+    file = tmp_path / "kubeconfig"
+    file.write_text(server.kubeconfig())
+    return file

@@ -4,7 +4,6 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import grpc
 import pytest
@@ -16,34 +15,11 @@ from moorage.rpc.serve import running
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import types_pb2
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
-from sandbox.apiserver import ApiServer
 from services.binder.model import Reason
 from services.binder.servicer import binder_service
-from services.binder.settings import BinderSettings
 from services.binder.wire import CODES
-from tests.binder.world import events_of, policy_of
-from tests.live_api import Api, Object, until
-
-BINDINGS = ("create", "pods/binding")
-
-
-@pytest.fixture
-def kubeconfig(server: ApiServer, tmp_path: Path) -> Path:
-    file = tmp_path / "kubeconfig"
-    file.write_text(server.kubeconfig())
-    return file
-
-
-def settings_for(kubeconfig: Path, **more: Any) -> BinderSettings:
-    return BinderSettings(
-        kubeconfig=kubeconfig,
-        host="127.0.0.1",
-        port=0,
-        admin_host="127.0.0.1",
-        admin_port=0,
-        shutdown_delay=0.0,
-        **more,
-    )
+from tests.binder.world import BINDINGS, events_of, policy_of, request, settings_for
+from tests.live_api import Api, until
 
 
 @pytest.fixture
@@ -54,12 +30,6 @@ async def stub(kubeconfig: Path) -> AsyncIterator[BinderServiceStub]:
         grpc.aio.insecure_channel(service.grpc) as channel,
     ):
         yield BinderServiceStub(channel)
-
-
-def request(pod: Object, node: str = "node-a", **changes: Any) -> pb.BindRequest:
-    metadata = pod["metadata"]
-    fields = {key: metadata[key] for key in ("namespace", "name", "uid")}
-    return pb.BindRequest(**{**fields, "node": node, "profile": "default-scheduler", **changes})
 
 
 async def code_of(stub: BinderServiceStub, asked: pb.BindRequest) -> grpc.StatusCode:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from moorage import Binding, BindPlugin
@@ -13,13 +14,16 @@ from moorage.policy import (
     encode_effective,
 )
 from moorage.registry import Registry
+from moorage.v1 import binder_pb2 as pb
 from services.binder.attempt import RetryLimits
 from services.binder.binding import Binder, BindLimits
 from services.binder.cluster import Cluster
 from services.binder.model import BindError, Outcome
 from services.binder.policies import Policies, PolicyText
+from services.binder.settings import BinderSettings
 from tests.live_api import Object, send
 
+BINDINGS = ("create", "pods/binding")
 FAST = RetryLimits(initial=0.01, maximum=0.05, reserve=0.4)
 
 
@@ -119,3 +123,23 @@ def policy_of(*plugins: str, profile: str = "default-scheduler", **more: Any) ->
     entries = tuple(EffectivePlugin(name=name, **fields) for name in plugins)
     policy = EffectivePolicy(profiles=(EffectiveProfile(name=profile, plugins=entries),))
     return PolicyText(revision=policy.revision, content=encode_effective(policy))
+
+
+def settings_for(kubeconfig: Path, **more: Any) -> BinderSettings:
+    """Settings of a binder that serves on free ports of this machine."""
+    return BinderSettings(
+        kubeconfig=kubeconfig,
+        host="127.0.0.1",
+        port=0,
+        admin_host="127.0.0.1",
+        admin_port=0,
+        shutdown_delay=0.0,
+        **more,
+    )
+
+
+def request(pod: Object, node: str = "node-a", **changes: Any) -> pb.BindRequest:
+    """Ask for a bind of a pod."""
+    metadata = pod["metadata"]
+    fields = {key: metadata[key] for key in ("namespace", "name", "uid")}
+    return pb.BindRequest(**{**fields, "node": node, "profile": "default-scheduler", **changes})
