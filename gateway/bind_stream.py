@@ -34,15 +34,15 @@ class NoSessionsError(Exception):
 class _Bind:
     """A bind that waits for its answer."""
 
-    __slots__ = ("answer", "deadline", "number", "request", "written")
+    __slots__ = ("answer", "deadline", "number", "request", "since")
 
     def __init__(self, number: int, request: pb.BindRequest, deadline: float) -> None:
+        loop = asyncio.get_running_loop()
         self.number = number
         self.request = request
+        self.since = loop.time()
         self.deadline = deadline
-        self.written = float("inf")
-        self.answer: asyncio.Future[pb.BinderServiceSessionResponse]
-        self.answer = asyncio.get_running_loop().create_future()
+        self.answer: asyncio.Future[pb.BinderServiceSessionResponse] = loop.create_future()
 
 
 class BindStream:
@@ -61,7 +61,7 @@ class BindStream:
         self._numbers = itertools.count(1)
         self._binds: dict[int, _Bind] = {}
         self._outbox: asyncio.Queue[_Bind] = asyncio.Queue()
-        self._heard = 0.0
+        self._heard = float("inf")  # not connected
         # Tasks of their own: to cancel a write would end the stream.
         self.tasks = [asyncio.create_task(each) for each in (self._read(), self._write())]
 
@@ -92,14 +92,16 @@ class BindStream:
 
     async def _write(self) -> None:
         try:
+            await self._call.wait_for_connection()
+            self._heard = self._loop.time()
+            # What is written before would be kept, and sent to whichever binder comes at last.
+            await self._call.initial_metadata()
             while True:
                 bind = await self._outbox.get()
                 if bind.answer.done():
                     continue  # its time ran out before there was a binder
-                now = self._loop.time()
                 message = pb.BinderServiceSessionRequest(id=bind.number, bind=bind.request)
-                set_duration(message.timeout, max(bind.deadline - now, 0.001))
-                bind.written = now
+                set_duration(message.timeout, max(bind.deadline - self._loop.time(), 0.001))
                 await self._call.write(message.SerializeToString())
         except ENDINGS:
             self._call.cancel()  # then the other task hears of it
@@ -128,7 +130,7 @@ class BindStream:
         if not bind.answer.done():
             code = grpc.StatusCode.DEADLINE_EXCEEDED
             bind.answer.set_exception(BinderError(code, "Deadline Exceeded"))
-            if max(bind.written, self._heard) + SILENCE_SECONDS <= self._loop.time():
+            if max(bind.since, self._heard) + SILENCE_SECONDS <= self._loop.time():
                 self.break_off("the binder does not answer")
 
     def _end(self, error: Exception) -> None:

@@ -45,7 +45,7 @@ class Sessions:
         """
         if self._is_draining:
             raise _ending()
-        await context.send_initial_metadata(())  # the caller hears that somebody is there
+        await context.send_initial_metadata(())  # the caller waits for somebody
         session = _Session(self._binder, self._deadline_of)
         reader = asyncio.create_task(session.read(requests))
         reader.add_done_callback(session.read_all)

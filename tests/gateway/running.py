@@ -18,16 +18,17 @@ from moorage import FilterPlugin, ScorePlugin
 from moorage.registry import Registry
 from moorage.rpc.serve import ServerSettings, ServiceDefinition
 from moorage.rpc.serve import running as serving
+from moorage.v1 import binder_pb2, filter_pb2_grpc, scorer_pb2, scorer_pb2_grpc, types_pb2
 from moorage.v1 import filter_pb2 as pb
-from moorage.v1 import filter_pb2_grpc, scorer_pb2, scorer_pb2_grpc, types_pb2
 from sandbox.apiserver import ApiServer, Fault
+from services.binder.servicer import BinderServicer
 from services.binder.servicer import binder_service as binder_definition
 from services.binder.settings import BinderSettings
 from services.filter.plugins import BUILT_INS as FILTERS
 from services.filter.servicer import FilterServicer
 from services.scorer.plugins import BUILT_INS as SCORERS
 from services.scorer.servicer import ScorerServicer
-from tests.live_api import Api, until
+from tests.live_api import Api, Object, until
 
 SETTINGS = ServerSettings(
     host="127.0.0.1",
@@ -184,20 +185,36 @@ async def scorer_service(
 
 
 @asynccontextmanager
-async def binder_service(directory: Path, *plugins: Path, port: int) -> AsyncIterator[None]:
-    """Run a real binder on the API server of the gateway that runs in *directory*."""
+async def binder_service(
+    directory: Path, *plugins: Path, port: int, grace: float = 0, is_old: bool = False
+) -> AsyncIterator[None]:
+    """Run a real binder on the API server of the gateway that runs in *directory*.
+
+    An old one has no sessions.
+    """
     settings = BinderSettings(
         host="127.0.0.1",
         port=port,
         admin_host="127.0.0.1",
         admin_port=0,
         shutdown_delay=0,
-        shutdown_grace=0,
+        shutdown_grace=grace,
         kubeconfig=directory / "kubeconfig",
         plugin=plugins,
     )
-    async with serving(binder_definition(settings), settings):
+    definition = binder_definition(settings)
+    if is_old:
+        definition = replace(definition, register=_without_sessions)
+    async with serving(definition, settings):
         yield
+
+
+def _without_sessions(servicer: BinderServicer, server: grpc.aio.Server) -> None:
+    handler = grpc.unary_unary_rpc_method_handler(
+        servicer.Bind, binder_pb2.BindRequest.FromString, binder_pb2.BindResponse.SerializeToString
+    )
+    service = grpc.method_handlers_generic_handler("moorage.v1.BinderService", {"Bind": handler})
+    server.add_generic_rpc_handlers((service,))
 
 
 @asynccontextmanager
@@ -269,6 +286,20 @@ async def ready(running_gateway: Gateway) -> None:
     async with asyncio.timeout(10):
         while (await running_gateway.get("/readyz"))[0] != 200:  # noqa: ASYNC110 - over HTTP
             await asyncio.sleep(0.02)
+
+
+async def bind(running_gateway: Gateway, obj: Object, node: str = "n1") -> str:
+    """Call the bind verb; return the error."""
+    metadata = obj["metadata"]
+    body = {
+        "PodName": metadata["name"],
+        "PodNamespace": metadata["namespace"],
+        "PodUID": metadata["uid"],
+        "Node": node,
+    }
+    status, answer = await running_gateway.call("bind", body)
+    assert status == 200
+    return str(answer["Error"])
 
 
 def pod(name: str = "p", **spec: Any) -> dict[str, Any]:

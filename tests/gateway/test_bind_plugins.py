@@ -22,13 +22,14 @@ from gateway.decisions import (
 from moorage import DecisionSummary, ScoredNode
 from tests.gateway.running import (
     Gateway,
+    bind,
     binder_service,
     filter_service,
     gateway,
     ready,
     scorer_service,
 )
-from tests.live_api import Object, until
+from tests.live_api import until
 
 NOW = datetime.now(UTC)
 HEADER = "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\nprofiles:\n- "
@@ -79,20 +80,6 @@ def scan(tmp_path: Path) -> Path:
     file = tmp_path / "scan.py"
     file.write_text(SCAN)
     return file
-
-
-async def bind(process: Gateway, obj: Object, node: str = "n1") -> str:
-    """Call the bind verb; return the error."""
-    metadata = obj["metadata"]
-    body = {
-        "PodName": metadata["name"],
-        "PodNamespace": metadata["namespace"],
-        "PodUID": metadata["uid"],
-        "Node": node,
-    }
-    status, answer = await process.call("bind", body)
-    assert status == 200
-    return str(answer["Error"])
 
 
 async def problem_of(process: Gateway, check: str) -> str:

@@ -79,7 +79,7 @@ class BinderServiceServicer:
 
     def Session(self, request_iterator, context):
         """Does any number of binds at a time, each as `Bind` does; for gateways, since a message costs less
-        than a call.
+        than a call. The binder sends its headers at once: that is when binds begin to come.
 
         Each request has exactly one answer, in any order; one that cannot be done is answered too, and
         the stream lives on. Binds go on when the caller hangs up. A binder that is about to end says so,

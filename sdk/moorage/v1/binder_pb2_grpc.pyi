@@ -35,7 +35,7 @@ class BinderServiceStub:
     """
     Session: _aio.StreamStreamMultiCallable[_binder_pb2.BinderServiceSessionRequest, _binder_pb2.BinderServiceSessionResponse]
     """Does any number of binds at a time, each as `Bind` does; for gateways, since a message costs less
-    than a call.
+    than a call. The binder sends its headers at once: that is when binds begin to come.
 
     Each request has exactly one answer, in any order; one that cannot be done is answered too, and
     the stream lives on. Binds go on when the caller hangs up. A binder that is about to end says so,
@@ -78,7 +78,7 @@ class BinderServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_abc.AsyncIterator[_binder_pb2.BinderServiceSessionRequest], _abc.AsyncIterator[_binder_pb2.BinderServiceSessionResponse]],
     ) -> _abc.AsyncIterator[_binder_pb2.BinderServiceSessionResponse]:
         """Does any number of binds at a time, each as `Bind` does; for gateways, since a message costs less
-        than a call.
+        than a call. The binder sends its headers at once: that is when binds begin to come.
 
         Each request has exactly one answer, in any order; one that cannot be done is answered too, and
         the stream lives on. Binds go on when the caller hangs up. A binder that is about to end says so,
