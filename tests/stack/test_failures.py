@@ -49,6 +49,22 @@ async def test_a_scorer_that_hangs_costs_a_moment_once(stack: Stack) -> None:
     await stack.until(both_take_part)
 
 
+async def test_a_binder_that_dies_costs_no_bind(stack: Stack) -> None:
+    pods = [pod(f"left-{i}", schedulerName="nobody") for i in range(3)]
+    objects = (await stack.create([node("n1")], pods))[:3]
+    await stack.fault(verb="create", resource="pods/binding", delaySeconds=1, times=3)
+    binds = [asyncio.create_task(stack.bind(obj, "n1")) for obj in objects]
+
+    async def under_way() -> bool:
+        return await stack.metric("moorage_cache_size", type="assumed_pods") == 3
+
+    await stack.until(under_way)
+    stack.kill("binder")
+
+    assert await asyncio.gather(*binds) == [{"Error": ""}] * 3
+    assert set((await stack.places()).values()) == {"n1"}
+
+
 async def test_a_gateway_that_is_told_to_stop_finishes_its_binds(stack: Stack) -> None:
     obj, *_ = await stack.create([node("n1")], [pod("p", schedulerName="nobody")])
     await stack.fault(verb="create", resource="pods/binding", delaySeconds=1)
