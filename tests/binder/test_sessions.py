@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -209,6 +209,11 @@ async def test_a_binder_that_ends_says_so_and_answers_what_is_under_way(
 async def test_a_session_that_is_open_does_not_keep_a_binder_from_ending(
     kubeconfig: Path, api: Api
 ) -> None:
-    async with asyncio.timeout(5), serving(kubeconfig, shutdown_grace=60) as (_, channel):
-        stream = Stream(channel)
-        assert (await stream.ask(request(api.pod()))).outcome == pb.OUTCOME_BOUND
+    settings = settings_for(kubeconfig, shutdown_grace=60)
+    async with (
+        AsyncExitStack() as stack,
+        asyncio.timeout(5),
+        running(binder_service(settings), settings) as service,
+    ):
+        channel = await stack.enter_async_context(grpc.aio.insecure_channel(service.grpc))
+        assert (await Stream(channel).ask(request(api.pod()))).outcome == pb.OUTCOME_BOUND

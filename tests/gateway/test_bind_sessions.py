@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import grpc.aio
 import pytest
@@ -126,11 +126,14 @@ async def test_a_bind_that_nobody_takes_keeps_its_place_and_is_never_sent(
         assert posts() == 1
 
 
-class Odd(binder_pb2_grpc.BinderServiceServicer):
-    """A binder whose first stream hangs, before its headers or after, and whose others work."""
+Oddity = Literal["silent", "without headers", "ending"]
 
-    def __init__(self, *, has_headers: bool) -> None:
-        self.has_headers = has_headers
+
+class Odd(binder_pb2_grpc.BinderServiceServicer):
+    """A binder whose first stream answers no bind, and whose others work."""
+
+    def __init__(self, oddity: Oddity) -> None:
+        self.oddity = oddity
         self.streams: list[list[str]] = []
 
     async def Bind(self, request: Any, context: Any) -> Any:
@@ -144,18 +147,23 @@ class Odd(binder_pb2_grpc.BinderServiceServicer):
     ) -> AsyncIterator[pb.BinderServiceSessionResponse]:
         seen: list[str] = []
         self.streams.append(seen)
-        is_silent = len(self.streams) == 1
-        if not is_silent or self.has_headers:
+        oddity = self.oddity if len(self.streams) == 1 else ""
+        if oddity != "without headers":
             await context.send_initial_metadata(())
+        if oddity == "ending":
+            yield pb.BinderServiceSessionResponse(ending=True)
         async for request in request_iterator:
             seen.append(request.bind.name)
-            if not is_silent:
-                yield pb.BinderServiceSessionResponse(id=request.id, outcome=pb.OUTCOME_BOUND)
+            answer = pb.BinderServiceSessionResponse(id=request.id)
+            if oddity == "ending" and len(seen) > 1:
+                answer.status.code = grpc.StatusCode.UNAVAILABLE.value[0]
+            if not oddity or len(seen) > 1:
+                yield answer
 
 
 @asynccontextmanager
-async def odd_binder(port: int, *, has_headers: bool) -> AsyncIterator[Odd]:
-    server, servicer = grpc.aio.server(), Odd(has_headers=has_headers)
+async def odd_binder(port: int, oddity: Oddity) -> AsyncIterator[Odd]:
+    server, servicer = grpc.aio.server(), Odd(oddity)
     binder_pb2_grpc.add_BinderServiceServicer_to_server(servicer, server)
     server.add_insecure_port(f"127.0.0.1:{port}")
     await server.start()
@@ -165,12 +173,12 @@ async def odd_binder(port: int, *, has_headers: bool) -> AsyncIterator[Odd]:
         await server.stop(None)
 
 
-@pytest.mark.parametrize("has_headers", [True, False])
+@pytest.mark.parametrize("oddity", ["silent", "without headers"])
 async def test_a_binder_that_hangs_costs_the_binds_that_it_has_and_no_more(
-    tmp_path: Path, port: int, has_headers: bool
+    tmp_path: Path, port: int, oddity: Oddity
 ) -> None:
     async with (
-        odd_binder(port, has_headers=has_headers) as binder,
+        odd_binder(port, oddity) as binder,
         gateway(tmp_path, binder=f"127.0.0.1:{port}", http_timeout=2.0) as process,
     ):
         await process.node("n1")
@@ -179,12 +187,32 @@ async def test_a_binder_that_hangs_costs_the_binds_that_it_has_and_no_more(
         assert assumed(process) == 1
         [later] = begin(process, "later")
         assert await later == ""
-    assert binder.streams == [["hung"] * has_headers, ["later"]]
+    assert binder.streams == [["hung"] * (oddity == "silent"), ["later"]]
 
 
+async def test_no_bind_waits_for_those_of_a_binder_that_ends(tmp_path: Path, port: int) -> None:
+    async with (
+        odd_binder(port, "ending") as binder,
+        gateway(tmp_path, binder=f"127.0.0.1:{port}", http_timeout=2.0) as process,
+    ):
+        [slow] = begin(process, "slow")
+        await until(lambda: binder.streams == [["slow"]])
+        [later] = begin(process, "later")
+        assert await later == ""
+        assert not slow.done()
+        assert await slow == "binder service: Deadline Exceeded"
+    assert binder.streams[1] == ["later"]
+
+
+@pytest.mark.parametrize("seconds", [60.0, 0.0])
 async def test_a_binder_of_an_earlier_version_gets_calls(
-    tmp_path: Path, port: int, process: Gateway
+    tmp_path: Path,
+    port: int,
+    process: Gateway,
+    monkeypatch: pytest.MonkeyPatch,
+    seconds: float,
 ) -> None:
+    monkeypatch.setattr("gateway.bind_session.CALL_SECONDS", seconds)
     before = calls("Bind")
     with structlog.testing.capture_logs() as logs:
         async with binder_service(tmp_path, port=port, is_old=True):

@@ -51,7 +51,7 @@ async def test_a_scorer_that_hangs_costs_a_moment_once(stack: Stack) -> None:
 
 async def test_a_binder_that_dies_costs_no_bind(stack: Stack) -> None:
     pods = [pod(f"left-{i}", schedulerName="nobody") for i in range(3)]
-    objects = (await stack.create([node("n1")], pods))[:3]
+    objects = await stack.create([node("n1")], pods)
     await stack.fault(verb="create", resource="pods/binding", delaySeconds=1, times=3)
     binds = [asyncio.create_task(stack.bind(obj, "n1")) for obj in objects]
 
