@@ -45,12 +45,12 @@ class Sessions:
         """
         if self._is_draining:
             raise _ending()
-        await context.send_initial_metadata(())  # the caller waits for somebody
         session = _Session(self._binder, self._deadline_of)
         reader = asyncio.create_task(session.read(requests))
         reader.add_done_callback(session.read_all)
         self._sessions.add(session)
         try:
+            await context.send_initial_metadata(())  # the caller waits for somebody
             # It is written here and nowhere else: a stream takes one message at a time.
             while (answer := await session.answers.get()) is not None:
                 yield answer
