@@ -18,7 +18,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 METHODS = {
     "filter": {"Filter", "GetState", "ListPlugins", "Session"},
     "scorer": {"GetState", "ListPlugins", "Score", "Session"},
-    "binder": {"Bind", "ListPlugins"},
+    "binder": {"Bind", "ListPlugins", "Session"},
 }
 
 
