@@ -97,10 +97,12 @@ def _bind_table(results: list[BindResult]) -> Table:
 def _growth_table(results: list[GrowthResult]) -> Table:
     caption = "filter + prioritize of all nodes until answered: milliseconds, p50 / p99 (CPU)"
     table = _table("Growth, 30 pods on each node", caption)
-    for column in ("ready after", "bytes/cycle", *(one.contender for one in results[0].edge)):
+    contenders = [one.contender for one in results[0].edge]
+    for column in ("ready after", "bytes/cycle", *contenders):
         table.add_column(column, justify="right")
     for size in results:
-        cells = [f"{_pair(one.answered)} ({one.processor:.1f})" for one in size.edge]
+        of = {one.contender: f"{_pair(one.answered)} ({one.processor:.1f})" for one in size.edge}
+        cells = [of.get(contender, "-") for contender in contenders]
         ready = f"{size.ready_seconds:.1f} s"
         table.add_row(f"{size.nodes:,} nodes", ready, f"{size.cycle_bytes:,.0f}", *cells)
     return table

@@ -4,9 +4,11 @@ import io
 from pathlib import Path
 from xml.etree import ElementTree
 
+from msgspec.structs import replace
 from rich.console import Console
 
 from bench import budgets, plots, report
+from bench.edge import GO_PLUGINS, MAIN
 from tests.bench import results as made
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
@@ -43,6 +45,16 @@ def test_the_tables_have_everything_that_was_measured() -> None:
         "the cluster is left out",
     ):
         assert part in text, part
+
+
+def test_who_was_not_asked_about_a_size_has_no_figure_there() -> None:
+    results = made.results()
+    extra = made.edge_result("all", GO_PLUGINS, 5)
+    results.growth[0] = replace(results.growth[0], edge=[extra, *results.growth[0].edge])
+    (table,) = [table for table in report.tables(results) if str(table.title).startswith("Growth")]
+    cells = {str(column.header): [str(cell) for cell in column.cells] for column in table.columns}
+    assert cells[GO_PLUGINS] == ["5.00 / 10.00 (1.5)", "-"]
+    assert cells[MAIN][1].startswith("100.00")
 
 
 def test_verdicts_are_words() -> None:
