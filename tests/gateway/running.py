@@ -275,8 +275,8 @@ async def gateway(
             registry=registry,
         )
         if fault is None:
-            await until(
-                lambda: running_gateway.sample("moorage_cache_age_seconds", resource="pods") < 1
+            await until(  # however long ago: this process may have been busy
+                lambda: running_gateway.sample("moorage_cache_age_seconds", resource="pods") < inf
             )
         yield running_gateway
 
