@@ -54,7 +54,7 @@ def merge_verdicts(shards: Sequence[FilteredShard]) -> FilteredShard:
     """Return the shards as one."""
     reasons: dict[ReasonKey, int] = {}
     codes_of_each = [translated(shard, reasons) for shard in shards]
-    rows = np.concatenate([np.flatnonzero(shard.found.present) for shard in shards])
+    rows = np.concatenate([shard.found.rows for shard in shards])
     codes = np.concatenate(codes_of_each)[np.argsort(rows)]
     where = np.max([shard.found.where for shard in shards], axis=0)
     capacity = max(len(shard.found.present) for shard in shards) - 1

@@ -76,6 +76,11 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return position_of[self.present]
 
     @property
+    def rows(self) -> Rows:
+        """The rows, in ascending order: that of whatever replicas say."""
+        return np.flatnonzero(self.present)
+
+    @property
     def unknown(self) -> int:
         """How many nodes of the call have no row."""
         if self.count == len(self.where):

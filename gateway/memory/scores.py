@@ -81,7 +81,7 @@ class KnownScores:
         if not self.is_fit:
             return False
         for shard in shards:
-            rows = np.flatnonzero(shard.found.present)
+            rows = shard.found.rows
             none = np.zeros(len(rows))
             raw = np.array([shard.raw.get(plugin.plugin, none) for plugin in self._plugins])
             self.raw.put(rows, raw.reshape(len(self._plugins), len(rows)), generation)
@@ -202,7 +202,7 @@ class RememberedScores:
         return record
 
     def _rows(self, subject: Subject) -> Rows:
-        return np.flatnonzero(self._half.lookup.find(subject.names, None).present)
+        return self._half.lookup.find(subject.names, None).rows
 
     def _known(self, subject: Subject) -> KnownScores | None:
         plugins = self._policy.promises.local_scores.get(subject.pod.spec.scheduler_name)

@@ -55,7 +55,7 @@ class KnownVerdicts:
             self._forget()
             return False
         codes = translated(said, self._reasons)
-        self.codes.put(np.flatnonzero(said.found.present), codes, filtered.generation)
+        self.codes.put(said.found.rows, codes, filtered.generation)
         # Plugins that found no nodes left are missing in a report.
         reports = max(self._result.plugins, said.result.plugins, key=len)
         self._result = filter_pb2.FilterResult(reasons=worded(self._reasons), plugins=reports)
@@ -140,7 +140,7 @@ class RememberedVerdicts:
             return None
 
     def _rows(self, subject: Subject) -> Rows:
-        return np.flatnonzero(self._half.lookup.find(subject.names, None).present)
+        return self._half.lookup.find(subject.names, None).rows
 
     def _known(self, subject: Subject) -> KnownVerdicts | None:
         if subject.pod.spec.scheduler_name not in self._policy.promises.local_filters:
