@@ -14,8 +14,9 @@ from msgspec import Meta
 
 from cli.legacy.names import PREDICATES, PRIORITIES
 from moorage.errors import ConfigurationError
+from moorage.nearest import suggestion
 from moorage.policy.checks import find_problems
-from moorage.policy.problems import Problem, child, suggestion
+from moorage.policy.problems import Problem, child
 from moorage.policy.yaml_lines import Tree, read_tree
 
 _Name = Annotated[str, Meta(min_length=1, title="a name")]

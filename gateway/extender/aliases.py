@@ -11,7 +11,7 @@ from typing import get_args
 
 from gateway.extender.metrics import Verb
 from moorage.errors import ConfigurationError
-from moorage.policy.problems import suggestion
+from moorage.nearest import suggestion
 
 WITH_PLUGIN: frozenset[Verb] = frozenset({"filter", "prioritize"})
 """The verbs that one plugin alone can answer."""

@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal, TypeGuard, TypeVar
 
 import msgspec
 
-from moorage.policy.problems import Problem, child, shown, suggestion
+from moorage.nearest import suggestion
+from moorage.policy.problems import Problem, child, shown
 
 StructT = TypeVar("StructT", bound=msgspec.Struct)
 

@@ -1,11 +1,9 @@
-"""How mistakes are told: where they are, what was expected, and the nearest known name.
+"""How mistakes are told: where they are, and what was expected.
 
 Used by everything that reads the policy document or plugin arguments.
 """
 
-import difflib
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -24,13 +22,6 @@ def child(path: str, key: str | int) -> str:
     if not key.isidentifier():
         return f"{path}[{json.dumps(key, ensure_ascii=False)}]"
     return f"{path}.{key}" if path else key
-
-
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return `, did you mean X?` with the nearest known name, or nothing if none is near."""
-    by_folded = {candidate.lower(): candidate for candidate in known}
-    near = difflib.get_close_matches(name.lower(), by_folded, n=1, cutoff=0.6)
-    return f", did you mean `{by_folded[near[0]]}`?" if near else ""
 
 
 def shown(value: object) -> str:

@@ -5,6 +5,7 @@ Called by the gateway for each new policy or catalogue, and by `moorage config`.
 
 from collections.abc import Iterator
 
+from moorage.nearest import suggestion
 from moorage.policy.catalogue import KINDS, Catalogue, Kind
 from moorage.policy.defaults import (
     DEFAULT_MULTI_POINT,
@@ -14,7 +15,7 @@ from moorage.policy.defaults import (
 from moorage.policy.document import POINTS, Document, PluginSet, Profile
 from moorage.policy.effective import EffectivePlugin, EffectivePolicy, EffectiveProfile
 from moorage.policy.merge import ALL, Entry, EntrySet, expand, merge
-from moorage.policy.problems import Problem, child, suggestion
+from moorage.policy.problems import Problem, child
 from moorage.policy.resolved import ResolvedPolicy
 from moorage.policy.schema import schema_problems
 

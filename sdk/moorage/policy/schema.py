@@ -8,7 +8,8 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from moorage.policy.problems import Problem, child, shown, suggestion
+from moorage.nearest import suggestion
+from moorage.policy.problems import Problem, child, shown
 
 Schema = Mapping[str, Any]
 
