@@ -206,5 +206,6 @@ def _info(plugin: pb.Plugin) -> PluginInfo:
         reads=tuple(kind_from_proto(kind) for kind in plugin.reads),
         signs_pods=plugin.signs_pods,
         node_local=plugin.node_local,
+        pod_fields=tuple(plugin.pod_fields.paths) if plugin.HasField("pod_fields") else None,
         normalization=normalization_from_proto(plugin.normalization),
     )

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from moorage.bind import Binding, Refusal
 from moorage.models import ObjectKind, Pod
 from moorage.normalization import Normalization, Scores
+from moorage.pod_fields import check_fields
 from moorage.snapshot import Node, Nodes
 from moorage.verdicts import Rejection, Verdicts
 
@@ -60,11 +61,15 @@ class Plugin:
             references and spec. So not on other nodes or further objects, the clock or anything
             outside. Equal pods are then asked about only where nodes have changed. Not inherited;
             not for bind plugins.
+        pod_fields: Which fields of the signature a plugin looks at that is `node_local` or
+            `signs_pods`, as JSON paths: ("spec.tolerations", "spec.containers[*].image"). Pods that
+            differ elsewhere are equal for it. () is none, None all. Not inherited.
     """
 
     name: ClassVar[str] = ""
     reads: ClassVar[tuple[ObjectKind, ...]] = ()
     node_local: ClassVar[bool] = False
+    pod_fields: ClassVar[tuple[str, ...] | None] = None
     args: Any
     __note = ""
 
@@ -89,6 +94,9 @@ class Plugin:
             cls.node_local = False
         if cls.node_local and cls.reads:
             raise TypeError(f"{cls.__name__} reads further objects, so it is not node_local")
+        if "pod_fields" not in cls.__dict__:
+            cls.pod_fields = None
+        check_fields(cls.pod_fields, f"{cls.__name__}.pod_fields")
 
     async def start(self) -> None:
         """Begin background work, such as polling metrics; called once before the first cycle."""

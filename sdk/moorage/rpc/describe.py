@@ -33,6 +33,7 @@ def describe_plugin(registry: Registry, name: str) -> pb.Plugin:
         signs_pods=issubclass(kind, FilterPlugin) and (kind.signs_pods or kind.node_local),
         node_local=kind.node_local,
         normalization=_normalization(kind),
+        pod_fields=None if kind.pod_fields is None else pb.PodFields(paths=kind.pod_fields),
     )
 
 

@@ -586,6 +586,7 @@ class Plugin(_message.Message):
     SIGNS_PODS_FIELD_NUMBER: _builtins.int
     NODE_LOCAL_FIELD_NUMBER: _builtins.int
     NORMALIZATION_FIELD_NUMBER: _builtins.int
+    POD_FIELDS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The name that the policy uses."""
     summary: _builtins.str
@@ -620,6 +621,10 @@ class Plugin(_message.Message):
     def reads(self) -> _containers.RepeatedCompositeFieldContainer[Global___ObjectKind]:
         """The further kinds of objects that it reads. The gateway follows them while the plugin is enabled."""
 
+    @_builtins.property
+    def pod_fields(self) -> Global___PodFields:
+        """What it looks at in the pod, if it makes one of these promises; without, all of the above."""
+
     def __init__(
         self,
         *,
@@ -633,14 +638,39 @@ class Plugin(_message.Message):
         signs_pods: _builtins.bool = ...,
         node_local: _builtins.bool = ...,
         normalization: Global___Normalization.ValueType = ...,
+        pod_fields: Global___PodFields | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "default_arguments", b"default_arguments"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "default_arguments", b"default_arguments", "pod_fields", b"pod_fields"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "default_arguments", b"default_arguments", "extension_points", b"extension_points", "name", b"name", "node_local", b"node_local", "normalization", b"normalization", "origin", b"origin", "reads", b"reads", "signs_pods", b"signs_pods", "summary", b"summary"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "default_arguments", b"default_arguments", "extension_points", b"extension_points", "name", b"name", "node_local", b"node_local", "normalization", b"normalization", "origin", b"origin", "pod_fields", b"pod_fields", "reads", b"reads", "signs_pods", b"signs_pods", "summary", b"summary"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Plugin: _TypeAlias = Plugin  # noqa: Y015
+
+@_typing.final
+class PodFields(_message.Message):
+    """Some fields of a pod."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PATHS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def paths(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Their JSON paths: "spec.tolerations", "spec.containers[*].image"."""
+
+    def __init__(
+        self,
+        *,
+        paths: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["paths", b"paths"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PodFields: _TypeAlias = PodFields  # noqa: Y015
 
 @_typing.final
 class NodeState(_message.Message):
