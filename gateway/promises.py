@@ -3,8 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gateway.signatures import Signature
 from moorage.normalization import Normalization
+from moorage.pod_fields import union
 from moorage.policy import Kind, PluginInfo, ResolvedPolicy
+
+Infos = Mapping[str, list[PluginInfo | None]]
+"""The plugins of each profile; None for those of which nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +30,16 @@ class Promises:
         local_filters: Those whose verdict on a node depends on nothing else but that node.
         local_scores: The score plugins of profiles of which the same is true, in their order.
         claimants: The filter plugins of each profile that may want nodes claimed.
+        filter_signatures: What the filters of each profile look at in a pod.
+        score_signatures: The same of its score plugins.
     """
 
     signing: frozenset[str] = frozenset()
     local_filters: frozenset[str] = frozenset()
     local_scores: Mapping[str, tuple[LocalScore, ...]] = field(default_factory=dict)
     claimants: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    filter_signatures: Mapping[str, Signature] = field(default_factory=dict)
+    score_signatures: Mapping[str, Signature] = field(default_factory=dict)
 
 
 def promises_of(resolved: ResolvedPolicy) -> Promises:
@@ -54,10 +63,19 @@ def promises_of(resolved: ResolvedPolicy) -> Promises:
         ),
         local_scores=_local_scores(resolved),
         claimants=claimants,
+        filter_signatures=_signatures(filters),
+        score_signatures=_signatures(_infos(resolved, "score")),
     )
 
 
-def _infos(resolved: ResolvedPolicy, kind: Kind) -> Mapping[str, list[PluginInfo | None]]:
+def _signatures(profiles: Infos) -> Mapping[str, Signature]:
+    return {
+        profile: Signature(union(None if info is None else info.pod_fields for info in infos))
+        for profile, infos in profiles.items()
+    }
+
+
+def _infos(resolved: ResolvedPolicy, kind: Kind) -> Infos:
     return {
         profile.name: [resolved.catalogue.get(kind, plugin.name) for plugin in profile.plugins]
         for profile in resolved.policies[kind].profiles

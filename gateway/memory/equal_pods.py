@@ -1,13 +1,13 @@
 """Which pods are equal, and so whether others may be judged like one of them.
 
-Two pods are if their signatures are: what plugins that sign pods, or are node-local, go by.
+Two pods are if their signatures are: the fields at which the plugins of their profile look.
 """
 
 from collections import OrderedDict
 
 from gateway.cluster.state import ClusterState
 from gateway.subject import Subject
-from moorage.models import Pod, encode
+from moorage.models import Pod
 
 SEEN = 1000
 """Signatures of pods that came once so far."""
@@ -18,7 +18,6 @@ class EqualPods:
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
-        self._newest: tuple[Pod, bytes] | None = None
         self._seen: OrderedDict[int, str] = OrderedDict()
 
     def is_like_others(self, subject: Subject) -> bool:
@@ -34,18 +33,9 @@ class EqualPods:
             and not self._state.place_of(subject.pod.uid)
         )
 
-    def signature(self, pod: Pod) -> bytes:
-        """Return what plugins that sign pods go by; equal for equal pods."""
-        if self._newest is None or self._newest[0] is not pod:
-            metadata = pod.metadata
-            owners = metadata.owner_references
-            parts = (pod.namespace, metadata.labels, metadata.annotations, owners, pod.spec)
-            self._newest = pod, encode(parts)
-        return self._newest[1]
-
-    def recurs(self, pod: Pod) -> bool:
+    def recurs(self, pod: Pod, signature: bytes) -> bool:
         """Whether an equal pod has come before; most pods without one need not be remembered."""
-        key = hash(self.signature(pod))
+        key = hash(signature)
         first = self._seen.setdefault(key, pod.uid)
         self._seen.move_to_end(key)
         if len(self._seen) > SEEN:

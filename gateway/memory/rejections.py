@@ -66,7 +66,7 @@ class Rejections:
             return None
         if not self._may_be_known(subject):
             return None
-        signature = self._equal.signature(subject.pod)
+        signature = self._signature(subject.pod)
         rejection = self._newest.get(signature)
         filtered = self._tell(rejection, subject) if rejection else None
         if filtered is not None:
@@ -86,7 +86,7 @@ class Rejections:
         if now != self._moment:
             self._forget()
             self._moment = now
-        self._add(self._equal.signature(subject.pod), subject.pod, filtered.verdicts)
+        self._add(self._signature(subject.pod), subject.pod, filtered.verdicts)
 
     def _now(self) -> tuple[int, str, int]:
         """Return what changes whenever replicas might say something else."""
@@ -98,6 +98,9 @@ class Rejections:
         profile = subject.pod.spec.scheduler_name
         signs_pods = profile in self._policy.promises.signing
         return self._limit > 0 and signs_pods and self._equal.is_like_others(subject)
+
+    def _signature(self, pod: Pod) -> bytes:
+        return self._policy.promises.filter_signatures[pod.spec.scheduler_name].of(pod)
 
     def _tell(self, rejection: _Rejection, subject: Subject) -> Filtered | None:
         found = self._filter_half.lookup.find(subject.names, None)

@@ -205,7 +205,9 @@ class RememberedScores:
         return self._half.lookup.find(subject.names, None).rows
 
     def _known(self, subject: Subject) -> KnownScores | None:
-        plugins = self._policy.promises.local_scores.get(subject.pod.spec.scheduler_name)
+        promises, profile = self._policy.promises, subject.pod.spec.scheduler_name
+        plugins = promises.local_scores.get(profile)
         if plugins is None:
             return None
-        return self._store.known(subject, lambda: KnownScores(self._state, plugins))
+        signature = promises.score_signatures[profile]
+        return self._store.known(subject, signature, lambda: KnownScores(self._state, plugins))

@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 from gateway.memory.equal_pods import EqualPods
 from gateway.policy import PolicyHolder
 from gateway.replicas.pool import ReplicaPool
+from gateway.signatures import Signature
 from gateway.subject import Subject
 
 Known = TypeVar("Known")
@@ -29,20 +30,23 @@ class Store(Generic[Known]):
         self._moment: Hashable = None
         self._newest: OrderedDict[bytes, Known] = OrderedDict()
 
-    def known(self, subject: Subject, make: Callable[[], Known]) -> Known | None:
+    def known(
+        self, subject: Subject, signature: Signature, make: Callable[[], Known]
+    ) -> Known | None:
         """Return what is known of pods like the subject's, begun by *make*; None for others."""
-        equal = self._equal
-        if not (self._limit and equal.is_like_others(subject) and equal.recurs(subject.pod)):
+        if not self._limit or not self._equal.is_like_others(subject):
+            return None
+        key = signature.of(subject.pod)
+        if not self._equal.recurs(subject.pod, key):
             return None
         moment = self._policy.revision, self._pool.turnover
         if moment != self._moment:
             self._moment = moment
             self._newest.clear()
-        signature = equal.signature(subject.pod)
-        known = self._newest.get(signature)
+        known = self._newest.get(key)
         if known is None:
-            known = self._newest[signature] = make()
+            known = self._newest[key] = make()
             if len(self._newest) > self._limit:
                 self._newest.popitem(last=False)
-        self._newest.move_to_end(signature)
+        self._newest.move_to_end(key)
         return known

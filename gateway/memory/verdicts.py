@@ -143,6 +143,8 @@ class RememberedVerdicts:
         return self._half.lookup.find(subject.names, None).rows
 
     def _known(self, subject: Subject) -> KnownVerdicts | None:
-        if subject.pod.spec.scheduler_name not in self._policy.promises.local_filters:
+        promises, profile = self._policy.promises, subject.pod.spec.scheduler_name
+        if profile not in promises.local_filters:
             return None
-        return self._store.known(subject, lambda: KnownVerdicts(self._state))
+        signature = promises.filter_signatures[profile]
+        return self._store.known(subject, signature, lambda: KnownVerdicts(self._state))
