@@ -7,14 +7,18 @@ Authors import this from `moorage.testing`:
         assert_node_local(MaxTemperature(), make_pod(), hot, make_node("cold"))
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
 from moorage.harness import cluster_for, complete, raw_scores, verdicts
 from moorage.models import NodeManifest, Pod, PodStatus
 from moorage.plugin import FilterPlugin, ScorePlugin
+from moorage.pod_fields import SIGNATURE, alike
 from moorage.snapshot import Nodes
+from moorage.strangers import strangers
+
+ELSEWHERE = "for a pod that differs only outside of its pod_fields"
 
 Answers = Mapping[tuple[str, str], object]
 """What the plugin says, by what that is, "verdict" or "score", and by the name of the node."""
@@ -25,18 +29,21 @@ def assert_node_local(
     pod: Pod,
     *nodes: NodeManifest,
     pods: Iterable[Pod] = (),
+    unlike: Iterable[Pod] = (),
 ) -> None:
     """Assert that *plugin* is `node_local`, and that on this example it is so rightly.
 
     What it says of each node, its verdict or its score before normalisation, must be the same if
-    the other nodes are not there, if the pods on the node came just now, and for an equal pod:
-    one with another name, uid, status and time of creation. `start` is not called.
+    the other nodes are not there, if the pods on the node came just now, and for equal pods:
+    one with another name, uid, status and time of creation, and some that differ in all fields but
+    the plugin's `pod_fields`. `start` is not called.
 
     Args:
         plugin: The plugin.
         pod: The pod to place.
         nodes: All nodes of the cluster; the more they differ, the more is checked.
         pods: The other pods, on their nodes.
+        unlike: More pods from which all fields but the plugin's `pod_fields` are taken.
 
     Raises:
         AssertionError: It does not call itself node-local, or does not answer the same. The message
@@ -47,7 +54,7 @@ def assert_node_local(
     """
     if not plugin.node_local:
         raise AssertionError(f"the class of {plugin.name} does not say node_local = True itself")
-    complete(_compare(plugin, pod, nodes, tuple(pods)))
+    complete(_compare(plugin, pod, nodes, tuple(pods), (*strangers(), *unlike)))
 
 
 async def _compare(
@@ -55,12 +62,15 @@ async def _compare(
     pod: Pod,
     nodes: tuple[NodeManifest, ...],
     pods: tuple[Pod, ...],
+    unlike: Iterable[Pod],
 ) -> None:
     cluster = cluster_for(pod, nodes, pods)
     same = [
-        ("for an equal pod of another name", _equal(pod), cluster),
+        ("for an equal pod of another name", _equal(pod, pod), cluster),
         ("if the pods on it came just now", pod, cluster_for(pod, nodes, new_pods=pods)),
     ]
+    if plugin.pod_fields is not None:
+        same += [(ELSEWHERE, equal, cluster) for equal in equal_pods(plugin, pod, unlike)]
     for node in nodes:
         there = [each for each in pods if each.spec.node_name == node.name]
         same.append(("if the other nodes are not there", pod, cluster_for(pod, [node], there)))
@@ -86,13 +96,22 @@ async def _ask(plugin: FilterPlugin | ScorePlugin, pod: Pod, cluster: Nodes) -> 
     return answers
 
 
-def _equal(pod: Pod) -> Pod:
+def equal_pods(
+    plugin: FilterPlugin | ScorePlugin, pod: Pod, unlike: Iterable[Pod]
+) -> Iterator[Pod]:
+    """Yield pods that are equal to *pod* for *plugin*, and otherwise like those of *unlike*."""
+    for other in unlike:
+        fields = SIGNATURE if plugin.pod_fields is None else plugin.pod_fields
+        yield _equal(pod, alike(pod, other, fields))
+
+
+def _equal(pod: Pod, other: Pod) -> Pod:
     metadata = replace(
-        pod.metadata,
+        other.metadata,
         name=f"{pod.name}-equal",
         uid=f"{pod.uid}-equal",
         creation_timestamp="2001-01-01T00:00:00Z",
     )
     return replace(
-        pod, metadata=metadata, status=PodStatus(phase="Pending", nominated_node_name="another")
+        other, metadata=metadata, status=PodStatus(phase="Pending", nominated_node_name="another")
     )
