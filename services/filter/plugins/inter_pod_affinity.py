@@ -31,6 +31,12 @@ class InterPodAffinity(FilterPlugin):
     """
 
     signs_pods = True
+    pod_fields = (
+        "metadata.namespace",
+        "metadata.labels",
+        "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution",
+        "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution",
+    )
 
     class Args(InterPodAffinityArguments):  # noqa: D106 - inherited, as the documentation shows
         pass

@@ -12,6 +12,7 @@ class NodeAffinity(FilterPlugin):
     """Keeps pods on nodes that match their nodeSelector and required node affinity."""
 
     node_local = True
+    pod_fields = ("spec.nodeSelector", "spec.affinity.nodeAffinity")
 
     async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
         """Go on with the nodes that are required by name, as for each pod of a DaemonSet."""

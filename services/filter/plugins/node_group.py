@@ -16,6 +16,7 @@ class NodeGroup(FilterPlugin):
     """
 
     node_local = True
+    pod_fields = ("metadata.labels",)
 
     class Args(Arguments):
         """The key of the label, the same on pods and nodes."""

@@ -10,6 +10,7 @@ class NodeName(FilterPlugin):
     """Keeps a pod with spec.nodeName off all other nodes."""
 
     node_local = True
+    pod_fields = ("spec.nodeName",)
 
     def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
         """Reject all nodes but the one that the pod names."""

@@ -1,6 +1,7 @@
 """Keeps pods off nodes whose host ports are taken, like kube-scheduler's plugin."""
 
 from moorage import FilterPlugin, Nodes, Pod, Rejection, Verdicts
+from moorage.pod_fields import PORT_FIELDS
 
 REASON = Rejection("node(s) didn't have free ports for the requested pod ports", unresolvable=False)
 
@@ -9,6 +10,7 @@ class NodePorts(FilterPlugin):
     """Keeps pods off nodes where a pod has taken one of their host ports."""
 
     node_local = True
+    pod_fields = PORT_FIELDS
 
     def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
         """Reject nodes where one of the pod's host ports is taken."""

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moorage import Amounts, Arguments, FilterPlugin, Mask, Nodes, Pod, Rejection, Verdicts
+from moorage.pod_fields import REQUEST_FIELDS
 
 TOO_MANY_PODS = "Too many pods"
 
@@ -21,6 +22,7 @@ class NodeResourcesFit(FilterPlugin):
     """Keeps pods off nodes that lack the resources they request."""
 
     node_local = True
+    pod_fields = REQUEST_FIELDS
 
     class Args(Arguments):
         """Which extended resources not to look at: by name, or by what precedes the slash."""

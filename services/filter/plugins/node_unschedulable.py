@@ -14,6 +14,7 @@ class NodeUnschedulable(FilterPlugin):
     """Keeps pods off cordoned nodes, unless they tolerate the taint of being cordoned."""
 
     node_local = True
+    pod_fields = ("spec.tolerations",)
 
     def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
         """Reject cordoned nodes."""

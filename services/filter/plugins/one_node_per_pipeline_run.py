@@ -39,6 +39,7 @@ class OneNodePerPipelineRun(FilterPlugin):
 
     reads = (ENDED_PODS,)
     signs_pods = True
+    pod_fields = ("metadata.namespace", "metadata.labels")
 
     class Args(Arguments):
         """How strictly runs are kept apart, what makes a run, and whether ended pods hold it.

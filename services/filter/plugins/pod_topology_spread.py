@@ -23,6 +23,15 @@ class PodTopologySpread(FilterPlugin):
     """Keeps pods off domains that would have too many more matching pods than the emptiest."""
 
     signs_pods = True
+    pod_fields = (
+        "metadata.namespace",
+        "metadata.labels",
+        "metadata.ownerReferences",
+        "spec.topologySpreadConstraints",
+        "spec.nodeSelector",
+        "spec.affinity.nodeAffinity",
+        "spec.tolerations",
+    )
 
     class Args(SpreadArguments):  # noqa: D106 - inherited, as the documentation shows
         pass

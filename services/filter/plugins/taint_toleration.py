@@ -14,6 +14,7 @@ class TaintToleration(FilterPlugin):
     """Keeps pods off nodes that have NoSchedule or NoExecute taints which they do not tolerate."""
 
     node_local = True
+    pod_fields = ("spec.tolerations",)
 
     def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
         """Reject nodes with a taint that the pod does not tolerate."""

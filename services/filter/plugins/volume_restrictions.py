@@ -1,6 +1,7 @@
 """Keeps pods apart that mount the same disk, like kube-scheduler's plugin of the same name."""
 
 from moorage import SKIP, FilterPlugin, Nodes, Pod, Preparation, Rejection, Verdicts
+from moorage.pod_fields import DISK_FIELDS
 
 REASON = Rejection("node(s) had no available disk", unresolvable=False)
 
@@ -14,6 +15,7 @@ class VolumeRestrictions(FilterPlugin):
     """
 
     node_local = True
+    pod_fields = DISK_FIELDS
 
     async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
         """Skip pods without such disks."""

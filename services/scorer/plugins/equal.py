@@ -9,6 +9,7 @@ class Equal(ScorePlugin):
     """Gives all nodes the same score, so that the others decide; for policies that name it."""
 
     node_local = True
+    pod_fields = ()
 
     def score(self, pod: Pod, nodes: Nodes) -> Scores:
         """Return 1 for each node, as EqualPriority did."""

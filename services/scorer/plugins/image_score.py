@@ -19,6 +19,7 @@ class ImageScore(ScorePlugin):
     """
 
     node_local = True
+    pod_fields = ("spec.containers[*].image",)
 
     def score(self, pod: Pod, nodes: Nodes) -> Scores:
         """Count the containers whose image is there."""

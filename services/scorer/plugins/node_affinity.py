@@ -10,6 +10,7 @@ class NodeAffinity(ScorePlugin):
     """Prefers nodes that match the pod's preferred node affinity."""
 
     node_local = True
+    pod_fields = ("spec.affinity.nodeAffinity",)
     normalization = Normalization.MAXIMUM
 
     async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:

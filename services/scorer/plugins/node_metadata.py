@@ -26,6 +26,7 @@ class NodeMetadata(ScorePlugin):
     """
 
     node_local = True
+    pod_fields = ()
 
     class Args(Arguments):
         """What to read, and what is good.

@@ -18,6 +18,7 @@ from moorage import (
     ScorePlugin,
     Scores,
 )
+from moorage.pod_fields import REQUEST_FIELDS
 from services.scorer.plugins.resources import CPU_AND_MEMORY, ResourceSpec, that_count
 
 
@@ -25,6 +26,7 @@ class NodeResourcesBalancedAllocation(ScorePlugin):
     """Prefers nodes on which the pod evens out how much of each resource is requested."""
 
     node_local = True
+    pod_fields = REQUEST_FIELDS
 
     class Args(Arguments):
         """The resources to balance, and whose formula.

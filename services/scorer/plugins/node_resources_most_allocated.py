@@ -3,6 +3,7 @@
 import numpy as np
 
 from moorage import MAX_SCORE, Arguments, Nodes, Pod, ScorePlugin, Scores
+from moorage.pod_fields import REQUEST_FIELDS
 from services.scorer.plugins.resources import (
     CPU_AND_MEMORY,
     ResourceSpec,
@@ -15,6 +16,7 @@ class NodeResourcesMostAllocated(ScorePlugin):
     """Prefers nodes whose resources are most requested, this pod included, so that others empty."""
 
     node_local = True
+    pod_fields = REQUEST_FIELDS
 
     class Args(Arguments):
         """The resources to look at, by default CPU and memory alike."""

@@ -6,6 +6,7 @@ from typing import Annotated
 import numpy as np
 
 from moorage import MAX_SCORE, Amounts, Arguments, Meta, Nodes, Pod, ScorePlugin, Scores
+from moorage.pod_fields import REQUEST_FIELDS
 from services.scorer.plugins.resources import (
     CPU_AND_MEMORY,
     ResourceSpec,
@@ -28,6 +29,7 @@ class RequestedToCapacityRatio(ScorePlugin):
     """Prefers nodes by how much of each resource is requested, on a curve of your own."""
 
     node_local = True
+    pod_fields = REQUEST_FIELDS
 
     class Args(Arguments):
         """The curve, and the resources to look at.

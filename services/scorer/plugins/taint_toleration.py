@@ -11,6 +11,7 @@ class TaintToleration(ScorePlugin):
     """Prefers nodes with few PreferNoSchedule taints that the pod does not tolerate."""
 
     node_local = True
+    pod_fields = ("spec.tolerations",)
     normalization = Normalization.REVERSED_MAXIMUM
 
     def score(self, pod: Pod, nodes: Nodes) -> Scores:
