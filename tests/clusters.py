@@ -18,6 +18,7 @@ from moorage.models import (
     NodeManifest,
     NodeSelector,
     NodeSelectorTerm,
+    OwnerReference,
     Pod,
     PodAffinity,
     PodAffinityTerm,
@@ -251,13 +252,25 @@ def demanding_pods(draw: st.DrawFn) -> Pod:
     pod = draw(incoming_pods())
     zones = st.fixed_dictionaries({}, optional={"zone": st.sampled_from(VALUES)})
     affinity = draw(affinities) or Affinity()
+    restart_policy = draw(st.sampled_from(("", "Always")))
     spec = replace(
         pod.spec,
+        init_containers=tuple(
+            replace(each, restart_policy=restart_policy) for each in pod.spec.init_containers
+        ),
+        overhead=draw(st.just({}) | requests),
+        resources=Resources(requests=draw(st.just({}) | requests)),
         node_name=draw(st.sampled_from(("", "", "", "n0"))),
         node_selector=draw(st.just({}) | zones),
         affinity=replace(affinity, node_affinity=draw(st.none() | node_affinities)),
         volumes=draw(st.just(()) | st.tuples(volumes)),
         topology_spread_constraints=tuple(draw(st.lists(spread_constraints, max_size=2))),
     )
-    metadata = replace(pod.metadata, labels=draw(pod_labels) | draw(zones))
+    owned = draw(st.booleans())
+    metadata = replace(
+        pod.metadata,
+        namespace=draw(st.sampled_from(NAMESPACES)),
+        labels=draw(pod_labels) | draw(zones),
+        owner_references=(OwnerReference(kind="ReplicaSet", controller=True),) if owned else (),
+    )
     return replace(pod, metadata=metadata, spec=spec)

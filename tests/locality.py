@@ -1,28 +1,34 @@
 """Random examples of what node-local plugins promise."""
 
 from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from moorage import FilterPlugin, Pod, ScorePlugin
+from moorage.locality import equal_pods
 from moorage.models import LabelSelector, NodeManifest
-from moorage.testing import assert_node_local
+from moorage.strangers import strangers
+from moorage.testing import assert_node_local, run_filter
 from tests.clusters import Cluster, clusters, demanding_pods
 
 LocalPlugin = FilterPlugin | ScorePlugin
+Each = TypeVar("Each", FilterPlugin, ScorePlugin)
 
 
 @st.composite
-def examples(draw: st.DrawFn) -> tuple[Cluster, Pod]:
-    """Draw a cluster and a pod that have more to do with each other than by chance."""
+def examples(draw: st.DrawFn) -> tuple[Cluster, Pod, Pod]:
+    """Draw a cluster and a pod that have more to do with each other than by chance, and another."""
     cluster, pod = draw(clusters()), draw(demanding_pods())
     pod = replace(pod, metadata=replace(pod.metadata, labels={"app": "web", **pod.labels}))
     pods = [_fellow(other, pod) if draw(st.booleans()) else other for other in cluster.pods]
     nodes = [_in_zone(node, draw(st.sampled_from("ab"))) for node in cluster.nodes]
     nodes = draw(st.sampled_from((nodes, cluster.nodes)))
-    return Cluster(nodes=nodes, pods=pods), _with_wishes_about_fellows(pod)
+    other = draw(demanding_pods())
+    return Cluster(nodes=nodes, pods=pods), _with_wishes_about_fellows(pod), other
 
 
 def check_locality(*plugins: Callable[[], LocalPlugin], most: int = 50) -> None:
@@ -32,6 +38,30 @@ def check_locality(*plugins: Callable[[], LocalPlugin], most: int = 50) -> None:
     any others.
     """
 
+    def holds(cluster: Cluster, pod: Pod, other: Pod) -> None:
+        for plugin in plugins:
+            assert_node_local(plugin(), pod, *cluster.nodes, pods=cluster.pods, unlike=[other])
+
+    in_random_clusters(holds, most)
+
+
+def check_signing(*plugins: Callable[[], FilterPlugin], most: int = 50) -> None:
+    """Assert that the plugins judge equal pods alike, in so many random clusters at most."""
+
+    def holds(cluster: Cluster, pod: Pod, other: Pod) -> None:
+        for make in plugins:
+            plugin = make()
+            said = run_filter(plugin, pod, *cluster.nodes, pods=cluster.pods)
+            for equal in equal_pods(plugin, pod, (pod, other, *strangers())):
+                again = run_filter(plugin, equal, *cluster.nodes, pods=cluster.pods)
+                assert said == again, plugin.name
+
+    in_random_clusters(holds, most)
+
+
+def in_random_clusters(holds: Callable[[Cluster, Pod, Pod], None], most: int) -> None:
+    """Try something in so many random clusters at most, with a pod to place and another."""
+
     @given(example=examples())
     @settings(
         max_examples=most,
@@ -40,10 +70,8 @@ def check_locality(*plugins: Callable[[], LocalPlugin], most: int = 50) -> None:
         report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),
     )
-    def check(example: tuple[Cluster, Pod]) -> None:
-        cluster, pod = example
-        for plugin in plugins:
-            assert_node_local(plugin(), pod, *cluster.nodes, pods=cluster.pods)
+    def check(example: tuple[Cluster, Pod, Pod]) -> None:
+        holds(*example)
 
     check()
 
@@ -56,6 +84,30 @@ def local(built_ins: Sequence[type[LocalPlugin]]) -> set[str]:
 def marked(plugin: type[LocalPlugin]) -> type[LocalPlugin]:
     """Return the same plugin, called node-local."""
     return type("Marked", (plugin,), {"node_local": True})
+
+
+def forgetful(plugin: Each, field: str) -> Callable[[], Each]:
+    """Return what makes the same plugin, which does not say that it looks at a field."""
+    kind = type(plugin)
+    promises: dict[str, Any] = {"node_local": kind.node_local, "pod_fields": without(kind, field)}
+    if isinstance(plugin, FilterPlugin):
+        promises["signs_pods"] = plugin.signs_pods
+    lying: type[Each] = type("Forgetful", (kind,), promises)
+    return lambda: lying(plugin.args)
+
+
+def without(kind: type[LocalPlugin], field: str) -> tuple[str, ...]:
+    """Return the fields that a plugin looks at but for one."""
+    return tuple(each for each in kind.pod_fields or () if each != field)
+
+
+def with_each_field(*plugins: LocalPlugin) -> list[Any]:
+    """Return the plugins with each of the fields that they look at, as parameters of a test."""
+    return [
+        pytest.param(plugin, field, id=f"{plugin.name}-{field}")
+        for plugin in plugins
+        for field in type(plugin).pod_fields or ()
+    ]
 
 
 def _in_zone(node: NodeManifest, zone: str) -> NodeManifest:
@@ -73,7 +125,7 @@ def _fellow(other: Pod, pod: Pod) -> Pod:
 def _with_wishes_about_fellows(pod: Pod) -> Pod:
     spec, own = pod.spec, LabelSelector(match_labels=pod.labels)
     spread = tuple(
-        replace(each, label_selector=own, max_skew=1, node_taints_policy="Ignore", min_domains=None)
+        replace(each, label_selector=own, max_skew=1, min_domains=None)
         for each in spec.topology_spread_constraints
     )
     affinity = spec.affinity

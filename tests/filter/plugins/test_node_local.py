@@ -9,8 +9,9 @@ from services.filter.plugins.node_group import NodeGroup
 from services.filter.plugins.node_resources_fit import NodeResourcesFit
 from services.filter.plugins.pod_topology_spread import PodTopologySpread
 from tests.clusters import GPU
-from tests.locality import check_locality, local, marked
+from tests.locality import check_locality, forgetful, local, marked, with_each_field
 
+LOCAL = tuple(plugin for plugin in BUILT_INS if plugin.node_local and plugin is not NodeGroup)
 WITH_ARGUMENTS = (
     lambda: NodeGroup(NodeGroup.Args(label="zone")),
     lambda: NodeResourcesFit(NodeResourcesFit.Args(ignored_resources=(GPU,))),
@@ -28,8 +29,18 @@ def test_all_are_but_those_that_look_at_other_nodes_objects_or_measurements() ->
     }
 
 
-def test_their_verdicts_depend_on_the_node_and_the_signature_of_the_pod_alone() -> None:
-    check_locality(*(plugin for plugin in BUILT_INS if plugin.node_local), *WITH_ARGUMENTS)
+def test_their_verdicts_depend_on_the_node_and_the_named_fields_of_the_pod_alone() -> None:
+    check_locality(*LOCAL, *WITH_ARGUMENTS)
+    assert all(plugin.pod_fields is not None for plugin in (*LOCAL, NodeGroup))
+
+
+@pytest.mark.parametrize(
+    ("plugin", "field"),
+    with_each_field(*(kind() for kind in LOCAL), NodeGroup(NodeGroup.Args(label="zone"))),
+)
+def test_a_field_that_is_not_named_is_found_out(plugin: FilterPlugin, field: str) -> None:
+    with pytest.raises(AssertionError, match=r"Forgetful is not .* of its pod_fields"):
+        check_locality(forgetful(plugin, field), most=1000)
 
 
 @pytest.mark.parametrize("plugin", [InterPodAffinity, PodTopologySpread])

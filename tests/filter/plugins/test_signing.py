@@ -1,22 +1,25 @@
 """Filter plugins that say that they judge equal pods alike do so."""
 
-from typing import Any
+from functools import partial
 
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from msgspec.structs import replace
+import pytest
 
 from moorage import FilterPlugin, Node, Pod, Rejection
-from moorage.models import PodStatus
-from moorage.testing import run_filter
+from moorage.spreading import DefaultConstraint
 from services.filter.plugins import BUILT_INS
 from services.filter.plugins.inter_pod_affinity import InterPodAffinity
 from services.filter.plugins.node_group import NodeGroup
 from services.filter.plugins.one_node_per_pipeline_run import OneNodePerPipelineRun
-from tests import clusters
+from services.filter.plugins.pod_topology_spread import PodTopologySpread
+from tests.locality import check_signing, forgetful, with_each_field
 
 SIGNING = [plugin for plugin in BUILT_INS if plugin.signs_pods or plugin.node_local]
+ONLY_SIGNING = [plugin for plugin in SIGNING if not plugin.node_local]
+BY_OWNER = DefaultConstraint(max_skew=1, topology_key="zone", when_unsatisfiable="DoNotSchedule")
 ARGS = {
+    PodTopologySpread: PodTopologySpread.Args(
+        default_constraints=(BY_OWNER,), defaulting_type="List"
+    ),
     NodeGroup: NodeGroup.Args(label="zone"),
     OneNodePerPipelineRun: OneNodePerPipelineRun.Args(
         label_key="app", isolation_strategy="isolateAlways"
@@ -29,25 +32,19 @@ def test_the_built_in_plugins_sign_but_those_that_look_at_names_or_measurements(
     assert others == {"SafeOverload", "StatefulSetZone"}
 
 
-@given(
-    cluster=clusters.clusters(),
-    pod=clusters.demanding_pods(),
-    name=st.sampled_from(("web-7", "p0", "zzz")),
-)
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-def test_their_verdicts_are_the_same_for_pods_of_another_name(
-    cluster: clusters.Cluster, pod: Pod, name: str
-) -> None:
-    own: dict[str, Any] = {"name": name, "uid": f"other-{name}"}
-    metadata = replace(pod.metadata, **own, creation_timestamp="2026-11-22T00:00:00Z")
-    status = PodStatus(phase="Pending", nominated_node_name="n0")
-    equal = replace(pod, metadata=metadata, status=status)
-    for kind in SIGNING:
-        plugin = kind(ARGS.get(kind))
-        one, other = [
-            run_filter(plugin, each, *cluster.nodes, pods=cluster.pods) for each in (pod, equal)
-        ]
-        assert one == other, kind.name
+def made(kind: type[FilterPlugin]) -> FilterPlugin:
+    return kind(ARGS.get(kind))
+
+
+def test_their_verdicts_are_the_same_for_pods_with_the_same_fields() -> None:
+    check_signing(*(partial(made, kind) for kind in SIGNING))
+    assert all(kind.pod_fields is not None for kind in SIGNING)
+
+
+@pytest.mark.parametrize(("plugin", "field"), with_each_field(*map(made, ONLY_SIGNING)))
+def test_a_field_that_is_not_named_is_found_out(plugin: FilterPlugin, field: str) -> None:
+    with pytest.raises(AssertionError, match="Forgetful"):
+        check_signing(forgetful(plugin, field), most=1000)
 
 
 def test_a_plugin_signs_only_if_it_says_so_itself() -> None:

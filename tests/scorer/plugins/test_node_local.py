@@ -17,7 +17,7 @@ from services.scorer.plugins.pod_topology_spread import PodTopologySpread
 from services.scorer.plugins.requested_to_capacity_ratio import RequestedToCapacityRatio
 from services.scorer.plugins.resources import ResourceSpec
 from tests.clusters import GPU
-from tests.locality import check_locality, local, marked
+from tests.locality import check_locality, forgetful, local, marked, with_each_field
 
 RESOURCES = (
     ResourceSpec(name="cpu", weight=3),
@@ -55,8 +55,15 @@ def test_all_are_but_those_that_look_at_other_nodes_or_measurements() -> None:
     }
 
 
-def test_their_scores_depend_on_the_node_and_the_signature_of_the_pod_alone() -> None:
+def test_their_scores_depend_on_the_node_and_the_named_fields_of_the_pod_alone() -> None:
     check_locality(*LOCAL, *WITH_ARGUMENTS)
+    assert all(plugin.pod_fields is not None for plugin in (*LOCAL, NodeMetadata))
+
+
+@pytest.mark.parametrize(("plugin", "field"), with_each_field(*(kind() for kind in LOCAL)))
+def test_a_field_that_is_not_named_is_found_out(plugin: ScorePlugin, field: str) -> None:
+    with pytest.raises(AssertionError, match=r"Forgetful is not .* of its pod_fields"):
+        check_locality(forgetful(plugin, field), most=1000)
 
 
 @pytest.mark.parametrize(
