@@ -2,7 +2,7 @@
 
 Without extender, with the Go extender that does nothing (or nothing but bind), and with Moorage: by
 the configuration that kube-scheduler is deployed with, in turn, several times. Pods are equal, as
-those of a Deployment, but for one contender.
+those of a Deployment, but for one contender, whose pods are unlike.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ from bench.clusters import Object, node_name
 from bench.contenders import Bench, GoExtender, opened
 from bench.figures import Figure, figure
 from bench.goprograms import BINDER, NOTHING
+from bench.load import Pods
 from bench.policies import policy, profile_name
 from bench.realcluster import RealCluster, started
 from bench.results import BindResult, Results, SchedulingResult
@@ -43,7 +44,7 @@ MOORAGE, MOORAGE_BINDS = "moorage", "moorage binds"
 OURS = (MOORAGE, MOORAGE_BINDS)
 """What the budget is about."""
 
-MOORAGE_UNEQUAL = "moorage, no two pods equal"
+MOORAGE_UNLIKE = "moorage, unlike pods"
 REFERENCE: Mapping[str, str] = {GO_BINDS: GO_BINDS, MOORAGE_BINDS: GO_BINDS}
 """Who is compared with whom; all others with the Go extender that leaves binding to others."""
 
@@ -82,8 +83,8 @@ async def _schedule(
             cases = list(_cases(go.url, moorage).items())
             for name, extenders in reversed(cases) if repeat % 2 else cases:
                 prefix = f"p{repeat}-{percentage}"  # names never come again
-                equal = name != MOORAGE_UNEQUAL
-                pods = await cluster.create_pods(prefix, PODS, PROFILE, equal=equal)
+                kind: Pods = "unlike" if name == MOORAGE_UNLIKE else "equal"
+                pods = await cluster.create_pods(prefix, PODS, PROFILE, kind)
                 config = _config(extenders, percentage)
                 rate = await cluster.pods_per_second([*pods], config, SECONDS)
                 say(f"cluster: {name}, sampling {sampling}: {rate:.0f} pods/s")
@@ -111,7 +112,7 @@ def _cases(go: str, moorage: str) -> dict[str, list[Object]]:
         GO: [{**scoring, "urlPrefix": go}],
         GO_BINDS: [{**scoring, "urlPrefix": go, "bindVerb": "bind"}],
         MOORAGE: [{**scoring, "urlPrefix": moorage}],
-        MOORAGE_UNEQUAL: [{**scoring, "urlPrefix": moorage}],
+        MOORAGE_UNLIKE: [{**scoring, "urlPrefix": moorage}],
         MOORAGE_BINDS: [{**scoring, "urlPrefix": moorage, "bindVerb": "bind"}],
     }
 

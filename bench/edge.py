@@ -20,15 +20,15 @@ FLOOR = "floor"
 MAIN = "moorage 3+3"
 """What the budgets are about: three filters and three scores in batch form, one scorer."""
 
-EQUAL = f"{MAIN}, equal pods"
-"""The same processes and the same profile, asked about pods that differ in name and UID only."""
+NUMBERED = f"{MAIN}, numbered pods"
+"""The same processes and the same profile, asked about pods as those of a StatefulSet."""
 
 CLUSTER_NODES = 5000
 PLUGIN_FILES = (PER_NODE_PLUGINS,)
 MANY_SCORERS = 3
 WARM_UP = 10
-"""At least; more if the cluster has more nodes than so many rounds name: equal pods may be known on
-all of them by then."""
+"""At least; more if the cluster has more nodes than so many rounds name: numbered pods may be known
+on all of them by then."""
 
 WHOLE_WARM_UP = 2
 HEARTBEATS = 17
@@ -87,7 +87,7 @@ async def contenders(bench: Bench, cluster: Cluster, *, quick: bool) -> dict[str
         found += _profiles(more, f"moorage {MANY_SCORERS} scorers", "batch", (3,))
     by_name = {contender.name: contender for contender in found}
     # The last, so that its turn hardly ever comes directly after that of the same processes.
-    return {**by_name, EQUAL: replace(by_name[MAIN], name=EQUAL, equal=True)}
+    return {**by_name, NUMBERED: replace(by_name[MAIN], name=NUMBERED, pods="numbered")}
 
 
 async def measure(

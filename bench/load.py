@@ -3,24 +3,29 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import msgspec
 
 from bench.clusters import Object, new_pod
 
+Pods = Literal["equal", "numbered", "unlike"]
+"""How pods differ from each other, besides in name and UID.
+
+Equal ones do in nothing, as a Deployment's. Numbered ones have labels of their own, as those of a
+StatefulSet or an indexed Job. Unlike ones also have a request and a toleration of their own, so
+that no plugin that looks at either can have been asked the same before.
+"""
+
 
 class Contender(msgspec.Struct, frozen=True):
-    """An extender that is measured; pods get `profile` as their schedulerName.
-
-    Its pods differ from each other as those of a StatefulSet do; if they are `equal`, only in name
-    and UID, as those of a Deployment.
-    """
+    """An extender that is measured; its `pods` get `profile` as their schedulerName."""
 
     name: str
     url: str
     profile: str = "moorage"
     pids: Sequence[int] = ()
-    equal: bool = False
+    pods: Pods = "unlike"
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from bench.edge import EQUAL, FLOOR, GO_PLUGINS, MAIN, REFERENCE, Question
+from bench.edge import FLOOR, GO_PLUGINS, MAIN, NUMBERED, REFERENCE, Question
 
 PAUSE = 10.0
 """Milliseconds between filter and prioritize in kube-scheduler with 5,000 feasible nodes."""
@@ -15,7 +15,7 @@ QUICK_PODS_PER_NODE = 4
 
 def questions(contenders: Sequence[str]) -> list[Question]:
     """Return all questions; the names of all contenders are given."""
-    many = [name for name in contenders if name in (*COMPARED, EQUAL) or "scorers" in name]
+    many = [name for name in contenders if name in (*COMPARED, NUMBERED) or "scorers" in name]
     return [
         *(_names(count, contenders, 200, 60) for count in (50, 500, 800, 5000)),
         *(_names(count, many, 100, 20, pause=PAUSE) for count in (500, 5000)),
@@ -25,7 +25,7 @@ def questions(contenders: Sequence[str]) -> list[Question]:
 
 def quick_questions() -> list[Question]:
     """Return what the budgets are about."""
-    asked = (*COMPARED, FLOOR, EQUAL)
+    asked = (*COMPARED, FLOOR, NUMBERED)
     return [*(_names(count, asked, 80, 10) for count in (500, 5000)), _whole(6, 15)]
 
 

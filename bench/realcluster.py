@@ -6,11 +6,13 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from zlib import crc32
 
 import msgspec
 
 from bench import clusters
 from bench.clusters import NAMESPACE, Object
+from bench.load import Pods
 from moorage.kube import KubeClient, connect
 from tests.e2e.plane import RealPlane
 
@@ -62,10 +64,10 @@ class RealCluster:
         await self._create(NODES, clusters.nodes(count))
 
     async def create_pods(
-        self, prefix: str, count: int, profile: str, *, equal: bool = True
+        self, prefix: str, count: int, profile: str, kind: Pods = "equal"
     ) -> dict[str, str]:
         """Create pods that wait; return their UIDs by name."""
-        bodies = await self._create(PODS, waiting_pods(prefix, count, profile, equal=equal))
+        bodies = await self._create(PODS, waiting_pods(prefix, count, profile, kind))
         made = [msgspec.json.decode(body, type=_Pod).metadata for body in bodies]
         return {one.name: one.uid for one in made}
 
@@ -125,20 +127,20 @@ class RealCluster:
         return [task.result() for task in tasks]
 
 
-def waiting_pods(prefix: str, count: int, profile: str, *, equal: bool) -> Iterator[Object]:
-    """Build pods as a Deployment makes them or, if they are not *equal*, a StatefulSet."""
-    template = clusters.new_pod()
-    template["metadata"].pop("ownerReferences")  # an owner that does not exist
+def waiting_pods(prefix: str, count: int, profile: str, kind: Pods) -> Iterator[Object]:
+    """Build pods that wait. Unlike ones are unlike those of other prefixes too."""
     for number in range(count):
-        name = f"{prefix}-{number}"
-        own = {} if equal else {POD_NAME_LABEL: name, POD_INDEX_LABEL: str(number)}
-        labels = {**template["metadata"]["labels"], **own}
-        yield {
-            **template,
-            "metadata": {**template["metadata"], "name": name, "labels": labels},
-            "spec": {**template["spec"], "schedulerName": profile},
-            "status": {},
-        }
+        pod, name = clusters.new_pod(), f"{prefix}-{number}"
+        metadata, spec = pod["metadata"], pod["spec"]
+        del metadata["ownerReferences"]  # an owner that does not exist
+        metadata["name"], spec["schedulerName"] = name, profile
+        if kind != "equal":
+            metadata["labels"] |= {POD_NAME_LABEL: name, POD_INDEX_LABEL: str(number)}
+        if kind == "unlike":
+            requests = spec["containers"][0]["resources"]["requests"]
+            requests["memory"] = str((256 << 20) - crc32(name.encode()) % 10**6)
+            spec["tolerations"].append({"key": f"example.com/{name}", "operator": "Exists"})
+        yield {**pod, "status": {}}
 
 
 def _over(times: Sequence[float], seconds: float) -> bool:

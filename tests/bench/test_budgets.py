@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from bench import budgets
-from bench.cluster import MOORAGE_UNEQUAL
-from bench.edge import EQUAL, MAIN
+from bench.cluster import MOORAGE_UNLIKE
+from bench.edge import NUMBERED, MAIN
 from bench.results import Results
 from tests.bench import results as made
 
@@ -65,8 +65,8 @@ def test_a_budget_that_is_missed_is_named(change: Callable[[Results], None], mis
 
 def test_further_rows_are_not_judged() -> None:
     results = made.results()
-    results.scheduling.append(made.scheduling_result(MOORAGE_UNEQUAL, 0.1))
-    results.edge += [made.edge_result(f"{n} names", EQUAL, 99) for n in (500, 5000)]
+    results.scheduling.append(made.scheduling_result(MOORAGE_UNLIKE, 0.1))
+    results.edge += [made.edge_result(f"{n} names", NUMBERED, 99) for n in (500, 5000)]
     assert budgets.kept(list(budgets.verdicts(results)))
 
 

@@ -110,11 +110,11 @@ async def test_plugins_for_one_node_keep_the_same_nodes(asked: Asked) -> None:
     assert await asked.feasible("moorage per node 3+3", PODS["large"], nodes, whole=False) == batch
 
 
-async def test_equal_pods_are_asked_of_the_same_processes(asked: Asked) -> None:
-    main, equal = (asked.contenders[name] for name in (edge.MAIN, edge.EQUAL))
-    assert (main.equal, equal.equal) == (False, True)
-    assert (main.url, main.profile, main.pids) == (equal.url, equal.profile, equal.pids)
-    assert not any(one.equal for one in asked.contenders.values() if one is not equal)
+async def test_numbered_pods_are_asked_of_the_same_processes(asked: Asked) -> None:
+    main, numbered = (asked.contenders[name] for name in (edge.MAIN, edge.NUMBERED))
+    assert (main.pods, numbered.pods) == ("unlike", "numbered")
+    assert (main.url, main.profile, main.pids) == (numbered.url, numbered.profile, numbered.pids)
+    assert all(one.pods == "unlike" for one in asked.contenders.values() if one is not numbered)
 
 
 async def test_the_reference_keeps_all_and_likes_none_better(asked: Asked) -> None:

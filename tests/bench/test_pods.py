@@ -12,10 +12,13 @@ from aiohttp.test_utils import TestServer
 from bench import clusters, edge, goprograms, plan
 from bench.clusters import Object
 from bench.contenders import opened
-from bench.load import Contender, Job, Load
+from bench.load import Contender, Job, Load, Pods
 from bench.realcluster import waiting_pods
 
 NODES = 3
+
+KINDS = [("equal", False, False), ("numbered", True, False), ("unlike", True, True)]
+"""Kinds of pods, whether they differ in what plugins may look at, and in what these do look at."""
 
 
 class Listener:
@@ -74,18 +77,26 @@ def told_apart(pods: Sequence[Object]) -> bool:
     return all(len({pod["metadata"][key] for pod in pods}) == len(pods) for key in ("name", "uid"))
 
 
-@pytest.mark.parametrize("equal", [False, True], ids=["pods that differ", "equal pods"])
+def looked_at(pod: Object) -> str:
+    """Return what TaintToleration and NodeResourcesFit look at."""
+    containers = pod["spec"]["containers"]
+    requests = [container["resources"]["requests"] for container in containers]
+    return json.dumps([pod["spec"]["tolerations"], requests], sort_keys=True)
+
+
+@pytest.mark.parametrize(("kind", "signed", "seen"), KINDS)
 async def test_pods_are_as_equal_as_their_contender_wants(
-    listener: Listener, load: Load, equal: bool
+    listener: Listener, load: Load, kind: Pods, signed: bool, seen: bool
 ) -> None:
-    contender = Contender("listener", listener.url, "a-profile", equal=equal)
+    contender = Contender("listener", listener.url, "a-profile", pods=kind)
     job = Job(api=listener.url, contenders=[contender], nodes=NODES, rounds=4, warm_up=1)
     for _ in range(2):  # what is remembered outlives a job
         assert not any(one.failure for one in await load.run(job, lambda _: None))
     pods = listener.filtered
     assert len(pods) == 10
     assert told_apart(pods)
-    assert len({what_plugins_sign(pod) for pod in pods}) == (1 if equal else 10)
+    assert len({what_plugins_sign(pod) for pod in pods}) == (10 if signed else 1)
+    assert len({looked_at(pod) for pod in pods}) == (10 if seen else 1)
     assert {pod["spec"]["schedulerName"] for pod in pods} == {"a-profile"}
     assert listener.prioritized == pods
 
@@ -95,7 +106,7 @@ async def test_contenders_of_one_job_have_pods_of_either_kind(
 ) -> None:
     both = [
         Contender("differ", listener.url, "differ"),
-        Contender("equal", listener.url, "equal", equal=True),
+        Contender("equal", listener.url, "equal", pods="equal"),
     ]
     job = Job(api=listener.url, contenders=both, nodes=NODES, rounds=3, warm_up=0)
     await load.run(job, lambda _: None)
@@ -104,22 +115,25 @@ async def test_contenders_of_one_job_have_pods_of_either_kind(
     assert len({one for one in signs if '"equal"' in one}) == 1
 
 
-@pytest.mark.parametrize("equal", [False, True], ids=["pods that differ", "equal pods"])
-def test_pods_of_the_real_cluster_are_as_equal_as_asked(equal: bool) -> None:
-    pods = [*waiting_pods("one", 3, "a-profile", equal=equal)]
-    pods += waiting_pods("two", 3, "a-profile", equal=equal)
+@pytest.mark.parametrize(("kind", "signed", "seen"), KINDS)
+def test_pods_of_the_real_cluster_are_as_equal_as_asked(
+    kind: Pods, signed: bool, seen: bool
+) -> None:
+    pods = [*waiting_pods("one", 3, "a-profile", kind)]
+    pods += waiting_pods("two", 3, "a-profile", kind)
     assert len({pod["metadata"]["name"] for pod in pods}) == 6
     signs = {json.dumps([pod["metadata"]["labels"], pod["spec"]], sort_keys=True) for pod in pods}
-    assert len(signs) == (1 if equal else 6)
+    assert len(signs) == (6 if signed else 1)
+    assert len({looked_at(pod) for pod in pods}) == (6 if seen else 1)
 
 
-def test_equal_pods_are_asked_wherever_names_are() -> None:
-    everybody = [edge.REFERENCE, edge.GO_PLUGINS, edge.FLOOR, edge.MAIN, edge.EQUAL]
+def test_numbered_pods_are_asked_wherever_names_are() -> None:
+    everybody = [edge.REFERENCE, edge.GO_PLUGINS, edge.FLOOR, edge.MAIN, edge.NUMBERED]
     for questions in (plan.questions(everybody), plan.quick_questions()):
         assert len(questions) > 2
         for question in questions:
             assert edge.MAIN in question.contenders
-            assert (edge.EQUAL in question.contenders) is not question.whole
+            assert (edge.NUMBERED in question.contenders) is not question.whole
 
 
 @pytest.mark.parametrize("nodes", [50, 500, 800, 5000])

@@ -17,7 +17,7 @@ type contender struct {
 	URL     string `json:"url"`
 	Profile string `json:"profile"` // the pods' schedulerName
 	PIDs    []int  `json:"pids"`    // its processes
-	Equal   bool   `json:"equal"`   // its pods are as a Deployment's, else each has labels of its own
+	Pods    string `json:"pods"`    // how its pods differ from each other: equal, numbered, unlike
 }
 
 // job is what to measure: all contenders in turn, round after round.

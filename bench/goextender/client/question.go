@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -108,14 +109,20 @@ func podTemplate(manifest any) (*v1.Pod, error) {
 	return template, json.Unmarshal(text, template)
 }
 
+// How the pods of a contender differ from each other; numbered is what is neither.
+const (
+	equal  = "equal"
+	unlike = "unlike"
+)
+
 // pods makes one pod after another. It counts through all jobs, for a contender that remembers pods
 // may do so from one job to the next.
 type pods struct {
 	made int
 }
 
-// next makes a pod for a contender. Name and uid are always its own; its labels are too, as those of
-// a StatefulSet's pods, unless the contender wants equal pods.
+// next makes a pod for a contender. Name and uid are always its own. Numbered pods have labels of
+// their own, as those of a StatefulSet; unlike ones also have a request and a toleration.
 func (p *pods) next(template *v1.Pod, one *contender) *v1.Pod {
 	p.made++
 	pod := template.DeepCopy()
@@ -124,9 +131,17 @@ func (p *pods) next(template *v1.Pod, one *contender) *v1.Pod {
 	pod.ResourceVersion = strconv.Itoa(1000 + p.made)
 	pod.CreationTimestamp = metav1.NewTime(time.Now())
 	pod.Spec.SchedulerName = one.Profile
-	if !one.Equal {
+	if one.Pods != equal {
 		metav1.SetMetaDataLabel(&pod.ObjectMeta, appsv1.StatefulSetPodNameLabel, pod.Name)
 		metav1.SetMetaDataLabel(&pod.ObjectMeta, appsv1.PodIndexLabel, strconv.Itoa(p.made))
+	}
+	if one.Pods == unlike {
+		requests := pod.Spec.Containers[0].Resources.Requests
+		memory := requests[v1.ResourceMemory]
+		memory.Sub(*resource.NewQuantity(int64(p.made), resource.BinarySI))
+		requests[v1.ResourceMemory] = memory
+		own := v1.Toleration{Key: "example.com/" + pod.Name, Operator: v1.TolerationOpExists}
+		pod.Spec.Tolerations = append(pod.Spec.Tolerations, own)
 	}
 	return pod
 }
