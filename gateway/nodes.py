@@ -80,6 +80,11 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         """The rows, in ascending order: that of whatever replicas say."""
         return np.flatnonzero(self.present)
 
+    def common(self, other: "Candidates") -> int:
+        """Return how many rows both have."""
+        least = min(len(self.present), len(other.present)) - 1
+        return int(np.count_nonzero(self.present[:least] & other.present[:least]))
+
     @property
     def unknown(self) -> int:
         """How many nodes of the call have no row."""
@@ -137,8 +142,13 @@ class NodeLookup:
         """All rows are below it."""
         return self._state.capacity
 
-    def find(self, names: Sequence[str], given: Sequence[GivenNode] | None) -> Candidates:
-        """Look up the nodes of a call; nodes that it brought along are known for this cycle."""
+    def find(
+        self, names: Sequence[str], given: Sequence[GivenNode] | None, *, is_part: bool = False
+    ) -> Candidates:
+        """Look up the nodes of a call; nodes that it brought along are known for this cycle.
+
+        Only a part of a call's nodes says nothing about which the next call will name.
+        """
         known = self._known(names) if given is None else None
         if known is not None:
             return known.found
@@ -147,9 +157,10 @@ class NodeLookup:
             overrides = _overrides(where, given, self._state)
             return Candidates.at(where, self.capacity + len(overrides), overrides)
         new = _Known(names, self.rows_version, Candidates.at(where, self.capacity))
-        self._alike = self._alike + 1 if new.is_like(self._last) else 0
         self._newest.appendleft(new)
-        self._last = new
+        if not is_part:
+            self._alike = self._alike + 1 if new.is_like(self._last) else 0
+            self._last = new
         return new.found
 
     def usual(self, names: Sequence[str]) -> Candidates | None:

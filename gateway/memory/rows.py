@@ -7,7 +7,7 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from gateway.cluster.state import ClusterState
-from gateway.nodes import Rows
+from gateway.nodes import Candidates, Mask, Rows
 from gateway.subject import Subject
 
 Value = TypeVar("Value", bound=np.generic)
@@ -32,24 +32,26 @@ class RowValues(Generic[Value]):
         self._values: npt.NDArray[Value] = np.zeros((each, 0), kind)
         self._as_of = np.zeros(0, np.int64)
 
-    def stale(self, rows: Rows) -> Rows:
-        """Return those of *rows* that are not known, or have changed since."""
-        as_of = self._known_as_of()
-        return rows[self._state.touched.at[rows] > as_of[rows]]
+    def stale(self, found: Candidates) -> Rows:
+        """Return those rows of nodes that are not known, or have changed since."""
+        stale = self._is_stale()
+        present = found.present[: len(stale)]
+        return np.flatnonzero(stale[: len(present)] & present)
 
-    def changed(self) -> Rows:
-        """Return rows that were known and have changed since, at most `ahead`."""
-        as_of = self._known_as_of()
-        touched = self._state.touched.at[: len(as_of)]
-        found: list[int] = []
-        for row in np.flatnonzero((touched > as_of) & (as_of > NEVER)).tolist():
-            if len(found) == self.ahead:
+    def changed_besides(self, found: Candidates) -> Rows:
+        """Return rows of other nodes that were known and have changed since, at most `ahead`."""
+        changed = self._is_stale() & (self._as_of > NEVER)
+        present = found.present[: len(changed)]
+        changed[: len(present)] &= ~present
+        rows: list[int] = []
+        for row in np.flatnonzero(changed).tolist():
+            if len(rows) == self.ahead:
                 break
             if self._state.name_at(row) is None:
-                as_of[row] = NEVER  # so that rows of nodes that are gone are looked at once
+                self._as_of[row] = NEVER  # so that rows of nodes that are gone are looked at once
             else:
-                found.append(row)
-        return np.array(found, np.intp)
+                rows.append(row)
+        return np.array(rows, np.intp)
 
     def put(self, rows: Rows, values: npt.NDArray[Value], generation: int) -> None:
         """Take over what is right as of a generation: a line for each number."""
@@ -59,6 +61,11 @@ class RowValues(Generic[Value]):
     def at(self, rows: Rows) -> npt.NDArray[Value]:
         """Return what is known of rows, none of which is stale: a line for each number."""
         return self._values[:, rows]
+
+    def _is_stale(self) -> Mask:
+        as_of = self._known_as_of()
+        stale: Mask = self._state.touched.at[: len(as_of)] > as_of
+        return stale
 
     def _known_as_of(self) -> npt.NDArray[np.int64]:
         missing = self._state.capacity - len(self._as_of)
@@ -70,20 +77,19 @@ class RowValues(Generic[Value]):
 
 
 def to_ask(
-    subject: Subject, values: RowValues[Value], rows: Rows, state: ClusterState
-) -> tuple[Subject | None, int]:
-    """Return what replicas have to be asked, and how many of the subject's *rows* are known.
+    subject: Subject, values: RowValues[Value], found: Candidates, state: ClusterState
+) -> Subject | None:
+    """Return what replicas have to be asked about the subject's nodes, *found* in these rows.
 
-    None if all are; the subject itself if none is. Others that were known and have changed are
-    asked about too, a few at a time: kube-scheduler goes through the nodes in turn, so their turn
-    will come, and a call costs nearly the same for one node or ten.
+    None if all are known; the subject itself if none is. Others that were known and have changed
+    are asked about too, a few at a time: kube-scheduler goes through the nodes in turn, so their
+    turn will come, and a call costs nearly the same for one node or ten.
     """
-    stale = values.stale(rows)
-    known = len(rows) - len(stale)
+    stale = values.stale(found)
     if not len(stale):
-        return None, known
-    if not known:
-        return subject, known
-    asked = np.union1d(stale, values.changed()).tolist()
+        return None
+    if len(stale) == found.count:
+        return subject
+    asked = [*stale.tolist(), *values.changed_besides(found).tolist()]
     names = [name for row in asked if (name := state.name_at(row)) is not None]
-    return replace(subject, names=names), known
+    return replace(subject, names=names)

@@ -17,7 +17,7 @@ from gateway.memory.equal_pods import EqualPods
 from gateway.memory.rows import RowValues, to_ask
 from gateway.memory.store import Store
 from gateway.merging import ScoredShard, merge_reports
-from gateway.nodes import Rows
+from gateway.nodes import Candidates, Rows
 from gateway.policy import PolicyHolder
 from gateway.promises import LocalScore
 from gateway.records import note_memory, plugin_records
@@ -156,24 +156,24 @@ class RememberedScores:
             scored = await self._half.run(subject)
             known.has_failed = any(plugin.failure for plugin in scored.record.plugins)
             return scored
-        source, rows = known.pod, self._rows(subject)
-        asked, count = to_ask(subject, known.raw, rows, self._state)
-        said = None
+        source, lookup = known.pod, self._half.lookup
+        asked = to_ask(subject, known.raw, lookup.find(subject.names, None), self._state)
+        said, new = None, list[Candidates]()
         if asked is not None:
             since = self._state.generation
             shards = await self._raw(asked, subject, known)
             if shards is None or not known.learn(subject, shards, since):
                 return await self._half.run(subject)
-            said = self._noted(shards)
-            rows = self._rows(subject)
-        if not len(rows) or len(known.raw.stale(rows)):  # none is known, or it changed meanwhile
+            said, new = self._noted(shards), [shard.found for shard in shards]
+        found = lookup.find(subject.names, None)
+        if not found.count or len(known.raw.stale(found)):  # none known, or it changed meanwhile
             return await self._half.run(subject)
-        totals, record = known.rank(rows, self._top)
-        note_memory(record, source, count, said)
-        if count:
+        totals, record = known.rank(found.rows, self._top)
+        remembered = found.count - sum(map(found.common, new))
+        note_memory(record, source, remembered, said)
+        if remembered:
             self._metrics.remembered_half("score", whole=said is None)
         if totals is not None:
-            found = self._half.lookup.find(subject.names, None)
             totals = found.spread(totals.astype(TOTALS).astype(np.float64), 0)
         return Scored(totals=totals, record=record, scale=self._policy.score_scale)
 
@@ -181,6 +181,7 @@ class RememberedScores:
         self, asked: Subject, subject: Subject, known: KnownScores
     ) -> Sequence[ScoredShard] | None:
         """Return what replicas say of some nodes; None if it fails, be it for nodes of others."""
+        self._half.lookup.find(asked.names, None, is_part=True)
         try:
             return await self._half.raw(asked)
         except CallFailedError:
@@ -200,9 +201,6 @@ class RememberedScores:
         )
         self._metrics.scored(record)
         return record
-
-    def _rows(self, subject: Subject) -> Rows:
-        return self._half.lookup.find(subject.names, None).rows
 
     def _known(self, subject: Subject) -> KnownScores | None:
         promises, profile = self._policy.promises, subject.pod.spec.scheduler_name

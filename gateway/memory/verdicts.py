@@ -15,7 +15,7 @@ from gateway.memory.equal_pods import EqualPods
 from gateway.memory.rows import RowValues, to_ask
 from gateway.memory.store import Store
 from gateway.merging import FilteredShard, ReasonKey, translated, worded
-from gateway.nodes import Candidates, Rows
+from gateway.nodes import Candidates
 from gateway.policy import PolicyHolder
 from gateway.records import note_memory
 from gateway.subject import Subject
@@ -65,9 +65,9 @@ class KnownVerdicts:
         self.pod = f"{subject.pod.namespace}/{subject.pod.name}"
         return True
 
-    def verdicts(self, found: Candidates, rows: Rows) -> FilteredShard:
-        """Return what is known of nodes, whose *rows* are not stale."""
-        codes = self.codes.at(rows)[0]
+    def verdicts(self, found: Candidates) -> FilteredShard:
+        """Return what is known of nodes, whose rows are not stale."""
+        codes = self.codes.at(found.rows)[0]
         counts = np.bincount(codes, minlength=len(self._reasons) + 1).tolist()
         return FilteredShard(self._words(counts), found, codes, counts)
 
@@ -109,8 +109,10 @@ class RememberedVerdicts:
         known = self._known(subject)
         if known is None:
             return await self._half.run(subject)
-        source, rows = known.pod, self._rows(subject)
-        asked, count = to_ask(subject, known.codes, rows, self._state)
+        lookup = self._half.lookup
+        usual = lookup.usual(subject.names)
+        expected = lookup.find(subject.names, None) if usual is None else usual
+        source, asked = known.pod, to_ask(subject, known.codes, expected, self._state)
         if asked is subject or known.has_failed:
             whole = await self._half.run(subject)
             known.learn(subject, whole)
@@ -121,26 +123,25 @@ class RememberedVerdicts:
             if said is None or not known.learn(subject, said):
                 # Which nodes plugins are asked about depends on all that came before.
                 return await self._half.run(subject)
-            rows = self._rows(subject)
-        if len(known.codes.stale(rows)):  # it changed meanwhile
+        found = lookup.find(subject.names, None)
+        if usual is not None:
+            self._half.metrics.usual(right=found.bitmap == usual.bitmap)
+        if len(known.codes.stale(found)):  # it changed meanwhile, or these are others
             return await self._half.run(subject)
-        found = self._half.lookup.find(subject.names, None)
-        told = self._half.tell(subject, known.verdicts(found, rows), self._state.generation)
-        note_memory(told.record, source, count, said.record if said else None)
+        told = self._half.tell(subject, known.verdicts(found), self._state.generation)
+        remembered = found.count - (found.common(said.found) if said else 0)
+        note_memory(told.record, source, remembered, said.record if said else None)
         self._half.metrics.remembered_half("filter", whole=said is None)
         return told
 
     async def _said(self, asked: Subject, known: KnownVerdicts) -> Filtered | None:
         """Return what replicas say of some nodes; None if it fails, be it for nodes of others."""
-        self._half.lookup.find(asked.names, None)  # nobody need guess which nodes these are
+        self._half.lookup.find(asked.names, None, is_part=True)
         try:
             return await self._half.run(asked)
         except CallFailedError:
             known.has_failed, known.codes.ahead = True, 0
             return None
-
-    def _rows(self, subject: Subject) -> Rows:
-        return self._half.lookup.find(subject.names, None).rows
 
     def _known(self, subject: Subject) -> KnownVerdicts | None:
         promises, profile = self._policy.promises, subject.pod.spec.scheduler_name

@@ -6,7 +6,7 @@ import pytest
 
 from bench import budgets
 from bench.cluster import MOORAGE_UNLIKE
-from bench.edge import NUMBERED, MAIN
+from bench.edge import MAIN, NUMBERED
 from bench.results import Results
 from tests.bench import results as made
 
