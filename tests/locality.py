@@ -10,10 +10,36 @@ from msgspec.structs import replace
 
 from moorage import FilterPlugin, Pod, ScorePlugin
 from moorage.locality import equal_pods
-from moorage.models import LabelSelector, NodeManifest
+from moorage.models import (
+    Affinity,
+    Container,
+    ContainerPort,
+    LabelSelector,
+    NodeAffinity,
+    NodeManifest,
+    NodeSelector,
+    NodeSelectorTerm,
+    PodSpec,
+    Requirement,
+    Resources,
+    TopologySpreadConstraint,
+)
 from moorage.strangers import strangers
 from moorage.testing import assert_node_local, run_filter
 from tests.clusters import Cluster, clusters, demanding_pods
+
+IN_A = Requirement(key="zone", operator="In", values=("a",))
+IN_ZONE_A = NodeAffinity(
+    required=NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=(IN_A,)),))
+)
+OVER_ZONES = TopologySpreadConstraint(topology_key="zone", node_taints_policy="Honor")
+SMALL = Container(name="c", resources=Resources(requests={"cpu": "100m", "memory": "1Gi"}))
+SIDECAR = Container(
+    name="sidecar",
+    resources=Resources(requests={"cpu": "500m"}),
+    ports=(ContainerPort(host_port=80),),
+    restart_policy="Always",
+)
 
 LocalPlugin = FilterPlugin | ScorePlugin
 Each = TypeVar("Each", FilterPlugin, ScorePlugin)
@@ -24,6 +50,7 @@ def examples(draw: st.DrawFn) -> tuple[Cluster, Pod, Pod]:
     """Draw a cluster and a pod that have more to do with each other than by chance, and another."""
     cluster, pod = draw(clusters()), draw(demanding_pods())
     pod = replace(pod, metadata=replace(pod.metadata, labels={"app": "web", **pod.labels}))
+    pod = draw(st.sampled_from((pod, _particular(pod, None), _particular(pod, IN_ZONE_A))))
     pods = [_fellow(other, pod) if draw(st.booleans()) else other for other in cluster.pods]
     nodes = [_in_zone(node, draw(st.sampled_from("ab"))) for node in cluster.nodes]
     nodes = draw(st.sampled_from((nodes, cluster.nodes)))
@@ -119,7 +146,22 @@ def _fellow(other: Pod, pod: Pod) -> Pod:
     metadata = replace(
         other.metadata, namespace=pod.namespace, labels=pod.labels, deletion_timestamp=""
     )
-    return replace(other, metadata=metadata)
+    volumes = pod.spec.volumes or other.spec.volumes
+    return replace(other, metadata=metadata, spec=replace(other.spec, volumes=volumes))
+
+
+def _particular(pod: Pod, node_affinity: NodeAffinity | None) -> Pod:
+    """Return a small pod with a sidecar, to be spread over the nodes that it may run on."""
+    spec = PodSpec(
+        scheduler_name=pod.spec.scheduler_name,
+        containers=(SMALL,),
+        init_containers=(SIDECAR,),
+        affinity=replace(pod.spec.affinity or Affinity(), node_affinity=node_affinity),
+        tolerations=pod.spec.tolerations,
+        topology_spread_constraints=(OVER_ZONES,),
+        volumes=pod.spec.volumes,
+    )
+    return replace(pod, spec=spec)
 
 
 def _with_wishes_about_fellows(pod: Pod) -> Pod:

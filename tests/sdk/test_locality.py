@@ -15,6 +15,7 @@ from moorage import (
     Scores,
     Verdicts,
 )
+from moorage.models import Toleration
 from moorage.testing import assert_node_local, make_node, make_pod
 
 FULL = Rejection("node is full")
@@ -96,6 +97,16 @@ class Turns(ScorePlugin):
         return self.asked
 
 
+class Careless(FilterPlugin):
+    """Looks at a label and at tolerations, and says so of the tolerations only."""
+
+    node_local = True
+    pod_fields = ("spec.tolerations",)
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        return FULL if pod.labels or pod.spec.tolerations else None
+
+
 class Unmarked(Roomy):
     """Says nothing of itself."""
 
@@ -132,6 +143,39 @@ def test_a_plugin_that_looks_further_fails_with_the_node_and_both_answers(
     text = f"^{re.escape(f'{plugin.name} is not node-local: {message}')}$"
     with pytest.raises(AssertionError, match=text):
         assert_node_local(plugin, POD, *NODES, pods=OTHERS)
+
+
+ELSEWHERE = "for a pod that differs only outside of its pod_fields"
+
+
+@pytest.mark.parametrize(
+    ("pod", "answers"),
+    [
+        (POD, f"None, but {FULL}"),
+        (make_pod("web-0", labels={"app": "web"}), f"{FULL}, but None"),
+    ],
+)
+def test_a_plugin_that_looks_at_a_field_that_it_does_not_name_fails(pod: Pod, answers: str) -> None:
+    text = f"Careless is not node-local: its verdict of node big is {answers} {ELSEWHERE}"
+    with pytest.raises(AssertionError, match=f"^{re.escape(text)}$"):
+        assert_node_local(Careless(), pod, *NODES)
+    tolerant = make_pod("web-0", tolerations=[Toleration(operator="Exists")])
+    assert_node_local(Careless(), tolerant, *NODES)
+
+
+def test_an_author_may_bring_pods_that_differ_elsewhere() -> None:
+    class OfTeam(FilterPlugin):
+        """Keeps the pods of one team off all nodes, which it does not say."""
+
+        node_local = True
+        pod_fields = ()
+
+        def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+            return FULL if pod.labels.get("team") == "red" else None
+
+    assert_node_local(OfTeam(), POD, *NODES)
+    with pytest.raises(AssertionError, match=ELSEWHERE):
+        assert_node_local(OfTeam(), POD, *NODES, unlike=[make_pod(labels={"team": "red"})])
 
 
 def test_a_plugin_that_does_not_promise_it_fails() -> None:

@@ -1,5 +1,7 @@
 """What plugins promise of themselves, so that others may remember what they said."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -100,6 +102,41 @@ def test_a_plugin_that_reads_further_objects_is_not_node_local() -> None:
 
         class Child(Base):
             node_local = True
+
+
+def test_a_plugin_names_the_fields_that_it_looks_at_itself() -> None:
+    class Tolerant(Local):
+        node_local = True
+        pod_fields = ("spec.tolerations", "spec.containers[*].image")
+
+    class Blind(FilterPlugin):
+        signs_pods = True
+        pod_fields = ()
+
+    class Child(Tolerant):
+        node_local = True
+
+    assert told(Tolerant).pod_fields.paths == ["spec.tolerations", "spec.containers[*].image"]
+    assert told(Blind).HasField("pod_fields")
+    assert not told(Blind).pod_fields.paths
+    assert not told(Child).HasField("pod_fields")
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            ("spec.nodeselector",),
+            r"has 'spec.nodeselector', which .*, did you mean `spec.nodeSelector`\?",
+        ),
+        (("metadata.uid",), "has 'metadata.uid', which is no field of a pod's signature"),
+        ("spec.tolerations", "must be None or a tuple of paths, not 'spec.tolerations'"),
+        (("spec.tolerations", 7), "must be None or a tuple of paths, not "),
+    ],
+)
+def test_a_plugin_cannot_name_what_is_no_field(fields: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=rf"^Wrong\.pod_fields {message}"):
+        type("Wrong", (FilterPlugin,), {"pod_fields": fields})
 
 
 def test_a_service_tells_what_its_plugins_promise() -> None:

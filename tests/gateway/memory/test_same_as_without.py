@@ -137,7 +137,15 @@ def template(made: RandomCluster, number: int) -> Object:
 
 
 def equal(obj: Object, name: str) -> Object:
-    return {**obj, "metadata": {**obj["metadata"], "name": name, "uid": f"uid-{name}"}}
+    """Make a pod that differs from others of its template only where no plugin looks."""
+    own = {"name": name, "uid": f"uid-{name}", "annotations": {"index": name}}
+    owner = {"kind": "Workflow", "name": name, "uid": f"of-{name}"}
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": f"data-{name}"}}
+    return {
+        **obj,
+        "metadata": {**obj["metadata"], **own, "ownerReferences": [owner]},
+        "spec": {**obj["spec"], "volumes": [volume]},
+    }
 
 
 @pytest.mark.parametrize("seed", range(2))
