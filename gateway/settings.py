@@ -80,7 +80,7 @@ class GatewaySettings(EdgeSettings):
     )
     remembered_pods: int = setting(
         32,
-        "Pods, different in more than their names, for which it is remembered what node-local "
+        "Pods, different where plugins look at them, for which it is remembered what node-local "
         "plugins said of each node until it changes, so that no replica is asked that again about "
         "pods equal to them; each takes some 50 bytes for a node. 0 remembers none.",
         minimum=0,

@@ -9,6 +9,7 @@ import msgspec
 
 from moorage.metrics import PrometheusSettings
 from moorage.plugin import Arguments, Plugin, extension_points
+from moorage.pod_fields import DISK_FIELDS, PORT_FIELDS, REQUEST_FIELDS
 from moorage.policy.defaults import DEFAULT_MULTI_POINT
 from services.binder.plugins import BUILT_INS as BINDERS
 from services.filter.plugins import BUILT_INS as FILTERS
@@ -17,6 +18,14 @@ from tests.docs.markdown import Row, code, escaped, table
 
 PARTS: Mapping[str, type[Arguments]] = {"PrometheusSettings": PrometheusSettings}
 """Arguments that several plugins have, each with a table of its own."""
+
+KNOWN_FIELDS: Mapping[tuple[str, ...], str] = {
+    (): "nothing",
+    REQUEST_FIELDS: code("requests"),
+    PORT_FIELDS: code("host_ports"),
+    DISK_FIELDS: code("disks"),
+}
+"""What fields are called together."""
 
 PLUGINS: Mapping[str, Sequence[type[Plugin]]] = {
     "filter": FILTERS,
@@ -31,14 +40,15 @@ def plugins(name: str) -> str:
     scored = name == "scorer"
     by_default = "default weight" if scored else "runs by default"
     about_nodes = name != "binder"
+    promises = ("node-local", "of the pod it looks at") if about_nodes else ()
     return table(
-        ("plugin", "points", by_default, *(["node-local"] * about_nodes), "what it does"),
+        ("plugin", "points", by_default, *promises, "what it does"),
         (
             (
                 code(kind.name),
                 ", ".join(extension_points(kind)),
                 weights.get(kind.name, "off") if scored else _yes(kind.name in weights),
-                *([_yes(kind.node_local)] * about_nodes),
+                *([_yes(kind.node_local), _pod_fields(kind)] if about_nodes else ()),
                 escaped(_summary(kind)),
             )
             for kind in sorted(PLUGINS[name], key=lambda kind: kind.name)
@@ -79,6 +89,12 @@ def default_policy(_: str) -> str:
 
 def _yes(value: bool) -> str:
     return "yes" if value else ""
+
+
+def _pod_fields(kind: type[Plugin]) -> str:
+    if kind.pod_fields is None:
+        return ""
+    return KNOWN_FIELDS.get(kind.pod_fields) or ", ".join(map(code, kind.pod_fields))
 
 
 def _summary(kind: type[Plugin]) -> str:

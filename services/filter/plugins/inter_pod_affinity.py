@@ -34,8 +34,8 @@ class InterPodAffinity(FilterPlugin):
     pod_fields = (
         "metadata.namespace",
         "metadata.labels",
-        "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution",
-        "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution",
+        "spec.affinity.podAffinity",
+        "spec.affinity.podAntiAffinity",
     )
 
     class Args(InterPodAffinityArguments):  # noqa: D106 - inherited, as the documentation shows
