@@ -179,7 +179,7 @@ class ScoresAhead:
         scores: asyncio.Future[Sequence[int]] = loop.create_future()
 
         def tell(_: object) -> None:
-            if not early:
+            if not early and _replicas_scored(scored):
                 self._pauses.scored(loop.time() - start)
             _tell(scored, scores)
 
@@ -191,6 +191,14 @@ def give_up(expected: Ahead | None) -> None:
     """Stop what goes on in vain."""
     if expected is not None:
         expected.scored.cancel()
+
+
+def _replicas_scored(scored: "asyncio.Task[Scored]") -> bool:
+    """Whether it took as long as it takes when not all scores are remembered."""
+    if scored.cancelled() or scored.exception():
+        return True
+    record = scored.result().record
+    return record.remembered_nodes < record.nodes
 
 
 def _tell(scored: "asyncio.Task[Scored]", scores: "asyncio.Future[Sequence[int]]") -> None:
