@@ -206,6 +206,7 @@ def _info(plugin: pb.Plugin) -> PluginInfo:
         reads=tuple(kind_from_proto(kind) for kind in plugin.reads),
         signs_pods=plugin.signs_pods,
         node_local=plugin.node_local,
+        compares_manifests=plugin.compares_manifests,
         pod_fields=tuple(plugin.pod_fields.paths) if plugin.HasField("pod_fields") else None,
         normalization=normalization_from_proto(plugin.normalization),
     )

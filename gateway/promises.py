@@ -27,8 +27,11 @@ class Promises:
 
     Attributes:
         signing: Profiles whose filters judge pods with the same signature alike.
-        local_filters: Those whose verdict on a node depends on nothing else but that node.
+        local_filters: Those whose verdict on a node depends on nothing else but that node, or
+            also on the manifests of the others.
         local_scores: The score plugins of profiles of which the same is true, in their order.
+        comparing_filters: Those of the former where it depends on manifests of others.
+        comparing_scores: The same of the latter.
         claimants: The filter plugins of each profile that may want nodes claimed.
         filter_signatures: What the filters of each profile look at in a pod.
         score_signatures: The same of its score plugins.
@@ -37,6 +40,8 @@ class Promises:
     signing: frozenset[str] = frozenset()
     local_filters: frozenset[str] = frozenset()
     local_scores: Mapping[str, tuple[LocalScore, ...]] = field(default_factory=dict)
+    comparing_filters: frozenset[str] = frozenset()
+    comparing_scores: frozenset[str] = frozenset()
     claimants: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     filter_signatures: Mapping[str, Signature] = field(default_factory=dict)
     score_signatures: Mapping[str, Signature] = field(default_factory=dict)
@@ -44,7 +49,7 @@ class Promises:
 
 def promises_of(resolved: ResolvedPolicy) -> Promises:
     """Return what the plugins of a policy promise."""
-    filters = _infos(resolved, "filter")
+    filters, scores = _infos(resolved, "filter"), _infos(resolved, "score")
     claimants = {
         profile: tuple(info.name for info in infos if info is not None and "Reserve" in info.points)
         for profile, infos in filters.items()
@@ -58,13 +63,27 @@ def promises_of(resolved: ResolvedPolicy) -> Promises:
         local_filters=frozenset(
             profile
             for profile, infos in filters.items()
-            if all(info is not None and info.node_local for info in infos)
+            if all(info is not None and _is_local(info) for info in infos)
             and not claimants[profile]
         ),
         local_scores=_local_scores(resolved),
+        comparing_filters=_comparing(filters),
+        comparing_scores=_comparing(scores),
         claimants=claimants,
         filter_signatures=_signatures(filters),
-        score_signatures=_signatures(_infos(resolved, "score")),
+        score_signatures=_signatures(scores),
+    )
+
+
+def _is_local(info: PluginInfo) -> bool:
+    return info.node_local or info.compares_manifests
+
+
+def _comparing(profiles: Infos) -> frozenset[str]:
+    return frozenset(
+        profile
+        for profile, infos in profiles.items()
+        if any(info is not None and info.compares_manifests for info in infos)
     )
 
 
@@ -88,7 +107,7 @@ def _local_scores(resolved: ResolvedPolicy) -> Mapping[str, tuple[LocalScore, ..
         scores: list[LocalScore] = []
         for plugin in profile.plugins:
             info = resolved.catalogue.get("score", plugin.name)
-            if info is not None and info.node_local and info.normalization is not None:
+            if info is not None and _is_local(info) and info.normalization is not None:
                 scores.append(LocalScore(plugin.name, plugin.weight, info.normalization))
         if len(scores) == len(profile.plugins):
             found[profile.name] = tuple(scores)

@@ -14,6 +14,7 @@ from moorage.models import (
     Affinity,
     Container,
     ContainerPort,
+    ImageSource,
     LabelSelector,
     NodeAffinity,
     NodeManifest,
@@ -23,6 +24,7 @@ from moorage.models import (
     Requirement,
     Resources,
     TopologySpreadConstraint,
+    Volume,
 )
 from moorage.strangers import strangers
 from moorage.testing import assert_node_local, run_filter
@@ -33,6 +35,7 @@ IN_ZONE_A = NodeAffinity(
     required=NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=(IN_A,)),))
 )
 OVER_ZONES = TopologySpreadConstraint(topology_key="zone", node_taints_policy="Honor")
+IMAGE = Volume(name="image", image=ImageSource(reference="app:v1"))
 SMALL = Container(name="c", resources=Resources(requests={"cpu": "100m", "memory": "1Gi"}))
 SIDECAR = Container(
     name="sidecar",
@@ -108,15 +111,19 @@ def local(built_ins: Sequence[type[LocalPlugin]]) -> set[str]:
     return {plugin.name for plugin in built_ins if plugin.node_local}
 
 
-def marked(plugin: type[LocalPlugin]) -> type[LocalPlugin]:
-    """Return the same plugin, called node-local."""
-    return type("Marked", (plugin,), {"node_local": True})
+def marked(plugin: type[LocalPlugin], **promises: bool) -> type[LocalPlugin]:
+    """Return the same plugin, called node-local, with further promises."""
+    return type("Marked", (plugin,), {"node_local": True, **promises})
 
 
 def forgetful(plugin: Each, field: str) -> Callable[[], Each]:
     """Return what makes the same plugin, which does not say that it looks at a field."""
     kind = type(plugin)
-    promises: dict[str, Any] = {"node_local": kind.node_local, "pod_fields": without(kind, field)}
+    promises: dict[str, Any] = {
+        "node_local": kind.node_local,
+        "compares_manifests": kind.compares_manifests,
+        "pod_fields": without(kind, field),
+    }
     if isinstance(plugin, FilterPlugin):
         promises["signs_pods"] = plugin.signs_pods
     lying: type[Each] = type("Forgetful", (kind,), promises)
@@ -159,7 +166,7 @@ def _particular(pod: Pod, node_affinity: NodeAffinity | None) -> Pod:
         affinity=replace(pod.spec.affinity or Affinity(), node_affinity=node_affinity),
         tolerations=pod.spec.tolerations,
         topology_spread_constraints=(OVER_ZONES,),
-        volumes=pod.spec.volumes,
+        volumes=(*pod.spec.volumes, IMAGE),
     )
     return replace(pod, spec=spec)
 

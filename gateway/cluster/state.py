@@ -36,6 +36,7 @@ class ClusterState:
         row_of: The row of each node by name.
         rows_version: Changes whenever `row_of` does.
         touched: When each row last changed.
+        manifests_changed: The generation in which a node last came, went or changed.
         objects: The objects of further kinds.
     """
 
@@ -57,6 +58,7 @@ class ClusterState:
         self.row_of: dict[str, int] = {}
         self.rows_version = 0
         self.touched = Touched()
+        self.manifests_changed = self.generation
         self._entries: dict[str, _NodeEntry] = {}
         self._names: list[str | None] = []
         self._free_rows: list[int] = []
@@ -282,4 +284,5 @@ class ClusterState:
     def _record_node(self, row: int, name: str, *, with_pods: bool) -> None:
         """Record that a row has another node or none; its pods then have, or lose, their place."""
         self._record(row, *(self._on_node.get(name, ()) if with_pods else ()))
+        self.manifests_changed = self.generation
         self.touched.note(row, self.generation)

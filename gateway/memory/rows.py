@@ -25,12 +25,15 @@ class RowValues(Generic[Value]):
         ahead: How many nodes are asked about before their turn, at most.
     """
 
-    def __init__(self, state: ClusterState, each: int, kind: type[Value]) -> None:
-        """Know *each* numbers of a row."""
+    def __init__(
+        self, state: ClusterState, each: int, kind: type[Value], *, compares_manifests: bool = False
+    ) -> None:
+        """Know *each* numbers of a row, which may depend on the manifests of all nodes."""
         self.ahead = AHEAD
         self._state = state
         self._values: npt.NDArray[Value] = np.zeros((each, 0), kind)
         self._as_of = np.zeros(0, np.int64)
+        self._compares_manifests = compares_manifests
 
     def stale(self, found: Candidates) -> Rows:
         """Return those rows of nodes that are not known, or have changed since."""
@@ -64,7 +67,10 @@ class RowValues(Generic[Value]):
 
     def _is_stale(self) -> Mask:
         as_of = self._known_as_of()
-        stale: Mask = self._state.touched.at[: len(as_of)] > as_of
+        since = self._state.touched.at[: len(as_of)]
+        if self._compares_manifests:
+            since = np.maximum(since, self._state.manifests_changed)
+        stale: Mask = since > as_of
         return stale
 
     def _known_as_of(self) -> npt.NDArray[np.int64]:

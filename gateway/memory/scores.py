@@ -58,8 +58,10 @@ class KnownScores:
         has_failed: Whether a plugin failed when it was asked last.
     """
 
-    def __init__(self, state: ClusterState, plugins: Sequence[LocalScore]) -> None:
-        self.raw = RowValues(state, len(plugins), np.float64)
+    def __init__(
+        self, state: ClusterState, plugins: Sequence[LocalScore], *, compares_manifests: bool
+    ) -> None:
+        self.raw = RowValues(state, len(plugins), np.float64, compares_manifests=compares_manifests)
         self.pod = ""
         self.is_fit = True
         self.has_failed = False
@@ -208,4 +210,9 @@ class RememberedScores:
         if plugins is None:
             return None
         signature = promises.score_signatures[profile]
-        return self._store.known(subject, signature, lambda: KnownScores(self._state, plugins))
+        compares = profile in promises.comparing_scores
+        return self._store.known(
+            subject,
+            signature,
+            lambda: KnownScores(self._state, plugins, compares_manifests=compares),
+        )

@@ -34,14 +34,17 @@ class KnownVerdicts:
         has_failed: Whether a plugin failed when it was asked last.
     """
 
-    def __init__(self, state: ClusterState) -> None:
+    def __init__(self, state: ClusterState, *, compares_manifests: bool) -> None:
         self.pod = ""
         self.has_failed = False
         self._state = state
+        self._compares_manifests = compares_manifests
         self._forget()
 
     def _forget(self) -> None:
-        self.codes = RowValues(self._state, 1, np.uint16)
+        self.codes = RowValues(
+            self._state, 1, np.uint16, compares_manifests=self._compares_manifests
+        )
         self._reasons: dict[ReasonKey, int] = {}
         self._result = filter_pb2.FilterResult()
 
@@ -148,4 +151,7 @@ class RememberedVerdicts:
         if profile not in promises.local_filters:
             return None
         signature = promises.filter_signatures[profile]
-        return self._store.known(subject, signature, lambda: KnownVerdicts(self._state))
+        compares = profile in promises.comparing_filters
+        return self._store.known(
+            subject, signature, lambda: KnownVerdicts(self._state, compares_manifests=compares)
+        )

@@ -34,9 +34,9 @@ def assert_node_local(
     """Assert that *plugin* is `node_local`, and that on this example it is so rightly.
 
     What it says of each node, its verdict or its score before normalisation, must be the same if
-    the other nodes are not there, if the pods on the node came just now, and for equal pods:
-    one with another name, uid, status and time of creation, and some that differ in all fields but
-    the plugin's `pod_fields`. `start` is not called.
+    the other nodes are not there, or the pods on them, if it `compares_manifests`; if the pods on
+    the node came just now; and for equal pods: one with another name, uid, status and time of
+    creation, and some that differ in all fields but its `pod_fields`. `start` is not called.
 
     Args:
         plugin: The plugin.
@@ -71,17 +71,28 @@ async def _compare(
     ]
     if plugin.pod_fields is not None:
         same += [(ELSEWHERE, equal, cluster) for equal in equal_pods(plugin, pod, unlike)]
-    for node in nodes:
-        there = [each for each in pods if each.spec.node_name == node.name]
-        same.append(("if the other nodes are not there", pod, cluster_for(pod, [node], there)))
     said = await _ask(plugin, pod, cluster)
     for condition, asked, some in same:
-        for (what, name), answer in (await _ask(plugin, asked, some)).items():
-            if answer != said[what, name]:
-                raise AssertionError(
-                    f"{plugin.name} is not node-local: its {what} of node {name} is "
-                    f"{said[what, name]}, but {answer} {condition}"
-                )
+        _check(plugin, condition, said, await _ask(plugin, asked, some))
+    for node in nodes:
+        there = [each for each in pods if each.spec.node_name == node.name]
+        compares = plugin.compares_manifests
+        condition = f"if the other nodes {'have no pods' if compares else 'are not there'}"
+        alone = cluster_for(pod, nodes if compares else [node], there)
+        answers = await _ask(plugin, pod, alone)
+        of_it = {key: answer for key, answer in answers.items() if key[1] == node.name}
+        _check(plugin, condition, said, of_it)
+
+
+def _check(
+    plugin: FilterPlugin | ScorePlugin, condition: str, said: Answers, again: Answers
+) -> None:
+    for (what, name), answer in again.items():
+        if answer != said[what, name]:
+            raise AssertionError(
+                f"{plugin.name} is not node-local: its {what} of node {name} is "
+                f"{said[what, name]}, but {answer} {condition}"
+            )
 
 
 async def _ask(plugin: FilterPlugin | ScorePlugin, pod: Pod, cluster: Nodes) -> Answers:

@@ -61,6 +61,9 @@ class Plugin:
             references and spec. So not on other nodes or further objects, the clock or anything
             outside. Equal pods are then asked about only where nodes have changed. Not inherited;
             not for bind plugins.
+        compares_manifests: Whether what it says of a node, though it is `node_local`, depends also
+            on which nodes there are and on their manifests; not on the pods on others. Equal pods
+            are then asked about anew when any node comes, goes or changes. Not inherited.
         pod_fields: Which fields of the signature a plugin looks at that is `node_local` or
             `signs_pods`, as JSON paths: ("spec.tolerations", "spec.containers[*].image"). Pods that
             differ elsewhere are equal for it. () is none, None all. Not inherited.
@@ -69,6 +72,7 @@ class Plugin:
     name: ClassVar[str] = ""
     reads: ClassVar[tuple[ObjectKind, ...]] = ()
     node_local: ClassVar[bool] = False
+    compares_manifests: ClassVar[bool] = False
     pod_fields: ClassVar[tuple[str, ...] | None] = None
     args: Any
     __note = ""
@@ -94,6 +98,10 @@ class Plugin:
             cls.node_local = False
         if cls.node_local and cls.reads:
             raise TypeError(f"{cls.__name__} reads further objects, so it is not node_local")
+        if "compares_manifests" not in cls.__dict__:
+            cls.compares_manifests = False
+        if cls.compares_manifests and not cls.node_local:
+            raise TypeError(f"{cls.__name__} compares_manifests, but is not node_local otherwise")
         if "pod_fields" not in cls.__dict__:
             cls.pod_fields = None
         check_fields(cls.pod_fields, f"{cls.__name__}.pod_fields")

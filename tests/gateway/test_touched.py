@@ -61,6 +61,23 @@ def test_a_node_that_is_new_changes_or_goes(world: World) -> None:
     assert world.state.row_of["e"] == row, "it got the row of another"
 
 
+def test_only_nodes_change_manifests(world: World) -> None:
+    def changed(change: Change) -> bool:
+        before = world.state.generation
+        change(world.state)
+        assert world.state.manifests_changed <= world.state.generation
+        return world.state.manifests_changed > before
+
+    assert changed(lambda s: s.set_node(make_node("d")))
+    assert not changed(lambda s: s.set_node(make_node("d")))
+    assert changed(lambda s: s.set_node(make_node("d", images={"app:v1": 5})))
+    assert not changed(lambda s: s.set_pod(place("p", "d")))
+    assert not changed(lambda s: s.assume(place("q"), "d"))
+    assert changed(lambda s: s.drop_node("d"))
+    assert not changed(lambda s: s.drop_node("d"))
+    assert not changed(lambda s: s.drop_pod(UID))
+
+
 def test_a_pod_that_is_placed_changes_moves_or_goes(world: World) -> None:
     assert world.touched(lambda s: s.set_pod(place("p"))) == set()
     assert world.touched(lambda s: s.set_pod(place("p", "a"))) == {"a"}

@@ -97,6 +97,29 @@ class Turns(ScorePlugin):
         return self.asked
 
 
+class Scarce(FilterPlugin):
+    """Keeps pods off the largest node if there are others, whatever is on them."""
+
+    node_local = True
+    compares_manifests = True
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
+        sizes = nodes.cluster.allocatable("cpu")
+        largest = nodes.allocatable("cpu") == sizes.max(initial=0)
+        return nodes.verdicts().reject((nodes.cluster_size > 1) & largest, FULL)
+
+
+class Busiest(Scarce):
+    """Looks at the pods on other nodes as well."""
+
+    node_local = True
+    compares_manifests = True
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
+        most = nodes.cluster.requested("pods").max(initial=0)
+        return nodes.verdicts().reject(nodes.requested("pods") < most, FULL)
+
+
 class Careless(FilterPlugin):
     """Looks at a label and at tolerations, and says so of the tolerations only."""
 
@@ -143,6 +166,13 @@ def test_a_plugin_that_looks_further_fails_with_the_node_and_both_answers(
     text = f"^{re.escape(f'{plugin.name} is not node-local: {message}')}$"
     with pytest.raises(AssertionError, match=text):
         assert_node_local(plugin, POD, *NODES, pods=OTHERS)
+
+
+def test_a_plugin_that_compares_manifests_must_not_look_at_the_pods_on_other_nodes() -> None:
+    assert_node_local(Scarce(), POD, *NODES, pods=OTHERS)
+    text = f"its verdict of node small is {FULL}, but None if the other nodes have no pods"
+    with pytest.raises(AssertionError, match=re.escape(text)):
+        assert_node_local(Busiest(), POD, *NODES, pods=OTHERS)
 
 
 ELSEWHERE = "for a pod that differs only outside of its pod_fields"

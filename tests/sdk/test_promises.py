@@ -104,6 +104,23 @@ def test_a_plugin_that_reads_further_objects_is_not_node_local() -> None:
             node_local = True
 
 
+def test_a_plugin_that_compares_manifests_is_told_to_be_nothing_more() -> None:
+    class Comparing(Local):
+        node_local = True
+        compares_manifests = True
+
+    class Child(Comparing):
+        node_local = True
+
+    assert (told(Comparing).node_local, told(Comparing).compares_manifests) == (False, True)
+    assert told(Comparing).signs_pods
+    assert (told(Child).node_local, told(Child).compares_manifests) == (True, False)
+    with pytest.raises(TypeError, match=r"^Half compares_manifests, but is not node_local "):
+
+        class Half(FilterPlugin):
+            compares_manifests = True
+
+
 def test_a_plugin_names_the_fields_that_it_looks_at_itself() -> None:
     class Tolerant(Local):
         node_local = True

@@ -35,6 +35,7 @@ class PluginInfo:
         reads: The further kinds of objects that it reads.
         signs_pods: Whether its verdicts are the same for pods with the same signature.
         node_local: Whether what it says of a node depends on nothing else but that node.
+        compares_manifests: The same but for which nodes there are, and their manifests.
         pod_fields: The fields of the signature that matter for it; None if all do.
         normalization: How its raw scores become 0..100; None if only its own code knows.
     """
@@ -47,6 +48,7 @@ class PluginInfo:
     reads: tuple[ObjectKind, ...] = ()
     signs_pods: bool = False
     node_local: bool = False
+    compares_manifests: bool = False
     pod_fields: tuple[str, ...] | None = None
     normalization: Normalization | None = None
 

@@ -31,7 +31,8 @@ def describe_plugin(registry: Registry, name: str) -> pb.Plugin:
         origin=registered.origin,
         reads=[kind_to_proto(each) for each in kind.reads],
         signs_pods=issubclass(kind, FilterPlugin) and (kind.signs_pods or kind.node_local),
-        node_local=kind.node_local,
+        node_local=kind.node_local and not kind.compares_manifests,
+        compares_manifests=kind.compares_manifests,
         normalization=_normalization(kind),
         pod_fields=None if kind.pod_fields is None else pb.PodFields(paths=kind.pod_fields),
     )

@@ -587,6 +587,7 @@ class Plugin(_message.Message):
     NODE_LOCAL_FIELD_NUMBER: _builtins.int
     NORMALIZATION_FIELD_NUMBER: _builtins.int
     POD_FIELDS_FIELD_NUMBER: _builtins.int
+    COMPARES_MANIFESTS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The name that the policy uses."""
     summary: _builtins.str
@@ -603,6 +604,10 @@ class Plugin(_message.Message):
     """
     normalization: Global___Normalization.ValueType
     """How the raw scores of a score plugin become 0..100."""
+    compares_manifests: _builtins.bool
+    """As node_local, which is then false, but for this: what it says of a node depends also on which
+    nodes there are and on their manifests. No node may have come, gone or changed.
+    """
     @_builtins.property
     def extension_points(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Kubernetes' names of the extension points that it implements: "PreFilter", "Filter",
@@ -639,10 +644,11 @@ class Plugin(_message.Message):
         node_local: _builtins.bool = ...,
         normalization: Global___Normalization.ValueType = ...,
         pod_fields: Global___PodFields | None = ...,
+        compares_manifests: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "default_arguments", b"default_arguments", "pod_fields", b"pod_fields"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "default_arguments", b"default_arguments", "extension_points", b"extension_points", "name", b"name", "node_local", b"node_local", "normalization", b"normalization", "origin", b"origin", "pod_fields", b"pod_fields", "reads", b"reads", "signs_pods", b"signs_pods", "summary", b"summary"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "compares_manifests", b"compares_manifests", "default_arguments", b"default_arguments", "extension_points", b"extension_points", "name", b"name", "node_local", b"node_local", "normalization", b"normalization", "origin", b"origin", "pod_fields", b"pod_fields", "reads", b"reads", "signs_pods", b"signs_pods", "summary", b"summary"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

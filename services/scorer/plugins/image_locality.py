@@ -13,6 +13,14 @@ MIB = 1024 * 1024
 class ImageLocality(ScorePlugin):
     """Prefers nodes that have the pod's images, the more so the larger and commoner they are."""
 
+    node_local = True
+    compares_manifests = True
+    pod_fields = (
+        "spec.containers[*].image",
+        "spec.initContainers[*].image",
+        "spec.volumes[*].image",
+    )
+
     class Args(Arguments):
         """Between which sums of image sizes, in bytes, scores rise from 0 to 100.
 

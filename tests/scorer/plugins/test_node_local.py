@@ -41,9 +41,12 @@ WITH_ARGUMENTS = (
 )
 
 
-def test_all_are_but_those_that_look_at_other_nodes_or_measurements() -> None:
+def test_all_are_but_those_that_look_at_pods_on_other_nodes_or_measurements() -> None:
+    comparing = {plugin for plugin in BUILT_INS if plugin.compares_manifests}
+    assert comparing == {ImageLocality}
     assert local(BUILT_INS) == {
         "Equal",
+        "ImageLocality",
         "ImageScore",
         "NodeAffinity",
         "NodeMetadata",
@@ -72,3 +75,9 @@ def test_a_field_that_is_not_named_is_found_out(plugin: ScorePlugin, field: str)
 def test_of_others_it_is_found_out(plugin: type[ScorePlugin]) -> None:
     with pytest.raises(AssertionError, match=r"Marked is not node-local: its score of node n\d is"):
         check_locality(marked(plugin), most=1000)
+
+
+@pytest.mark.parametrize("plugin", [InterPodAffinity, PigeonHoling, PodTopologySpread])
+def test_of_those_that_look_at_pods_elsewhere_it_is_found_out(plugin: type[ScorePlugin]) -> None:
+    with pytest.raises(AssertionError, match=r"Marked is not .* if the other nodes have no pods"):
+        check_locality(marked(plugin, compares_manifests=True), most=1000)
