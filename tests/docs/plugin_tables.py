@@ -48,7 +48,7 @@ def plugins(name: str) -> str:
                 code(kind.name),
                 ", ".join(extension_points(kind)),
                 weights.get(kind.name, "off") if scored else _yes(kind.name in weights),
-                *([_yes(kind.node_local), _pod_fields(kind)] if about_nodes else ()),
+                *([_node_local(kind), _pod_fields(kind)] if about_nodes else ()),
                 escaped(_summary(kind)),
             )
             for kind in sorted(PLUGINS[name], key=lambda kind: kind.name)
@@ -89,6 +89,10 @@ def default_policy(_: str) -> str:
 
 def _yes(value: bool) -> str:
     return "yes" if value else ""
+
+
+def _node_local(kind: type[Plugin]) -> str:
+    return "compares manifests" if kind.compares_manifests else _yes(kind.node_local)
 
 
 def _pod_fields(kind: type[Plugin]) -> str:

@@ -153,7 +153,11 @@ DEFAULT = (
 )
 
 
-@pytest.mark.parametrize(("seed", "text"), [(0, everything()), (1, everything()), (2, DEFAULT)])
+@pytest.mark.parametrize(
+    ("seed", "text"),
+    [(0, everything()), (1, everything()), (2, DEFAULT)],
+    ids=["local", "local again", "default"],
+)
 async def test_memory_changes_no_answer(tmp_path: Path, seed: int, text: str) -> None:
     random = Random(seed)
     file = tmp_path / "policy.yaml"
