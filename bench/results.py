@@ -113,7 +113,7 @@ class SchedulingResult(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         sampling: percentageOfNodesToScore, "default" or "100 %".
         contender: The extender, or how it is used.
-        pods_per_second: The mean of the runs.
+        pods_per_second: The median of the runs.
         each: Every run.
         ratio: To the Go extender that does nothing, with the same sampling.
     """

@@ -11,11 +11,11 @@ from bench.results import Results
 from tests.bench import results as made
 
 
-def replaced(question: str, ratio: float) -> Callable[[Results], None]:
+def replaced(question: str, ratio: float, contender: str) -> Callable[[Results], None]:
     def change(results: Results) -> None:
         for index, one in enumerate(results.edge):
-            if (one.question, one.contender, one.pause) == (question, MAIN, 0):
-                results.edge[index] = made.edge_result(question, MAIN, ratio)
+            if (one.question, one.contender, one.pause) == (question, contender, 0):
+                results.edge[index] = made.edge_result(question, contender, ratio)
 
     return change
 
@@ -45,9 +45,9 @@ def test_a_run_at_the_limits_keeps_all_budgets() -> None:
 @pytest.mark.parametrize(
     ("change", "missed"),
     [
-        (replaced("5000 names", 0.61), "5,000 names"),
-        (replaced("500 names", 1.51), "500 names"),
-        (replaced("5000 whole nodes", 0.31), "whole nodes"),
+        (replaced("5000 names", 0.61, NUMBERED), "5,000 names"),
+        (replaced("500 names", 1.51, NUMBERED), "500 names"),
+        (replaced("5000 whole nodes", 0.31, MAIN), "whole nodes"),
         (slow_cluster, "pods/s"),
         (steep_growth, "growth"),
         (slow_join, "while a scorer joins"),
@@ -66,7 +66,7 @@ def test_a_budget_that_is_missed_is_named(change: Callable[[Results], None], mis
 def test_further_rows_are_not_judged() -> None:
     results = made.results()
     results.scheduling.append(made.scheduling_result(MOORAGE_UNLIKE, 0.1))
-    results.edge += [made.edge_result(f"{n} names", NUMBERED, 99) for n in (500, 5000)]
+    results.edge += [made.edge_result(f"{n} names", MAIN, 99) for n in (500, 5000)]
     assert budgets.kept(list(budgets.verdicts(results)))
 
 
