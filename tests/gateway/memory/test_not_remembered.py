@@ -135,7 +135,8 @@ EQUAL = "{name: Likes}, {name: Equal}"
     [
         (policy("{name: Fits}, {name: Random}"), (0, 3)),
         (policy("{name: Fits}, {name: Reserving}"), (0, 3)),
-        (policy(scores=EQUAL + ", {name: ImageLocality}"), (5, 0)),
+        (policy(scores=EQUAL + ", {name: ImageLocality}"), (5, 3)),
+        (policy(scores=EQUAL + ", {name: InterPodAffinity}"), (5, 0)),
         (policy(scores=EQUAL + ", {name: Curved}"), (5, 0)),
         (policy(scores=""), (5, 3)),
         (policy(), (5, 3)),
