@@ -9,7 +9,7 @@ from bench.contenders import Bench, Cluster, GoExtender, Stack
 from bench.figures import Figure, figure
 from bench.goprograms import CLIENT, NOTHING, PLUGINS
 from bench.load import Call, Contender, Job, Load, LoadError, Round
-from bench.policies import PER_NODE_PLUGINS, Form, policy, profile_name
+from bench.policies import COUNTS, PER_NODE_PLUGINS, Form, policy, profile_name
 from bench.results import EdgeResult
 
 REFERENCE = "go nothing"
@@ -23,9 +23,11 @@ MAIN = "moorage 3+3"
 NUMBERED = f"{MAIN}, numbered pods"
 """The same processes and the same profile, asked about pods as those of a StatefulSet."""
 
+MANY_SCORERS = 3
+SCATTERED = f"moorage {MANY_SCORERS} scorers"
+
 CLUSTER_NODES = 5000
 PLUGIN_FILES = (PER_NODE_PLUGINS,)
-MANY_SCORERS = 3
 WARM_UP = 10
 """At least; more if the cluster has more nodes than so many rounds name: numbered pods may be known
 on all of them by then."""
@@ -74,8 +76,8 @@ async def contenders(bench: Bench, cluster: Cluster, *, quick: bool) -> dict[str
     url, pids = await bench.floor()
     found.append(Contender(FLOOR, url, pids=pids))
     stack = await bench.moorage("moorage", cluster.kubeconfig, policy(), plugins=PLUGIN_FILES)
-    found += _profiles(stack, "moorage", "batch", (0, 1, 3, 10))
-    found += _profiles(stack, "moorage per node", "per node", (1, 3, 10))
+    found += _profiles(stack, "moorage", "batch", COUNTS)
+    found += _profiles(stack, "moorage per node", "per node", COUNTS[1:])
     if not quick:
         more = await bench.moorage(
             "moorage-scorers",
@@ -84,7 +86,8 @@ async def contenders(bench: Bench, cluster: Cluster, *, quick: bool) -> dict[str
             scorers=MANY_SCORERS,
             plugins=PLUGIN_FILES,
         )
-        found += _profiles(more, f"moorage {MANY_SCORERS} scorers", "batch", (3,))
+        found += _profiles(more, SCATTERED, "batch", COUNTS)
+        found += _profiles(more, f"{SCATTERED} per node", "per node", COUNTS[1:])
     by_name = {contender.name: contender for contender in found}
     # The last, so that its turn hardly ever comes directly after that of the same processes.
     return {**by_name, NUMBERED: replace(by_name[MAIN], name=NUMBERED, pods="numbered")}
@@ -115,10 +118,10 @@ async def measure(
 
 def summed_up(question: Question, rounds: Sequence[Round]) -> Iterator[EdgeResult]:
     """Make a result of each contender's rounds."""
-    of_each = {name: _good(rounds, name) for name in question.contenders}
-    reference = _sums(of_each[REFERENCE])
+    of_each = {name: succeeded(rounds, name) for name in question.contenders}
+    reference = sums(of_each[REFERENCE])
     for name, mine in of_each.items():
-        both, answered = _sums(mine)
+        both, answered = sums(mine)
         yield EdgeResult(
             question=question.title,
             contender=name,
@@ -165,7 +168,12 @@ def job(question: Question, cluster: Cluster, found: Mapping[str, Contender]) ->
     )
 
 
-def _good(rounds: Sequence[Round], name: str) -> list[Round]:
+def succeeded(rounds: Sequence[Round], name: str) -> list[Round]:
+    """Return the rounds of a contender that did not fail.
+
+    Raises:
+        LoadError: Most did.
+    """
     mine = [r for r in rounds if r.contender == name]
     good = [r for r in mine if not r.failure]
     if 2 * len(good) < len(mine):
@@ -173,7 +181,7 @@ def _good(rounds: Sequence[Round], name: str) -> list[Round]:
     return good
 
 
-def _sums(rounds: Sequence[Round]) -> tuple[Figure, Figure]:
+def sums(rounds: Sequence[Round]) -> tuple[Figure, Figure]:
     """Return filter and prioritize together, decoded and answered."""
     decoded = figure(_of_both(r, lambda call: call.decoded) / MS for r in rounds)
     return decoded, figure(_of_both(r, lambda call: call.answered) / MS for r in rounds)

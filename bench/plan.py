@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
-from bench.edge import FLOOR, GO_PLUGINS, MAIN, NUMBERED, REFERENCE, Question
+from bench.edge import FLOOR, GO_PLUGINS, MAIN, NUMBERED, REFERENCE, SCATTERED, Question
 
 PAUSE = 10.0
 """Milliseconds between filter and prioritize in kube-scheduler with 5,000 feasible nodes."""
 
 COMPARED = (REFERENCE, GO_PLUGINS, MAIN)
+PAUSED = (*COMPARED, NUMBERED, f"{SCATTERED} 3+3")
 
 PODS_PER_NODE = 30
 QUICK_PODS_PER_NODE = 4
@@ -15,10 +16,9 @@ QUICK_PODS_PER_NODE = 4
 
 def questions(contenders: Sequence[str]) -> list[Question]:
     """Return all questions; the names of all contenders are given."""
-    many = [name for name in contenders if name in (*COMPARED, NUMBERED) or "scorers" in name]
     return [
-        *(_names(count, contenders, 200, 60) for count in (50, 500, 800, 5000)),
-        *(_names(count, many, 100, 20, pause=PAUSE) for count in (500, 5000)),
+        *(_names(count, contenders, 200, 100) for count in (50, 500, 800, 5000)),
+        *(_names(count, PAUSED, 100, 20, pause=PAUSE) for count in (500, 5000)),
         _whole(30, 120),
     ]
 
