@@ -11,13 +11,14 @@ import click
 from rich.console import Console
 from rich.status import Status
 
-from bench import budgets, cliffs, cluster, edge, goprograms, growth, plan, plots, report
+from bench import budgets, cliffs, cluster, edge, goprograms, growth, plan, plots, replicas, report
 from bench.contenders import opened
 from bench.machine import machine
 from bench.results import Results
 from tests.e2e import build
 
-EDGE, CLUSTER, GROWTH, CLIFFS = PARTS = ("edge", "cluster", "growth", "cliffs")
+PARTS = ("edge", "cluster", "growth", "cliffs", "replicas")
+EDGE, CLUSTER, GROWTH, CLIFFS, REPLICAS = PARTS
 
 NOT_BUILT = (
     "the cluster is left out: its programs are not built. `python -m tests.e2e.build` builds them, "
@@ -75,6 +76,9 @@ async def _run(
             await growth.measure(results, sizes, here, say, lambda: report.write(results))
         if CLIFFS in parts:
             await cliffs.measure(results, _folder(directory, CLIFFS), say)
+            report.write(results)
+        if REPLICAS in parts:
+            await replicas.measure(results, _folder(directory, REPLICAS), say)
 
 
 async def _edge(results: Results, directory: Path, say: Callable[[str], None]) -> None:

@@ -112,6 +112,7 @@ class Bench:
         *,
         scorers: int = 1,
         plugins: Sequence[Path] = (),
+        gateway_options: Sequence[str] = (),
     ) -> Stack:
         """Start Moorage on a cluster with a policy; it is ready when this returns."""
         directory = self.directory / name
@@ -125,6 +126,7 @@ class Bench:
             profiles=(),
             plugins=plugins,
             scorers=scorers,
+            gateway_options=gateway_options,
         )
         processes = Processes(self.say)
         self._processes.append(processes)

@@ -69,6 +69,12 @@ def _plots(results: Results) -> Iterator[tuple[str, str]]:
             for one in results.scheduling
         }
         yield "scheduling", bars("Pods/s through kube-scheduler, slowest / fastest", rates, "")
+    if results.replicas:
+        ratios = {
+            f"{one.nodes:,} names, {one.microseconds:g} us, {one.scorers}": (one.ratio, one.ratio)
+            for one in results.replicas
+        }
+        yield "replicas", bars("Cycle time by number of scorers, 1 is one scorer", ratios, "x")
     if len(results.growth) > 1:
         yield "growth-time", lines("filter + prioritize of all nodes, p50", _times(results), "ms")
         yield "growth-memory", lines("Memory (PSS)", _memory(results), "MiB")

@@ -1,5 +1,6 @@
 """Moorage's policies in the bench: a profile for each form and number of plugins."""
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -49,25 +50,34 @@ def profile_name(form: Form, count: int) -> str:
 def policy() -> object:
     """Return the policy that has all profiles."""
     profiles = [_profile("batch", count) for count in COUNTS]
-    profiles += [_profile("per node", count) for count in COUNTS[1:]]
+    return of([*profiles, *(_profile("per node", count) for count in COUNTS[1:])])
+
+
+def of(profiles: Iterable[object]) -> object:
+    """Return the policy that has these profiles."""
     return {
         "apiVersion": "moorage.io/v1alpha1",
         "kind": "MoorageConfiguration",
-        "profiles": profiles,
+        "profiles": [*profiles],
     }
 
 
-def _profile(form: Form, count: int) -> object:
-    filters, scores = (_batch if form == "batch" else _per_node)(count)
+def profile(name: str, *, filters: Sequence[object], scores: Sequence[object]) -> dict[str, object]:
+    """Return the profile of a schedulerName that has these plugins and no others."""
     none = [{"name": "*"}]
     return {
-        "schedulerName": profile_name(form, count),
+        "schedulerName": name,
         "plugins": {
             "multiPoint": {"disabled": none},
             "filter": {"disabled": none, "enabled": filters},
             "score": {"disabled": none, "enabled": scores},
         },
     }
+
+
+def _profile(form: Form, count: int) -> object:
+    filters, scores = (_batch if form == "batch" else _per_node)(count)
+    return profile(profile_name(form, count), filters=filters, scores=scores)
 
 
 def _batch(count: int) -> tuple[list[object], list[object]]:

@@ -10,7 +10,15 @@ from rich.table import Table
 
 from bench.clifftables import cliff_tables
 from bench.figures import Figure
-from bench.results import BindResult, EdgeResult, GrowthResult, Results, SchedulingResult, Verdict
+from bench.results import (
+    BindResult,
+    EdgeResult,
+    GrowthResult,
+    ReplicasResult,
+    Results,
+    SchedulingResult,
+    Verdict,
+)
 
 OUT = Path(__file__).with_name("out")
 LATEST = OUT / "latest.json"
@@ -39,6 +47,8 @@ def tables(results: Results) -> Iterable[Table]:
         yield _memory_table(results.growth)
     if results.cliffs:
         yield from cliff_tables(results.cliffs)
+    if results.replicas:
+        yield _replicas_table(results.replicas)
     if results.verdicts:
         yield _verdict_table(results.verdicts)
 
@@ -115,6 +125,22 @@ def _memory_table(results: list[GrowthResult]) -> Table:
     for size in results:
         cells = [f"{memory.rss:.0f} / {memory.pss:.0f}" for memory in size.memory.values()]
         table.add_row(f"{size.nodes:,} nodes, {size.pods:,} pods", *cells)
+    return table
+
+
+def _replicas_table(results: list[ReplicasResult]) -> Table:
+    caption = (
+        "filter + prioritize until answered: milliseconds, p50 / p99 (ratio of p50 to 1 scorer)"
+    )
+    table = _table("One score plugin in several scorers, in the form for one node", caption)
+    cases = groupby(results, lambda one: (one.nodes, one.microseconds))
+    for index, ((nodes, microseconds), group) in enumerate(cases):
+        of_case = list(group)
+        if not index:
+            for one in of_case:
+                table.add_column(one.scorers, justify="right")
+        cells = (f"{_pair(one.answered)} ({one.ratio:.2f})" for one in of_case)
+        table.add_row(f"{nodes:,} names, {microseconds:g} us for each", *cells)
     return table
 
 

@@ -107,6 +107,24 @@ class Cliffs(msgspec.Struct, frozen=True, kw_only=True):
     memory: dict[str, Memory]
 
 
+class ReplicasResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A number of scorers with a score plugin that takes time for each node.
+
+    Attributes:
+        nodes: That are named.
+        microseconds: That the plugin takes for a node.
+        scorers: How many, and when they share a cycle's nodes.
+        answered: Filter plus prioritize, until the last byte of each answer is there, in ms.
+        ratio: Its p50 to that of one scorer.
+    """
+
+    nodes: int
+    microseconds: float
+    scorers: str
+    answered: Figure
+    ratio: float
+
+
 class SchedulingResult(msgspec.Struct, frozen=True, kw_only=True):
     """Pods a second through a real kube-scheduler.
 
@@ -175,5 +193,6 @@ class Results(msgspec.Struct, kw_only=True):
     binds: list[BindResult] = []
     growth: list[GrowthResult] = []
     cliffs: Cliffs | None = None
+    replicas: list[ReplicasResult] = []
     verdicts: list[Verdict] = []
     notes: list[str] = []

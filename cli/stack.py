@@ -28,6 +28,7 @@ class StackOptions:
         profiles: The schedulerNames that the policy serves.
         plugins: Files and folders with plugins.
         scorers: How many scorer replicas to run.
+        gateway_options: More options of the gateway.
         extender_port: The gateway's port for kube-scheduler, 0 for a free one.
         admin_port: The gateway's admin port, 0 for a free one.
         api_port: The embedded API server's port, 0 for a free one.
@@ -39,6 +40,7 @@ class StackOptions:
     profiles: Sequence[str]
     plugins: Sequence[Path]
     scorers: int = 1
+    gateway_options: Sequence[str] = ()
     extender_port: int = 0
     admin_port: int = 0
     api_port: int = 0
@@ -156,6 +158,7 @@ def _gateway(options: StackOptions, addresses: Addresses) -> Process:
             *_common(),
             *_admin(_port(addresses.admin)),
             *more,
+            *options.gateway_options,
         ],
         log=options.directory / "gateway.log",
     )

@@ -4,6 +4,7 @@ from bench.cliffs import CHURN, JOIN, REST
 from bench.edge import GO_PLUGINS, MAIN, NUMBERED, REFERENCE
 from bench.figures import Figure
 from bench.load import Call, Round
+from bench.replicas import ONE
 from bench.results import (
     BindResult,
     CliffResult,
@@ -13,6 +14,7 @@ from bench.results import (
     Machine,
     Memory,
     Pauses,
+    ReplicasResult,
     Results,
     SchedulingResult,
 )
@@ -123,6 +125,17 @@ def results() -> Results:
         ],
         growth=[growth_result(1000, 10), growth_result(10_000, 100)],
         cliffs=cliffs(),
+        replicas=[replicas_result(ONE, 10), replicas_result("2, always", 7.5)],
+    )
+
+
+def replicas_result(scorers: str, milliseconds: float) -> ReplicasResult:
+    return ReplicasResult(
+        nodes=5000,
+        microseconds=1.0,
+        scorers=scorers,
+        answered=figure(milliseconds),
+        ratio=milliseconds / 10,
     )
 
 

@@ -40,6 +40,8 @@ def test_the_tables_have_everything_that_was_measured() -> None:
         "20.00 / 40.00 (+20.00)",
         "50 (1.23%)",
         "500 / 470",
+        "5,000 names, 1 us for each",
+        "7.50 / 15.00 (0.75)",
         "at most 20 ms",
         "492.83 MB",
         "the cluster is left out",
@@ -78,6 +80,7 @@ def test_every_measurement_is_drawn(tmp_path: Path) -> None:
         "edge-5000-whole-nodes",
         "growth-memory",
         "growth-time",
+        "replicas",
         "scheduling",
     }
     assert all(ElementTree.parse(file).getroot().tag == f"{NAMESPACE}svg" for file in files)
