@@ -11,6 +11,14 @@ from bench.results import Results
 WIDTH, ROW, LEFT, RIGHT, TOP = 860, 24, 250, 130, 46
 HEIGHT, BOTTOM = 420, 60
 COLOURS = ("#6b7280", "#2563eb", "#d97706", "#059669", "#9333ea")
+GREY, BLUE, ORANGE, GREEN, PURPLE = COLOURS
+FAMILIES = {
+    **dict.fromkeys(("go ", "no extender", "1 scorer"), GREY),
+    "floor": ORANGE,
+    **dict.fromkeys(("numbered", "by default"), GREEN),
+    "per node": PURPLE,
+}
+"""Colours of bars by what is in their names; the others are blue."""
 FONT = 'font-family="system-ui, sans-serif" font-size="13"'
 
 
@@ -31,7 +39,7 @@ def bars(title: str, values: Mapping[str, tuple[float, float]], unit: str) -> st
     scale = (WIDTH - LEFT - RIGHT) / longest
     parts = [_text(16, 26, title, bold=True)]
     for index, (name, (low, high)) in enumerate(values.items()):
-        y, colour = TOP + index * ROW, COLOURS[index % len(COLOURS)]
+        y, colour = TOP + index * ROW, _colour(name)
         middle, end = y + ROW / 2 - 3, LEFT + high * scale
         parts += [
             _text(LEFT - 8, y + 14, name, anchor="end"),
@@ -40,6 +48,10 @@ def bars(title: str, values: Mapping[str, tuple[float, float]], unit: str) -> st
             _text(end + 6, y + 14, f"{low:.1f} / {high:.1f} {unit}"),
         ]
     return _svg(TOP + len(values) * ROW + 12, parts)
+
+
+def _colour(name: str) -> str:
+    return next((colour for part, colour in FAMILIES.items() if part in name), BLUE)
 
 
 def lines(title: str, series: Mapping[str, Sequence[tuple[float, float]]], unit: str) -> str:
@@ -69,12 +81,16 @@ def _plots(results: Results) -> Iterator[tuple[str, str]]:
             for one in results.scheduling
         }
         yield "scheduling", bars("Pods/s through kube-scheduler, slowest / fastest", rates, "")
-    if results.replicas:
-        ratios = {
-            f"{one.nodes:,} names, {one.microseconds:g} us, {one.scorers}": (one.ratio, one.ratio)
-            for one in results.replicas
+    for nodes, of_size in groupby(results.replicas, lambda one: one.nodes):
+        values = {
+            f"{one.microseconds:g} us for a node, {one.scorers}": (
+                one.answered.p50,
+                one.answered.p99,
+            )
+            for one in of_size
         }
-        yield "replicas", bars("Cycle time by number of scorers, 1 is one scorer", ratios, "x")
+        title = f"filter + prioritize, {nodes} names, by number of scorers: p50 / p99"
+        yield f"replicas-{nodes}-names", bars(title, values, "ms")
     if len(results.growth) > 1:
         yield "growth-time", lines("filter + prioritize of all nodes, p50", _times(results), "ms")
         yield "growth-memory", lines("Memory (PSS)", _memory(results), "MiB")

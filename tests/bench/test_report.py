@@ -80,10 +80,20 @@ def test_every_measurement_is_drawn(tmp_path: Path) -> None:
         "edge-5000-whole-nodes",
         "growth-memory",
         "growth-time",
-        "replicas",
+        "replicas-5000-names",
         "scheduling",
     }
     assert all(ElementTree.parse(file).getroot().tag == f"{NAMESPACE}svg" for file in files)
+
+
+def test_bars_have_the_colour_of_their_kind() -> None:
+    names = ("go nothing", "go 3+3", "moorage 3+3", "moorage 10+10", "moorage per node 3+3")
+    drawn = ElementTree.fromstring(plots.bars("t", dict.fromkeys(names, (1, 2)), "ms"))
+    go, go_3, moorage, moorage_10, per_node = [
+        bar.get("fill") for bar in drawn.findall(f"{NAMESPACE}rect")[1:]
+    ]
+    assert (go, moorage) == (go_3, moorage_10)
+    assert len({go, moorage, per_node}) == 3
 
 
 def test_bars_are_as_long_as_their_values() -> None:
