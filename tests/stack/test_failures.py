@@ -4,6 +4,7 @@ That no pod is lost or bound twice is in tests/scenarios/test_restarts.py.
 """
 
 import asyncio
+import itertools
 import signal
 
 import pytest
@@ -14,9 +15,13 @@ from tests.stack.stack import Stack, node, pod
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-def pod_of_its_own(number: int) -> Object:
-    """Build a pod unlike all others, so that a replica has to be asked about it."""
-    return pod(f"p{number}", cpu=f"{number + 1}m")
+_numbers = itertools.count(1)
+
+
+def pod_of_its_own() -> Object:
+    """Build a pod unlike all others, so that nothing is known and a replica has to be asked."""
+    number = next(_numbers)
+    return pod(f"p{number}", cpu=f"{number}m")
 
 
 async def test_a_filter_that_restarts_costs_no_cycle(stack: Stack) -> None:
@@ -25,7 +30,7 @@ async def test_a_filter_that_restarts_costs_no_cycle(stack: Stack) -> None:
     failed = await stack.metric("moorage_extender_requests_total", verb="filter", result="failed")
 
     stack.kill("filter")
-    answers = [await stack.filter(pod_of_its_own(i), ["n1", "n2"]) for i in range(20)]
+    answers = [await stack.filter(pod_of_its_own(), ["n1", "n2"]) for _ in range(20)]
 
     assert all(answer["NodeNames"] == ["n1", "n2"] for answer in answers)
     assert await stack.metric("moorage_sessions_opened_total", service="filter") == opened + 1
@@ -46,7 +51,7 @@ async def test_a_scorer_that_hangs_costs_a_moment_once(stack: Stack) -> None:
     before = await resent()
     stack.kill("scorer-2", signal.SIGSTOP)
     try:
-        answers = [await stack.prioritize(pod_of_its_own(i), ["n1", "n2"]) for i in range(6)]
+        answers = [await stack.prioritize(pod_of_its_own(), ["n1", "n2"]) for _ in range(6)]
     finally:
         stack.kill("scorer-2", signal.SIGCONT)
     assert [len(answer) for answer in answers] == [2] * 6
