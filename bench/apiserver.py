@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench import clusters
-from moorage.rpc.process import ProcessSettings, announce, process
-from moorage.settings import parse_settings, setting
+from moorage_host.process.lifecycle import ProcessSettings, announce, process
+from moorage_host.settings import parse_settings, setting
 from sandbox.apiserver.server import ApiServer
 from sandbox.apiserver.settings import Settings
 from sandbox.apiserver.store import Store

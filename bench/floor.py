@@ -14,9 +14,9 @@ from typing import Any
 import grpc.aio
 from aiohttp import web
 
-from moorage.rpc.channel import connect
-from moorage.rpc.process import ProcessSettings, announce, process, run
-from moorage.settings import parse_settings, setting
+from moorage_host.process.lifecycle import ProcessSettings, announce, process, run
+from moorage_host.rpc.channel import connect
+from moorage_host.settings import parse_settings, setting
 
 HOST = "127.0.0.1"
 MESSAGE_BYTES = 5000

@@ -13,7 +13,7 @@ import msgspec
 from bench import clusters
 from bench.clusters import NAMESPACE, Object
 from bench.load import Pods
-from moorage.kube import KubeClient, connect
+from moorage_host.kube import KubeClient, connect
 from tests.e2e.plane import RealPlane
 
 AT_ONCE = 32

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.failures import clear_failures
-from moorage.durations import format_duration, parse_duration
+from moorage.units.durations import format_duration, parse_duration
 
 if TYPE_CHECKING:
-    from moorage.metrics import PrometheusSettings
+    from moorage.measurements import PrometheusSettings
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -25,7 +25,7 @@ PRESETS = (
     "instance-name",
     "instance-ip",
 )
-"""Those of `moorage.metrics`, written again so that help is there at once."""
+"""Those of `moorage.measurements`, written again so that help is there at once."""
 
 ADDRESS = r"https?://[^/@?#\s]+(/[^?#\s]*)?"
 LABEL = r"([a-zA-Z_][a-zA-Z0-9_]*)?"
@@ -228,7 +228,7 @@ def _prometheus_settings(given: dict[str, Any]) -> "PrometheusSettings":
     Raises:
         click.UsageError: Options do not go together.
     """
-    from moorage.metrics import PrometheusSettings
+    from moorage.measurements import PrometheusSettings
 
     given["address"] = given.pop("prometheus")
     given["timeout"] = format_duration(given["timeout"])

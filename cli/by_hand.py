@@ -9,7 +9,7 @@ from pathlib import Path
 
 from moorage import Binding
 from moorage.errors import ConfigurationError
-from moorage.kube import KubeClient, KubeStatusError, KubeUnreachableError, connect
+from moorage_host.kube import KubeClient, KubeStatusError, KubeUnreachableError, connect
 from services.binder.attempt import Attempt, RetryLimits
 from services.binder.cluster import Cluster
 from services.binder.model import Outcome
@@ -33,7 +33,7 @@ async def bind_by_hand(pod: str, node: str, kubeconfig: Path | None, timeout: fl
     Args:
         pod: Which pod, as "NAMESPACE/POD".
         node: The name of the node.
-        kubeconfig: How to reach the API server; None takes what `moorage.kube.connect` finds.
+        kubeconfig: How to reach the API server; None takes what `moorage_host.kube.connect` finds.
         timeout: How long to try, in seconds.
 
     Raises:

@@ -9,8 +9,9 @@ import yaml
 
 from moorage import BindPlugin, FilterPlugin, ScorePlugin
 from moorage.errors import ConfigurationError
-from moorage.plugin import Plugin, extension_points
-from moorage.policy import (
+from moorage.plugin.classes import Plugin, extension_points
+from moorage_host.plugins.registry import Registry, load_registry
+from moorage_host.policy import (
     API_VERSION,
     DEFAULT_PROFILE,
     KIND,
@@ -24,7 +25,6 @@ from moorage.policy import (
     parse,
     resolve,
 )
-from moorage.registry import Registry, load_registry
 from services.binder.plugins import BUILT_INS as BINDERS
 from services.filter.plugins import BUILT_INS as FILTERS
 from services.scorer.plugins import BUILT_INS as SCORERS

@@ -22,7 +22,7 @@ from cli.report import show_addresses, show_change, show_result
 from cli.screen import Screen
 from cli.stack import Addresses, StackOptions, start_stack
 from cli.workload import Workload, read_workload
-from moorage.rpc.process import stop_signals
+from moorage_host.process.lifecycle import stop_signals
 
 INTERRUPTED = 130
 """Exit code of `--once` if a signal came before the result."""

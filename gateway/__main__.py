@@ -2,8 +2,8 @@
 
 from gateway.app import serve
 from gateway.settings import GatewaySettings
-from moorage.rpc.process import run
-from moorage.settings import parse_settings
+from moorage_host.process.lifecycle import run
+from moorage_host.settings import parse_settings
 
 
 def main() -> None:

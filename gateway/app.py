@@ -9,39 +9,39 @@ from functools import partial
 from aiohttp import web
 from prometheus_client import REGISTRY, CollectorRegistry
 
-from gateway.binding import Binding
-from gateway.claims import Claims
+from gateway.binding.binding import Binding
+from gateway.cache.equal_pods import EqualPods
+from gateway.cache.filter_cache import RememberedVerdicts
+from gateway.cache.rejections import Rejections
+from gateway.cache.score_cache import RememberedScores
 from gateway.cluster.cluster import Cluster
 from gateway.cluster.state import ClusterState
-from gateway.cycle import CycleRunner
-from gateway.decisions import DecisionLog
-from gateway.extender import make_app, run_edge
-from gateway.filter_half import FilterHalf
-from gateway.habits import Pauses
-from gateway.memory.equal_pods import EqualPods
-from gateway.memory.rejections import Rejections
-from gateway.memory.scores import RememberedScores
-from gateway.memory.verdicts import RememberedVerdicts
+from gateway.cycle.claims import Claims
+from gateway.cycle.filtering import FilterHalf
+from gateway.cycle.habits import Pauses
+from gateway.cycle.node_set import NodeLookup
+from gateway.cycle.recheck import Rechecks
+from gateway.cycle.runner import CycleRunner
+from gateway.cycle.score_ahead import ScoresAhead
+from gateway.cycle.scoring import ScoreHalf
+from gateway.cycle.sharding import Sharding
+from gateway.decisions.log import DecisionLog
+from gateway.edge import make_app, run_edge
 from gateway.metrics import ClusterCollector, CycleMetrics
-from gateway.nodes import NodeLookup
-from gateway.policy import PolicyHolder
-from gateway.rechecks import Rechecks
-from gateway.reload import PolicyReloader, ReloadMetrics
-from gateway.replicas.kinds import FILTER, SCORER, Kind
+from gateway.policy.policy import PolicyHolder
+from gateway.policy.reload import PolicyReloader, ReloadMetrics
+from gateway.replicas.feed import StateFeed
 from gateway.replicas.metrics import SessionFamilies, SessionMetrics
 from gateway.replicas.pool import ReplicaPool
 from gateway.replicas.rollout import Rollout
+from gateway.replicas.service import FILTER, SCORER, Kind
 from gateway.replicas.session import Session
-from gateway.replicas.states import StateFeed
-from gateway.score_half import ScoreHalf
-from gateway.scores_ahead import ScoresAhead
 from gateway.settings import GatewaySettings
-from gateway.sharding import Sharding
 from moorage.errors import ConfigurationError
-from moorage.kube import KubeClient, connect
-from moorage.policy import default_document, parse, read
-from moorage.rpc.admin import Check, Handler, address, admin_server, cause_of
-from moorage.rpc.process import announce, process
+from moorage_host.kube import KubeClient, connect
+from moorage_host.policy import default_document, parse, read
+from moorage_host.process.admin import Check, Handler, address, admin_server, cause_of
+from moorage_host.process.lifecycle import announce, process
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """What kube-scheduler asks and what it gets, without HTTP: the seam between edge and cycles.
 
-`gateway.extender` decodes requests into these calls and encodes the outcomes; `gateway.cycle`
+`gateway.edge` decodes requests into these calls and encodes the outcomes; `gateway.cycle.runner`
 answers them. Neither knows the other.
 """
 

@@ -7,8 +7,8 @@ from prometheus_client import CollectorRegistry, Counter
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from gateway.decisions import FilterRecord, PluginRecord, ScoreRecord
-from moorage.rpc.histogram import FastHistogram
+from gateway.decisions.log import FilterRecord, PluginRecord, ScoreRecord
+from moorage_host.process.histogram import FastHistogram
 
 ClaimOutcome = Literal["taken", "renewed", "refused"]
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.extender.settings import EdgeSettings
-from moorage.settings import setting
+from gateway.edge.settings import EdgeSettings
+from moorage_host.settings import setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,8 @@ from typing import Any
 
 from aiohttp import web
 
-from moorage.metrics import PrometheusSettings
-from moorage.metrics.query import MEASURE_LABEL
+from moorage.measurements import PrometheusSettings
+from moorage.measurements.prometheus.query import MEASURE_LABEL
 
 Answer = Sequence[tuple[Mapping[str, str], float | str]]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from moorage.kube import KubeClient
+from moorage_host.kube import KubeClient
 from sandbox.apiserver import ApiServer, Fault
 from sandbox.apiserver.cluster import Deletion
 from sandbox.apiserver.paths import parse

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from moorage import FilterPlugin, Pod, ScorePlugin
-from moorage.locality import equal_pods
 from moorage.models import (
     Affinity,
     Container,
@@ -26,8 +25,9 @@ from moorage.models import (
     TopologySpreadConstraint,
     Volume,
 )
-from moorage.strangers import strangers
 from moorage.testing import assert_node_local, run_filter
+from moorage.testing.locality import equal_pods
+from moorage.testing.unlike_pods import strangers
 from tests.clusters import Cluster, clusters, demanding_pods
 
 IN_A = Requirement(key="zone", operator="In", values=("a",))

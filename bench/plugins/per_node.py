@@ -17,7 +17,7 @@ from moorage import (
     Scores,
     normalize_by_maximum,
 )
-from moorage.tolerations import (
+from moorage.rules.taints import (
     DO_NOT_SCHEDULE,
     PREFER_NO_SCHEDULE,
     count_untolerated,

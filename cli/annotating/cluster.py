@@ -9,8 +9,8 @@ import structlog
 
 from cli.annotating.metrics import RETRIES
 from moorage.backoff import Backoff
-from moorage.kube import KubeClient, KubeError, KubeStatusError, Response
 from moorage.models import NodeManifest, decode_node
+from moorage_host.kube import KubeClient, KubeError, KubeStatusError, Response
 
 FIELD_MANAGER: Final = "moorage-annotator"
 """Who writes, as `kubectl get node --show-managed-fields` tells it."""

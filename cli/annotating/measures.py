@@ -5,8 +5,8 @@ Measures are named after the annotations that they become. All are asked for in 
 
 from typing import Final
 
-from moorage.durations import format_duration
-from moorage.metrics import Measure
+from moorage.measurements import Measure
+from moorage.units.durations import format_duration
 
 LONGEST_RATE: Final = 300.0
 """The time, in seconds, over which rates are taken at most: a longer one hides deviations."""

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from moorage.metrics import PrometheusSettings
-from moorage.rpc.logs import LogFormat, LogLevel
+from moorage.measurements import PrometheusSettings
+from moorage_host.process.logs import LogFormat, LogLevel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

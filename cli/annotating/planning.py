@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
 
-from moorage.metrics import Layout
-from moorage.metrics.load import MEASURED_AT
+from moorage.measurements import Layout
+from moorage.measurements.load import MEASURED_AT
 from moorage.models import NodeManifest
 
 Values = Mapping[str, Mapping[str, float]]

@@ -7,7 +7,7 @@ from cli.annotating.options import AnnotateOptions
 from cli.annotating.planning import Need
 from cli.annotating.rounds import Done, Result, Round
 from cli.screen import Screen
-from moorage.durations import format_duration
+from moorage.units.durations import format_duration
 
 GIB = 1024**3
 

@@ -14,10 +14,10 @@ from cli.annotating.measures import measures
 from cli.annotating.metrics import PATCHES, SAMPLES
 from cli.annotating.options import AnnotateOptions
 from cli.annotating.planning import Need, Planned, Planner, Values
-from moorage.kube import KubeError
-from moorage.metrics import PrometheusError
-from moorage.metrics.asking import ask, by_measure, nodes_by_preset
+from moorage.measurements import PrometheusError
+from moorage.measurements.prometheus.asking import ask, by_measure, nodes_by_preset
 from moorage.models import NodeManifest
+from moorage_host.kube import KubeError
 
 
 class Result(StrEnum):

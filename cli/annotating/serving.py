@@ -23,10 +23,10 @@ from cli.annotating.rounds import Annotator, Done, Result, Round
 from cli.screen import Screen
 from moorage.backoff import Backoff
 from moorage.errors import MoorageError
-from moorage.kube import KubeUnreachableError, connect
-from moorage.rpc.admin import admin_server
-from moorage.rpc.logs import configure_logging
-from moorage.rpc.process import ProcessSettings, announce, process
+from moorage_host.kube import KubeUnreachableError, connect
+from moorage_host.process.admin import admin_server
+from moorage_host.process.lifecycle import ProcessSettings, announce, process
+from moorage_host.process.logs import configure_logging
 
 READY_ROUNDS = 3
 """How many intervals may pass without a good round before the process is not ready."""

@@ -13,11 +13,10 @@ import msgspec
 from msgspec import Meta
 
 from cli.legacy.names import PREDICATES, PRIORITIES
-from moorage.errors import ConfigurationError
-from moorage.nearest import suggestion
-from moorage.policy.checks import find_problems
-from moorage.policy.problems import Problem, child
-from moorage.policy.yaml_lines import Tree, read_tree
+from moorage.errors import ConfigurationError, suggestion
+from moorage_host.policy.checks import find_problems
+from moorage_host.policy.problems import Problem, child
+from moorage_host.policy.yaml_lines import Tree, read_tree
 
 _Name = Annotated[str, Meta(min_length=1, title="a name")]
 _Weight = Annotated[int, Meta(ge=1, le=2**31 - 1, title="an integer from 1 to 2147483647")]

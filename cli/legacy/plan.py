@@ -22,7 +22,7 @@ from cli.legacy.names import (
     STRATEGIES,
     Strategy,
 )
-from moorage.policy.problems import child
+from moorage_host.policy.problems import child
 
 Object = dict[str, Any]
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from cli.legacy.document import Extender, Policy
 from cli.legacy.names import FILTERS, SCORES, Strategy
 from cli.legacy.plan import Object, Plan, required_labels
-from moorage.durations import format_duration
+from moorage.units.durations import format_duration
 
 API_VERSION = "kubescheduler.config.k8s.io/v1"
 

@@ -8,18 +8,18 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from gateway.cluster.further import FurtherKinds
-from gateway.cluster.kinds import node_reflector, pod_reflector
-from gateway.cluster.reflector import Reflector
-from gateway.cluster.sinks import NodeSink, PodSink
 from gateway.cluster.state import ClusterState
-from gateway.cluster.watchmetrics import WatchFamilies, WatchMetrics
-from moorage.kube import KubeClient
+from gateway.cluster.watch.extra import FurtherKinds
+from gateway.cluster.watch.metrics import WatchFamilies, WatchMetrics
+from gateway.cluster.watch.reflector import Reflector
+from gateway.cluster.watch.resources import node_reflector, pod_reflector
+from gateway.cluster.watch.sinks import NodeSink, PodSink
+from moorage_host.kube import KubeClient
 
 EXPIRY_INTERVAL = 1.0
 
 MANY_PODS = 10_000
-"""With fewer, the garbage collector stops nobody for long; see `moorage.rpc.freezing`."""
+"""With fewer, the garbage collector stops nobody for long; see `moorage_host.process.freezing`."""
 
 
 class Cluster:

@@ -14,16 +14,16 @@ from typing import Protocol
 import structlog
 
 from gateway.calls import CallFailedError
-from gateway.replicas.kinds import Kind
+from gateway.replicas.dns import Resolver
+from gateway.replicas.feed import Kinds, StateFeed
+from gateway.replicas.hedging import Racing
+from gateway.replicas.latency import HedgeLimits
 from gateway.replicas.members import Member, Members
 from gateway.replicas.metrics import SessionMetrics
 from gateway.replicas.moments import BetweenCycles
-from gateway.replicas.pace import HedgeLimits
-from gateway.replicas.racing import Racing
-from gateway.replicas.resolving import Resolver
+from gateway.replicas.service import Kind
 from gateway.replicas.session import Session, SessionLostError, SessionRefusedError
 from gateway.replicas.sources import ClusterSource, ObjectSource, PolicySource
-from gateway.replicas.states import Kinds, StateFeed
 from gateway.replicas.work import Answer, Work
 from moorage.backoff import Backoff
 from moorage.v1 import types_pb2 as pb

@@ -1,4 +1,4 @@
-"""Brings another policy to the replicas of one kind that take part; called by `gateway.reload`.
+"""Brings another policy to the replicas of one service; called by `gateway.policy.reload`.
 
 First it is made ready beside the one in force, while cycles go on: plugins start, and objects that
 they read are sent. Then all replicas switch between two cycles.

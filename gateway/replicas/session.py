@@ -9,15 +9,15 @@ from typing import Any
 import grpc.aio
 import structlog
 
-from gateway.replicas.kinds import Kind
-from gateway.replicas.losses import ENDINGS, SessionLostError, SessionRefusedError, lose
+from gateway.replicas.errors import ENDINGS, SessionLostError, SessionRefusedError, lose
+from gateway.replicas.feed import Kinds, StateFeed
 from gateway.replicas.metrics import SessionMetrics
 from gateway.replicas.moments import BetweenCycles, quiet_moment
-from gateway.replicas.states import Kinds, StateFeed
+from gateway.replicas.service import Kind
 from gateway.replicas.work import Answer, Work
-from moorage.rpc.channel import connect
-from moorage.rpc.convert import kind_to_proto, set_duration
 from moorage.v1 import types_pb2 as pb
+from moorage_host.rpc.channel import connect
+from moorage_host.rpc.convert import kind_to_proto, set_duration
 
 __all__ = ["Session", "SessionLostError", "SessionRefusedError"]
 

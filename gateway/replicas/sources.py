@@ -4,8 +4,8 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Protocol
 
 from moorage.models import ObjectKind
-from moorage.policy import Kind as PluginKind
 from moorage.v1 import types_pb2 as pb
+from moorage_host.policy import Kind as PluginKind
 
 
 class PolicySource(Protocol):

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from moorage.errors import ConfigurationError
-from moorage.rpc.process import ProcessSettings, announce, process
-from moorage.settings import parse_settings, setting
+from moorage_host.process.lifecycle import ProcessSettings, announce, process
+from moorage_host.settings import parse_settings, setting
 from sandbox.apiserver.server import ApiServer
 from sandbox.apiserver.settings import Settings
 

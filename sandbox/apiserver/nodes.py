@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from moorage.models.codec import decode_node
-from moorage.quantity import QuantityError, scaled
+from moorage.units.quantity import QuantityError, scaled
 from sandbox.apiserver import shapes
 from sandbox.apiserver.errors import Cause
 from sandbox.apiserver.rules import Rules

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from moorage.quantity import QuantityError, scaled
+from moorage.units.quantity import QuantityError, scaled
 from sandbox.apiserver.errors import Cause
 from sandbox.apiserver.names import DNS_LABEL
 from sandbox.apiserver.nodes import quantity_cause

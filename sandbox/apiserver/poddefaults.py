@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from moorage.quantity import QuantityError, scaled
+from moorage.units.quantity import QuantityError, scaled
 from sandbox.apiserver.store import Object
 
 _SPEC = {

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from moorage.selectors import (
+from moorage.rules import (
     FieldMatcher,
     LabelMatcher,
     SelectorError,

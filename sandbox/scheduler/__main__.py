@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from moorage.rpc.process import ProcessSettings, process
-from moorage.settings import parse_settings, setting
+from moorage_host.process.lifecycle import ProcessSettings, process
+from moorage_host.settings import parse_settings, setting
 from sandbox.scheduler.config import Configuration, load_configuration
 from sandbox.scheduler.scheduler import Scheduler
 

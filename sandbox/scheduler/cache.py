@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from moorage.models import NodeManifest, Pod, decode_node, decode_pod
-from moorage.tolerations import DO_NOT_SCHEDULE
+from moorage.rules.taints import DO_NOT_SCHEDULE
 from sandbox.scheduler.gojson import node_json, pod_json
 
 

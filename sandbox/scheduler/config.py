@@ -13,8 +13,8 @@ import msgspec
 import yaml
 from msgspec import Meta
 
-from moorage.durations import parse_duration
 from moorage.errors import ConfigurationError
+from moorage.units.durations import parse_duration
 
 DEFAULT_TIMEOUT = 5.0  # seconds; what kube-scheduler takes when httpTimeout is 0 or absent
 

@@ -7,8 +7,8 @@ NodeResourcesFit. (NodeName has nothing to do: a pod with a node never comes her
 from collections.abc import Callable
 
 from moorage.models import ContainerPort, Pod, Taint
-from moorage.selectors import matches_node_selector
-from moorage.tolerations import DO_NOT_SCHEDULE, tolerates, untolerated
+from moorage.rules import matches_node_selector
+from moorage.rules.taints import DO_NOT_SCHEDULE, tolerates, untolerated
 from sandbox.scheduler.cache import NodeInfo
 from sandbox.scheduler.config import Profile
 from sandbox.scheduler.verdicts import Refusal

@@ -4,7 +4,6 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from moorage.bind import Binding, DecisionSummary, Refusal, ScoredNode
 from moorage.errors import ConfigurationError, MoorageError, PluginFailedError, PluginLoadError
 from moorage.models import (
     ENDED_PODS,
@@ -15,8 +14,8 @@ from moorage.models import (
     ObjectKind,
     Pod,
 )
-from moorage.normalization import MAX_SCORE, Normalization, Scores, normalize_by_maximum
-from moorage.plugin import (
+from moorage.plugin.binding import Binding, DecisionSummary, Refusal, ScoredNode
+from moorage.plugin.classes import (
     SKIP,
     Arguments,
     BindPlugin,
@@ -24,8 +23,9 @@ from moorage.plugin import (
     Preparation,
     ScorePlugin,
 )
+from moorage.plugin.normalization import MAX_SCORE, Normalization, Scores, normalize_by_maximum
 from moorage.snapshot import Amounts, CarriedTerm, Encoded, Node, Nodes, Objects
-from moorage.verdicts import Mask, Rejection, Verdicts
+from moorage.snapshot.verdicts import Mask, Rejection, Verdicts
 
 __all__ = [
     "ENDED_PODS",

@@ -10,7 +10,8 @@
 A "no" is not here: it is a value (`moorage.Rejection`).
 """
 
-from collections.abc import Iterator
+import difflib
+from collections.abc import Iterable, Iterator
 
 
 class MoorageError(Exception):
@@ -50,3 +51,10 @@ def causes(error: BaseException) -> Iterator[BaseException]:
             yield from causes(inner)
     else:
         yield error
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Return `, did you mean X?` with the nearest known name, or nothing if none is near."""
+    by_folded = {candidate.lower(): candidate for candidate in known}
+    near = difflib.get_close_matches(name.lower(), by_folded, n=1, cutoff=0.6)
+    return f", did you mean `{by_folded[near[0]]}`?" if near else ""

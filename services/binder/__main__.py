@@ -1,8 +1,8 @@
 """Runs the binder service: `python -m services.binder`."""
 
-from moorage.rpc.process import run
-from moorage.rpc.serve import serve
-from moorage.settings import parse_settings
+from moorage_host.process.lifecycle import run
+from moorage_host.rpc.serve import serve
+from moorage_host.settings import parse_settings
 from services.binder.servicer import binder_service
 from services.binder.settings import BinderSettings
 

@@ -12,8 +12,8 @@ from typing import Protocol
 
 from moorage import Binding
 from moorage.backoff import Backoff
-from moorage.kube import KubeError, KubeStatusError
 from moorage.models import Pod
+from moorage_host.kube import KubeError, KubeStatusError
 from services.binder.cluster import Cluster
 from services.binder.model import BindError, Outcome, Reason
 

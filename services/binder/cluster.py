@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from moorage import Binding
-from moorage.kube import KubeClient
 from moorage.models import Pod, decode_pod
+from moorage_host.kube import KubeClient
 
 MERGE_PATCH = "application/merge-patch+json"
 

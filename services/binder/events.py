@@ -15,7 +15,7 @@ import structlog
 
 from moorage import Binding
 from moorage.backoff import Backoff
-from moorage.kube import KubeError, KubeStatusError, micro_time
+from moorage_host.kube import KubeError, KubeStatusError, micro_time
 from services.binder.cluster import Cluster
 from services.binder.model import BindError, Outcome, Reason
 

@@ -5,8 +5,8 @@ from typing import Literal
 from prometheus_client import REGISTRY, Counter, Gauge, Histogram
 
 from moorage import Binding
-from moorage.rpc.histogram import FastHistogram
-from moorage.rpc.metrics import children
+from moorage_host.process.histogram import FastHistogram
+from moorage_host.process.metrics import children
 from services.binder.binding_cycle import Point, Result
 from services.binder.events import EventRecorder
 from services.binder.model import BindError, Outcome

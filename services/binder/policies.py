@@ -14,9 +14,9 @@ import msgspec
 import structlog
 
 from moorage.errors import ConfigurationError
-from moorage.registry import Registry
-from moorage.runtime import PluginHost
-from moorage.runtime.host import Policy
+from moorage_host.plugins import PluginHost
+from moorage_host.plugins.host import Policy
+from moorage_host.plugins.registry import Registry
 
 REFUSED_SECONDS = 5.0
 """How long a policy that cannot be used is not tried again: its plugins may take long to fail."""

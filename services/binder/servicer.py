@@ -12,12 +12,12 @@ import structlog
 
 from moorage import BindPlugin
 from moorage.errors import ConfigurationError
-from moorage.kube import connect
-from moorage.registry import load_registry
-from moorage.rpc.describe import describe_plugin
-from moorage.rpc.serve import ServiceDefinition, Servicer
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import binder_pb2_grpc
+from moorage_host.kube import connect
+from moorage_host.plugins.registry import load_registry
+from moorage_host.rpc.describe import describe_plugin
+from moorage_host.rpc.serve import ServiceDefinition, Servicer
 from services.binder.attempt import RetryLimits
 from services.binder.binding import Binder, BindLimits
 from services.binder.cluster import Cluster

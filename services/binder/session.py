@@ -10,9 +10,9 @@ import grpc
 import grpc.aio
 
 from moorage import Binding
-from moorage.rpc.convert import from_duration
-from moorage.rpc.errors import CallError, reason_of, report, status_of
 from moorage.v1 import binder_pb2 as pb
+from moorage_host.rpc.convert import from_duration
+from moorage_host.rpc.errors import CallError, reason_of, report, status_of
 from services.binder.binding import Binder, too_late
 from services.binder.model import BindError, Outcome
 from services.binder.wire import OUTCOMES, binding_from_proto, call_error, policy_from_proto

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from moorage.rpc.serve import ServerSettings
-from moorage.settings import setting
+from moorage_host.rpc.serve import ServerSettings
+from moorage_host.settings import setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

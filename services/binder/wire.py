@@ -6,8 +6,8 @@ import grpc
 import msgspec
 
 from moorage import Binding, DecisionSummary
-from moorage.rpc.errors import CallError
 from moorage.v1 import binder_pb2 as pb
+from moorage_host.rpc.errors import CallError
 from services.binder.model import BindError, Outcome, Reason
 from services.binder.policies import PolicyText
 

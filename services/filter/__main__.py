@@ -1,11 +1,11 @@
 """Runs the filter service: `python -m services.filter`."""
 
 from moorage import FilterPlugin
-from moorage.registry import load_registry
-from moorage.rpc.process import run
-from moorage.rpc.serve import ServiceDefinition, serve
-from moorage.settings import parse_settings
 from moorage.v1.filter_pb2_grpc import add_FilterServiceServicer_to_server
+from moorage_host.plugins.registry import load_registry
+from moorage_host.process.lifecycle import run
+from moorage_host.rpc.serve import ServiceDefinition, serve
+from moorage_host.settings import parse_settings
 from services.filter.plugins import BUILT_INS
 from services.filter.servicer import FilterServicer
 from services.filter.settings import FilterSettings

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moorage import Nodes, PluginFailedError, Pod, Rejection
-from moorage.runtime import PluginRun, Profile, Supervisor, ask_for_claim, ask_for_verdicts
+from moorage.execution import PluginRun, Profile, Supervisor, ask_for_claim, ask_for_verdicts
 
 
 class PluginRejection(msgspec.Struct, frozen=True):

@@ -6,13 +6,13 @@ from typing import Any
 import grpc.aio
 import numpy as np
 
-from moorage.registry import Registry
-from moorage.rpc.convert import set_duration
-from moorage.rpc.describe import node_states, object_counts, report_plugins
-from moorage.rpc.serve import Servicer
-from moorage.rpc.session import CycleOutcome, CycleService, Wire, run_session
 from moorage.v1 import filter_pb2 as pb
 from moorage.v1 import filter_pb2_grpc
+from moorage_host.plugins.registry import Registry
+from moorage_host.rpc.convert import set_duration
+from moorage_host.rpc.describe import node_states, object_counts, report_plugins
+from moorage_host.rpc.serve import Servicer
+from moorage_host.rpc.session import CycleOutcome, CycleService, Wire, run_session
 from services.filter.engine import FilterRun, PluginRejection, run_filters
 
 CODES = np.dtype("<u2")

@@ -1,11 +1,11 @@
 """Runs the scorer service: `python -m services.scorer`."""
 
 from moorage import ScorePlugin
-from moorage.registry import load_registry
-from moorage.rpc.process import run
-from moorage.rpc.serve import ServiceDefinition, serve
-from moorage.settings import parse_settings
 from moorage.v1.scorer_pb2_grpc import add_ScorerServiceServicer_to_server
+from moorage_host.plugins.registry import load_registry
+from moorage_host.process.lifecycle import run
+from moorage_host.rpc.serve import ServiceDefinition, serve
+from moorage_host.settings import parse_settings
 from services.scorer.plugins import BUILT_INS
 from services.scorer.servicer import ScorerServicer
 from services.scorer.settings import ScorerSettings

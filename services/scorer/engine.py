@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moorage import Nodes, PluginFailedError, Pod, Scores
-from moorage.ranking import weighted_mean
-from moorage.runtime import (
+from moorage.execution import (
     EnabledPlugin,
     PluginRun,
     PluginScores,
@@ -24,6 +23,7 @@ from moorage.runtime import (
     ask_for_scores,
     ask_to_normalize,
 )
+from moorage_host.plugins.ranking import weighted_mean
 
 Opinion = TypeVar("Opinion")
 

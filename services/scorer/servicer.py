@@ -9,17 +9,17 @@ import numpy as np
 from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
 from moorage import Nodes, Pod, Scores
-from moorage.ranking import best
-from moorage.registry import Registry
-from moorage.rpc.convert import set_duration
-from moorage.rpc.describe import node_states, object_counts, report_plugins
-from moorage.rpc.errors import CallError
-from moorage.rpc.serve import Servicer
-from moorage.rpc.session import CycleOutcome, CycleService, Wire, run_session
-from moorage.runtime import Profile, Supervisor
-from moorage.runtime.replica import Engine
+from moorage.execution import Profile, Supervisor
 from moorage.v1 import scorer_pb2 as pb
 from moorage.v1 import scorer_pb2_grpc
+from moorage_host.plugins.ranking import best
+from moorage_host.plugins.registry import Registry
+from moorage_host.plugins.replica import Engine
+from moorage_host.rpc.convert import set_duration
+from moorage_host.rpc.describe import node_states, object_counts, report_plugins
+from moorage_host.rpc.errors import CallError
+from moorage_host.rpc.serve import Servicer
+from moorage_host.rpc.session import CycleOutcome, CycleService, Wire, run_session
 from services.scorer.engine import ScoreRun, run_normalization, run_scores, run_shard
 
 TOTALS = np.dtype("<f4")

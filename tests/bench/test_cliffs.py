@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from bench.apiserver import PODS, fill, replace_pod
 from bench.cliffs import pauses_between, read_pauses
-from moorage.rpc.pauses import GarbagePauses
+from moorage_host.process.pauses import GarbagePauses
 from sandbox.apiserver.store import Store
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from moorage.kube import KubeClient, connect
+from moorage_host.kube import KubeClient, connect
 from sandbox.apiserver import ApiServer
 from tests.live_api import Api
 

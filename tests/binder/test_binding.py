@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from moorage.kube import KubeClient, connect
+from moorage_host.kube import KubeClient, connect
 from sandbox.apiserver import ApiServer, Settings
 from services.binder.model import BindError, Outcome, Reason
 from tests.binder.world import World, binding_of

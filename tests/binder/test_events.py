@@ -4,7 +4,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from moorage.kube import KubeClient
+from moorage_host.kube import KubeClient
 from services.binder.cluster import Cluster
 from services.binder.events import EventRecorder, Mode
 from services.binder.model import BindError, Outcome, Reason

@@ -10,11 +10,11 @@ import pytest
 from prometheus_client import REGISTRY
 
 from moorage.errors import ConfigurationError
-from moorage.kube import KubeClient
-from moorage.rpc.serve import running
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import types_pb2
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
+from moorage_host.kube import KubeClient
+from moorage_host.rpc.serve import running
 from services.binder.model import Reason
 from services.binder.servicer import binder_service
 from services.binder.wire import CODES

@@ -11,10 +11,10 @@ import pytest
 import structlog.testing
 
 from moorage import Binding
-from moorage.rpc.convert import set_duration
-from moorage.rpc.serve import Running, running
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
+from moorage_host.rpc.convert import set_duration
+from moorage_host.rpc.serve import Running, running
 from services.binder.cluster import Cluster
 from services.binder.servicer import BinderServicer, binder_service
 from tests.binder.world import BINDINGS, request, settings_for

@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from moorage import Binding, BindPlugin
-from moorage.kube import KubeClient
-from moorage.policy import (
+from moorage.v1 import binder_pb2 as pb
+from moorage_host.kube import KubeClient
+from moorage_host.plugins.registry import Registry
+from moorage_host.policy import (
     EffectivePlugin,
     EffectivePolicy,
     EffectiveProfile,
     encode_effective,
 )
-from moorage.registry import Registry
-from moorage.v1 import binder_pb2 as pb
 from services.binder.attempt import RetryLimits
 from services.binder.binding import Binder, BindLimits
 from services.binder.cluster import Cluster

@@ -20,10 +20,10 @@ from cli.annotating.options import AnnotateOptions
 from cli.annotating.planning import Need
 from cli.annotating.rounds import Annotator, Result, Round
 from moorage import PluginFailedError
-from moorage.kube import KubeError, KubeStatusError, connect
-from moorage.metrics import PrometheusError
+from moorage.measurements import PrometheusError
 from moorage.models import NodeManifest, decode_node
 from moorage.testing import make_pod, run_filter, run_score
+from moorage_host.kube import KubeError, KubeStatusError, connect
 from sandbox.apiserver import ApiServer
 from services.filter.plugins.safe_overload import SafeOverload
 from services.scorer.plugins.safe_balance import SafeBalance

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from cli.annotate import PRESETS
 from cli.main import main
-from moorage.metrics import Preset
+from moorage.measurements import Preset
 from sandbox.apiserver import ApiServer
 from tests.cli.support import PATIENCE, Command, moorage, node
 from tests.fake_prometheus import FakePrometheus, fake_prometheus

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cli.annotating.planning import RESOURCE, Need, Planned, Planner
-from moorage.metrics import PRESETS, Preset
+from moorage.measurements import PRESETS, Preset
 from moorage.models import NodeAddress, NodeManifest, NodeStatus
 from moorage.testing import make_node
 

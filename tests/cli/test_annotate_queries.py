@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from cli.annotating.measures import measures
-from moorage.metrics import PRESETS, Preset
-from moorage.metrics.query import query_text
+from moorage.measurements import PRESETS, Preset
+from moorage.measurements.prometheus.query import query_text
 from tests.promtool import check, close_to, nothing
 
 WINDOW = 900.0

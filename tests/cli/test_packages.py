@@ -27,7 +27,7 @@ profiles:
 """
 REGISTRY = """\
 from moorage import FilterPlugin, ScorePlugin
-from moorage.registry import load_registry
+from moorage_host.plugins.registry import load_registry
 for kind in (FilterPlugin, ScorePlugin):
     print(kind.__name__, load_registry(kind, (), ()).get("ZoneSpread").origin)
 """

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from gateway.settings import GatewaySettings
-from moorage.policy import load
-from moorage.settings import parse_settings
+from moorage_host.policy import load
+from moorage_host.settings import parse_settings
 from sandbox.apiserver import ApiServer
 from sandbox.apiserver.paths import parse
 from sandbox.scheduler import load_configuration

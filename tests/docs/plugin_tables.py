@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from moorage.metrics import PrometheusSettings
-from moorage.plugin import Arguments, Plugin, extension_points
-from moorage.pod_fields import DISK_FIELDS, PORT_FIELDS, REQUEST_FIELDS
-from moorage.policy.defaults import DEFAULT_MULTI_POINT
+from moorage.measurements import PrometheusSettings
+from moorage.plugin.classes import Arguments, Plugin, extension_points
+from moorage.plugin.pod_fields import DISK_FIELDS, PORT_FIELDS, REQUEST_FIELDS
+from moorage_host.policy.defaults import DEFAULT_MULTI_POINT
 from services.binder.plugins import BUILT_INS as BINDERS
 from services.filter.plugins import BUILT_INS as FILTERS
 from services.scorer.plugins import BUILT_INS as SCORERS

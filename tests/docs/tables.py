@@ -9,19 +9,19 @@ from prometheus_client import CollectorRegistry
 
 from cli.annotating import metrics as annotator_metrics
 from cli.main import main
-from gateway.cluster.watchmetrics import WatchFamilies
-from gateway.extender.metrics import EdgeMetrics
+from gateway.cluster.watch.metrics import WatchFamilies
+from gateway.edge.metrics import EdgeMetrics
 from gateway.metrics import ClusterCollector, CycleMetrics
-from gateway.reload import ReloadMetrics
+from gateway.policy.reload import ReloadMetrics
 from gateway.replicas.metrics import SessionFamilies
 from gateway.settings import GatewaySettings
-from moorage.metrics import gauges
-from moorage.rpc.metrics import BUILD_INFO, CALL_SECONDS, CALLS, MetricRow, metrics_table
-from moorage.rpc.pauses import PAUSES
-from moorage.rpc.process import AdminSettings, ProcessSettings
-from moorage.rpc.serve import ServerSettings
-from moorage.setting_fields import Dataclass
-from moorage.settings import SettingRow, settings_table
+from moorage.measurements.prometheus import gauges
+from moorage_host.process.lifecycle import AdminSettings, ProcessSettings
+from moorage_host.process.metrics import BUILD_INFO, CALL_SECONDS, CALLS, MetricRow, metrics_table
+from moorage_host.process.pauses import PAUSES
+from moorage_host.rpc.serve import ServerSettings
+from moorage_host.settings import SettingRow, settings_table
+from moorage_host.settings.fields import Dataclass
 from sandbox.apiserver.__main__ import Options as ApiServerOptions
 from sandbox.scheduler.__main__ import Settings as SchedulerSettings
 from services.binder import metrics as binder_metrics

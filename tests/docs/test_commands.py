@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from cli.main import main
-from moorage.setting_fields import Dataclass
-from moorage.settings import parse_settings, settings_table
+from moorage_host.settings import parse_settings, settings_table
+from moorage_host.settings.fields import Dataclass
 from tests.docs.pages import ROOT, blocks, pages
 from tests.docs.tables import SETTINGS
 

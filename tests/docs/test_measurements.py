@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from moorage import PluginFailedError, ScorePlugin
-from moorage.metrics import (
+from moorage.measurements import (
     MISSING,
     PRESETS,
     Expected,
@@ -18,10 +18,10 @@ from moorage.metrics import (
     OnMissing,
     Preset,
 )
-from moorage.registry import Registry
 from moorage.snapshot import Snapshot
 from moorage.snapshot.placements import Placements
 from moorage.testing import make_node, make_nodes, make_pod, run_score
+from moorage_host.plugins.registry import Registry
 from services.scorer.plugins import BUILT_INS
 from tests.docs.pages import ROOT, blocks
 from tests.fake_prometheus import fake_prometheus

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from moorage import SKIP, FilterPlugin, Rejection, ScorePlugin
-from moorage.plugin import Plugin
-from moorage.registry import GROUPS, Registry
+from moorage.plugin.classes import Plugin
 from moorage.testing import make_node, make_nodes, make_pod, run_filter, run_score
+from moorage_host.plugins.registry import GROUPS, Registry
 from tests.docs.pages import Block, blocks
 
 BLOCKS = list(blocks("python"))

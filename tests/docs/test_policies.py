@@ -9,8 +9,8 @@ import pytest
 
 from cli.policies import choose_policy
 from moorage.errors import ConfigurationError
-from moorage.policy import KIND, ResolvedPolicy
-from moorage.policy.document import (
+from moorage_host.policy import KIND, ResolvedPolicy
+from moorage_host.policy.document import (
     POINTS,
     DisabledPlugin,
     EnabledPlugin,

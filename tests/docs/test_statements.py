@@ -9,19 +9,19 @@ import pytest
 import yaml
 from google.protobuf.descriptor import ServiceDescriptor
 
-from gateway.binding import REFUSALS
+from gateway.binding.binding import REFUSALS
 from gateway.cluster.state import LOG_LENGTH
-from gateway.cluster.watching import ReflectorLimits, Restart
-from gateway.decisions import Decision, PluginRecord
-from gateway.extender.exchange import INTERNAL, NOT_UNDERSTOOD, TOO_SLOW
-from gateway.extender.metrics import Result, Verb
-from gateway.filter_half import UNKNOWN_NODE
-from moorage.plugin import MAX_NOTE_LENGTH
-from moorage.policy.defaults import DEFAULT_TIME_BUDGET, default_failure_policy
-from moorage.policy.document import MAX_TIME_BUDGET
-from moorage.runtime.breaker import OVERRUNS, SUSPENSION_SECONDS
-from moorage.runtime.host import START_SECONDS, STOP_SECONDS
+from gateway.cluster.watch.limits import ReflectorLimits, Restart
+from gateway.cycle.filtering import UNKNOWN_NODE
+from gateway.decisions.log import Decision, PluginRecord
+from gateway.edge.exchange import INTERNAL, NOT_UNDERSTOOD, TOO_SLOW
+from gateway.edge.metrics import Result, Verb
+from moorage.execution.breaker import OVERRUNS, SUSPENSION_SECONDS
+from moorage.plugin.classes import MAX_NOTE_LENGTH
 from moorage.v1 import binder_pb2, filter_pb2, scorer_pb2
+from moorage_host.plugins.host import START_SECONDS, STOP_SECONDS
+from moorage_host.policy.defaults import DEFAULT_TIME_BUDGET, default_failure_policy
+from moorage_host.policy.document import MAX_TIME_BUDGET
 from sandbox.apiserver.faults import Fault
 from sandbox.apiserver.resources import RESOURCES
 from services.binder.attempt import FINAL

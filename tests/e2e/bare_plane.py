@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from moorage.kube import connect
+from moorage_host.kube import connect
 from tests.e2e.plane import RealPlane
 from tests.scenarios.services import Services
 from tests.scenarios.world import World

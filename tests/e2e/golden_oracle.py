@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from moorage.kube import KubeClient, connect
+from moorage_host.kube import KubeClient, connect
 from tests.e2e.build import kubernetes_version
 from tests.e2e.golden_clusters_nodes import NODE_PROPERTIES
 from tests.e2e.golden_clusters_random import RANDOM

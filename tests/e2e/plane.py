@@ -15,7 +15,7 @@ import msgspec
 import yaml
 
 from cli.processes import free_ports
-from moorage.kube import connect
+from moorage_host.kube import connect
 from tests.e2e.authority import Authority, private_key
 from tests.e2e.build import find
 from tests.scenarios.planes import ROOT, Identity, Object, answers

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from moorage.kube import connect
+from moorage_host.kube import connect
 from tests.cli.support import moorage, node
 from tests.e2e.audit import Right, used
 from tests.e2e.plane import DEPLOY, OUR_NAMESPACE, RealPlane, path_of, who

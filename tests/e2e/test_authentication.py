@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from moorage.kube import KubeClient, KubeStatusError, Response, connect
+from moorage_host.kube import KubeClient, KubeStatusError, Response, connect
 from tests.e2e.authority import Authority
 from tests.e2e.plane import BY_CERTIFICATE, BY_TOKEN, RealPlane, who
 from tests.scenarios.planes import Identity

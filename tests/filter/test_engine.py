@@ -14,7 +14,7 @@ from moorage import (
     Rejection,
     Verdicts,
 )
-from moorage.runtime import EnabledPlugin, Profile, Supervisor
+from moorage.execution import EnabledPlugin, Profile, Supervisor
 from moorage.testing import make_node, make_nodes, make_pod
 from services.filter.engine import FilterRun, run_filters
 

@@ -7,8 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from moorage import Nodes, Pod
+from moorage.execution import EnabledPlugin, Profile, Supervisor
 from moorage.models import Container, Resources
-from moorage.runtime import EnabledPlugin, Profile, Supervisor
 from services.filter.engine import FilterRun, run_filters
 from services.filter.plugins import BUILT_INS
 from tests.golden import Filtered, Refused, Scored, cluster, filtered, parse, scored

@@ -15,11 +15,11 @@ from prometheus_client import CollectorRegistry
 from gateway.app import running
 from gateway.settings import GatewaySettings
 from moorage import FilterPlugin, ScorePlugin
-from moorage.registry import Registry
-from moorage.rpc.serve import ServerSettings, ServiceDefinition
-from moorage.rpc.serve import running as serving
 from moorage.v1 import binder_pb2, filter_pb2_grpc, scorer_pb2, scorer_pb2_grpc, types_pb2
 from moorage.v1 import filter_pb2 as pb
+from moorage_host.plugins.registry import Registry
+from moorage_host.rpc.serve import ServerSettings, ServiceDefinition
+from moorage_host.rpc.serve import running as serving
 from sandbox.apiserver import ApiServer, Fault
 from services.binder.servicer import BinderServicer
 from services.binder.servicer import binder_service as binder_definition

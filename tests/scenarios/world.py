@@ -9,7 +9,7 @@ from typing import Any, Self
 import aiohttp
 import msgspec
 
-from moorage.kube import KubeClient, Response, connect
+from moorage_host.kube import KubeClient, Response, connect
 from tests.scenarios.objects import NAMESPACE, pod
 from tests.scenarios.planes import Object, Plane, shipped_config
 from tests.scenarios.programs import Program

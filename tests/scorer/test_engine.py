@@ -12,7 +12,7 @@ from moorage import (
     ScorePlugin,
     Scores,
 )
-from moorage.runtime import EnabledPlugin, Profile, Supervisor
+from moorage.execution import EnabledPlugin, Profile, Supervisor
 from moorage.testing import make_node, make_nodes, make_pod
 from services.scorer.engine import ScoreRun, run_normalization, run_scores, run_shard
 

@@ -11,9 +11,9 @@ import pytest
 from msgspec.structs import replace
 
 from moorage import Pod, ScorePlugin
+from moorage.execution import EnabledPlugin, Profile, Supervisor
 from moorage.models import Resources
-from moorage.policy.arguments import check_arguments
-from moorage.runtime import EnabledPlugin, Profile, Supervisor
+from moorage_host.policy.arguments import check_arguments
 from services.scorer.engine import run_scores
 from services.scorer.plugins import BUILT_INS
 from services.scorer.plugins.node_resources_least_allocated import NodeResourcesLeastAllocated

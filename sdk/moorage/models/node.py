@@ -7,7 +7,7 @@ import msgspec
 
 from moorage.models.base import Model
 from moorage.models.meta import Metadata
-from moorage.quantity import Quantity, scaled
+from moorage.units.quantity import Quantity, scaled
 
 
 class Taint(Model, frozen=True):

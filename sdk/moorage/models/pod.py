@@ -10,8 +10,8 @@ from moorage.models.constraints import Affinity, Toleration, TopologySpreadConst
 from moorage.models.disks import AwsDiskSource, Disk, GceDiskSource, IscsiSource, RbdSource
 from moorage.models.interning import Remembered
 from moorage.models.meta import Metadata, OwnerReference
-from moorage.quantity import Quantity
-from moorage.resources import nonzero_requests, pod_requests
+from moorage.models.requests import nonzero_requests, pod_requests
+from moorage.units.quantity import Quantity
 
 
 class ContainerPort(Model, frozen=True):

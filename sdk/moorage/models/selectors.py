@@ -1,4 +1,4 @@
-"""Selectors as objects carry them; `moorage.selectors` evaluates them."""
+"""Selectors as objects carry them; `moorage.rules` evaluates them."""
 
 from collections.abc import Mapping
 

@@ -15,7 +15,7 @@ from moorage.models.interning import Interned, InternedTexts
 from moorage.models.meta import OwnerReference
 from moorage.models.node import Condition, ContainerImage, NodeManifest, NodeSpec
 from moorage.models.pod import Pod, PodSpec, PodStatus, Volume
-from moorage.quantity import Quantity
+from moorage.units.quantity import Quantity
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """The annotation in which kubectl keeps a second copy of the object; decoding drops it."""

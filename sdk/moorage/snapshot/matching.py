@@ -1,13 +1,13 @@
-"""Evaluates node selector terms on columns, with the rules of `moorage.selectors`."""
+"""Evaluates node selector terms on columns, with the rules of `moorage.rules`."""
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from moorage.models import NodeManifest, NodeSelectorTerm, Pod, Requirement
-from moorage.selectors import matches_requirement
-from moorage.snapshot.encoded import Encoded
-from moorage.verdicts import Mask
+from moorage.rules import matches_requirement
+from moorage.snapshot.columns.encoded import Encoded
+from moorage.snapshot.verdicts import Mask
 
 if TYPE_CHECKING:
     from moorage.snapshot.nodes import Nodes

@@ -17,13 +17,13 @@ from moorage.models import (
     PodAffinityTerm,
     Taint,
 )
-from moorage.snapshot.encoded import Encoded
+from moorage.snapshot.columns.encoded import Encoded
+from moorage.snapshot.columns.resources import Amounts
+from moorage.snapshot.columns.terms import CarriedTerm
 from moorage.snapshot.matching import match_required, match_term
 from moorage.snapshot.node import Node
 from moorage.snapshot.objects import Objects
-from moorage.snapshot.resources import Amounts
-from moorage.snapshot.terms import CarriedTerm
-from moorage.verdicts import Mask, Verdicts
+from moorage.snapshot.verdicts import Mask, Verdicts
 
 if TYPE_CHECKING:
     from moorage.snapshot.snapshot import Snapshot

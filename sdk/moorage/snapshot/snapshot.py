@@ -8,14 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from moorage.models import ContainerImage, NodeManifest, Pod
-from moorage.snapshot.encoded import EncodedColumn, EncodedColumns
-from moorage.snapshot.inverted import DiskIndex, ImageIndex, PortIndex
+from moorage.snapshot.columns.encoded import EncodedColumn, EncodedColumns
+from moorage.snapshot.columns.inverted import DiskIndex, ImageIndex, PortIndex
+from moorage.snapshot.columns.pods import PodIndex
+from moorage.snapshot.columns.resources import ResourceColumns
 from moorage.snapshot.node import Node
 from moorage.snapshot.nodes import Nodes
 from moorage.snapshot.objects import ObjectStore
 from moorage.snapshot.placements import Placements
-from moorage.snapshot.pods import PodIndex
-from moorage.snapshot.resources import ResourceColumns
 
 FIRST_CAPACITY = 64
 

@@ -13,8 +13,8 @@ from moorage import (
     Rejection,
     Verdicts,
 )
-from moorage.affinities import InterPodAffinityArguments, pod_affinity, pod_anti_affinity
-from moorage.selectors import selects_pod
+from moorage.in_tree.pod_affinity import InterPodAffinityArguments, pod_affinity, pod_anti_affinity
+from moorage.rules import selects_pod
 
 NO_AFFINITY = Rejection("node(s) didn't match pod affinity rules")
 ANTI_AFFINITY = Rejection("node(s) didn't match pod anti-affinity rules", unresolvable=False)

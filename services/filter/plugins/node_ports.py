@@ -1,7 +1,7 @@
 """Keeps pods off nodes whose host ports are taken, like kube-scheduler's plugin."""
 
 from moorage import FilterPlugin, Nodes, Pod, Rejection, Verdicts
-from moorage.pod_fields import PORT_FIELDS
+from moorage.plugin.pod_fields import PORT_FIELDS
 
 REASON = Rejection("node(s) didn't have free ports for the requested pod ports", unresolvable=False)
 

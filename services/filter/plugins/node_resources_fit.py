@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moorage import Amounts, Arguments, FilterPlugin, Mask, Nodes, Pod, Rejection, Verdicts
-from moorage.pod_fields import REQUEST_FIELDS
+from moorage.plugin.pod_fields import REQUEST_FIELDS
 
 TOO_MANY_PODS = "Too many pods"
 

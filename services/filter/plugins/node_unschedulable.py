@@ -2,7 +2,7 @@
 
 from moorage import FilterPlugin, Nodes, Pod, Verdicts
 from moorage.models import Taint
-from moorage.tolerations import tolerates
+from moorage.rules.taints import tolerates
 
 REASON = "node(s) were unschedulable"
 

@@ -1,15 +1,15 @@
 """Keeps pods spread evenly, like the filter of kube-scheduler's plugin of the same name."""
 
 from moorage import SKIP, FilterPlugin, Mask, Nodes, Pod, Preparation, Rejection, Verdicts
-from moorage.models import TopologySpreadConstraint
-from moorage.selectors import matches_labels
-from moorage.spreading import (
+from moorage.in_tree.topology_spread import (
     SpreadArguments,
     has_labels,
     is_eligible,
     matching_pods,
     spread_constraints,
 )
+from moorage.models import TopologySpreadConstraint
+from moorage.rules import matches_labels
 
 SKEWED = Rejection("node(s) didn't match pod topology spread constraints", unresolvable=False)
 UNLABELLED = Rejection(

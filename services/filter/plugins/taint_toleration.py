@@ -4,7 +4,7 @@ import functools
 
 from moorage import FilterPlugin, Nodes, Pod, Verdicts
 from moorage.models import Taint, Toleration
-from moorage.tolerations import DO_NOT_SCHEDULE, untolerated
+from moorage.rules.taints import DO_NOT_SCHEDULE, untolerated
 
 REASON = "node(s) had untolerated taint(s)"
 """kube-scheduler 1.36 no longer says which taint."""

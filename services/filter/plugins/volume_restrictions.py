@@ -1,7 +1,7 @@
 """Keeps pods apart that mount the same disk, like kube-scheduler's plugin of the same name."""
 
 from moorage import SKIP, FilterPlugin, Nodes, Pod, Preparation, Rejection, Verdicts
-from moorage.pod_fields import DISK_FIELDS
+from moorage.plugin.pod_fields import DISK_FIELDS
 
 REASON = Rejection("node(s) had no available disk", unresolvable=False)
 

@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import field
 
 from moorage import MAX_SCORE, Arguments, Meta, Nodes, Pod, ScorePlugin, Scores
-from moorage.metrics import (
+from moorage.measurements import (
     InFlight,
     InFlightArguments,
     Measure,

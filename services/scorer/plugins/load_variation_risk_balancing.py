@@ -5,7 +5,7 @@ from typing import Annotated
 import numpy as np
 
 from moorage import MAX_SCORE, Meta, Nodes, Pod, Scores
-from moorage.metrics.load import LoadArguments, LoadScorePlugin, Resource
+from moorage.measurements.load import LoadArguments, LoadScorePlugin, Resource
 
 
 class LoadVariationRiskBalancing(LoadScorePlugin):

@@ -15,9 +15,9 @@ from moorage import (
     Preparation,
     Scores,
 )
-from moorage.metrics.beta import probability_below
-from moorage.metrics.limits import Limits
-from moorage.metrics.load import LoadArguments, LoadScorePlugin, Resource
+from moorage.measurements.beta import probability_below
+from moorage.measurements.limits import Limits
+from moorage.measurements.load import LoadArguments, LoadScorePlugin, Resource
 
 Weight = Annotated[float, Meta(ge=0, le=1)]
 

@@ -8,8 +8,7 @@ from msgspec import field
 from msgspec.structs import replace
 
 from moorage import Arguments, Meta, Nodes, Pod, ScorePlugin, Scores, normalize_by_maximum
-from moorage.durations import parse_duration
-from moorage.metrics import (
+from moorage.measurements import (
     Address,
     InFlight,
     InFlightArguments,
@@ -25,6 +24,7 @@ from moorage.metrics import (
     rate,
     time_range,
 )
+from moorage.units.durations import parse_duration
 
 TRAFFIC = "traffic"
 

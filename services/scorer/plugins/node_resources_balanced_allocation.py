@@ -18,7 +18,7 @@ from moorage import (
     ScorePlugin,
     Scores,
 )
-from moorage.pod_fields import REQUEST_FIELDS
+from moorage.plugin.pod_fields import REQUEST_FIELDS
 from services.scorer.plugins.resources import CPU_AND_MEMORY, ResourceSpec, that_count
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from moorage import MAX_SCORE, Amounts, Arguments, Nodes, Pod, ScorePlugin, Scores
-from moorage.pod_fields import REQUEST_FIELDS
+from moorage.plugin.pod_fields import REQUEST_FIELDS
 from services.scorer.plugins.resources import (
     CPU_AND_MEMORY,
     ResourceSpec,

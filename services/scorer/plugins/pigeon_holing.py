@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 import numpy as np
 
 from moorage import MAX_SCORE, Arguments, Meta, Nodes, Pod, Preparation, ScorePlugin, Scores
-from moorage.metrics import fill_missing, mark_missing
+from moorage.measurements import fill_missing, mark_missing
 from services.scorer.plugins.objectives import coefficient, deviations, indecision, variations
 
 LEAST_DEMAND: Final = {"cpu": 10, "memory": 16 * 1024**2}

@@ -5,8 +5,7 @@ import math
 import numpy as np
 
 from moorage import MAX_SCORE, SKIP, Amounts, Mask, Nodes, Pod, Preparation, ScorePlugin, Scores
-from moorage.models import TopologySpreadConstraint
-from moorage.spreading import (
+from moorage.in_tree.topology_spread import (
     HOSTNAME,
     SpreadArguments,
     has_labels,
@@ -14,6 +13,7 @@ from moorage.spreading import (
     matching_pods,
     spread_constraints,
 )
+from moorage.models import TopologySpreadConstraint
 
 IGNORED = -1
 """The raw score of nodes that lack a label, which get 0 points."""

@@ -6,7 +6,7 @@ from typing import Annotated
 import numpy as np
 
 from moorage import MAX_SCORE, Amounts, Arguments, Meta, Nodes, Pod, ScorePlugin, Scores
-from moorage.pod_fields import REQUEST_FIELDS
+from moorage.plugin.pod_fields import REQUEST_FIELDS
 from services.scorer.plugins.resources import (
     CPU_AND_MEMORY,
     ResourceSpec,

@@ -3,8 +3,8 @@
 import numpy as np
 
 from moorage import MAX_SCORE, Nodes, Pod, Scores
-from moorage.metrics.load import LoadScorePlugin, Resource
-from moorage.metrics.safe import SafeArguments
+from moorage.measurements.load import LoadScorePlugin, Resource
+from moorage.measurements.safe import SafeArguments
 
 
 class SafeBalance(LoadScorePlugin):

@@ -3,8 +3,8 @@
 import numpy as np
 
 from moorage import MAX_SCORE, Nodes, Pod, Scores
-from moorage.metrics.load import LoadScorePlugin
-from moorage.metrics.safe import SafeArguments, overload_risk
+from moorage.measurements.load import LoadScorePlugin
+from moorage.measurements.safe import SafeArguments, overload_risk
 
 
 class SafeOverload(LoadScorePlugin):

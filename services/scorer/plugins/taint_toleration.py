@@ -4,7 +4,7 @@ import functools
 
 from moorage import Nodes, Normalization, Pod, ScorePlugin, Scores
 from moorage.models import Taint, Toleration
-from moorage.tolerations import PREFER_NO_SCHEDULE, count_untolerated
+from moorage.rules.taints import PREFER_NO_SCHEDULE, count_untolerated
 
 
 class TaintToleration(ScorePlugin):

@@ -6,10 +6,10 @@ import numpy as np
 from msgspec import field
 
 from moorage import MAX_SCORE, Arguments, Meta, Nodes, Pod, Scores
-from moorage.metrics import Expected
-from moorage.metrics.load import LoadArguments, LoadScorePlugin
+from moorage.measurements import Expected
+from moorage.measurements.load import LoadArguments, LoadScorePlugin
 from moorage.models import Container
-from moorage.quantity import scaled
+from moorage.units.quantity import scaled
 
 
 class DefaultRequests(Arguments):

@@ -11,7 +11,7 @@ from moorage.models import (
     PodAffinityTerm,
     WeightedPodAffinityTerm,
 )
-from moorage.selectors import selects_pod
+from moorage.rules import selects_pod
 from moorage.testing import make_node, make_pod, run_filter
 from services.filter.plugins.inter_pod_affinity import InterPodAffinity
 from tests.clusters import NAMESPACES, Cluster, affinities, clusters, pod_labels

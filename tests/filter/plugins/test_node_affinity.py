@@ -12,7 +12,7 @@ from moorage.models import (
     Requirement,
 )
 from moorage.models import NodeAffinity as Wishes
-from moorage.selectors import matches_node_selector
+from moorage.rules import matches_node_selector
 from moorage.testing import make_node, make_pod, run_filter
 from services.filter.plugins.node_affinity import NodeAffinity
 from tests.clusters import Cluster, clusters, labels, selectors

@@ -3,8 +3,8 @@ from hypothesis import given, settings
 
 from moorage import Pod, Rejection
 from moorage.models import Taint, Toleration
+from moorage.rules.taints import tolerates
 from moorage.testing import make_node, make_pod, run_filter
-from moorage.tolerations import tolerates
 from services.filter.plugins.node_unschedulable import NodeUnschedulable
 from tests.clusters import Cluster, clusters, incoming_pods
 

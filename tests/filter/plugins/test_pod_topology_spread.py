@@ -13,10 +13,10 @@ from moorage.models import (
     Toleration,
     TopologySpreadConstraint,
 )
-from moorage.policy.arguments import check_arguments
-from moorage.selectors import matches_labels
+from moorage.rules import matches_labels
+from moorage.rules.taints import tolerates
 from moorage.testing import make_node, make_pod, run_filter
-from moorage.tolerations import tolerates
+from moorage_host.policy.arguments import check_arguments
 from services.filter.plugins.pod_topology_spread import PodTopologySpread
 from tests.clusters import Cluster, clusters, labels, pod_labels, spread_constraints, tolerations
 

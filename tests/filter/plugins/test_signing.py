@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from moorage import FilterPlugin, Node, Pod, Rejection
-from moorage.spreading import DefaultConstraint
+from moorage.in_tree.topology_spread import DefaultConstraint
 from services.filter.plugins import BUILT_INS
 from services.filter.plugins.inter_pod_affinity import InterPodAffinity
 from services.filter.plugins.node_group import NodeGroup

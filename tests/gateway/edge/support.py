@@ -18,7 +18,7 @@ from gateway.calls import (
     PrioritizeOutcome,
     SchedulingCall,
 )
-from gateway.extender import EdgeSettings, make_app, run_edge
+from gateway.edge import EdgeSettings, make_app, run_edge
 
 DATA = Path(__file__).parents[2] / "data"
 

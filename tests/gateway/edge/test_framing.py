@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from gateway.calls import FilterOutcome, SchedulingCall
-from gateway.extender import EdgeSettings, make_app, run_edge
+from gateway.edge import EdgeSettings, make_app, run_edge
 from tests.gateway.edge.support import (
     ScriptedCycles,
     ServedEdge,

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.calls import FilterOutcome, GivenNode
-from gateway.wire.answers import filter_answer, prioritize_answer
-from gateway.wire.errors import BadRequestError
-from gateway.wire.names import NodeNames, NodeNamesMemory
-from gateway.wire.nodes import NodesMemory
-from gateway.wire.requests import Memory, PodMemory, SchedulingRequest, read_scheduling
+from gateway.edge.json.answers import filter_answer, prioritize_answer
+from gateway.edge.json.errors import BadRequestError
+from gateway.edge.json.names import NodeNames, NodeNamesMemory
+from gateway.edge.json.nodes import NodesMemory
+from gateway.edge.json.requests import Memory, PodMemory, SchedulingRequest, read_scheduling
 from tests.gateway.edge.support import node, nodes_args, pod, text
 
 NAMES = st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=8)

@@ -5,8 +5,8 @@ from msgspec.structs import replace
 
 from moorage import ConfigurationError, Pod
 from moorage.models import Container, ImageSource, NodeManifest, Volume
-from moorage.policy.arguments import check_arguments
 from moorage.testing import make_node, make_pod, run_score
+from moorage_host.policy.arguments import check_arguments
 from services.scorer.plugins.image_locality import ImageLocality
 from tests.clusters import Cluster, clusters, incoming_pods
 

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from moorage import Pod, ScorePlugin
+from moorage.execution import EnabledPlugin, Profile, Supervisor
 from moorage.models import Container, NodeManifest, Resources
-from moorage.policy.arguments import check_arguments
-from moorage.runtime import EnabledPlugin, Profile, Supervisor
 from moorage.snapshot import Snapshot
 from moorage.snapshot.placements import LONG_AGO
 from moorage.testing import make_pod, run_score
+from moorage_host.policy.arguments import check_arguments
 from services.scorer.engine import run_scores
 from services.scorer.plugins.congestion_factor import CongestionFactor
 from services.scorer.plugins.load_variation_risk_balancing import LoadVariationRiskBalancing

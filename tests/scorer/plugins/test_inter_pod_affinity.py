@@ -13,7 +13,7 @@ from moorage.models import (
     PodAffinityTerm,
     WeightedPodAffinityTerm,
 )
-from moorage.selectors import selects_pod
+from moorage.rules import selects_pod
 from moorage.testing import make_node, make_pod, run_score
 from services.scorer.plugins.inter_pod_affinity import InterPodAffinity
 from tests.clusters import NAMESPACES, Cluster, affinities, clusters, pod_labels

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from moorage import ConfigurationError, PluginFailedError
-from moorage.policy.arguments import check_arguments
 from moorage.testing import make_node, make_pod, run_score
+from moorage_host.policy.arguments import check_arguments
 from services.scorer.plugins.network_traffic import NetworkTraffic
 from tests.fake_prometheus import FakePrometheus, fake_prometheus
 

@@ -10,7 +10,7 @@ from moorage.models import (
     Requirement,
 )
 from moorage.models import NodeAffinity as Wishes
-from moorage.selectors import matches_node_selector_term
+from moorage.rules import matches_node_selector_term
 from moorage.testing import make_node, make_pod, run_score
 from services.scorer.plugins.node_affinity import NodeAffinity
 from tests.clusters import Cluster, clusters, terms

@@ -3,8 +3,8 @@ from hypothesis import given, settings
 
 from moorage import Pod
 from moorage.models import NodeManifest
-from moorage.policy.arguments import check_arguments
 from moorage.testing import make_node, make_pod, run_score
+from moorage_host.policy.arguments import check_arguments
 from services.scorer.plugins.node_resources_least_allocated import NodeResourcesLeastAllocated
 from tests.clusters import GPU, Cluster, clusters, incoming_pods
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from moorage import PluginFailedError, ScorePlugin
-from moorage.policy.arguments import check_arguments
 from moorage.testing import make_node, make_pod, run_score
+from moorage_host.policy.arguments import check_arguments
 from services.scorer.plugins import BUILT_INS
 from services.scorer.plugins.congestion_factor import CongestionFactor
 from tests.annotated import loaded_node

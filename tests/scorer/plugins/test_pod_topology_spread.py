@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from moorage import Pod
 from moorage.models import LabelSelector, NodeManifest, OwnerReference, TopologySpreadConstraint
-from moorage.policy.arguments import check_arguments
-from moorage.selectors import matches_labels
+from moorage.rules import matches_labels
 from moorage.testing import make_node, make_nodes, make_pod, run_score
+from moorage_host.policy.arguments import check_arguments
 from services.scorer.plugins.pod_topology_spread import PodTopologySpread
 from tests.clusters import Cluster, clusters, pod_labels, spread_constraints
 

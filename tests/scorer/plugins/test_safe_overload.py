@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 
 from moorage import ConfigurationError, PluginFailedError
-from moorage.metrics import PrometheusSettings
-from moorage.policy.arguments import check_arguments
+from moorage.measurements import PrometheusSettings
 from moorage.testing import make_pod, run_score
+from moorage_host.policy.arguments import check_arguments
 from services.scorer.plugins.safe_overload import SafeOverload
 from tests.annotated import loaded_node
 

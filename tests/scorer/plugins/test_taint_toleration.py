@@ -2,8 +2,8 @@ from hypothesis import given, settings
 
 from moorage import Pod
 from moorage.models import NodeManifest, Taint, Toleration
+from moorage.rules.taints import tolerates
 from moorage.testing import make_node, make_pod, run_score
-from moorage.tolerations import tolerates
 from services.scorer.plugins.taint_toleration import TaintToleration
 from tests.clusters import Cluster, clusters, incoming_pods
 

@@ -4,8 +4,8 @@ import pytest
 
 from moorage import ConfigurationError, Pod
 from moorage.models import Container, Resources
-from moorage.policy.arguments import check_arguments
 from moorage.testing import make_pod, run_score
+from moorage_host.policy.arguments import check_arguments
 from services.scorer.plugins.target_load_packing import TargetLoadPacking
 from tests.annotated import loaded_node
 

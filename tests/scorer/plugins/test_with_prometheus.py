@@ -12,10 +12,10 @@ from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
 from moorage import ScorePlugin, Scores
-from moorage.metrics import Preset, PrometheusSettings
-from moorage.metrics.load import LoadArguments, LoadMeter
+from moorage.execution import EnabledPlugin, Profile, Supervisor
+from moorage.measurements import Preset, PrometheusSettings
+from moorage.measurements.load import LoadArguments, LoadMeter
 from moorage.models import NodeAddress, NodeManifest, NodeStatus
-from moorage.runtime import EnabledPlugin, Profile, Supervisor
 from moorage.snapshot import Snapshot
 from moorage.snapshot.placements import LONG_AGO
 from moorage.testing import make_node, make_nodes, make_pod, run_score

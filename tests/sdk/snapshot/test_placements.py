@@ -7,10 +7,10 @@ import pytest
 
 from moorage import Pod
 from moorage.models import Metadata, encode
-from moorage.runtime import Replica
 from moorage.snapshot import Snapshot
 from moorage.snapshot.placements import FIRST_CAPACITY, HORIZON, MAX_COLUMNS, Placements
 from moorage.testing import make_node, make_nodes, make_pod
+from moorage_host.plugins import Replica
 
 
 @dataclass

@@ -18,9 +18,9 @@ from moorage.models import (
     Requirement,
     WeightedPodAffinityTerm,
 )
-from moorage.selectors import selects_pod
+from moorage.rules import selects_pod
 from moorage.snapshot import Snapshot
-from moorage.snapshot.shared import Shared
+from moorage.snapshot.columns.shared import Shared
 from moorage.testing import make_node, make_nodes, make_pod
 from tests.clusters import NAMESPACES, Cluster, clusters, pod_labels, pod_terms
 

@@ -5,11 +5,11 @@ import pytest
 
 from moorage import NodeManifest
 from moorage.models import ContainerPort
-from moorage.quantity import QuantityError
 from moorage.snapshot import Snapshot
-from moorage.snapshot.encoded import MAX_ENCODED_COLUMNS, SLACK
+from moorage.snapshot.columns.encoded import MAX_ENCODED_COLUMNS, SLACK
 from moorage.snapshot.snapshot import FIRST_CAPACITY
 from moorage.testing import make_node, make_nodes, make_pod
+from moorage.units.quantity import QuantityError
 
 
 class Counting:

@@ -1,0 +1,157 @@
+"""Hands binds to the binder, and keeps the pod assumed on its node meanwhile."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Protocol
+
+import grpc
+import grpc.aio
+import msgspec
+
+from gateway.binding.session import BinderError, BindSession
+from gateway.calls import ANSWER_SECONDS, BindCall, CallFailedError
+from gateway.cluster.state import ClusterState
+from gateway.decisions.log import BindRecord, Decision, summary
+from moorage.backoff import Backoff
+from moorage.v1 import binder_pb2 as pb
+from moorage.v1 import types_pb2
+from moorage.v1.binder_pb2_grpc import BinderServiceStub
+from moorage_host.rpc.channel import connect
+
+REFUSALS = frozenset(
+    {
+        grpc.StatusCode.INVALID_ARGUMENT,
+        grpc.StatusCode.NOT_FOUND,
+        grpc.StatusCode.FAILED_PRECONDITION,
+        grpc.StatusCode.ABORTED,
+        grpc.StatusCode.ALREADY_EXISTS,
+        grpc.StatusCode.PERMISSION_DENIED,
+    }
+)
+"""Answers after which the pod is certainly not bound to this node by this call."""
+
+
+ASK_SECONDS = 10.0
+"""How long the binder may take to say which plugins it has, until it is asked again."""
+
+
+class BindPolicy(Protocol):
+    """Who knows the policy; learns what the binder can run."""
+
+    problem: str
+
+    def learn(self, kind: str, plugins: Sequence[types_pb2.Plugin]) -> None:
+        """Take over what a kind of service can run."""
+
+    async def for_bind(self) -> types_pb2.Policy | None:
+        """Return the bind plugins of all profiles, once they are known; None if there are none."""
+
+
+class Binding:
+    """Binds pods through the binder; any number at a time, and any pod at most once."""
+
+    def __init__(self, target: str, state: ClusterState, policy: BindPolicy) -> None:
+        """Call the binder at *target*, and have it run the bind plugins of *policy*."""
+        self._channel = connect(target)
+        self._stub = BinderServiceStub(self._channel)
+        self._session = BindSession(self._channel)
+        self._state = state
+        self._policy = policy
+
+    async def follow_plugins(self, interval: float) -> None:
+        """Ask the binder every *interval* seconds which plugins it has: it may be another one."""
+        known: Sequence[types_pb2.Plugin] | None = None
+        while True:
+            plugins = await self._plugins()
+            if plugins is not None and plugins != known:
+                self._policy.learn("bind", plugins)
+                known = plugins
+            await asyncio.sleep(interval)
+
+    async def bind(self, call: BindCall, decision: Decision | None) -> None:
+        """Bind the pod, or find it bound to this node already; note the outcome in *decision*.
+
+        Raises:
+            CallFailedError: It is not bound, or that is not known.
+        """
+        start = time.perf_counter()
+        pod = self._state.pod(call.uid)
+        if pod is not None and not pod.spec.node_name:
+            self._state.assume(pod, call.node)
+        error = ""
+        try:
+            request = await self._request(call, decision)
+            request.profile = pod.spec.scheduler_name if pod else ""
+            await self._bind(call, request)
+            self._state.confirm(call.uid)
+        except CallFailedError as failure:
+            error = str(failure)
+            self._state.forget(call.uid)
+            raise
+        except BinderError as failure:
+            error = self._failed(call, failure)
+            raise CallFailedError(error) from failure
+        except BaseException:
+            self._state.confirm(call.uid)  # nobody knows; it must not stay assumed for ever
+            raise
+        finally:
+            if decision is not None:
+                seconds = time.perf_counter() - start
+                decision.bind = BindRecord(node=call.node, seconds=seconds, error=error)
+
+    async def close(self) -> None:
+        """Hang up."""
+        await self._session.close()
+        await self._channel.close()
+
+    async def _plugins(self) -> Sequence[types_pb2.Plugin] | None:
+        request = pb.BinderServiceListPluginsRequest()
+        try:
+            answer = await self._stub.ListPlugins(request, timeout=ASK_SECONDS, wait_for_ready=True)
+        except grpc.aio.AioRpcError as failure:
+            # A binder of an earlier version has none.
+            return [] if failure.code() is grpc.StatusCode.UNIMPLEMENTED else None
+        return list(answer.plugins)
+
+    async def _request(self, call: BindCall, decision: Decision | None) -> pb.BindRequest:
+        try:
+            async with asyncio.timeout_at(call.deadline - ANSWER_SECONDS):
+                policy = await self._policy.for_bind()
+        except TimeoutError as error:
+            missing = "Moorage has no policy yet; see /readyz of its gateway"
+            unreached = "binder service is not available"
+            raise CallFailedError(missing if self._policy.problem else unreached) from error
+        why = summary(decision, call.node) if decision and policy else None
+        return pb.BindRequest(
+            namespace=call.namespace,
+            name=call.name,
+            uid=call.uid,
+            node=call.node,
+            policy=policy,
+            decision=msgspec.json.encode(why) if why else b"",
+        )
+
+    async def _bind(self, call: BindCall, request: pb.BindRequest) -> None:
+        """Repeat the bind while the binder cannot be reached: it is idempotent."""
+        backoff = Backoff(0.02, 0.5)
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                await self._session.bind(request, call.deadline - ANSWER_SECONDS)
+            except BinderError as failure:
+                pause = backoff.next()
+                again = failure.code is grpc.StatusCode.UNAVAILABLE
+                if not again or loop.time() + pause >= call.deadline:
+                    raise
+                await asyncio.sleep(pause)
+            else:
+                return
+
+    def _failed(self, call: BindCall, failure: BinderError) -> str:
+        if failure.code in REFUSALS:
+            self._state.forget(call.uid)
+        else:
+            # It may be bound, or may yet be: keep its place until the watch tells, or for a while.
+            self._state.confirm(call.uid)
+        return f"binder service: {failure}"

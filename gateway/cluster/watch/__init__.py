@@ -1,0 +1,1 @@
+"""Follows the API server: one reflector for each kind of object."""

@@ -1,0 +1,175 @@
+"""Follows the further kinds of objects that plugins read, for as long as someone needs them.
+
+The policy needs those that its plugins read; a session those that its replica reads, which may
+still have an older policy.
+"""
+
+import asyncio
+from collections.abc import (
+    Callable,
+    Collection,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from dataclasses import dataclass
+from typing import NoReturn
+
+import structlog
+
+from gateway.cluster.objects import ObjectContent, ObjectSink, ObjectTable
+from gateway.cluster.watch.limits import Restart
+from gateway.cluster.watch.metrics import WatchFamilies, WatchMetrics
+from gateway.cluster.watch.reflector import Reflector
+from gateway.cluster.watch.resources import object_reflector
+from moorage.models import ObjectKind
+from moorage_host.kube import KubeClient
+
+Readers = Mapping[ObjectKind, Sequence[str]]
+"""Kinds with the plugins that read them."""
+
+_log = structlog.get_logger()
+
+
+class FurtherKinds:
+    """The watches of further kinds."""
+
+    def __init__(
+        self, client: KubeClient, table: ObjectTable, families: WatchFamilies, *, limit: int
+    ) -> None:
+        """Put objects of up to *limit* bytes into *table*."""
+        self._client = client
+        self._table = table
+        self._families = families
+        self._limit = limit
+        self._needs: dict[Hashable, Readers] = {}
+        self._wanted: dict[Hashable, Readers] = {}
+        self._watches: dict[ObjectKind, _Watch] = {}
+        self._group: asyncio.TaskGroup | None = None
+
+    def start(self, group: asyncio.TaskGroup) -> None:
+        """Follow what is needed in tasks of *group*, from here on."""
+        self._group = group
+        self._follow()
+
+    def stop(self) -> None:
+        """Follow nothing any more."""
+        self._group = None
+        for watch in self._watches.values():
+            watch.task.cancel()
+
+    def need(self, who: Hashable, readers: Readers) -> None:
+        """Say what someone needs from here on, instead of what they needed before."""
+        _say(self._needs, who, readers)
+        self._follow()
+
+    def want(self, who: Hashable, readers: Readers) -> None:
+        """Say what someone may need soon; it is followed, but is no problem if it is not there."""
+        _say(self._wanted, who, readers)
+        self._follow()
+
+    async def synced(self, kinds: Collection[ObjectKind]) -> None:
+        """Wait until objects of these kinds, which someone must need, have been read."""
+        for kind in kinds:
+            await self._watches[kind].reflector.synced.wait()
+
+    def missing(self, kinds: Iterable[ObjectKind]) -> str:
+        """Say why objects of these kinds, which someone must need or want, are not read."""
+        problems = ((kind, self._watches[kind].problem(float("inf"))) for kind in kinds)
+        return "; ".join(f"{kind}: {problem}" for kind, problem in problems if problem)
+
+    def ages(self) -> dict[str, float]:
+        """Return for each kind for how many seconds the API server has been silent."""
+        return {str(kind): watch.reflector.age() for kind, watch in self._watches.items()}
+
+    def problems(self, longest_silence: float) -> Iterator[str]:
+        """Say which kinds are not read, or not of late, who needs them, and what to do."""
+        needed = _kinds(self._needs)
+        for kind, watch in self._watches.items():
+            problem = watch.problem(longest_silence) if kind in needed else ""
+            if problem:
+                yield f"{kind}, read by {', '.join(self._readers(kind))}: {problem}"
+
+    def _readers(self, kind: ObjectKind) -> list[str]:
+        needs = (*self._needs.values(), *self._wanted.values())
+        return sorted({name for need in needs for name in need.get(kind, ())})
+
+    def _follow(self) -> None:
+        if self._group is None:
+            return
+        needed = _kinds(self._needs) | _kinds(self._wanted)
+        for kind in self._watches.keys() - needed:
+            _log.info("No plugin reads a kind any more", kind=str(kind))
+            self._close(self._watches.pop(kind))
+        for kind in sorted(needed - self._watches.keys()):
+            _log.info("Plugins read a further kind", kind=str(kind), plugins=self._readers(kind))
+            self._watches[kind] = self._open(kind, self._group)
+
+    def _open(self, kind: ObjectKind, group: asyncio.TaskGroup) -> "_Watch":
+        too_large = self._families.refused.labels(str(kind)).inc
+        sink = ObjectSink(self._table, kind, limit=self._limit, refused=too_large)
+        observer = _Observer(self._families, str(kind), lambda: self._explain_refusal(kind))
+        reflector = object_reflector(self._client, kind, sink, observer)
+        return _Watch(kind, reflector, group.create_task(reflector.run()))
+
+    def _close(self, watch: "_Watch") -> None:
+        watch.task.cancel()
+        self._table.close(watch.kind)
+
+    def _explain_refusal(self, kind: ObjectKind) -> None:
+        plugins = self._readers(kind)
+        _log.error(
+            "What plugins read is refused", kind=str(kind), plugins=plugins, advice=advice(kind)
+        )
+
+
+def _say(all_: dict[Hashable, Readers], who: Hashable, readers: Readers) -> None:
+    all_.pop(who, None)
+    if readers:
+        all_[who] = readers
+
+
+def _kinds(needs: Mapping[Hashable, Readers]) -> set[ObjectKind]:
+    return {kind for readers in needs.values() for kind in readers}
+
+
+class _Observer(WatchMetrics):
+    """Counts, and tells of refusals."""
+
+    def __init__(self, families: WatchFamilies, resource: str, refused: Callable[[], None]) -> None:
+        super().__init__(families, resource)
+        self._refused = refused
+
+    def restarted(self, reason: Restart) -> None:
+        """Count a watch that ended."""
+        super().restarted(reason)
+        if reason is Restart.REFUSED:
+            self._refused()
+
+
+@dataclass(frozen=True, slots=True)
+class _Watch:
+    kind: ObjectKind
+    reflector: Reflector[ObjectContent]
+    task: asyncio.Task[NoReturn]
+
+    def problem(self, longest_silence: float) -> str:
+        """Say why these objects are not known, or are old; empty if neither."""
+        cause = self.reflector.problem
+        if not self.reflector.synced.is_set():
+            return f"not read yet: {cause}; {advice(self.kind)}" if cause else "not read yet"
+        age = self.reflector.age()
+        if age <= longest_silence:
+            return ""
+        return f"the API server is silent for {age:.0f} s" + (f": {cause}" if cause else "")
+
+
+def advice(kind: ObjectKind) -> str:
+    """Say what the gateway needs to follow a kind."""
+    group = kind.group or '""'
+    return (
+        f"the gateway needs the verbs list and watch for {kind.plural} in the API group {group}, "
+        f"and the API server must serve them as {kind.api_version}"
+    )

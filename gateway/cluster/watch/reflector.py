@@ -1,0 +1,258 @@
+"""Follows all objects of one kind at the API server and feeds them to a sink.
+
+The gateway runs one for nodes, one for pods, and one for each further kind that plugins read. It
+asks for a streamed list first (watch-list) and falls back to LIST and WATCH where the server cannot
+do that. Bookmarks are the heartbeat: a watch that is silent for longer than two of them is dead,
+whatever TCP says.
+"""
+
+import asyncio
+import math
+import random
+import time
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Generic, NoReturn, TypeVar
+
+import msgspec
+import structlog
+
+from gateway.cluster.watch.limits import Observer, ReflectorLimits, Restart
+from gateway.cluster.watch.mirror import Collection, Decode, Key, Mirror, Sink
+from gateway.cluster.watch.wire import (
+    Bookmark,
+    Event,
+    ObjectList,
+    decode_bookmark,
+    decode_event,
+    decode_list,
+    error_of,
+    is_expired,
+)
+from moorage.backoff import Backoff
+from moorage_host.kube import KubeClient, KubeStatusError, KubeUnreachableError
+
+T = TypeVar("T")
+
+SHORT_WATCH = 1.0
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    reason: Restart
+    at_once: bool = False
+    retry_after: float | None = None
+
+
+class _NoStreamedListError(Exception):
+    pass
+
+
+class Reflector(Generic[T]):
+    """Keeps one sink in step with the API server.
+
+    Args:
+        client: The API server.
+        path: The collection, such as "/api/v1/nodes".
+        sink: Who holds the objects.
+        decode: Reads an object from JSON; raises msgspec.DecodeError for what it cannot read.
+        key: What names an object in `Sink.delete`: its name, or its uid.
+        observer: Who counts.
+        query: More query parameters, such as a fieldSelector.
+        limits: How patient to be.
+    """
+
+    def __init__(
+        self,
+        client: KubeClient,
+        path: str,
+        *,
+        sink: Sink[T],
+        decode: Decode[T],
+        key: Key,
+        observer: Observer,
+        query: Mapping[str, str] | None = None,
+        limits: ReflectorLimits | None = None,
+    ) -> None:
+        self.synced = asyncio.Event()
+        """Set once the sink has had a full list, and never cleared."""
+        self.last_heard = -math.inf
+        """When the API server last said something, on the monotonic clock."""
+        self.problem = ""
+        """Why the last watch ended; empty from the next list or event on."""
+        self._client = client
+        self._path = path
+        self._query = dict(query or {})
+        self._observer = observer
+        self._limits = limits or ReflectorLimits()
+        self._mirror = Mirror(sink, decode=decode, key=key)
+        self._position = ""  # the opaque resource version to go on from
+        self._streamed_list = True
+        self._cached_list = True
+
+    def age(self) -> float:
+        """Return how long the API server has been silent, in seconds; infinite at first."""
+        return time.monotonic() - self.last_heard
+
+    async def run(self) -> NoReturn:
+        """Follow until cancelled."""
+        limits = self._limits
+        backoff = Backoff(limits.backoff_initial, limits.backoff_maximum)
+        while True:
+            opened = time.monotonic()
+            ending = await self._follow_until_it_ends()
+            self._observer.restarted(ending.reason)
+            if time.monotonic() - opened >= limits.healthy_after:
+                backoff.reset()
+            if not ending.at_once:
+                await asyncio.sleep(backoff.next(ending.retry_after))
+
+    async def _follow_until_it_ends(self) -> _Ending:
+        opened = time.monotonic()
+        try:
+            await self._follow()
+        except KubeStatusError as error:
+            return self._refused(error)
+        except (msgspec.DecodeError, RecursionError) as error:
+            self._position = ""
+            return self._failed(Restart.MALFORMED, error)
+        except TimeoutError as error:
+            return self._failed(Restart.SILENT, error)
+        except KubeUnreachableError as error:
+            return self._failed(Restart.UNREACHABLE, error)
+        except _NoStreamedListError as error:
+            self._streamed_list = False
+            return self._failed(Restart.NO_STREAMED_LIST, error, at_once=True)
+        # A server that hangs up straight away is not to be called again at once.
+        lasted = time.monotonic() - opened
+        return _Ending(Restart.CLOSED, at_once=lasted >= SHORT_WATCH)
+
+    def _refused(self, error: KubeStatusError) -> _Ending:
+        if is_expired(error):
+            self._position = ""
+            self._cached_list = False
+            return self._failed(Restart.EXPIRED, error)
+        if error.status in (400, 422) and self._streamed_list and not self._position:
+            self._streamed_list = False
+            return self._failed(Restart.NO_STREAMED_LIST, error, at_once=True)
+        if error.status == 429:
+            return self._failed(Restart.THROTTLED, error, retry_after=error.retry_after)
+        reason = Restart.SERVER_ERROR if error.status >= 500 else Restart.REFUSED
+        return self._failed(reason, error, retry_after=error.retry_after)
+
+    def _failed(
+        self,
+        reason: Restart,
+        error: Exception,
+        *,
+        at_once: bool = False,
+        retry_after: float | None = None,
+    ) -> _Ending:
+        self.problem = str(error)
+        _log.warning("The watch starts anew", path=self._path, reason=reason, error=str(error))
+        return _Ending(reason, at_once=at_once, retry_after=retry_after)
+
+    async def _follow(self) -> None:
+        if not self._position and self._streamed_list:
+            await self._follow_from_streamed_list()
+            return
+        if not self._position:
+            await self._list()
+        query = {"resourceVersion": self._position}
+        async with aclosing(self._watch(query)) as lines:
+            await self._apply_all(lines)
+
+    async def _follow_from_streamed_list(self) -> None:
+        query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        async with aclosing(self._watch({**query, "resourceVersion": ""})) as lines:
+            if await self._collect_in_time(lines):
+                await self._apply_all(lines)
+
+    async def _collect_in_time(self, lines: AsyncGenerator[bytes, None]) -> bool:
+        limit = asyncio.timeout(self._limits.initial_events)
+        try:
+            async with limit:
+                return await self._collect(lines)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise _NoStreamedListError(
+                f"{self._path}: a streamed list without end for {self._limits.initial_events:g} s"
+            ) from error
+
+    async def _collect(self, lines: AsyncGenerator[bytes, None]) -> bool:
+        """Gather the initial events; return whether they were complete before the stream ended."""
+        full = Collection(self._mirror)
+        async for line in lines:
+            event = self._read(line)
+            if event.type != "BOOKMARK":
+                full.apply(event)
+            elif (bookmark := decode_bookmark(event.object)).ends_initial_events:
+                self._complete(full, bookmark.metadata.resource_version)
+                return True
+        return False
+
+    async def _list(self) -> None:
+        full = Collection(self._mirror)
+        page: ObjectList = await self._page(self._first_page())
+        while True:
+            for raw in page.items or ():
+                full.add(raw)
+            if not page.metadata.next_page:
+                break
+            limit = str(self._limits.page_size)
+            page = await self._page({"limit": limit, "continue": page.metadata.next_page})
+        self._complete(full, page.metadata.resource_version)
+
+    def _first_page(self) -> dict[str, str]:
+        # The server's cache is cheap to read, but may be behind what we have seen already.
+        cached = {"resourceVersion": "0"}
+        return cached if self._cached_list else {"limit": str(self._limits.page_size)}
+
+    async def _page(self, query: dict[str, str]) -> ObjectList:
+        timeout = self._limits.list_timeout
+        query = {**self._query, **query}
+        response = await self._client.request("GET", self._path, query=query, timeout=timeout)
+        page: ObjectList = decode_list(response.check().body)
+        self._hear()
+        return page
+
+    def _complete(self, full: Collection[T], position: str) -> None:
+        self._mirror.swap(full)
+        self._position = position
+        self.synced.set()
+        _log.info("A full list is in", path=self._path, objects=len(full.versions))
+
+    def _watch(self, query: dict[str, str]) -> AsyncGenerator[bytes, None]:
+        life = self._limits.watch_life
+        common = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(math.ceil(random.uniform(life, 2 * life))),
+        }
+        query = {**self._query, **common, **query}
+        return self._client.stream_lines(self._path, query=query, silence=self._limits.silence)
+
+    async def _apply_all(self, lines: AsyncGenerator[bytes, None]) -> None:
+        async for line in lines:
+            event = self._read(line)
+            if event.type == "BOOKMARK":
+                bookmark: Bookmark = decode_bookmark(event.object)
+                self._position = bookmark.metadata.resource_version
+            else:
+                self._position = self._mirror.apply(event)
+
+    def _read(self, line: bytes) -> Event:
+        event: Event = decode_event(line)
+        self._hear()
+        self._observer.received(event.type)
+        if event.type == "ERROR":
+            raise error_of(f"watch of {self._path}", event)
+        return event
+
+    def _hear(self) -> None:
+        self.last_heard = time.monotonic()
+        self.problem = ""

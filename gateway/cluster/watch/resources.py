@@ -1,0 +1,70 @@
+"""Nodes and pods, which the gateway always follows, and the kinds that plugins ask for."""
+
+from gateway.cluster.objects import ObjectContent, decode_object, decode_pod_content
+from gateway.cluster.watch.limits import Observer, ReflectorLimits
+from gateway.cluster.watch.mirror import Sink
+from gateway.cluster.watch.reflector import Reflector
+from moorage.models import NodeManifest, ObjectKind, Pod, decode_node, decode_pod
+from moorage_host.kube import KubeClient
+
+PODS = "/api/v1/pods"
+
+UNFINISHED_PODS = "status.phase!=Succeeded,status.phase!=Failed"
+"""A pod that ends no longer matches, so the API server reports it as deleted."""
+
+
+def node_reflector(
+    client: KubeClient,
+    sink: Sink[NodeManifest],
+    observer: Observer,
+    limits: ReflectorLimits | None = None,
+) -> Reflector[NodeManifest]:
+    """Follow all nodes; the sink knows them by name."""
+    return Reflector(
+        client,
+        "/api/v1/nodes",
+        sink=sink,
+        decode=decode_node,
+        key="name",
+        observer=observer,
+        limits=limits,
+    )
+
+
+def pod_reflector(
+    client: KubeClient,
+    sink: Sink[Pod],
+    observer: Observer,
+    limits: ReflectorLimits | None = None,
+) -> Reflector[Pod]:
+    """Follow all pods that have not ended; the sink knows them by uid."""
+    return Reflector(
+        client,
+        PODS,
+        sink=sink,
+        decode=decode_pod,
+        key="uid",
+        observer=observer,
+        query={"fieldSelector": UNFINISHED_PODS},
+        limits=limits,
+    )
+
+
+def object_reflector(
+    client: KubeClient,
+    kind: ObjectKind,
+    sink: Sink[ObjectContent],
+    observer: Observer,
+    limits: ReflectorLimits | None = None,
+) -> Reflector[ObjectContent]:
+    """Follow all objects of a further kind; the sink knows them by uid."""
+    return Reflector(
+        client,
+        kind.path,
+        sink=sink,
+        decode=decode_pod_content if kind.path == PODS else decode_object,
+        key="uid",
+        observer=observer,
+        query={"fieldSelector": kind.field_selector} if kind.field_selector else None,
+        limits=limits,
+    )

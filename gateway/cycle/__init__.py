@@ -1,0 +1,1 @@
+"""Scheduling cycles: one at a time, filter and then score."""

@@ -1,0 +1,130 @@
+"""Claims: pods that hold a node from their cycle on, before kube-scheduler binds them.
+
+The extender protocol does not tell the node before the bind, and the next pods are filtered before
+that. Where a plugin's verdicts depend on it, the gateway chooses the node itself, in the cycle.
+Called by `gateway.cycle.runner`, cycle by cycle, so that no two claims contradict each other.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from zlib import crc32
+
+import numpy as np
+from msgspec.structs import replace
+
+from gateway.calls import ANSWER_SECONDS, BindCall, CallFailedError, FilterOutcome
+from gateway.cluster.state import ClusterState
+from gateway.cluster.waiters import until
+from gateway.cycle.filtering import FilterHalf
+from gateway.cycle.request import Subject
+from gateway.cycle.scoring import ScoreHalf
+from gateway.decisions.log import ClaimRecord, Decision
+from gateway.metrics import CycleMetrics
+from gateway.policy.policy import PolicyHolder
+from moorage.models import Pod, encode
+
+UNKNOWN_SECONDS = 1.0
+"""How long the bind of a pod that the watch has not told of yet waits for that."""
+
+
+class Claims:
+    """Takes claims in cycles, and sees to it at the bind that they still hold."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        policy: PolicyHolder,
+        filter_half: FilterHalf,
+        score_half: ScoreHalf,
+        metrics: CycleMetrics,
+    ) -> None:
+        self._state = state
+        self._policy = policy
+        self._filter_half = filter_half
+        self._score_half = score_half
+        self._metrics = metrics
+
+    async def take(
+        self, subject: Subject, outcome: FilterOutcome, decision: Decision
+    ) -> FilterOutcome:
+        """Claim the best of the feasible nodes, if a plugin wants that; offer no other then."""
+        claimants = decision.filter.claimants if decision.filter else []
+        if not claimants or not outcome.feasible:
+            return outcome
+        node = await self._choose(subject.restricted(outcome.feasible), decision)
+        self._state.claim(self._state.pod(subject.pod.uid) or subject.pod, node)
+        decision.claim = ClaimRecord(node=node, plugins=claimants)
+        self._metrics.claimed("taken")
+        return replace(outcome, feasible=[node])
+
+    def release(self, uid: str) -> None:
+        """Give up what an earlier attempt claimed; a bind that has come keeps its place."""
+        self._state.release(uid)
+
+    def hold(self, call: BindCall, decision: Decision | None) -> bool:
+        """Whether the pod may be bound as it is: its claim holds, or nobody wanted one."""
+        pod = self._state.pod(call.uid)
+        if not self._claimants(pod):
+            return True
+        if self._state.place_of(call.uid) == call.node:
+            return True
+        return (
+            decision is not None and decision.filter is not None and (not decision.filter.claimants)
+        )
+
+    async def know(self, call: BindCall) -> None:
+        """Wait until the pod is known, which it is as soon as the watch has told of it."""
+        end = asyncio.get_running_loop().time() + UNKNOWN_SECONDS
+        known = lambda: self._state.pod(call.uid) is not None  # noqa: E731
+        await until(known, min(call.deadline - ANSWER_SECONDS, end))
+
+    async def renew(self, call: BindCall, decision: Decision | None) -> None:
+        """Claim the node again, as long as the plugins that want claims still let it pass.
+
+        Raises:
+            CallFailedError: They do not, or cannot be asked.
+        """
+        pod = self._state.pod(call.uid)
+        if pod is None:
+            raise CallFailedError("pod is not known to Moorage, so its claim is not either")
+        claimants = [name for name in self._claimants(pod) if await self._claims(name, pod, call)]
+        if not claimants:
+            return
+        self._state.claim(pod, call.node)
+        self._metrics.claimed("renewed")
+        if decision is not None:
+            decision.claim = ClaimRecord(node=call.node, plugins=claimants, renewed=True)
+
+    async def _claims(self, plugin: str, pod: Pod, call: BindCall) -> bool:
+        """Ask a plugin about the node again; return whether it wants it claimed."""
+        subject = Subject(
+            pod=pod,
+            pod_json=encode(pod),
+            names=[call.node],
+            plugin=plugin,
+            deadline=call.deadline - ANSWER_SECONDS,
+        )
+        filtered = await self._filter_half.run(subject)
+        if not filtered.outcome.feasible:
+            self._metrics.claimed("refused")
+            reasons = {**filtered.outcome.failed, **filtered.outcome.unresolvable}
+            raise CallFailedError(f"the claim was lost, and {plugin} says: {reasons[call.node]}")
+        return bool(filtered.record.claimants)
+
+    def _claimants(self, pod: Pod | None) -> Sequence[str]:
+        """Return the plugins of the pod's profile that may want claims; of all, if not known."""
+        return self._policy.claimants(pod.spec.scheduler_name if pod else None)
+
+    async def _choose(self, subject: Subject, decision: Decision) -> str:
+        """Return the best node; equally good ones are spread over the pods."""
+        names = subject.names
+        if len(names) > 1:
+            try:
+                scored = await self._score_half.run(subject)
+            except CallFailedError as error:
+                decision.score_error = str(error)
+            else:
+                decision.score, totals = scored.record, scored.totals
+                if totals is not None:
+                    names = [names[i] for i in np.flatnonzero(totals == totals.max()).tolist()]
+        return names[crc32(subject.pod.uid.encode()) % len(names)]

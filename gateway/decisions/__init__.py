@@ -1,0 +1,1 @@
+"""What was decided about each pod, and why."""

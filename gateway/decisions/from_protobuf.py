@@ -1,0 +1,96 @@
+"""Turns the replicas' results into decision records."""
+
+from collections.abc import Iterable, Sequence
+
+from gateway.decisions.log import (
+    FilterRecord,
+    NodeScoreRecord,
+    PluginRecord,
+    PluginScoreRecord,
+    ReasonCount,
+    ScoreRecord,
+)
+from moorage.v1 import filter_pb2, scorer_pb2
+from moorage.v1 import types_pb2 as pb
+from moorage_host.rpc.convert import from_duration
+
+
+def filter_record(
+    result: filter_pb2.FilterResult, counts: Sequence[int], unknown: int, shards: int
+) -> FilterRecord:
+    """Note the verdicts by plugin and reason; *counts* begins with the feasible nodes."""
+    plugins = plugin_records(result.plugins)
+    by_name = {plugin.plugin: plugin for plugin in plugins}
+    for reason, count in zip(result.reasons, counts[1:], strict=True):
+        plugin = by_name.get(reason.plugin)
+        if plugin is not None and count:
+            plugin.rejected += count
+            plugin.reasons.append(
+                ReasonCount(reason=reason.text, nodes=count, unresolvable=reason.unresolvable)
+            )
+    return FilterRecord(
+        nodes=sum(counts) + unknown,
+        feasible=counts[0],
+        unknown_nodes=unknown,
+        seconds=from_duration(result.duration),
+        plugins=plugins,
+        claimants=list(result.claimants),
+        shards=shards,
+    )
+
+
+def score_record(result: scorer_pb2.ScoreResult, nodes: int, shards: int) -> ScoreRecord:
+    """Note the best nodes with what their totals are made of."""
+    return ScoreRecord(
+        nodes=nodes,
+        seconds=from_duration(result.duration),
+        plugins=plugin_records(result.plugins),
+        top=[_node_score(node) for node in result.top],
+        shards=shards,
+    )
+
+
+def note_memory(
+    record: FilterRecord | ScoreRecord,
+    source: str,
+    nodes: int,
+    asked: FilterRecord | ScoreRecord | None,
+) -> None:
+    """Note that *nodes* were judged as for an equal pod, and what was *asked* about the others."""
+    record.remembered_from, record.remembered_nodes = (source, nodes) if nodes else ("", 0)
+    if asked is None:
+        return
+    record.seconds, record.shards = asked.seconds, asked.shards
+    seconds = {plugin.plugin: plugin.seconds for plugin in asked.plugins}
+    for plugin in record.plugins:
+        plugin.seconds = seconds.get(plugin.plugin, 0.0)
+
+
+def plugin_records(reports: Iterable[pb.PluginReport]) -> list[PluginRecord]:
+    """Note what plugins did."""
+    return [
+        PluginRecord(
+            plugin=report.plugin,
+            seconds=from_duration(report.duration),
+            skipped=report.skipped,
+            failure=report.failure,
+            note=report.note,
+        )
+        for report in reports
+    ]
+
+
+def _node_score(node: scorer_pb2.NodeScore) -> NodeScoreRecord:
+    return NodeScoreRecord(
+        node=node.node,
+        total=node.total,
+        plugins=[
+            PluginScoreRecord(
+                plugin=score.plugin,
+                raw=score.raw,
+                normalized=score.normalized,
+                weight=score.weight,
+            )
+            for score in node.plugins
+        ],
+    )

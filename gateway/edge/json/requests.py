@@ -1,0 +1,235 @@
+"""Reads the bodies of extender calls, only as far as they are needed.
+
+Bodies written by Go take one pass. Everything else is given Go's casing first
+(`gateway.edge.json.casing`) and read again, which also finds the words for what is wrong with it.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+
+from gateway.calls import GivenNode, Victims
+from gateway.edge.json import casing
+from gateway.edge.json.errors import BadRequestError, decode_each, decoding
+from gateway.edge.json.names import NodeNames, NodeNamesMemory
+from gateway.edge.json.nodes import NodesMemory
+from moorage.models import Pod, decode_passing_pod, decode_pod
+
+_OPENING, _NAMES_MODE = b'{"Pod":', b',"Nodes":null,"NodeNames":'
+_NULL = msgspec.Raw(b"null")
+_PODS_KEPT = 4  # one for each scheduler that may be between filter and prioritize
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class NodeList(msgspec.Struct):
+    """A list of nodes, each as its JSON."""
+
+    items: list[msgspec.Raw] | None = None
+
+
+class ExtenderArgs(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of a filter or prioritize call, as Go names it."""
+
+    Pod: msgspec.Raw
+    Nodes: NodeList | None = None
+    NodeNames: msgspec.Raw = _NULL
+
+
+class BindingArgs(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of a bind call."""
+
+    PodName: str
+    PodNamespace: str
+    PodUID: str
+    Node: str
+
+
+class MetaPod(msgspec.Struct):
+    """A victim, by UID."""
+
+    UID: str
+
+
+class MetaVictims(msgspec.Struct):
+    """The victims on a node, by UID."""
+
+    Pods: list[MetaPod] | None = None
+    NumPDBViolations: int = 0
+
+
+class FullVictims(msgspec.Struct):
+    """The victims on a node, as whole pods."""
+
+    Pods: list[msgspec.Raw] | None = None
+    NumPDBViolations: int = 0
+
+
+class PreemptionArgs(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of a preempt call."""
+
+    Pod: msgspec.Raw
+    NodeNameToVictims: dict[str, FullVictims] | None = None
+    NodeNameToMetaVictims: dict[str, MetaVictims] | None = None
+
+
+class SchedulingRequest(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """A filter or prioritize call, read."""
+
+    pod: Pod
+    pod_json: bytes
+    names: NodeNames
+    names_given: bool = True
+    nodes: Sequence[GivenNode] | None = None
+
+
+class PodMemory:
+    """Reads pods, and knows the newest again: prioritize brings the pod of the filter call."""
+
+    def __init__(self) -> None:
+        self._newest: deque[tuple[bytes, Pod]] = deque(maxlen=_PODS_KEPT)
+
+    def read(self, encoded: bytes) -> Pod:
+        """Read a pod; raises BadRequestError."""
+        for known, pod in self._newest:
+            if known == encoded:
+                return pod
+        pod = _read_pod(msgspec.Raw(encoded))
+        self._newest.append((encoded, pod))
+        return pod
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """What is known again from call to call."""
+
+    names: NodeNamesMemory
+    nodes: NodesMemory
+    pods: PodMemory
+
+
+def read_scheduling(body: bytes, memory: Memory) -> SchedulingRequest:
+    """Read a filter or prioritize call; raises BadRequestError."""
+    return _split(body, memory) or _whole(body, memory)
+
+
+def _split(body: bytes, memory: Memory) -> SchedulingRequest | None:
+    # kube-scheduler's bodies end with the names. When what is before and after the cut are both
+    # JSON, the whole is: cutting spares one pass over the pod and the names, or two if known.
+    cut = body.find(_NAMES_MODE) if body.startswith(_OPENING) and body.endswith(b"]}") else -1
+    if cut > 0:
+        with suppress(BadRequestError, msgspec.DecodeError, UnicodeDecodeError):
+            pod_json = body[len(_OPENING) : cut]
+            names = memory.names.read(body[cut + len(_NAMES_MODE) : -1])
+            pod = memory.pods.read(pod_json)
+            return SchedulingRequest(pod=pod, pod_json=pod_json, names=names)
+    return None
+
+
+def _whole(body: bytes, memory: Memory) -> SchedulingRequest:
+    args = _read_extender_args(body)
+    with decoding("$.NodeNames"):
+        given = not _is_null(args.NodeNames)
+        names = memory.names.read(bytes(args.NodeNames)) if given else None
+    pod_json = bytes(args.Pod)
+    pod = memory.pods.read(pod_json)
+    nodes = None if args.Nodes is None else memory.nodes.read(args.Nodes.items or [])
+    if names is None and nodes is None:
+        raise BadRequestError("the call has neither NodeNames nor Nodes")
+    asked = names or NodeNames.of(list(nodes or ()))
+    return SchedulingRequest(
+        pod=pod,
+        pod_json=pod_json,
+        names=asked,
+        names_given=names is not None,
+        nodes=None if nodes is None else _aligned(nodes, asked),
+    )
+
+
+def read_binding(body: bytes) -> BindingArgs:
+    """Read a bind call; raises BadRequestError."""
+    args = _read_binding_args(body)
+    for name in BindingArgs.__struct_fields__:
+        _require(getattr(args, name), f"$.{name}")
+    return args
+
+
+def read_preempt(body: bytes) -> tuple[Pod, bytes, dict[str, Victims]]:
+    """Read a preempt call: the pod, its JSON and the victims by node; raises BadRequestError."""
+    args = _read_preemption_args(body)
+    pod = _read_pod(args.Pod)
+    if args.NodeNameToVictims is not None:
+        victims = {node: _full(node, given) for node, given in args.NodeNameToVictims.items()}
+    elif args.NodeNameToMetaVictims is not None:
+        victims = {node: _meta(given) for node, given in args.NodeNameToMetaVictims.items()}
+    else:
+        raise BadRequestError("the call has neither NodeNameToVictims nor NodeNameToMetaVictims")
+    return pod, bytes(args.Pod), victims
+
+
+def _reader(kind: type[T], rewrite: casing.Rewrite) -> Callable[[bytes], T]:
+    decode = msgspec.json.Decoder(kind).decode
+
+    def read(body: bytes) -> T:
+        with suppress(msgspec.DecodeError, UnicodeDecodeError):
+            return decode(body)
+        with decoding("$"):
+            return decode(rewrite(msgspec.Raw(body.strip())))
+
+    return read
+
+
+def _known(kind: type[msgspec.Struct], **inner: casing.Rewrite) -> casing.Rewrite:
+    return casing.fields(dict.fromkeys(kind.__struct_fields__, casing.verbatim) | inner)
+
+
+_read_extender_args = _reader(ExtenderArgs, _known(ExtenderArgs))
+_read_binding_args = _reader(BindingArgs, _known(BindingArgs))
+_meta_victims = casing.values(_known(MetaVictims, Pods=casing.items(_known(MetaPod))))
+_read_preemption_args = _reader(
+    PreemptionArgs,
+    _known(
+        PreemptionArgs,
+        NodeNameToVictims=casing.values(_known(FullVictims)),
+        NodeNameToMetaVictims=_meta_victims,
+    ),
+)
+
+
+def _is_null(value: msgspec.Raw) -> bool:
+    return len(memoryview(value)) == len(b"null") and bytes(value) == b"null"
+
+
+def _read_pod(raw: msgspec.Raw) -> Pod:
+    (pod,) = decode_each(decode_passing_pod, [raw], "$.Pod".format)
+    _require(pod.metadata.name, "$.Pod.metadata.name")
+    _require(pod.metadata.uid, "$.Pod.metadata.uid")
+    return pod
+
+
+def _aligned(nodes: dict[str, GivenNode], names: NodeNames) -> list[GivenNode]:
+    if nodes.keys() != set(names.names):
+        raise BadRequestError("the call has both NodeNames and Nodes, but for different nodes")
+    return [nodes[name] for name in names.names]
+
+
+def _meta(victims: MetaVictims) -> Victims:
+    uids = [pod.UID for pod in victims.Pods or []]
+    return Victims(uids=uids, num_pdb_violations=victims.NumPDBViolations)
+
+
+def _full(node: str, victims: FullVictims) -> Victims:
+    path = f"$.NodeNameToVictims[{node!r}].Pods[{{}}]".format
+    pods = decode_each(decode_pod, victims.Pods or [], path)
+    for index, pod in enumerate(pods):
+        _require(pod.metadata.uid, path(index) + ".metadata.uid")
+    uids = [pod.metadata.uid for pod in pods]
+    return Victims(uids=uids, num_pdb_violations=victims.NumPDBViolations, pods=pods)
+
+
+def _require(value: str, path: str) -> None:
+    if not value:
+        raise BadRequestError(f"`{path}` is empty")

@@ -1,0 +1,66 @@
+"""What a user can set at the edge."""
+
+from dataclasses import dataclass
+
+from moorage_host.process.lifecycle import AdminSettings
+from moorage_host.settings import setting
+
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EdgeSettings(AdminSettings):
+    """Settings of the extender edge; the gateway's own settings extend these."""
+
+    extender_prefix: str = setting(
+        "", "Path before the verbs, as in the urlPrefix of the extender's configuration."
+    )
+    extender_alias: tuple[str, ...] = setting(
+        (),
+        "PATH=VERB or PATH=VERB/PLUGIN: the verb, or one plugin's answer to it, at that whole path "
+        "too.",
+    )
+    http_timeout: float = setting(
+        5.0,
+        "The httpTimeout of the extender's configuration in kube-scheduler.",
+        unit="seconds",
+        minimum=0.1,
+    )
+    http_timeout_margin: float = setting(
+        0.2,
+        "Share of the HTTP timeout kept back for the way to kube-scheduler.",
+        minimum=0.0,
+        maximum=0.9,
+    )
+    scheduling_body_limit: int = setting(
+        256 * _MIB, "Largest body of a filter or prioritize call.", unit="bytes", minimum=1
+    )
+    preempt_body_limit: int = setting(
+        64 * _MIB, "Largest body of a preempt call.", unit="bytes", minimum=1
+    )
+    bind_body_limit: int = setting(_MIB, "Largest body of a bind call.", unit="bytes", minimum=1)
+    given_nodes_remembered: int = setting(
+        5000,
+        "Whole nodes in calls that are known again when unchanged; up to 50 kB of memory for each.",
+        minimum=1,
+    )
+    omit_zero_scores: bool = setting(
+        True, "Leave nodes at 0 out of prioritize answers unless every node is at 0."
+    )
+    http_keep_alive: float = setting(
+        300.0,
+        "How long an idle connection stays open; kube-scheduler drops its own after 90 s.",
+        unit="seconds",
+        minimum=100.0,
+    )
+    http_backlog: int = setting(
+        1024,
+        "Connections that may wait to be accepted: every bind of a burst opens one.",
+        minimum=1,
+    )
+    http_drain_time: float = setting(
+        5.0,
+        "How long open connections are still served when the gateway stops.",
+        unit="seconds",
+        minimum=0.0,
+    )

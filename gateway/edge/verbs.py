@@ -1,0 +1,197 @@
+"""The four verbs: how each reads its call, asks for the outcome, and words failures.
+
+The words matter, for users read them (or cannot): filter and bind have an error field, prioritize
+has nothing but an empty list, preempt nothing but a status. `gateway.edge.exchange` runs them.
+"""
+
+import asyncio
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import structlog
+
+from gateway.calls import BindCall, Cycles, PreemptCall, SchedulingCall
+from gateway.edge.json import answers, requests
+from gateway.edge.metrics import EdgeMetrics, Verb
+from gateway.edge.prepared import PreparedAnswers
+from gateway.edge.reply import Reply
+from gateway.edge.settings import EdgeSettings
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What all verbs share."""
+
+    cycles: Cycles
+    settings: EdgeSettings
+    metrics: EdgeMetrics
+    memory: requests.Memory
+    prepared: PreparedAnswers
+
+
+class VerbHandler(ABC):
+    """One verb; `limit` is the largest body, in bytes."""
+
+    verb: ClassVar[Verb]
+    limit: int
+
+    @abstractmethod
+    async def serve(self, body: bytes, plugin: str, deadline: float) -> bytes:
+        """Return the answer's JSON; raises BadRequestError, CallFailedError, anything."""
+
+    @abstractmethod
+    def failed(self, message: str) -> Reply:
+        """Word a failure."""
+
+    def bad(self, message: str) -> Reply:
+        """Word a request that was not understood."""
+        return self.failed(message)
+
+
+class FilterHandler(VerbHandler):
+    """Rules nodes out."""
+
+    verb = "filter"
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self.limit = context.settings.scheduling_body_limit
+
+    async def serve(self, body: bytes, plugin: str, deadline: float) -> bytes:
+        """Return an ExtenderFilterResult."""
+        request = requests.read_scheduling(body, self._context.memory)
+        outcome = await self._context.cycles.filter(_scheduling_call(request, plugin, deadline))
+        self._context.metrics.nodes(self.verb, len(request.names.names), len(outcome.feasible))
+        feasible = self._context.memory.names.write(outcome.feasible, request.names)
+        self._context.prepared.expect(outcome, feasible)
+        return answers.filter_answer(request, outcome, feasible)
+
+    def failed(self, message: str) -> Reply:
+        """Put it where kube-scheduler shows it to users."""
+        return Reply(answers.filter_error(message))
+
+
+class PrioritizeHandler(VerbHandler):
+    """Ranks nodes."""
+
+    verb = "prioritize"
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self.limit = context.settings.scheduling_body_limit
+
+    async def serve(self, body: bytes, plugin: str, deadline: float) -> bytes:
+        """Return a HostPriorityList."""
+        request = requests.read_scheduling(body, self._context.memory)
+        call = _scheduling_call(request, plugin, deadline)
+        scores = (await self._context.cycles.prioritize(call)).scores
+        self._context.metrics.nodes(self.verb, len(call.node_names), len(scores))
+        return self._context.prepared.answer(request.names, scores)
+
+    def failed(self, message: str) -> Reply:
+        """Have no opinion: an error would have the same effect, and cost the connection."""
+        del message
+        return Reply(answers.NO_OPINION)
+
+
+class PreemptHandler(VerbHandler):
+    """Drops candidates for preemption."""
+
+    verb = "preempt"
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self.limit = context.settings.preempt_body_limit
+
+    async def serve(self, body: bytes, plugin: str, deadline: float) -> bytes:
+        """Return an ExtenderPreemptionResult."""
+        del plugin
+        pod, pod_json, victims = requests.read_preempt(body)
+        call = PreemptCall(pod=pod, pod_json=pod_json, victims=victims, deadline=deadline)
+        outcome = await self._context.cycles.preempt(call)
+        self._context.metrics.nodes(self.verb, len(victims), len(outcome.victims))
+        return answers.preempt_answer(outcome)
+
+    def failed(self, message: str) -> Reply:
+        """Give up; the protocol has no field for the message."""
+        del message
+        return Reply(status=503)
+
+    def bad(self, message: str) -> Reply:
+        """Refuse."""
+        del message
+        return Reply(status=400)
+
+
+class BindHandler(VerbHandler):
+    """Binds pods. A bind that has begun is never cancelled: its outcome would be unknown."""
+
+    verb = "bind"
+
+    def __init__(self, context: Context) -> None:
+        self._cycles = context.cycles
+        self._running: set[asyncio.Task[Exception | None]] = set()
+        self.limit = context.settings.bind_body_limit
+
+    async def serve(self, body: bytes, plugin: str, deadline: float) -> bytes:
+        """Return an ExtenderBindingResult."""
+        del plugin
+        args = requests.read_binding(body)
+        call = BindCall(
+            namespace=args.PodNamespace,
+            name=args.PodName,
+            uid=args.PodUID,
+            node=args.Node,
+            deadline=deadline,
+        )
+        await self._bind(call)
+        return answers.bind_answer("")
+
+    def failed(self, message: str) -> Reply:
+        """Put it where kube-scheduler shows it to users."""
+        return Reply(answers.bind_answer(message))
+
+    async def finish(self, timeout: float) -> None:
+        """Wait for the binds whose callers are gone, at most so many seconds."""
+        if self._running:
+            await asyncio.wait(self._running, timeout=timeout)
+
+    async def _bind(self, call: BindCall) -> None:
+        task = asyncio.create_task(self._outcome(call))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        try:
+            failure = await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(_log_late_bind)
+            raise
+        if failure is not None:
+            raise failure
+
+    async def _outcome(self, call: BindCall) -> Exception | None:
+        try:
+            await self._cycles.bind(call)
+        except Exception as failure:  # noqa: BLE001 - raised again, or logged, by who waits for it
+            return failure
+        return None
+
+
+def _scheduling_call(
+    request: requests.SchedulingRequest, plugin: str, deadline: float
+) -> SchedulingCall:
+    return SchedulingCall(
+        pod=request.pod,
+        pod_json=request.pod_json,
+        node_names=request.names.names,
+        nodes=request.nodes,
+        plugin=plugin,
+        deadline=deadline,
+    )
+
+
+def _log_late_bind(task: asyncio.Task[Exception | None]) -> None:
+    outcome = "cancelled" if task.cancelled() else str(task.result() or "bound")
+    log.warning("a bind ended after its caller was gone", outcome=outcome)

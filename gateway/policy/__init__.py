@@ -1,0 +1,1 @@
+"""The policy in force, and how another one comes into force."""

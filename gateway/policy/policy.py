@@ -1,0 +1,212 @@
+"""The policy in force: the document, resolved against what the replicas say they can run."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+import structlog
+from google.protobuf.json_format import MessageToDict
+
+from gateway.cache.scope import Promises, promises_of
+from moorage.errors import ConfigurationError
+from moorage.models import ObjectKind
+from moorage.v1 import types_pb2 as pb
+from moorage_host.policy import Catalogue, Document, Kind, PluginInfo, ResolvedPolicy, resolve
+from moorage_host.rpc.convert import kind_from_proto, normalization_from_proto
+
+log = structlog.get_logger()
+
+NEEDED: tuple[Kind, ...] = ("filter", "score")
+"""The kinds of service whose plugins must be known before a policy can be resolved."""
+
+
+class NotKnownYetError(ConfigurationError):
+    """Whether a document is right depends on a service that has not said what it can run."""
+
+
+class PolicyHolder:
+    """Knows the policy once a filter and a scorer have said what they can run.
+
+    Attributes:
+        resolved: The policy in force, None until it is known.
+        problem: Why there is none; empty if there is one.
+        promises: What the plugins of its profiles promise.
+        lessons: How often replicas have said that they have other plugins than before.
+    """
+
+    def __init__(
+        self, document: Document, resolved: Callable[["PolicyHolder"], None] = lambda _: None
+    ) -> None:
+        """Hold *document*, not resolved yet; *resolved* is told whenever it is."""
+        self.resolved: ResolvedPolicy | None = None
+        self.problem = "waiting for a filter and a scorer replica to say which plugins they have"
+        self.lessons = 0
+        self._document = document
+        self._profiles: frozenset[str] = frozenset()
+        self._tell = resolved
+        self._plugins: dict[str, list[PluginInfo]] = {}
+        self._known = asyncio.Event()
+        self._binder_known = asyncio.Event()
+        # What every bind asks for.
+        self.promises = Promises()
+        self._for_bind: pb.Policy | None = None
+
+    def learn(self, kind: str, plugins: Sequence[pb.Plugin]) -> None:
+        """Take over what a replica of *kind* can run, and resolve the document with it."""
+        infos = [_info(plugin) for plugin in plugins]
+        self.lessons += infos != self._plugins.get(kind)
+        self._plugins[kind] = infos
+        if kind == "bind":
+            self._binder_known.set()
+        self._use(self._document)
+
+    def replace(self, document: Document) -> None:
+        """Hold another document while there is no policy yet; nobody runs one that it changes."""
+        self._document = document
+        self._use(document)
+
+    def resolve(self, document: Document) -> ResolvedPolicy:
+        """Return what a document would mean now, for what replicas can run.
+
+        Raises:
+            ConfigurationError: One line for each mistake, or what is not known yet.
+        """
+        if missing := self._perhaps_of_binder(document):
+            names = ", ".join(missing)
+            raise NotKnownYetError(f"waiting for the binder to say whether it has {names}")
+        everything = [info for infos in self._plugins.values() for info in infos]
+        return resolve(document, Catalogue(everything))
+
+    def put_in_force(self, document: Document, resolved: ResolvedPolicy) -> None:
+        """Take over a document and what it means; replicas that join get it from here on."""
+        self._document, self.resolved, self.problem = document, resolved, ""
+        self._profiles = frozenset(resolved.profile_names)
+        self.promises = promises_of(resolved)
+        profiles = resolved.policies["bind"].profiles
+        has_plugins = any(profile.plugins for profile in profiles)
+        self._for_bind = policy_for(resolved, "bind") if has_plugins else None
+        self._known.set()
+        self._tell(self)
+
+    def in_force(self) -> tuple[Document, ResolvedPolicy | None]:
+        """Return the document, and what it means."""
+        return self._document, self.resolved
+
+    def _use(self, document: Document) -> None:
+        """Resolve the document if enough is known."""
+        if any(needed not in self._plugins for needed in NEEDED):
+            return
+        try:
+            resolved = self.resolve(document)
+        except ConfigurationError as error:
+            if self.resolved is None:
+                self.problem = str(error)
+            if not isinstance(error, NotKnownYetError):
+                log.warning("The policy cannot be used", error=str(error))
+            return
+        for warning in resolved.warnings:
+            log.warning("A part of the policy has no effect", warning=warning)
+        self.put_in_force(document, resolved)
+
+    async def for_bind(self) -> pb.Policy | None:
+        """Return the policy for the binder, once it is known; None if it has no bind plugins.
+
+        No pod is bound before if it might be without a plugin that it should have.
+        """
+        await self._binder_known.wait()
+        if self.resolved is None and not self._may_have_bind_plugins():
+            return None
+        await self._known.wait()
+        return self._for_bind
+
+    async def for_kind(self, kind: Kind) -> pb.Policy:
+        """Return the policy for one kind of service, once it is known."""
+        await self._known.wait()
+        assert self.resolved is not None  # noqa: S101 - known
+        return policy_for(self.resolved, kind)
+
+    def _perhaps_of_binder(self, document: Document) -> list[str]:
+        """Return the plugins that the document names and that only the binder may have.
+
+        Empty once the binder is known: without need for its plugins, nobody waits for it.
+        """
+        if "bind" in self._plugins:
+            return []
+        at_bind, elsewhere = _names(document)
+        return sorted(at_bind | (elsewhere - self._known_names(*NEEDED)))
+
+    def _may_have_bind_plugins(self) -> bool:
+        """Whether the document names plugins of the binder, or some that nobody has so far."""
+        at_bind, elsewhere = _names(self._document)
+        others = self._known_names(*NEEDED) - self._known_names("bind")
+        return bool(at_bind or elsewhere - others)
+
+    def _known_names(self, *kinds: Kind) -> set[str]:
+        return {info.name for kind in kinds for info in self._plugins.get(kind, ())}
+
+    def has_profile(self, name: str) -> bool:
+        """Whether pods with this schedulerName are ours."""
+        return name in self._profiles
+
+    def claimants(self, profile: str | None) -> Sequence[str]:
+        """Return the filter plugins of a profile, or of all, that may want nodes claimed."""
+        if profile is None:
+            return [name for names in self.promises.claimants.values() for name in names]
+        return self.promises.claimants.get(profile, ())
+
+    def reads(self, *kinds: Kind) -> Mapping[ObjectKind, Sequence[str]]:
+        """Return the further kinds of objects that enabled plugins read, with these plugins."""
+        return reads_of(self.resolved, *kinds) if self.resolved else {}
+
+    @property
+    def score_scale(self) -> int:
+        """The highest score sent to kube-scheduler."""
+        return self.resolved.score_scale if self.resolved else 10
+
+    @property
+    def revision(self) -> str:
+        """The revision of the policy in force."""
+        return self.resolved.revision if self.resolved else ""
+
+
+def policy_for(resolved: ResolvedPolicy, kind: Kind) -> pb.Policy:
+    """Return a policy as one kind of service gets it."""
+    return pb.Policy(revision=resolved.policies[kind].revision, json=resolved.for_kind(kind))
+
+
+def reads_of(resolved: ResolvedPolicy, *kinds: Kind) -> Mapping[ObjectKind, Sequence[str]]:
+    """Return the further kinds of objects that a policy's plugins read, with these plugins."""
+    readers: dict[ObjectKind, dict[str, None]] = {}
+    for kind in kinds:
+        for profile in resolved.policies[kind].profiles:
+            for plugin in profile.plugins:
+                info = resolved.catalogue.get(kind, plugin.name)
+                for read in info.reads if info else ():
+                    readers.setdefault(read, {})[plugin.name] = None
+    return {kind: list(names) for kind, names in readers.items()}
+
+
+def _names(document: Document) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the plugins that a document enables at the point `bind`, and all that it names."""
+    profiles = document.configuration.profiles
+    at_bind = {plugin.name for profile in profiles for plugin in profile.plugins.bind.enabled}
+    named = {config.name for profile in profiles for config in profile.plugin_config}
+    for profile in profiles:
+        for points in (profile.plugins.multi_point, profile.plugins.filter, profile.plugins.score):
+            named |= {plugin.name for plugin in points.enabled}
+    return frozenset(at_bind), frozenset(named)
+
+
+def _info(plugin: pb.Plugin) -> PluginInfo:
+    return PluginInfo(
+        name=plugin.name,
+        points=frozenset(plugin.extension_points),
+        origin=plugin.origin,
+        args_schema=MessageToDict(plugin.arguments_schema),
+        default_args=MessageToDict(plugin.default_arguments),
+        reads=tuple(kind_from_proto(kind) for kind in plugin.reads),
+        signs_pods=plugin.signs_pods,
+        node_local=plugin.node_local,
+        compares_manifests=plugin.compares_manifests,
+        pod_fields=tuple(plugin.pod_fields.paths) if plugin.HasField("pod_fields") else None,
+        normalization=normalization_from_proto(plugin.normalization),
+    )

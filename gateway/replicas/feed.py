@@ -1,0 +1,101 @@
+"""Puts changes of the cluster state on the wire."""
+
+from collections.abc import Generator, Iterator
+from contextlib import closing
+
+from gateway.cluster.changes import Changes
+from gateway.cluster.state import ClusterState
+from moorage.models import ObjectKind, encode
+from moorage.v1 import types_pb2 as pb
+from moorage_host.rpc.convert import kind_to_proto, object_name_to_proto
+
+PART = 50
+"""Objects in one part of a full snapshot: what is encoded, and applied, in one go.
+
+A cycle may wait for a part, about a millisecond, whenever it waits for anything.
+"""
+
+Kinds = frozenset[ObjectKind]
+
+
+class StateFeed:
+    """The cluster state as messages to replicas; those that are as far get the same one.
+
+    Of further kinds, a message holds the objects of those that its replica has.
+    """
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._newest: dict[Kinds, tuple[int, int, pb.State | None]] = {}
+
+    @property
+    def generation(self) -> int:
+        """The generation of the state now."""
+        return self._state.generation
+
+    def full(self, policy: pb.Policy, kinds: Kinds) -> Generator[pb.State, None, None]:
+        """Yield the messages of a full snapshot, in order; see `ClusterState.everything`."""
+        yield pb.State(
+            generation=self.generation,
+            full=True,
+            partial=True,
+            policy=policy,
+            kinds=[kind_to_proto(kind) for kind in sorted(kinds)],
+        )
+        with closing(self._state.everything(PART)) as parts:
+            for changes in parts:
+                message = _message(changes, kinds)
+                if message is not None:
+                    message.partial = changes.partial
+                    yield message
+                elif not changes.partial:
+                    yield pb.State(generation=changes.generation)
+
+    def opening(self, generation: int, kinds: Kinds) -> Iterator[pb.State]:
+        """Yield the messages that give a replica further *kinds*, with all their objects."""
+        yield pb.State(generation=generation, kinds=[kind_to_proto(kind) for kind in sorted(kinds)])
+        names = [name for name in self._state.objects if name.kind in kinds]
+        for start in range(0, len(names), PART):
+            found = self._state.objects.contents(names[start : start + PART])
+            objects = [(name, content) for name, content in found if content is not None]
+            message = _message(Changes(generation=generation, objects=objects), kinds)
+            if message is not None:
+                yield message
+
+    def since(self, generation: int, kinds: Kinds) -> tuple[int, pb.State | None]:
+        """Return the generation that a replica reaches, and the message, if there is any to send.
+
+        Raises:
+            LookupError: The replica is too far behind.
+        """
+        since, reached, message = self._newest.get(kinds, (0, 0, None))
+        if (since, reached) != (generation, self.generation):
+            changes = self._state.changes_since(generation)
+            if changes is None:
+                raise LookupError("the replica is too far behind for a delta")
+            reached, message = changes.generation, _message(changes, kinds)
+            self._newest[kinds] = (generation, reached, message)
+        return reached, message
+
+
+def _message(changes: Changes, kinds: Kinds) -> pb.State | None:
+    message = pb.State(
+        generation=changes.generation,
+        removed_rows=changes.removed_rows,
+        removed_pods=changes.removed_pods,
+        objects=[
+            pb.Object(reference=object_name_to_proto(name), json=content)
+            for name, content in changes.objects
+            if name.kind in kinds
+        ],
+        removed_objects=[
+            object_name_to_proto(name) for name in changes.removed_objects if name.kind in kinds
+        ],
+    )
+    # Filled in where they are, because messages copy what they are made of.
+    for row, content in changes.nodes:
+        message.nodes.add(row=row, json=content)
+    for row, pod in changes.pods:
+        message.pods.add(row=row, json=encode(pod))
+    said = message.nodes or message.removed_rows or message.pods or message.removed_pods
+    return message if said or message.objects or message.removed_objects else None

@@ -1,0 +1,28 @@
+"""Runs plugins in one cycle or bind: supervised, within their time budget, with checked answers."""
+
+from moorage.execution.asking import (
+    PluginScores,
+    ask_for_claim,
+    ask_for_raw_scores,
+    ask_for_scores,
+    ask_for_verdicts,
+    ask_to_normalize,
+)
+from moorage.execution.binding import ask_before_bind, tell_after_bind
+from moorage.execution.cycle import PluginRun, Supervisor
+from moorage.execution.enabled import EnabledPlugin, Profile
+
+__all__ = [
+    "EnabledPlugin",
+    "PluginRun",
+    "PluginScores",
+    "Profile",
+    "Supervisor",
+    "ask_before_bind",
+    "ask_for_claim",
+    "ask_for_raw_scores",
+    "ask_for_scores",
+    "ask_for_verdicts",
+    "ask_to_normalize",
+    "tell_after_bind",
+]

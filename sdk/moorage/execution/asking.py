@@ -1,0 +1,256 @@
+"""Asks one plugin about the nodes of one cycle, and checks its answer.
+
+The engines of the filter and scorer services call this for each plugin of a profile,
+`moorage.testing` for the one under test.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from moorage.errors import PluginFailedError
+from moorage.execution.cycle import Supervisor
+from moorage.execution.enabled import EnabledPlugin
+from moorage.models import Pod
+from moorage.plugin.classes import (
+    FilterPlugin,
+    ScorePlugin,
+    WrongAnswerError,
+    WrongTypeError,
+    normalization_of,
+)
+from moorage.plugin.normalization import MAX_SCORE, Normalization, Scores
+from moorage.snapshot import Nodes
+from moorage.snapshot.verdicts import Mask, Rejection, Verdicts
+
+
+class PluginScores(msgspec.Struct, frozen=True, kw_only=True):
+    """One plugin's opinion of all nodes: as returned, and after normalisation to 0..100."""
+
+    plugin: str
+    weight: int
+    raw: Scores
+    normalized: Scores
+
+
+class CheckedScores(NamedTuple):
+    """One finite number for each node, with the least and the most of them and 0."""
+
+    scores: Scores
+    least: float
+    most: float
+
+
+async def ask_for_verdicts(
+    enabled: EnabledPlugin, pod: Pod, nodes: Nodes, supervisor: Supervisor
+) -> Verdicts | None:
+    """Return a filter plugin's verdicts on *nodes*, or None if it has nothing to say about *pod*.
+
+    Raises:
+        PluginFailedError: The plugin raised, answered wrongly, took too long, or is suspended.
+        TimeoutError: The supervisor's deadline passed.
+    """
+    plugin = enabled.plugin
+    assert isinstance(plugin, FilterPlugin)  # noqa: S101 - the registry holds nothing else
+    per_node = type(plugin).filter is FilterPlugin.filter
+    point = "filter_node" if per_node else "filter"
+    enabled.check_not_suspended(point)
+    preparation = await supervisor.prepare(enabled, pod, nodes)
+    if preparation is not None and preparation.skip:
+        return None
+    kept = nodes if preparation is None or preparation.nodes is None else preparation.nodes
+    verdicts = supervisor.call(enabled, point, _filter, plugin, pod, nodes, kept)
+    enabled.breaker.succeeded()
+    return verdicts
+
+
+def ask_for_claim(enabled: EnabledPlugin, pod: Pod, supervisor: Supervisor) -> bool:
+    """Return whether a filter plugin, asked for verdicts before, wants *pod* to claim its node.
+
+    Raises:
+        PluginFailedError: The plugin raised, answered wrongly, or took too long.
+        TimeoutError: The supervisor's deadline passed.
+    """
+    plugin = enabled.plugin
+    assert isinstance(plugin, FilterPlugin)  # noqa: S101 - the registry holds nothing else
+    if type(plugin).reserve is FilterPlugin.reserve:
+        return False
+    return supervisor.call(enabled, "reserve", _checked_claim, plugin, pod)
+
+
+async def ask_for_scores(
+    enabled: EnabledPlugin, pod: Pod, nodes: Nodes, supervisor: Supervisor
+) -> PluginScores | None:
+    """Return a score plugin's opinion of *nodes*, or None if it has nothing to say about *pod*.
+
+    Raises:
+        PluginFailedError: The plugin raised, answered wrongly, took too long, or is suspended.
+        TimeoutError: The supervisor's deadline passed.
+    """
+    plugin = await _prepared(enabled, pod, nodes, supervisor)
+    if plugin is None:
+        return None
+    raw = supervisor.call(enabled, _point(plugin), _score, plugin, pod, nodes)
+    return _opinion(enabled, plugin, raw, supervisor)
+
+
+async def ask_for_raw_scores(
+    enabled: EnabledPlugin, pod: Pod, nodes: Nodes, shard: Nodes, supervisor: Supervisor
+) -> Scores | None:
+    """Return what a score plugin says of those of *nodes* that are in *shard*, not normalised.
+
+    None and exceptions mean the same as in `ask_for_scores`.
+    """
+    plugin = await _prepared(enabled, pod, nodes, supervisor)
+    if plugin is None:
+        return None
+    raw = supervisor.call(enabled, _point(plugin), _score, plugin, pod, shard)
+    if normalization_of(type(plugin)) is not None:
+        enabled.breaker.succeeded()  # of others it is not known before they normalise
+    return raw.scores
+
+
+async def ask_to_normalize(
+    enabled: EnabledPlugin, pod: Pod, nodes: Nodes, raw: Scores, supervisor: Supervisor
+) -> PluginScores | None:
+    """Return a score plugin's opinion of *nodes*, of which it said *raw* in shards.
+
+    None and exceptions mean the same as in `ask_for_scores`.
+    """
+    plugin = await _prepared(enabled, pod, nodes, supervisor)
+    return None if plugin is None else _opinion(enabled, plugin, _with_extremes(raw), supervisor)
+
+
+async def _prepared(
+    enabled: EnabledPlugin, pod: Pod, nodes: Nodes, supervisor: Supervisor
+) -> ScorePlugin | None:
+    """Return the plugin, after `prepare`; None if it skips the pod."""
+    plugin = enabled.plugin
+    assert isinstance(plugin, ScorePlugin)  # noqa: S101 - the registry holds nothing else
+    enabled.check_not_suspended(_point(plugin))
+    preparation = await supervisor.prepare(enabled, pod, nodes)
+    return None if preparation is not None and preparation.skip else plugin
+
+
+def _point(plugin: ScorePlugin) -> str:
+    return "score_node" if type(plugin).score is ScorePlugin.score else "score"
+
+
+def _scoring(plugin: ScorePlugin) -> Callable[..., object]:
+    return plugin.score_node if type(plugin).score is ScorePlugin.score else plugin.score
+
+
+def _opinion(
+    enabled: EnabledPlugin, plugin: ScorePlugin, raw: CheckedScores, supervisor: Supervisor
+) -> PluginScores:
+    if _normalizes(plugin):
+        normalized = supervisor.call(enabled, "normalize", _normalize, plugin, raw.scores)
+    else:  # no code of the plugin, so there is nothing to guard
+        normalized = _already_normalized(enabled, plugin, raw)
+    enabled.breaker.succeeded()
+    return PluginScores(
+        plugin=plugin.name, weight=enabled.weight, raw=raw.scores, normalized=normalized
+    )
+
+
+def _filter(plugin: FilterPlugin, pod: Pod, nodes: Nodes, kept: Nodes) -> Verdicts:
+    if kept is nodes:
+        return _checked_verdicts(plugin, plugin.filter(pod, nodes), len(nodes))
+    return _narrowed(plugin, pod, nodes, np.isin(nodes.rows, kept.rows))
+
+
+def _narrowed(plugin: FilterPlugin, pod: Pod, nodes: Nodes, kept: Mask) -> Verdicts:
+    """Reject the nodes that `prepare` left out, and ask the plugin about the others, if any."""
+    reason = Rejection(f"node(s) didn't satisfy plugin(s) [{plugin.name}]")
+    verdicts = nodes.verdicts().reject(~kept, reason)
+    if not kept.any():
+        return verdicts
+    inner = _checked_verdicts(plugin, plugin.filter(pod, nodes.where(kept)), int(kept.sum()))
+    for code, rejection in enumerate(inner.reasons, start=1):
+        mask = np.zeros(len(nodes), np.bool_)
+        mask[np.flatnonzero(kept)[inner.codes == code]] = True
+        verdicts.reject(mask, rejection)
+    return verdicts
+
+
+def _checked_claim(plugin: FilterPlugin, pod: Pod) -> bool:
+    wanted: object = plugin.reserve(pod)
+    if not isinstance(wanted, bool):
+        raise WrongTypeError(plugin.reserve, wanted, "True or False")
+    return wanted
+
+
+def _checked_verdicts(plugin: FilterPlugin, verdicts: object, count: int) -> Verdicts:
+    if not isinstance(verdicts, Verdicts):
+        raise WrongTypeError(plugin.filter, verdicts, "Verdicts")
+    if verdicts.untouched and verdicts.count == count:
+        return verdicts
+    codes = verdicts.codes
+    if len(codes) != count:
+        raise WrongAnswerError(plugin.filter, f"returned {len(codes)} verdicts for {count} nodes")
+    if codes.max(initial=0) > len(verdicts.reasons):
+        raise WrongAnswerError(plugin.filter, "returned codes without reasons")
+    for rejection in verdicts.reasons:
+        if not isinstance(rejection.reason, str):
+            raise WrongTypeError(plugin.filter, rejection.reason, "text as the reason")
+    return verdicts
+
+
+def _score(plugin: ScorePlugin, pod: Pod, nodes: Nodes) -> CheckedScores:
+    return _checked_scores(plugin.score, plugin.score(pod, nodes), len(nodes))
+
+
+def _normalizes(plugin: ScorePlugin) -> bool:
+    return normalization_of(type(plugin)) is not Normalization.NONE
+
+
+def _already_normalized(enabled: EnabledPlugin, plugin: ScorePlugin, raw: CheckedScores) -> Scores:
+    try:
+        _check_range(_scoring(plugin), raw, "; set normalization or override normalize")
+    except WrongAnswerError as error:
+        raise PluginFailedError(enabled.name, "normalize", str(error)) from error
+    return raw.scores
+
+
+def _normalize(plugin: ScorePlugin, raw: Scores) -> Scores:
+    # A copy, because a plugin may normalise in place.
+    normalized = _checked_scores(plugin.normalize, plugin.normalize(raw.copy()), len(raw))
+    declared = normalization_of(type(plugin))
+    if declared is None:
+        _check_range(plugin.normalize, normalized)
+    elif normalized.least < 0 or normalized.most > MAX_SCORE:  # no line of the plugin's normalize
+        problem = f"returned {raw.min():g}, but {declared} takes no number below 0"
+        raise WrongAnswerError(_scoring(plugin), problem)
+    return normalized.scores
+
+
+def _check_range(method: Callable[..., object], checked: CheckedScores, advice: str = "") -> None:
+    for extreme in (checked.least, checked.most):
+        if not 0 <= extreme <= MAX_SCORE:
+            problem = f"returned {extreme:g}, which is outside 0..{MAX_SCORE}{advice}"
+            raise WrongAnswerError(method, problem)
+
+
+def _checked_scores(
+    method: Callable[..., object], scores: npt.ArrayLike, count: int
+) -> CheckedScores:
+    try:
+        array = np.array(scores, np.float64)
+    except (TypeError, ValueError) as error:
+        raise WrongTypeError(method, scores, "one number for each node") from error
+    if array.shape != (count,):
+        problem = f"returned an array of shape {array.shape} for {count} nodes"
+        raise WrongAnswerError(method, problem)
+    checked = _with_extremes(array)
+    if not (math.isfinite(checked.least) and math.isfinite(checked.most)):  # NaN is both, if any
+        raise WrongAnswerError(method, "returned a number that is not finite")
+    return checked
+
+
+def _with_extremes(scores: Scores) -> CheckedScores:
+    least, most = np.minimum.reduce(scores, initial=0), np.maximum.reduce(scores, initial=0)
+    return CheckedScores(scores, least, most)

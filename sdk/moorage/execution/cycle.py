@@ -1,0 +1,171 @@
+"""One cycle's dealings with plugins: supervision, reports, and the step before the nodes."""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from moorage.errors import PluginFailedError
+from moorage.execution.alarm import BudgetExceededError, Stepwise, call_within
+from moorage.execution.failure import overrun_of, problem_of
+from moorage.models import Pod
+from moorage.plugin.classes import Plugin, Preparation, WrongTypeError
+from moorage.snapshot import Nodes
+
+if TYPE_CHECKING:
+    from moorage.execution.enabled import EnabledPlugin
+
+T = TypeVar("T")
+
+FAILURES = (Exception, BudgetExceededError, SystemExit)
+"""What plugin code may raise; everything else, such as cancellation, is not the plugin's."""
+
+NODE_POINTS = frozenset(("filter", "filter_node", "score", "score_node"))
+"""Where plugins look at the nodes that a replica is asked about, which may be some of a cycle's."""
+
+DEADLINE_PASSED = "the cycle's deadline passed"
+
+
+class PluginRun(msgspec.Struct, kw_only=True):
+    """What one plugin did in one cycle.
+
+    Attributes:
+        plugin: The plugin's name.
+        seconds: The time that it took, at all its extension points together.
+        node_seconds: The part of it that it took to filter or score.
+        failure: Why it was left out, with file and line; empty if it was not.
+        skipped: It had nothing to say about the pod.
+        note: What it noted about the cycle, whether it failed, skipped or neither.
+    """
+
+    plugin: str
+    seconds: float = 0.0
+    node_seconds: float = 0.0
+    failure: str = ""
+    skipped: bool = False
+    note: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Supervisor:
+    """Runs plugin code within its time budget and turns whatever goes wrong into one exception.
+
+    Attributes:
+        deadline: When the cycle must be over, on *clock*, in seconds.
+        clock: A monotonic clock.
+        runs: What the plugins of this cycle did, in order.
+    """
+
+    deadline: float = float("inf")
+    clock: Callable[[], float] = time.perf_counter
+    runs: list[PluginRun] = field(default_factory=list)
+
+    def begin(self, enabled: "EnabledPlugin") -> PluginRun:
+        """Start the report of the next plugin."""
+        if enabled.plugin.noted:
+            enabled.plugin.note("")  # what is left from between two cycles belongs to none
+        run = PluginRun(plugin=enabled.name)
+        self.runs.append(run)
+        return run
+
+    def call(
+        self, enabled: "EnabledPlugin", point: str, function: Callable[..., T], *args: Any
+    ) -> T:
+        """Call plugin code, and whatever checks its answer: *function* with *args*.
+
+        Raises:
+            PluginFailedError: The code raised, or took longer than its budget.
+            TimeoutError: The cycle's deadline passed.
+        """
+        start = self.clock()
+        budget = self._budget(enabled, start)
+        try:
+            return call_within(budget, function, *args)
+        except FAILURES as error:
+            raise self._failed(enabled, point, error, budget, start) from error
+        finally:
+            seconds = self._ended(enabled, start)
+            if point in NODE_POINTS:
+                self.runs[-1].node_seconds += seconds
+
+    async def prepare(self, enabled: "EnabledPlugin", pod: Pod, nodes: Nodes) -> Preparation | None:
+        """Run the plugin's `prepare`, if it has one.
+
+        Raises:
+            PluginFailedError: It raised, returned something else, or took longer than its budget.
+            TimeoutError: The cycle's deadline passed.
+        """
+        if not enabled.prepares:
+            return None
+        return await self.wait_for(enabled, "prepare", _prepare, enabled.plugin, pod, nodes)
+
+    async def wait_for(
+        self,
+        enabled: "EnabledPlugin",
+        point: str,
+        function: Callable[..., Coroutine[Any, Any, T]],
+        *args: Any,
+    ) -> T:
+        """Await plugin code, and whatever checks its answer: what *function* with *args* returns.
+
+        An alarm guards each of its steps.
+
+        Raises:
+            PluginFailedError: The code raised, or took longer than its budget.
+            TimeoutError: The cycle's deadline passed.
+        """
+        start = self.clock()
+        budget = self._budget(enabled, start)
+        try:
+            stepwise = Stepwise(function(*args), budget)
+            if stepwise.done:
+                return stepwise.result
+            async with asyncio.timeout(budget - (self.clock() - start)):
+                return await stepwise
+        except FAILURES as error:
+            raise self._failed(enabled, point, error, budget, start) from error
+        finally:
+            self._ended(enabled, start)
+
+    def _ended(self, enabled: "EnabledPlugin", start: float) -> float:
+        """Report a call that began at *start*; return the seconds that it took."""
+        seconds = self.clock() - start
+        run = self.runs[-1]
+        run.seconds += seconds
+        run.note = enabled.plugin.noted
+        return seconds
+
+    def _budget(self, enabled: "EnabledPlugin", now: float) -> float:
+        if now >= self.deadline:
+            raise TimeoutError(DEADLINE_PASSED)
+        return min(enabled.time_budget, self.deadline - now)
+
+    def _failed(
+        self,
+        enabled: "EnabledPlugin",
+        point: str,
+        error: BaseException,
+        budget: float,
+        start: float,
+    ) -> Exception:
+        # A plugin may raise a TimeoutError of its own, long before its time is up.
+        overran = isinstance(error, BudgetExceededError) or (
+            isinstance(error, TimeoutError) and self.clock() - start >= budget
+        )
+        if not overran:
+            return PluginFailedError(enabled.name, point, problem_of(error, enabled.plugin))
+        if budget < enabled.time_budget:
+            return TimeoutError(DEADLINE_PASSED)
+        enabled.breaker.overran()
+        problem = overrun_of(error, enabled.plugin, budget)
+        return PluginFailedError(enabled.name, point, problem)
+
+
+async def _prepare(plugin: Plugin, pod: Pod, nodes: Nodes) -> Preparation | None:
+    answer: object = await plugin.prepare(pod, nodes)
+    if answer is not None and not isinstance(answer, Preparation):
+        raise WrongTypeError(plugin.prepare, answer, "Preparation or None")
+    return answer

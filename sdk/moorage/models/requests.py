@@ -1,0 +1,102 @@
+"""What a pod asks of its node, reckoned as kube-scheduler does.
+
+`Pod.requests` and `Pod.nonzero_requests` call this; everything that compares pods with nodes
+builds on those two. Limits are not read: the API server has already copied them into requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from moorage.units.quantity import INT64_MAX, Quantity, scaled
+
+if TYPE_CHECKING:
+    from moorage.models.pod import Container, PodSpec
+
+DEFAULT_REQUESTS: Final[Mapping[str, int]] = {"cpu": 100, "memory": 200 * 1024 * 1024}
+"""What a container is taken to need, for scoring only, where it requests nothing."""
+
+_NOTHING: Final[Mapping[str, int]] = {}
+
+
+def pod_requests(spec: PodSpec) -> dict[str, int]:
+    """Return what the pod needs: millicores of "cpu", bytes or counts of everything else.
+
+    That is the larger of all that runs together and of each step of initialisation, where what the
+    pod itself requests takes precedence over its containers, plus overhead.
+
+    Raises:
+        moorage.units.quantity.QuantityError: A request is not a quantity.
+    """
+    return _total(spec, _NOTHING)
+
+
+def nonzero_requests(spec: PodSpec) -> dict[str, int]:
+    """Return "cpu" and "memory" with `DEFAULT_REQUESTS` for containers that do not mention them.
+
+    kube-scheduler scores nodes by these, so that pods without requests still count. An explicit
+    request of 0 stays 0. A pod with requests of its own gets a default only for what neither it nor
+    any of its containers mentions.
+
+    Raises:
+        moorage.units.quantity.QuantityError: A request is not a quantity.
+    """
+    defaults = DEFAULT_REQUESTS
+    if any(map(_is_pod_level, spec.resources.requests)):
+        mentioned = pod_requests(spec)
+        defaults = {name: size for name, size in defaults.items() if name not in mentioned}
+    total = _total(spec, defaults)
+    return {resource: total.get(resource, 0) for resource in DEFAULT_REQUESTS}
+
+
+def _total(spec: PodSpec, defaults: Mapping[str, int]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for container in spec.containers:
+        _add(total, _container_requests(container, defaults))
+    if spec.init_containers:
+        _apply_init_containers(total, spec.init_containers, defaults)
+    for resource, value in spec.resources.requests.items():
+        if _is_pod_level(resource):
+            total[resource] = scaled(resource, value)
+    _add(total, _scale(spec.overhead))
+    return total
+
+
+def _container_requests(container: Container, defaults: Mapping[str, int]) -> dict[str, int]:
+    return {**defaults, **_scale(container.resources.requests)}
+
+
+def _apply_init_containers(
+    total: dict[str, int], containers: tuple[Container, ...], defaults: Mapping[str, int]
+) -> None:
+    # Sidecars keep running, so they add to the total and to every step that comes after them.
+    sidecars: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for container in containers:
+        step = _container_requests(container, defaults)
+        _add(step, sidecars)
+        if container.restart_policy == "Always":
+            _add(total, _container_requests(container, defaults))
+            sidecars = step
+        _raise_to(peak, step)
+    _raise_to(total, peak)
+
+
+def _is_pod_level(resource: str) -> bool:
+    return resource in ("cpu", "memory") or resource.startswith("hugepages-")
+
+
+def _scale(requests: Mapping[str, Quantity]) -> dict[str, int]:
+    return {resource: scaled(resource, value) for resource, value in requests.items()}
+
+
+def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
+    for resource, amount in more.items():
+        total[resource] = min(total.get(resource, 0) + amount, INT64_MAX)
+
+
+def _raise_to(total: dict[str, int], floor: Mapping[str, int]) -> None:
+    for resource, amount in floor.items():
+        if amount > total.get(resource, 0) or resource not in total:
+            total[resource] = amount

@@ -1,0 +1,132 @@
+"""The label selector language of kubectl: `a=b,c!=d,e in (x,y),f notin (z),g,!h,i>1,j<5`."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple, NoReturn
+
+from moorage.models.selectors import Requirement
+from moorage.rules.errors import SelectorError
+from moorage.rules.nodes import matches_requirement
+from moorage.units.integers import parse_int64
+
+_TOKEN: Final = re.compile(
+    r"[ \t\r\n]*(?:(?P<symbol>==|!=|[=!<>(),])|(?P<word>[^ \t\r\n=!<>(),]+))"
+)
+_OPERATORS: Final = {
+    "=": "In", "==": "In", "!=": "NotIn", "in": "In", "notin": "NotIn", ">": "Gt", "<": "Lt",
+}  # fmt: skip
+_NAME: Final = re.compile(r"(?=.{1,63}\Z)([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_PREFIX: Final = re.compile(
+    r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelMatcher:
+    """A label selector; call it with labels. Without requirements it matches everything."""
+
+    requirements: tuple[Requirement, ...] = ()
+
+    def __call__(self, labels: Mapping[str, str]) -> bool:
+        """Tell whether the labels meet every requirement."""
+        return all(matches_requirement(requirement, labels) for requirement in self.requirements)
+
+
+def parse_label_selector(text: str) -> LabelMatcher:
+    """Read a label selector as people write it; an empty text matches everything.
+
+    Raises:
+        SelectorError: The text is not a selector; the message has the place of the mistake.
+    """
+    return LabelMatcher(tuple(_Parser(text).requirements()))
+
+
+class _Token(NamedTuple):
+    text: str
+    position: int
+    is_word: bool
+
+
+class _Parser:
+    """Reads tokens from left to right; each method takes what its name says."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        found = ((match, match.lastgroup or "") for match in _TOKEN.finditer(text))
+        tokens = [_Token(m[group], m.start(group), group == "word") for m, group in found]
+        self._rest = iter([*tokens, _Token("", len(text), is_word=False)])
+        self._next = next(self._rest)
+
+    def requirements(self) -> Iterator[Requirement]:
+        if not self._next.text:
+            return
+        yield self._requirement()
+        while self._next.text:
+            self._expect(",", "',' or the end")
+            yield self._requirement()
+
+    def _requirement(self) -> Requirement:
+        absent = self._accept("!")
+        key = self._key()
+        if absent or self._next.text in ("", ","):
+            return Requirement(key=key, operator="DoesNotExist" if absent else "Exists")
+        sign = self._operator()
+        values = self._set() if sign in ("in", "notin") else (self._value(),)
+        if sign in ("<", ">"):
+            self._check_integer(values[0])
+        texts = tuple(value.text for value in values)
+        return Requirement(key=key, operator=_OPERATORS[sign], values=texts)
+
+    def _key(self) -> str:
+        token = self._take()
+        if not token.is_word:
+            self._fail(token, "a label key")
+        prefix, slash, name = token.text.rpartition("/")
+        if not _NAME.fullmatch(name) or (slash and not _PREFIX.fullmatch(prefix)):
+            self._fail(token, 'a label key such as "app" or "example.com/app"')
+        return token.text
+
+    def _operator(self) -> str:
+        token = self._take()
+        if token.text not in _OPERATORS:
+            self._fail(token, "one of = == != in notin > <")
+        return token.text
+
+    def _set(self) -> tuple[_Token, ...]:
+        self._expect("(", "'('")
+        values = [self._value()]
+        while self._accept(","):
+            values.append(self._value())
+        self._expect(")", "',' or ')'")
+        return tuple(values)
+
+    def _value(self) -> _Token:
+        # No word means the empty value: "a=", "a in (x,)".
+        token = self._next
+        if not token.is_word:
+            return _Token("", token.position, is_word=True)
+        if not _NAME.fullmatch(token.text):
+            self._fail(token, "a label value: at most 63 letters, digits, '-', '_' and '.'")
+        return self._take()
+
+    def _check_integer(self, value: _Token) -> None:
+        if parse_int64(value.text) is None:
+            self._fail(value, "an integer")
+
+    def _take(self) -> _Token:
+        token, self._next = self._next, next(self._rest, self._next)
+        return token
+
+    def _accept(self, symbol: str) -> bool:
+        return self._next.text == symbol and bool(self._take())
+
+    def _expect(self, symbol: str, wanted: str) -> None:
+        if not self._accept(symbol):
+            self._fail(self._next, wanted)
+
+    def _fail(self, token: _Token, expected: str) -> NoReturn:
+        found = repr(token.text) if token.text else "the end"
+        raise SelectorError(
+            "label", self._text, token.position, f"expected {expected}, found {found}"
+        )

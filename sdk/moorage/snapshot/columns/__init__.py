@@ -1,0 +1,1 @@
+"""The columns of a snapshot: numpy arrays and indexes over nodes and pods."""

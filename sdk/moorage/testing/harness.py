@@ -1,0 +1,210 @@
+"""Runs one plugin on built nodes and pods, as a service would but without any server.
+
+Authors import this from `moorage.testing`:
+
+    def test_hot_nodes_are_rejected() -> None:
+        hot = make_node("hot", annotations={"example.com/temperature": "90"})
+        verdicts = run_filter(MaxTemperature(), make_pod(), hot)
+        assert verdicts == {"hot": Rejection("node is too hot")}
+
+The functions are synchronous, so that tests are; an async test calls them by `asyncio.to_thread`.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Coroutine, Iterable
+from contextlib import closing
+from typing import Any, TypeVar
+
+from moorage.execution import (
+    EnabledPlugin,
+    Supervisor,
+    ask_before_bind,
+    ask_for_raw_scores,
+    ask_for_scores,
+    ask_for_verdicts,
+)
+from moorage.models import NodeManifest, Pod
+from moorage.plugin.binding import Binding, DecisionSummary, Refusal
+from moorage.plugin.classes import BindPlugin, FilterPlugin, Plugin, ScorePlugin
+from moorage.plugin.normalization import Scores
+from moorage.snapshot import Nodes, Snapshot
+from moorage.snapshot.placements import LONG_AGO
+from moorage.snapshot.verdicts import Rejection
+from moorage.testing.objects import NO_OBJECTS, GivenObjects, read_by, store_of
+
+T = TypeVar("T")
+
+
+def make_nodes(
+    *nodes: NodeManifest,
+    pods: Iterable[Pod] = (),
+    new_pods: Iterable[Pod] = (),
+    objects: GivenObjects = NO_OBJECTS,
+) -> Nodes:
+    """Select all *nodes*, in order, of a snapshot with pods on the nodes that they name.
+
+    Args:
+        nodes: The nodes.
+        pods: Pods that have long been there.
+        new_pods: Pods that came to their nodes just now.
+        objects: Manifests of further kinds.
+
+    Raises:
+        ValueError: Two nodes, pods or objects share a name or uid, or a pod's node is not there.
+    """
+    old_pods, new_pods = tuple(pods), tuple(new_pods)
+    pods = (*old_pods, *new_pods)
+    _check_distinct("nodes have the name", (node.name for node in nodes))
+    _check_distinct("pods have the name", (f"{pod.namespace}/{pod.name}" for pod in pods))
+    _check_distinct("pods have the uid", (pod.uid for pod in pods))
+    snapshot = Snapshot()
+    for row, node in enumerate(nodes):
+        snapshot.set_node(row, node)
+    for index, pod in enumerate(pods):
+        place = snapshot.row_of(pod.spec.node_name)
+        if place is None:
+            raise ValueError(
+                f"pod {pod.namespace}/{pod.name} is on node {pod.spec.node_name!r}, which is not "
+                "among the nodes"
+            )
+        snapshot.place_pod(place, pod, since=LONG_AGO if index < len(old_pods) else None)
+    snapshot.objects = store_of(objects)
+    return snapshot.nodes()
+
+
+def run_filter(
+    plugin: FilterPlugin,
+    pod: Pod,
+    *nodes: NodeManifest,
+    pods: Iterable[Pod] = (),
+    new_pods: Iterable[Pod] = (),
+    objects: GivenObjects = NO_OBJECTS,
+) -> dict[str, Rejection | None]:
+    """Return for each node why *plugin* rejects it for *pod*, or None if it does not.
+
+    Args:
+        plugin: The plugin; its `start` is not called.
+        pod: The pod to place.
+        nodes: All nodes of the cluster.
+        pods: The other pods, on their nodes.
+        new_pods: More of them, which came to their nodes just now.
+        objects: Manifests of the further kinds that the plugin reads.
+
+    Raises:
+        PluginFailedError: The plugin raised, answered wrongly or took longer than a second.
+        ValueError: Two nodes, pods or objects share a name or uid, a pod's node is not there, or
+            objects are of a kind that the plugin does not read.
+        RuntimeError: It is called from a coroutine.
+    """
+    cluster = cluster_for(pod, nodes, pods, new_pods, read_by(plugin, objects))
+    return complete(verdicts(plugin, pod, cluster))
+
+
+def run_score(
+    plugin: ScorePlugin,
+    pod: Pod,
+    *nodes: NodeManifest,
+    pods: Iterable[Pod] = (),
+    new_pods: Iterable[Pod] = (),
+    objects: GivenObjects = NO_OBJECTS,
+) -> dict[str, float]:
+    """Return each node's normalised score, 0..100; nothing if *plugin* skips *pod*.
+
+    Takes and raises the same as `run_filter`.
+    """
+    cluster = cluster_for(pod, nodes, pods, new_pods, read_by(plugin, objects))
+    enabled, supervisor = _enable(plugin)
+    scores = complete(ask_for_scores(enabled, pod, cluster, supervisor))
+    return {} if scores is None else _by_name(cluster, scores.normalized)
+
+
+def make_binding(pod: Pod, node: str, *, decision: DecisionSummary | None = None) -> Binding:
+    """Make the decision to bind *pod* to the node called *node*."""
+    return Binding(
+        namespace=pod.namespace,
+        name=pod.name,
+        uid=pod.uid,
+        node=node,
+        profile=pod.spec.scheduler_name,
+        decision=decision,
+        known_pod=pod,
+    )
+
+
+def run_pre_bind(plugin: BindPlugin, binding: Binding) -> Refusal | None:
+    """Return why *plugin* refuses *binding*, or None; `binding.annotations` has what it added.
+
+    Raises:
+        PluginFailedError: The plugin raised, answered wrongly or took longer than a second.
+        RuntimeError: It is called from a coroutine.
+    """
+    enabled, supervisor = _enable(plugin)
+    return complete(ask_before_bind(enabled, binding, supervisor))
+
+
+async def verdicts(plugin: FilterPlugin, pod: Pod, cluster: Nodes) -> dict[str, Rejection | None]:
+    """Return what `run_filter` returns."""
+    enabled, supervisor = _enable(plugin)
+    given = await ask_for_verdicts(enabled, pod, cluster, supervisor)
+    if given is None:
+        return dict.fromkeys(cluster.names)
+    reasons = (None, *given.reasons)
+    return {name: reasons[c] for name, c in zip(cluster.names, given.codes, strict=True)}
+
+
+async def raw_scores(plugin: ScorePlugin, pod: Pod, cluster: Nodes) -> dict[str, float]:
+    """Return each node's score before normalisation; nothing if *plugin* skips *pod*."""
+    enabled, supervisor = _enable(plugin)
+    scores = await ask_for_raw_scores(enabled, pod, cluster, cluster, supervisor)
+    return {} if scores is None else _by_name(cluster, scores)
+
+
+def cluster_for(
+    pod: Pod,
+    nodes: Iterable[NodeManifest],
+    pods: Iterable[Pod] = (),
+    new_pods: Iterable[Pod] = (),
+    objects: GivenObjects = NO_OBJECTS,
+) -> Nodes:
+    """Select all nodes of a cluster in which *pod* is to be placed, see `make_nodes`."""
+    pods, new_pods = tuple(pods), tuple(new_pods)
+    if any(other.uid == pod.uid for other in (*pods, *new_pods)):
+        raise ValueError(
+            f"pod {pod.namespace}/{pod.name} cannot be placed and on a node at the same time: "
+            "give the others another name"
+        )
+    return make_nodes(*nodes, pods=pods, new_pods=new_pods, objects=objects)
+
+
+def _by_name(cluster: Nodes, scores: Scores) -> dict[str, float]:
+    return dict(zip(cluster.names, scores.tolist(), strict=True))
+
+
+def _enable(plugin: Plugin) -> tuple[EnabledPlugin, Supervisor]:
+    enabled, supervisor = EnabledPlugin(plugin=plugin), Supervisor()
+    supervisor.begin(enabled)
+    return enabled, supervisor
+
+
+def complete(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run *coroutine* to its end.
+
+    Raises:
+        RuntimeError: It is called from a coroutine.
+    """
+    with closing(coroutine):
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(coroutine)
+        raise RuntimeError(
+            "the functions of moorage.testing are synchronous: call them from a test that is not "
+            "async, or by asyncio.to_thread"
+        )
+
+
+def _check_distinct(what: str, values: Iterable[str]) -> None:
+    for value, count in Counter(values).most_common(1):
+        if count > 1:
+            raise ValueError(f"{count} {what} {value!r}: give each its own")

@@ -1,0 +1,128 @@
+"""Checks on an author's example that a plugin may call itself node-local.
+
+Authors import this from `moorage.testing`:
+
+    def test_other_nodes_do_not_matter() -> None:
+        hot = make_node("hot", annotations={"example.com/temperature": "90"})
+        assert_node_local(MaxTemperature(), make_pod(), hot, make_node("cold"))
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from msgspec.structs import replace
+
+from moorage.models import NodeManifest, Pod, PodStatus
+from moorage.plugin.classes import FilterPlugin, ScorePlugin
+from moorage.plugin.pod_fields import SIGNATURE, alike
+from moorage.snapshot import Nodes
+from moorage.testing.harness import cluster_for, complete, raw_scores, verdicts
+from moorage.testing.unlike_pods import strangers
+
+ELSEWHERE = "for a pod that differs only outside of its pod_fields"
+
+Answers = Mapping[tuple[str, str], object]
+"""What the plugin says, by what that is, "verdict" or "score", and by the name of the node."""
+
+
+def assert_node_local(
+    plugin: FilterPlugin | ScorePlugin,
+    pod: Pod,
+    *nodes: NodeManifest,
+    pods: Iterable[Pod] = (),
+    unlike: Iterable[Pod] = (),
+) -> None:
+    """Assert that *plugin* is `node_local`, and that on this example it is so rightly.
+
+    What it says of each node, its verdict or its score before normalisation, must be the same if
+    the other nodes are not there, or the pods on them, if it `compares_manifests`; if the pods on
+    the node came just now; and for equal pods: one with another name, uid, status and time of
+    creation, and some that differ in all fields but its `pod_fields`. `start` is not called.
+
+    Args:
+        plugin: The plugin.
+        pod: The pod to place.
+        nodes: All nodes of the cluster; the more they differ, the more is checked.
+        pods: The other pods, on their nodes.
+        unlike: More pods from which all fields but the plugin's `pod_fields` are taken.
+
+    Raises:
+        AssertionError: It does not call itself node-local, or does not answer the same. The message
+            names a node and both answers.
+        PluginFailedError: The plugin raised, answered wrongly or took longer than a second.
+        ValueError: The example cannot be, see `run_filter`.
+        RuntimeError: It is called from a coroutine.
+    """
+    if not plugin.node_local:
+        raise AssertionError(f"the class of {plugin.name} does not say node_local = True itself")
+    complete(_compare(plugin, pod, nodes, tuple(pods), (*strangers(), *unlike)))
+
+
+async def _compare(
+    plugin: FilterPlugin | ScorePlugin,
+    pod: Pod,
+    nodes: tuple[NodeManifest, ...],
+    pods: tuple[Pod, ...],
+    unlike: Iterable[Pod],
+) -> None:
+    cluster = cluster_for(pod, nodes, pods)
+    same = [
+        ("for an equal pod of another name", _equal(pod, pod), cluster),
+        ("if the pods on it came just now", pod, cluster_for(pod, nodes, new_pods=pods)),
+    ]
+    if plugin.pod_fields is not None:
+        same += [(ELSEWHERE, equal, cluster) for equal in equal_pods(plugin, pod, unlike)]
+    said = await _ask(plugin, pod, cluster)
+    for condition, asked, some in same:
+        _check(plugin, condition, said, await _ask(plugin, asked, some))
+    for node in nodes:
+        there = [each for each in pods if each.spec.node_name == node.name]
+        compares = plugin.compares_manifests
+        condition = f"if the other nodes {'have no pods' if compares else 'are not there'}"
+        alone = cluster_for(pod, nodes if compares else [node], there)
+        answers = await _ask(plugin, pod, alone)
+        of_it = {key: answer for key, answer in answers.items() if key[1] == node.name}
+        _check(plugin, condition, said, of_it)
+
+
+def _check(
+    plugin: FilterPlugin | ScorePlugin, condition: str, said: Answers, again: Answers
+) -> None:
+    for (what, name), answer in again.items():
+        if answer != said[what, name]:
+            raise AssertionError(
+                f"{plugin.name} is not node-local: its {what} of node {name} is "
+                f"{said[what, name]}, but {answer} {condition}"
+            )
+
+
+async def _ask(plugin: FilterPlugin | ScorePlugin, pod: Pod, cluster: Nodes) -> Answers:
+    answers: dict[tuple[str, str], object] = {}
+    if isinstance(plugin, FilterPlugin):
+        for name, verdict in (await verdicts(plugin, pod, cluster)).items():
+            answers["verdict", name] = verdict
+    if isinstance(plugin, ScorePlugin):
+        scores = await raw_scores(plugin, pod, cluster)
+        for name in cluster.names:
+            answers["score", name] = scores.get(name, "nothing")
+    return answers
+
+
+def equal_pods(
+    plugin: FilterPlugin | ScorePlugin, pod: Pod, unlike: Iterable[Pod]
+) -> Iterator[Pod]:
+    """Yield pods that are equal to *pod* for *plugin*, and otherwise like those of *unlike*."""
+    for other in unlike:
+        fields = SIGNATURE if plugin.pod_fields is None else plugin.pod_fields
+        yield _equal(pod, alike(pod, other, fields))
+
+
+def _equal(pod: Pod, other: Pod) -> Pod:
+    metadata = replace(
+        other.metadata,
+        name=f"{pod.name}-equal",
+        uid=f"{pod.uid}-equal",
+        creation_timestamp="2001-01-01T00:00:00Z",
+    )
+    return replace(
+        other, metadata=metadata, status=PodStatus(phase="Pending", nominated_node_name="another")
+    )

@@ -1,0 +1,50 @@
+"""Objects of further kinds as tests give them: `moorage.testing` puts them into a snapshot."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from moorage.models import ObjectKind, ObjectName, encode
+from moorage.plugin.classes import Plugin
+from moorage.snapshot import ObjectStore
+
+GivenObjects = Mapping[ObjectKind, Iterable[Mapping[str, Any]]]
+"""Manifests by kind."""
+
+NO_OBJECTS: GivenObjects = {}
+
+
+def read_by(plugin: Plugin, objects: GivenObjects) -> GivenObjects:
+    """Return what a service would give to the plugin: nothing that it does not say it reads.
+
+    Raises:
+        ValueError: Objects are of a kind that the plugin does not read.
+    """
+    for kind in objects:
+        if kind not in plugin.reads:
+            raise ValueError(f"{plugin.name} does not read {kind}: name the kind in its `reads`")
+    return {kind: objects.get(kind, ()) for kind in plugin.reads}
+
+
+def store_of(objects: GivenObjects) -> ObjectStore:
+    """Return a store with *objects*.
+
+    Raises:
+        ValueError: One has no name, or two share it.
+    """
+    store = ObjectStore(objects)
+    for kind, manifests in objects.items():
+        named = [(_name(kind, manifest), manifest) for manifest in manifests]
+        for name, count in Counter(name for name, _ in named).items():
+            if count > 1:
+                raise ValueError(f"{count} {kind} have the name {name.name!r}: give each its own")
+        for name, manifest in named:
+            store.put(name, encode(manifest))
+    return store
+
+
+def _name(kind: ObjectKind, manifest: Mapping[str, Any]) -> ObjectName:
+    metadata = manifest.get("metadata", {})
+    if not metadata.get("name"):
+        raise ValueError(f"one of the {kind} has no metadata.name")
+    return ObjectName(kind, metadata.get("namespace", ""), metadata["name"])

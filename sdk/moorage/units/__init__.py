@@ -1,0 +1,1 @@
+"""Kubernetes quantities, Go durations and Go integers."""

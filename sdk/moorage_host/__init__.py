@@ -1,0 +1,1 @@
+"""Runs plugins as services: what every Moorage process shares, and no plugin may import."""

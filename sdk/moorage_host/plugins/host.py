@@ -1,0 +1,165 @@
+"""Turns an effective policy into running plugin instances."""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from moorage.errors import ConfigurationError, UnknownNameError
+from moorage.execution.enabled import EnabledPlugin, Profile
+from moorage.execution.failure import problem_of
+from moorage_host.plugins.registry import Registry
+from moorage_host.policy.arguments import check_arguments
+from moorage_host.policy.effective import EffectivePlugin, EffectivePolicy, decode_effective
+
+log = logging.getLogger(__name__)
+
+START_SECONDS = 10.0
+"""How long `start` of a plugin may take; cycles wait for it."""
+
+STOP_SECONDS = 5.0
+"""How long `stop` of a plugin may take."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Policy:
+    """The running profiles of one revision, shared by the sessions that sent it."""
+
+    revision: str = ""
+    profiles: Mapping[str, Profile] = field(default_factory=dict)
+    users: int = 0
+
+    @property
+    def plugins(self) -> Iterator[EnabledPlugin]:
+        """The plugins of all profiles."""
+        return (enabled for profile in self.profiles.values() for enabled in profile.plugins)
+
+    def profile(self, name: str, plugin: str = "") -> Profile:
+        """Return the profile called *name*, or only its plugin called *plugin*.
+
+        Raises:
+            UnknownNameError: There is none.
+        """
+        profile = self.profiles.get(name)
+        if profile is None:
+            known = ", ".join(sorted(self.profiles)) or "none"
+            raise UnknownNameError(f"unknown profile {name!r}; profiles here: {known}")
+        if not plugin:
+            return profile
+        chosen = tuple(p for p in profile.plugins if p.name == plugin)
+        if not chosen:
+            known = ", ".join(p.name for p in profile.plugins) or "none"
+            raise UnknownNameError(
+                f"plugin {plugin!r} is not enabled here in profile {name!r}; enabled: {known}"
+            )
+        return replace(profile, plugins=chosen)
+
+
+class PluginHost:
+    """Builds, starts, shares and stops plugin instances."""
+
+    def __init__(self, registry: Registry) -> None:
+        """Find plugin classes in *registry*."""
+        self.registry = registry
+        self.latest = Policy()
+        self._policies: dict[str, Policy] = {}
+        self._starting = asyncio.Lock()
+
+    async def use(self, revision: str, content: bytes) -> Policy:
+        """Return the running policy of *revision*, started if no session uses it yet.
+
+        Raises:
+            ConfigurationError: It names an unknown plugin, arguments that one does not take, or
+                one that does not start.
+        """
+        async with self._starting:
+            policy = self._policies.get(revision)
+            if policy is None:
+                profiles = self._build(decode_effective(content))
+                policy = Policy(revision=revision, profiles=profiles)
+                await _start(policy)
+                self._policies[revision] = policy
+            policy.users += 1
+        former, self.latest = self.latest, policy
+        await self._discard(former)
+        return policy
+
+    async def release(self, policy: Policy) -> None:
+        """Say that a session no longer uses *policy*.
+
+        The latest goes on in case the session comes back, unless others use another one.
+        """
+        policy.users -= 1
+        if policy is self.latest and policy.users <= 0:
+            others = (other for other in self._policies.values() if other.users > 0)
+            self.latest = next(others, policy)
+        await self._discard(policy)
+
+    async def close(self) -> None:
+        """Stop every plugin."""
+        policies, self._policies = self._policies, {}
+        for policy in policies.values():
+            await _stop(policy.plugins)
+
+    async def _discard(self, policy: Policy) -> None:
+        if policy.users > 0 or policy is self.latest:
+            return
+        if self._policies.pop(policy.revision, None) is not None:
+            await _stop(policy.plugins)
+
+    def _build(self, effective: EffectivePolicy) -> dict[str, Profile]:
+        return {
+            profile.name: Profile(
+                name=profile.name, plugins=tuple(self._instance(p) for p in profile.plugins)
+            )
+            for profile in effective.profiles
+        }
+
+    def _instance(self, entry: EffectivePlugin) -> EnabledPlugin:
+        registered = self.registry.get(entry.name)
+        if registered is None:
+            known = ", ".join(self.registry)
+            raise ConfigurationError(
+                f"{entry.path}: this replica has no plugin {entry.name!r}; it has: {known}"
+            )
+        arguments = check_arguments(entry.args, registered.kind.Args, entry.path)
+        try:
+            plugin = registered.kind(arguments)
+        except Exception as error:
+            raise ConfigurationError(
+                f"{entry.path}: plugin {entry.name} refuses its arguments: {error}"
+            ) from error
+        return EnabledPlugin(
+            plugin=plugin,
+            weight=entry.weight,
+            aborts=entry.failure_policy == "Abort",
+            time_budget=entry.time_budget_seconds,
+        )
+
+
+async def _start(policy: Policy) -> None:
+    started: list[EnabledPlugin] = []
+    for profile in policy.profiles.values():
+        for enabled in profile.plugins:
+            try:
+                async with asyncio.timeout(START_SECONDS):
+                    await enabled.plugin.start()
+            except BaseException as error:
+                await _stop(started)
+                if not isinstance(error, Exception):
+                    raise
+                raise ConfigurationError(
+                    f"plugin {enabled.name} of profile {profile.name} does not start: "
+                    f"{problem_of(error, enabled.plugin)}"
+                ) from error
+            started.append(enabled)
+
+
+async def _stop(plugins: Iterable[EnabledPlugin]) -> None:
+    for enabled in plugins:
+        try:
+            async with asyncio.timeout(STOP_SECONDS):
+                await enabled.plugin.stop()
+        except Exception as error:  # noqa: BLE001 - the others must stop all the same
+            problem = problem_of(error, enabled.plugin)
+            log.warning("Plugin %s does not stop: %s", enabled.name, problem)

@@ -1,0 +1,176 @@
+"""Which plugins exist: the built-in ones, installed packages, and files given by `--plugin`.
+
+Being in the registry does not enable a plugin: the policy does.
+"""
+
+import importlib.metadata
+import importlib.util
+import inspect
+import sys
+import traceback
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from moorage.errors import PluginLoadError
+from moorage.plugin.classes import BindPlugin, FilterPlugin, Plugin, ScorePlugin
+
+GROUPS: dict[type[Plugin], str] = {
+    FilterPlugin: "moorage.filter",
+    ScorePlugin: "moorage.score",
+    BindPlugin: "moorage.bind",
+}
+"""The entry-point group in which packages announce plugins of each kind."""
+
+BUILT_IN = "built-in"
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A plugin class and where its code comes from."""
+
+    kind: type[Plugin]
+    origin: str
+
+
+class Registry:
+    """Plugins of one kind by name."""
+
+    def __init__(self, kind: type[Plugin], built_ins: Iterable[type[Plugin]] = ()) -> None:
+        """Start with *built_ins*, all of them subclasses of *kind*."""
+        self._kind = kind
+        self._plugins: dict[str, Registered] = {}
+        for plugin in built_ins:
+            self.add(plugin, BUILT_IN)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._plugins))
+
+    def __len__(self) -> int:
+        return len(self._plugins)
+
+    def get(self, name: str) -> Registered | None:
+        """Return the plugin called *name*."""
+        return self._plugins.get(name)
+
+    def add(self, plugin: type[Plugin], origin: str) -> None:
+        """Add a plugin class.
+
+        Raises:
+            PluginLoadError: The name is taken.
+        """
+        taken = self._plugins.get(plugin.name)
+        if taken is not None and taken.kind is not plugin:
+            raise PluginLoadError(
+                f"two plugins are called {plugin.name}: one {taken.origin}, one from {origin}; "
+                "rename one of them with a class attribute `name`"
+            )
+        self._plugins[plugin.name] = Registered(plugin, origin)
+
+    def add_installed(self) -> None:
+        """Add the plugins that installed packages announce as entry points.
+
+        Raises:
+            PluginLoadError: One cannot be imported, is not of this kind, or its name is taken.
+        """
+        for entry in importlib.metadata.entry_points(group=GROUPS[self._kind]):
+            origin = f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
+            try:
+                plugin = entry.load()
+            except Exception as error:
+                raise PluginLoadError(
+                    f"cannot load plugin {entry.name} of {origin}: {error}"
+                ) from error
+            if not (inspect.isclass(plugin) and issubclass(plugin, self._kind)):
+                raise PluginLoadError(
+                    f"plugin {entry.name} of {origin} is not a {self._kind.__name__}: {entry.value}"
+                )
+            self.add(plugin, origin)
+
+    def add_path(self, path: Path) -> None:
+        """Add the plugins of a Python file, or of every Python file in a folder.
+
+        Files whose names begin with an underscore are left out. Plugins of other kinds are ignored.
+
+        Raises:
+            PluginLoadError: A file cannot be imported, there is no plugin, or a name is taken.
+        """
+        plugins = [plugin for file in _python_files(path) for plugin in _plugins_in(file)]
+        if not plugins:
+            raise PluginLoadError(
+                f"{path} defines no plugin: subclass moorage.FilterPlugin, ScorePlugin or "
+                "BindPlugin in it"
+            )
+        for plugin in plugins:
+            if issubclass(plugin, self._kind):
+                self.add(plugin, inspect.getfile(plugin))
+
+
+def load_registry(
+    kind: type[Plugin], built_ins: Iterable[type[Plugin]], paths: Iterable[Path]
+) -> Registry:
+    """Build the registry of a service.
+
+    Args:
+        kind: `FilterPlugin`, `ScorePlugin` or `BindPlugin`.
+        built_ins: The plugins that come with the service.
+        paths: Files and folders given by `--plugin`.
+
+    Raises:
+        PluginLoadError: A plugin cannot be loaded.
+    """
+    registry = Registry(kind, built_ins)
+    registry.add_installed()
+    for path in paths:
+        registry.add_path(path)
+    return registry
+
+
+def _python_files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise PluginLoadError(f"plugin path {path} does not exist")
+    # A ConfigMap mount holds each file twice, the second time below a folder like `..data`.
+    return sorted(file for file in path.glob("*.py") if not file.name.startswith("_"))
+
+
+def _plugins_in(file: Path) -> list[type[Plugin]]:
+    module = _import(file)
+    return [
+        value
+        for value in vars(module).values()
+        if inspect.isclass(value)
+        and issubclass(value, Plugin)
+        and value.__module__ == module.__name__
+    ]
+
+
+def _import(file: Path) -> ModuleType:
+    file = file.resolve()
+    name = f"moorage_plugin:{file}"  # two files must never share one
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise PluginLoadError(f"{file} is not a Python file: its name must end in .py")
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException as error:
+        del sys.modules[name]
+        if not isinstance(error, Exception | SystemExit):
+            raise
+        raise PluginLoadError(_import_problem(file, error)) from error
+    return module
+
+
+def _import_problem(file: Path, error: BaseException) -> str:
+    if isinstance(error, SyntaxError) and error.filename:
+        where = f"{error.filename}:{error.lineno}"
+        return f"cannot load plugin file {where}: {type(error).__name__}: {error.msg}"
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if frame.filename == str(file)]
+    where = f"{file}:{own[-1].lineno}" if own else str(file)
+    return f"cannot load plugin file {where}: {type(error).__name__}: {error}"

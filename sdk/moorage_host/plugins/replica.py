@@ -1,0 +1,119 @@
+"""A session's replica of the gateway's state, and how a cycle runs on it."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TypeVar
+
+import msgspec
+import numpy as np
+
+from moorage.errors import NoStateError, UnknownNameError
+from moorage.execution.cycle import Supervisor
+from moorage.execution.enabled import Profile
+from moorage.models import (
+    NodeManifest,
+    ObjectKind,
+    ObjectName,
+    Pod,
+    decode_node,
+    decode_pod,
+)
+from moorage.snapshot import Nodes, ObjectStore, Snapshot
+from moorage.snapshot.placements import time_from_creation
+from moorage_host.plugins.host import Policy
+
+Run = TypeVar("Run")
+
+Engine = Callable[[Profile, Pod, Nodes, Supervisor], Awaitable[Run]]
+"""Runs a profile's plugins for one pod; pure: no clock, no transport."""
+
+
+class CycleInput(msgspec.Struct, frozen=True, kw_only=True):
+    """What a cycle looks at.
+
+    Attributes:
+        profile: The name of the profile.
+        pod: The pod to place.
+        candidates: The nodes as a bitmap over rows; empty if they come by name.
+        names: The nodes by name; None with no `candidates` means all nodes.
+        plugin: Run this plugin alone, if not empty.
+        overrides: Nodes as the caller sees them in this cycle only, by row.
+        excluded_pods: UIDs of pods to leave out in this cycle only.
+    """
+
+    profile: str
+    pod: Pod
+    candidates: bytes = b""
+    names: tuple[str, ...] | None = None
+    plugin: str = ""
+    overrides: Mapping[int, NodeManifest] = msgspec.field(default_factory=dict)
+    excluded_pods: tuple[str, ...] = ()
+
+
+class Replica:
+    """One session's snapshot, policy and generation."""
+
+    def __init__(self) -> None:
+        self.snapshot = Snapshot()
+        self.policy = Policy()
+        self.generation = 0
+
+    def clear(self, kinds: Iterable[ObjectKind] = ()) -> None:
+        """Forget everything: a full snapshot follows, with objects of further *kinds*."""
+        self.snapshot = Snapshot()
+        self.snapshot.objects = ObjectStore(kinds)
+
+    def set_nodes(self, nodes: Iterable[tuple[int, bytes]]) -> None:
+        """Take over new and changed nodes: rows with JSON."""
+        for row, content in nodes:
+            self.snapshot.set_node(row, decode_node(content))
+
+    def place_pods(self, pods: Iterable[tuple[int, bytes]]) -> None:
+        """Take over new and changed pods: rows of their nodes with JSON."""
+        for row, content in pods:
+            pod = decode_pod(content)
+            self.snapshot.place_pod(row, pod, since=self._placed(pod))
+
+    def put_objects(self, objects: Iterable[tuple[ObjectName, bytes]]) -> None:
+        """Take over new and changed objects of further kinds: names with JSON."""
+        for name, content in objects:
+            self.snapshot.objects.put(name, content)
+
+    async def run(
+        self, cycle: CycleInput, engine: Engine[Run], supervisor: Supervisor
+    ) -> tuple[Nodes, Run]:
+        """Run one cycle; return its nodes, in order, and the engine's result.
+
+        Raises:
+            NoStateError: There is no state yet and the cycle brought no nodes.
+            UnknownNameError: A node, the profile or the plugin does not exist.
+            PluginFailedError: A plugin failed whose failure aborts the cycle.
+            TimeoutError: The supervisor's deadline passed.
+        """
+        if self.generation == 0 and not cycle.overrides:
+            raise NoStateError("this replica has no state yet: no gateway has opened a session")
+        profile = self.policy.profile(cycle.profile, cycle.plugin)
+        # A pod that is bound already may be filtered again after a bind whose answer was lost.
+        with self.snapshot.overlaid(cycle.overrides, (*cycle.excluded_pods, cycle.pod.uid)):
+            nodes = self._select(cycle)
+            if cycle.overrides:
+                nodes.names  # noqa: B018 - read while nodes that the cycle brought are there
+            return nodes, await engine(profile, cycle.pod, nodes, supervisor)
+
+    def _placed(self, pod: Pod) -> float | None:
+        """Return since when a pod of the full snapshot has its node; later ones come just now."""
+        if self.generation:
+            return None
+        return time_from_creation(pod, self.snapshot.placements.now())
+
+    def _select(self, cycle: CycleInput) -> Nodes:
+        if cycle.candidates:
+            return self.snapshot.nodes(self.snapshot.rows_of(cycle.candidates))
+        if cycle.names is None:
+            return self.snapshot.nodes()
+        return self.snapshot.nodes(np.array([self._row(name) for name in cycle.names], np.intp))
+
+    def _row(self, name: str) -> int:
+        row = self.snapshot.row_of(name)
+        if row is None:
+            raise UnknownNameError(f"unknown node {name!r}")
+        return row

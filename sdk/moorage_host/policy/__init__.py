@@ -1,0 +1,54 @@
+"""The policy: which plugins run for which pods, in which order, with which arguments.
+
+The way of a policy: `load` or `parse` a document, `resolve` it against the catalogue of plugins,
+send `for_kind` to the replicas, which `decode_effective` and `check_arguments`.
+"""
+
+from moorage_host.policy.arguments import check_arguments
+from moorage_host.policy.catalogue import KINDS, Catalogue, Kind, PluginInfo
+from moorage_host.policy.document import (
+    API_VERSION,
+    DEFAULT_PROFILE,
+    KIND,
+    Document,
+    MoorageConfiguration,
+    default_document,
+    load,
+    parse,
+    read,
+)
+from moorage_host.policy.effective import (
+    EffectivePlugin,
+    EffectivePolicy,
+    EffectiveProfile,
+    FailurePolicy,
+    decode_effective,
+    encode_effective,
+)
+from moorage_host.policy.resolve import resolve
+from moorage_host.policy.resolved import ResolvedPolicy
+
+__all__ = [
+    "API_VERSION",
+    "DEFAULT_PROFILE",
+    "KIND",
+    "KINDS",
+    "Catalogue",
+    "Document",
+    "EffectivePlugin",
+    "EffectivePolicy",
+    "EffectiveProfile",
+    "FailurePolicy",
+    "Kind",
+    "MoorageConfiguration",
+    "PluginInfo",
+    "ResolvedPolicy",
+    "check_arguments",
+    "decode_effective",
+    "default_document",
+    "encode_effective",
+    "load",
+    "parse",
+    "read",
+    "resolve",
+]

@@ -1,0 +1,88 @@
+"""What plugins exist, of which kinds, and where they come from.
+
+The gateway builds it from what its replicas announce, the command line from the registries.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from moorage.models import ObjectKind
+from moorage.plugin.normalization import Normalization
+
+Kind = Literal["filter", "score", "bind"]
+"""A kind of plugin, and the point of the document at which it is enabled."""
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+_POINTS: Mapping[Kind, frozenset[str]] = {
+    "filter": frozenset({"PreFilter", "Filter", "Reserve"}),
+    "score": frozenset({"PreScore", "Score", "NormalizeScore"}),
+    "bind": frozenset({"PreBind", "Bind", "PostBind"}),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginInfo:
+    """One plugin as its service announces it.
+
+    Attributes:
+        name: The name that the policy uses.
+        points: Kubernetes' names of the extension points that it implements.
+        origin: Where the code comes from: "built-in", a distribution with its version, or a file.
+        args_schema: Its arguments as JSON Schema; without, only the replica checks them.
+        default_args: The values of its arguments when the policy gives none.
+        reads: The further kinds of objects that it reads.
+        signs_pods: Whether its verdicts are the same for pods with the same signature.
+        node_local: Whether what it says of a node depends on nothing else but that node.
+        compares_manifests: The same but for which nodes there are, and their manifests.
+        pod_fields: The fields of the signature that matter for it; None if all do.
+        normalization: How its raw scores become 0..100; None if only its own code knows.
+    """
+
+    name: str
+    points: frozenset[str]
+    origin: str = "built-in"
+    args_schema: Mapping[str, Any] | None = None
+    default_args: Mapping[str, Any] = field(default_factory=dict)
+    reads: tuple[ObjectKind, ...] = ()
+    signs_pods: bool = False
+    node_local: bool = False
+    compares_manifests: bool = False
+    pod_fields: tuple[str, ...] | None = None
+    normalization: Normalization | None = None
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds of plugin that it is; usually one."""
+        return tuple(kind for kind in KINDS if self.points & _POINTS[kind])
+
+
+class Catalogue:
+    """Plugins by kind and name. A name may stand for a filter here and a score plugin there."""
+
+    def __init__(self, plugins: Iterable[PluginInfo]) -> None:
+        """Take *plugins*; of several with the same kind and name the last counts."""
+        self._plugins = {(kind, info.name): info for info in plugins for kind in info.kinds}
+
+    def __contains__(self, name: str) -> bool:
+        return any((kind, name) in self._plugins for kind in KINDS)
+
+    def __iter__(self) -> Iterator[PluginInfo]:
+        return iter(self._plugins.values())
+
+    def get(self, kind: Kind, name: str) -> PluginInfo | None:
+        """Return the plugin of this kind and name."""
+        return self._plugins.get((kind, name))
+
+    def kinds(self, name: str) -> tuple[Kind, ...]:
+        """Return the kinds that exist under this name."""
+        return tuple(kind for kind in KINDS if (kind, name) in self._plugins)
+
+    def names(self) -> list[str]:
+        """Return all names, in alphabetical order."""
+        return sorted({name for _, name in self._plugins})
+
+    def origins(self) -> list[str]:
+        """Return where the plugins come from, in alphabetical order."""
+        return sorted({info.origin for info in self})

@@ -1,0 +1,240 @@
+"""The policy document, MoorageConfiguration: its fields, and reading it with all mistakes told.
+
+What only the document itself can tell is checked here; whether plugins exist is for `resolve`.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+
+from moorage.errors import ConfigurationError
+from moorage.units.durations import format_duration, parse_duration
+from moorage_host.policy.checks import find_problems
+from moorage_host.policy.effective import FailurePolicy
+from moorage_host.policy.problems import Problem, child
+from moorage_host.policy.yaml_lines import MAX_BYTES, Tree, read_tree
+
+API_VERSION = "moorage.io/v1alpha1"
+KIND = "MoorageConfiguration"
+DEFAULT_PROFILE = "moorage"
+ALL = "*"
+POINTS = ("multiPoint", "filter", "score", "bind")
+MAX_TIME_BUDGET = 60.0
+
+_MAX_WEIGHT = 2**31 - 1
+_Name = Annotated[str, msgspec.Meta(min_length=1, title="a name")]
+_Weight = Annotated[
+    int, msgspec.Meta(ge=0, le=_MAX_WEIGHT, title="an integer from 0 to 2147483647")
+]
+_Duration = Annotated[str, msgspec.Meta(min_length=1, title='a duration such as "500ms"')]
+
+
+class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """A part of the document."""
+
+
+class EnabledPlugin(_Part, frozen=True, kw_only=True):
+    """A plugin to run; a weight of 0 means 1."""
+
+    name: _Name
+    weight: _Weight = 0
+
+
+class DisabledPlugin(_Part, frozen=True, kw_only=True):
+    """A plugin not to run; `*` stands for all."""
+
+    name: _Name
+
+
+class PluginSet(_Part, frozen=True, kw_only=True):
+    """What changes at one point, compared with the defaults."""
+
+    enabled: tuple[EnabledPlugin, ...] = ()
+    disabled: tuple[DisabledPlugin, ...] = ()
+
+
+_FILTER = "the point `filter` stands for PreFilter and Filter"
+_SCORE = "the point `score` stands for PreScore, Score and NormalizeScore"
+_BIND = "the point `bind` stands for PreBind and PostBind"
+_UPSTREAM = "this point belongs to kube-scheduler's own configuration"
+
+
+class Plugins(_Part, frozen=True, kw_only=True):
+    """The plugins of a profile by point; multiPoint means every point that a plugin implements."""
+
+    unknown_field_hints: ClassVar[Mapping[str, str]] = {
+        "preFilter": _FILTER,
+        "preScore": _SCORE,
+        "normalizeScore": _SCORE,
+        "preBind": _BIND,
+        "postBind": _BIND,
+        "reserve": "a filter plugin that has `reserve` runs it at the point `filter`",
+    } | dict.fromkeys(("preEnqueue", "queueSort", "postFilter", "permit"), _UPSTREAM)
+
+    multi_point: PluginSet = PluginSet()
+    filter: PluginSet = PluginSet()
+    score: PluginSet = PluginSet()
+    bind: PluginSet = PluginSet()
+
+
+class PluginConfig(_Part, frozen=True, kw_only=True):
+    """A plugin's arguments and limits, at all its points in the profile."""
+
+    name: _Name
+    args: dict[str, Any] = {}
+    failure_policy: FailurePolicy | None = None
+    time_budget: _Duration = "1s"
+
+    @property
+    def time_budget_seconds(self) -> float:
+        """The time that the plugin may take in one cycle."""
+        return parse_duration(self.time_budget)
+
+
+class Profile(_Part, frozen=True, kw_only=True):
+    """The plugins for the pods of one schedulerName."""
+
+    scheduler_name: _Name = DEFAULT_PROFILE
+    plugins: Plugins = Plugins()
+    plugin_config: tuple[PluginConfig, ...] = ()
+
+
+_ELSEWHERE = "this field belongs to kube-scheduler's own configuration"
+
+
+class MoorageConfiguration(_Part, frozen=True, kw_only=True):
+    """The whole document."""
+
+    unknown_field_hints: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("extenders", "leaderElection", "parallelism", "clientConnection"), _ELSEWHERE
+    )
+
+    api_version: Literal["moorage.io/v1alpha1"]
+    kind: Literal["MoorageConfiguration"]
+    score_scale: Literal[10, 100] = 10
+    profiles: tuple[Profile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A MoorageConfiguration that is right in itself, and where its parts stand."""
+
+    configuration: MoorageConfiguration
+    tree: Tree
+
+    @property
+    def source(self) -> str:
+        """The file, or whatever the text came from."""
+        return self.tree.source
+
+
+def load(path: Path) -> Document:
+    """Read a policy file.
+
+    Raises:
+        ConfigurationError: It cannot be read, or one line for each mistake in it.
+    """
+    return parse(read(path), str(path))
+
+
+def read(path: Path) -> str:
+    """Return the text of a policy file.
+
+    Raises:
+        ConfigurationError: It cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_BYTES + 1).decode()
+    except OSError as error:
+        raise ConfigurationError(f"cannot read the policy {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"cannot read the policy {path}: it is not UTF-8") from error
+
+
+def parse(text: str, source: str) -> Document:
+    """Read a policy from YAML or JSON text.
+
+    Args:
+        text: The only document in it is the policy.
+        source: What to call it in messages, such as the file name.
+
+    Raises:
+        ConfigurationError: One line for each mistake.
+    """
+    tree = read_tree(text, source)
+    tree.refuse(_header_problems(tree.value))
+    value = _without_nulls(tree.value)
+    tree.refuse(tree.problems + find_problems(value, MoorageConfiguration, ""))
+    configuration = msgspec.convert(value, MoorageConfiguration, strict=True)
+    tree.refuse(list(_profile_problems(configuration, tree)))
+    return Document(configuration=configuration, tree=tree)
+
+
+def default_document() -> Document:
+    """Return the policy that holds without a file: one profile with the default plugins."""
+    return parse(f"apiVersion: {API_VERSION}\nkind: {KIND}\n", "default policy")
+
+
+def _header_problems(value: Any) -> list[Problem]:
+    """Find out whether it is another kind of document: its fields would all be unknown."""
+    if not isinstance(value, dict):
+        return find_problems(value, MoorageConfiguration, "")
+    header = {name: value[name] for name in ("apiVersion", "kind") if name in value}
+    return find_problems(header, MoorageConfiguration, "")
+
+
+def _without_nulls(value: Any, key: str = "") -> Any:
+    """Drop fields with nothing after the colon, as Kubernetes does; arguments stay as they are."""
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    if isinstance(value, dict) and key != "args":
+        return {k: _without_nulls(v, k) for k, v in value.items() if v is not None}
+    return value
+
+
+def _profile_problems(configuration: MoorageConfiguration, tree: Tree) -> Iterator[Problem]:
+    names = []
+    for index, profile in enumerate(configuration.profiles):
+        path = child("profiles", index)
+        name_path = f"{path}.schedulerName"
+        names.append((profile.scheduler_name, name_path))
+        if len(configuration.profiles) > 1 and name_path not in tree.lines:
+            yield Problem(path, "field `schedulerName` is missing: there are several profiles")
+        for point in POINTS:
+            entries = getattr(profile.plugins, "multi_point" if point == "multiPoint" else point)
+            yield from _enabled_problems(entries, f"{path}.plugins.{point}.enabled")
+        yield from _config_problems(profile, f"{path}.pluginConfig")
+    yield from _duplicates(names)
+
+
+def _enabled_problems(entries: PluginSet, path: str) -> Iterator[Problem]:
+    named = [(plugin.name, f"{child(path, i)}.name") for i, plugin in enumerate(entries.enabled)]
+    for name, where in named:
+        if name == ALL:
+            yield Problem(where, "`*` may only be disabled; enable plugins by their names")
+    yield from _duplicates(named)
+
+
+def _config_problems(profile: Profile, path: str) -> Iterator[Problem]:
+    configs = [(config, child(path, index)) for index, config in enumerate(profile.plugin_config)]
+    for config, where in configs:
+        try:
+            in_range = 0 < config.time_budget_seconds <= MAX_TIME_BUDGET
+            message = f"must be above 0s and at most {format_duration(MAX_TIME_BUDGET)}"
+        except ValueError as error:
+            in_range, message = False, str(error)
+        if not in_range:
+            yield Problem(f"{where}.timeBudget", message)
+    yield from _duplicates((config.name, f"{where}.name") for config, where in configs)
+
+
+def _duplicates(named: Iterator[tuple[str, str]] | list[tuple[str, str]]) -> Iterator[Problem]:
+    first: dict[str, str] = {}
+    for name, path in named:
+        if name in first:
+            yield Problem(path, f'"{name}" is there already, at {first[name]}')
+        first.setdefault(name, path)

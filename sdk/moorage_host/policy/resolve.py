@@ -1,0 +1,140 @@
+"""From the document to the effective policy: merge, check against the catalogue, fill in.
+
+Called by the gateway for each new policy or catalogue, and by `moorage config`.
+"""
+
+from collections.abc import Iterator
+
+from moorage.errors import suggestion
+from moorage_host.policy.catalogue import KINDS, Catalogue, Kind
+from moorage_host.policy.defaults import (
+    DEFAULT_MULTI_POINT,
+    DEFAULT_TIME_BUDGET,
+    default_failure_policy,
+)
+from moorage_host.policy.document import POINTS, Document, PluginSet, Profile
+from moorage_host.policy.effective import EffectivePlugin, EffectivePolicy, EffectiveProfile
+from moorage_host.policy.merge import ALL, Entry, EntrySet, expand, merge
+from moorage_host.policy.problems import Problem, child
+from moorage_host.policy.resolved import ResolvedPolicy
+from moorage_host.policy.schema import schema_problems
+
+
+def resolve(document: Document, catalogue: Catalogue) -> ResolvedPolicy:
+    """Return the effective policy.
+
+    Raises:
+        ConfigurationError: One line for each plugin that does not exist or is not of the point's
+            kind, and for each argument that a plugin does not take.
+    """
+    profiles = document.configuration.profiles or (Profile(),)
+    resolvers = [_Resolver(document, catalogue, i, p) for i, p in enumerate(profiles)]
+    document.tree.refuse([problem for r in resolvers for problem in r.problems()])
+    return ResolvedPolicy(
+        source=document.source,
+        score_scale=document.configuration.score_scale,
+        policies={
+            kind: EffectivePolicy(profiles=tuple(r.effective(kind) for r in resolvers))
+            for kind in KINDS
+        },
+        warnings=tuple(
+            f"{document.tree.where(w.path)}: {w.message}" for r in resolvers for w in r.warnings()
+        ),
+        catalogue=catalogue,
+    )
+
+
+class _Resolver:
+    """One profile of a document."""
+
+    def __init__(
+        self, document: Document, catalogue: Catalogue, index: int, profile: Profile
+    ) -> None:
+        self._tree = document.tree
+        self._catalogue = catalogue
+        self._profile = profile
+        self._path = child("profiles", index)
+        self._configs = {
+            config.name: (config, f"{self._path}.pluginConfig[{i}]")
+            for i, config in enumerate(profile.plugin_config)
+        }
+        self._sets = {point: self._entries(point) for point in POINTS}
+        self._multi_point = merge(DEFAULT_MULTI_POINT, self._sets["multiPoint"])
+
+    def effective(self, kind: Kind) -> EffectiveProfile:
+        entries = self._enabled(kind)
+        plugins = tuple(self._plugin(kind, entry) for entry in entries)
+        return EffectiveProfile(name=self._profile.scheduler_name, plugins=plugins)
+
+    def problems(self) -> Iterator[Problem]:
+        for point, entries in self._sets.items():
+            for entry in entries.enabled:
+                yield from self._entry_problems(point, entry)
+        for name, (config, path) in self._configs.items():
+            if name not in self._catalogue:
+                yield Problem(f"{path}.name", self._unknown(name))
+            for kind in self._catalogue.kinds(name):
+                info = self._catalogue.get(kind, name)
+                if info is not None and info.args_schema is not None:
+                    yield from schema_problems(config.args, info.args_schema, f"{path}.args")
+
+    def warnings(self) -> Iterator[Problem]:
+        for point in POINTS:
+            for index, plugin in enumerate(self._written(point).disabled):
+                if plugin.name != ALL and plugin.name not in self._catalogue:
+                    path = f"{self._path}.plugins.{point}.disabled[{index}].name"
+                    yield Problem(path, f"nothing to disable: {self._unknown(plugin.name)}")
+        for point in ("filter", "bind"):
+            for entry in self._sets[point].enabled:
+                if entry.weight:
+                    yield Problem(f"{entry.path}.weight", "only score plugins have a weight")
+        running = {entry.name for kind in KINDS for entry in self._enabled(kind)}
+        for name, (_, path) in self._configs.items():
+            if name not in running:
+                yield Problem(f"{path}.name", f"plugin `{name}` is configured but not enabled")
+
+    def _enabled(self, kind: Kind) -> list[Entry]:
+        known = self._catalogue
+        return expand(
+            self._sets[kind],
+            self._multi_point.enabled,
+            lambda name: known.get(kind, name) is not None,
+        )
+
+    def _plugin(self, kind: Kind, entry: Entry) -> EffectivePlugin:
+        config, path = self._configs.get(entry.name, (None, ""))
+        where = f"{path}.args" if config and config.args else path or entry.path
+        place = f"{self._tree.source}: {self._path}: default plugin {entry.name}"
+        return EffectivePlugin(
+            name=entry.name,
+            weight=(entry.weight or 1) if kind == "score" else 1,
+            args=config.args if config else {},
+            failure_policy=(config and config.failure_policy) or default_failure_policy(kind),
+            time_budget_seconds=config.time_budget_seconds if config else DEFAULT_TIME_BUDGET,
+            path=self._tree.where(where) if where else place,
+        )
+
+    def _entry_problems(self, point: str, entry: Entry) -> Iterator[Problem]:
+        kinds = self._catalogue.kinds(entry.name)
+        if not kinds:
+            yield Problem(f"{entry.path}.name", self._unknown(entry.name))
+        elif point not in {"multiPoint", *kinds}:
+            message = (
+                f"plugin `{entry.name}` has no {point} part: enable it at {' or '.join(kinds)}"
+            )
+            yield Problem(f"{entry.path}.name", message)
+
+    def _unknown(self, name: str) -> str:
+        near = suggestion(name, self._catalogue.names())
+        origins = ", ".join(self._catalogue.origins()) or "nowhere, no service runs"
+        return f"unknown plugin `{name}` (plugins come from: {origins}){near}"
+
+    def _written(self, point: str) -> PluginSet:
+        plugins = self._profile.plugins
+        sets = (plugins.multi_point, plugins.filter, plugins.score, plugins.bind)
+        return dict(zip(POINTS, sets, strict=True))[point]
+
+    def _entries(self, point: str) -> EntrySet:
+        written, path = self._written(point), f"{self._path}.plugins.{point}.enabled"
+        enabled = [Entry(p.name, p.weight, child(path, i)) for i, p in enumerate(written.enabled)]
+        return EntrySet(tuple(enabled), frozenset(plugin.name for plugin in written.disabled))

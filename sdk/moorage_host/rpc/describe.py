@@ -1,0 +1,95 @@
+"""Describes plugins, their runs and the replica's nodes for people and for the gateway."""
+
+import inspect
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
+from google.protobuf.struct_pb2 import Struct
+
+from moorage.errors import UnknownNameError
+from moorage.execution import PluginRun
+from moorage.plugin.classes import (
+    FilterPlugin,
+    Plugin,
+    ScorePlugin,
+    extension_points,
+    normalization_of,
+)
+from moorage.units.quantity import format_quantity
+from moorage.v1 import types_pb2 as pb
+from moorage_host.plugins import Replica
+from moorage_host.plugins.registry import Registry
+from moorage_host.rpc.convert import kind_to_proto, normalization_to_proto, set_duration, to_struct
+
+
+def describe_plugin(registry: Registry, name: str) -> pb.Plugin:
+    """Describe the plugin called *name*, with the schema and the defaults of its arguments."""
+    registered = registry.get(name)
+    if registered is None:
+        raise UnknownNameError(f"unknown plugin {name!r}")
+    kind = registered.kind
+    return pb.Plugin(
+        name=name,
+        summary=(inspect.getdoc(kind) or "").partition("\n")[0],
+        extension_points=extension_points(kind),
+        arguments_schema=to_struct(msgspec.json.schema(kind.Args)),
+        default_arguments=_defaults(kind.Args),
+        origin=registered.origin,
+        reads=[kind_to_proto(each) for each in kind.reads],
+        signs_pods=issubclass(kind, FilterPlugin) and (kind.signs_pods or kind.node_local),
+        node_local=kind.node_local and not kind.compares_manifests,
+        compares_manifests=kind.compares_manifests,
+        normalization=_normalization(kind),
+        pod_fields=None if kind.pod_fields is None else pb.PodFields(paths=kind.pod_fields),
+    )
+
+
+def report_plugins(
+    reports: RepeatedCompositeFieldContainer[pb.PluginReport], runs: Iterable[PluginRun]
+) -> None:
+    """Add to a message what plugins did in a cycle."""
+    for run in runs:
+        report = reports.add(
+            plugin=run.plugin, failure=run.failure, skipped=run.skipped, note=run.note
+        )
+        set_duration(report.duration, run.seconds)
+
+
+def node_states(replica: Replica, names: Sequence[str]) -> list[pb.NodeState]:
+    """Show nodes as the plugins see them.
+
+    Raises:
+        UnknownNameError: There is no node of such a name.
+    """
+    return [_node_state(replica, name) for name in names]
+
+
+def object_counts(replica: Replica) -> dict[str, int]:
+    """Return how many objects there are of each further kind."""
+    return {str(kind): count for kind, count in replica.snapshot.objects.counts.items()}
+
+
+def _node_state(replica: Replica, name: str) -> pb.NodeState:
+    row = replica.snapshot.row_of(name)
+    node = None if row is None else replica.snapshot.node_at(row)
+    if node is None:
+        raise UnknownNameError(f"unknown node {name!r}")
+    return pb.NodeState(
+        name=name,
+        row=node.row,
+        manifest=to_struct(msgspec.to_builtins(node.manifest)),
+        pods=sorted(f"{pod.namespace}/{pod.name}" for pod in node.pods),
+        requested={key: format_quantity(key, n) for key, n in node.requested.items()},
+    )
+
+
+def _normalization(kind: type[Plugin]) -> pb.Normalization.ValueType:
+    return normalization_to_proto(normalization_of(kind) if issubclass(kind, ScorePlugin) else None)
+
+
+def _defaults(arguments: type[msgspec.Struct]) -> Struct | None:
+    try:
+        return to_struct(msgspec.to_builtins(arguments()))
+    except TypeError:  # some arguments are required
+        return None

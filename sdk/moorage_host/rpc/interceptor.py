@@ -1,0 +1,129 @@
+"""Gives every call its status, metrics and log context; the only interceptor of all services.
+
+Handlers may be coroutines or asynchronous generators. Both run here as coroutines, so that a
+generator's `finally` runs at once when the caller hangs up, not when garbage is collected.
+"""
+
+import asyncio
+import functools
+import inspect
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from typing import Any, Never, TypeAlias
+
+import grpc
+from structlog.contextvars import bound_contextvars
+
+from moorage_host.process.metrics import CALL_SECONDS, CALLS, children
+from moorage_host.rpc.errors import reason_of, report
+
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+Context = grpc.aio.ServicerContext[Any, Any]
+Behaviour = Callable[[Any, Context], Any]
+
+REASON_KEY = "moorage-reason"
+
+_handled = children(CALLS)
+_seconds = children(CALL_SECONDS)
+_NAMES = {code.value[0]: code.name for code in grpc.StatusCode}
+
+
+class CallInterceptor(grpc.aio.ServerInterceptor):
+    """Maps errors to status codes, counts and times calls, binds `rpc` and `traceparent` for logs.
+
+    Calls that are cancelled count as CANCELLED, whether the caller hangs up, its deadline passes or
+    the service ends the call; who is still there gets UNAVAILABLE.
+    """
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Handler:
+        """Wrap the handler of one call."""
+        handler = await continuation(handler_call_details)
+        if handler is None:
+            # Whatever strangers ask for must not become a label.
+            _handled("unknown", "unknown", grpc.StatusCode.UNIMPLEMENTED.name).inc()
+            return None  # type: ignore[return-value]  # grpc answers UNIMPLEMENTED
+        return _wrapped(handler, handler_call_details)
+
+
+def _wrapped(handler: Any, details: grpc.HandlerCallDetails) -> Handler:
+    kind = f"{_arity(handler.request_streaming)}_{_arity(handler.response_streaming)}"
+    factory = getattr(grpc, f"{kind}_rpc_method_handler")
+    wrapped: Handler = factory(
+        functools.partial(_call, getattr(handler, kind), details),
+        request_deserializer=handler.request_deserializer,
+        response_serializer=handler.response_serializer,
+    )
+    return wrapped
+
+
+def _arity(streaming: bool) -> str:
+    return "stream" if streaming else "unary"
+
+
+async def _call(
+    behaviour: Behaviour, details: grpc.HandlerCallDetails, request: Any, context: Context
+) -> Any:
+    _, service, method = details.method.split("/")
+    code = grpc.StatusCode.CANCELLED
+    started = time.perf_counter()
+    try:
+        with bound_contextvars(**_log_context(details)):
+            answer = await _answer(behaviour, request, context)
+        code = _code_of(context)
+    except asyncio.CancelledError:
+        # This is the end of the call's own task. grpc would send no status; a caller who is still
+        # there, because a service ended its sessions to drain, would wait for ever.
+        context.set_code(grpc.StatusCode.UNAVAILABLE)
+        context.set_details("the service ended the call; repeat it with another replica")
+        return None
+    except grpc.aio.AbortError:
+        code = _code_of(context)
+        raise
+    finally:
+        _handled(service, method, code.name).inc()
+        _seconds(service, method).observe(time.perf_counter() - started)
+    return answer
+
+
+async def _answer(behaviour: Behaviour, request: Any, context: Context) -> Any:
+    try:
+        answer = behaviour(request, context)
+        return await (_write(answer, context) if inspect.isasyncgen(answer) else answer)
+    except grpc.aio.AbortError:  # `context.abort` was called; the status is set already
+        raise
+    except Exception as error:  # noqa: BLE001 - this is where exceptions become status codes
+        _refuse(context, error)
+        return None
+
+
+async def _write(answers: AsyncGenerator[Any, Never], context: Context) -> None:
+    async with aclosing(answers):
+        async for answer in answers:
+            await context.write(answer)
+
+
+def _refuse(context: Context, error: Exception) -> None:
+    """Set the status instead of calling `abort`, which cuts other calls while a server drains."""
+    code, message = report(error)
+    context.set_code(code)
+    context.set_details(message)
+    if reason := reason_of(error):
+        context.set_trailing_metadata(((REASON_KEY, reason),))
+
+
+def _code_of(context: Context) -> grpc.StatusCode:
+    code = context.code()  # a number as long as nobody has set it
+    return code if isinstance(code, grpc.StatusCode) else grpc.StatusCode[_NAMES[code or 0]]
+
+
+def _log_context(details: grpc.HandlerCallDetails) -> dict[str, str]:
+    rpc = {"rpc": details.method.removeprefix("/")}
+    for key, value in details.invocation_metadata or ():
+        if key == "traceparent":
+            rpc["traceparent"] = str(value)
+    return rpc

@@ -1,0 +1,211 @@
+"""Runs a gRPC service from start to drain.
+
+A service's `__main__` is little else:
+
+    DEFINITION = ServiceDefinition(
+        name="binder",
+        grpc_name="moorage.v1.BinderService",
+        create=lambda: BinderServicer(settings),
+        register=add_BinderServiceServicer_to_server,
+    )
+    run(serve(DEFINITION, settings))
+
+Everything runs in one task, so a servicer may keep a TaskGroup open between `start` and `stop`: if
+a background task fails, the service drains and the process ends with the error.
+"""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import grpc
+import structlog
+
+from moorage.errors import ConfigurationError
+from moorage_host.process.admin import Check, address, admin_server, cause_of
+from moorage_host.process.lifecycle import AdminSettings, announce, process
+from moorage_host.rpc.channel import LARGEST_MESSAGE
+from moorage_host.rpc.interceptor import CallInterceptor
+from moorage_host.rpc.standard import Health, add_reflection
+from moorage_host.settings import setting
+
+log = structlog.get_logger()
+
+LAST_STEP = "_schedule_rpc_coro"
+"""The coroutine with which grpc.aio ends a call."""
+
+LAST_STEP_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings(AdminSettings):
+    """Settings of a gRPC service. An inheriting class adds its own."""
+
+    host: str = setting("0.0.0.0", "Address to serve gRPC on.")  # noqa: S104
+    port: int = setting(
+        50051, "Port to serve gRPC on; 0 takes a free one.", minimum=0, maximum=65535
+    )
+    max_concurrent_rpcs: int = setting(
+        0, "Calls under way beyond which more get RESOURCE_EXHAUSTED; 0 is no limit.", minimum=0
+    )
+    max_connection_age: float = setting(
+        120.0,
+        "Age at which clients are asked to connect anew, so that they find new replicas; calls and "
+        "sessions that are open stay open. 0 is never.",
+        unit="seconds",
+        minimum=0,
+    )
+    reflection: bool = setting(True, "Tell clients such as grpcurl which methods there are.")
+
+
+class Servicer:
+    """What a servicer may do besides answering; inherit from this and from the generated class."""
+
+    async def start(self) -> None:
+        """Get ready; calls come afterwards. A ConfigurationError ends the process politely."""
+
+    async def drain(self) -> None:
+        """End what would stay open by itself, such as sessions. Other calls get time to finish."""
+
+    async def stop(self) -> None:
+        """Undo `start`; no call is under way any more."""
+
+    def checks(self) -> Mapping[str, Check]:
+        """Return what `/readyz` asks, by name. Must not wait for clients: they wait for it."""
+        return {}
+
+
+ServicerT = TypeVar("ServicerT", bound=Servicer)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceDefinition(Generic[ServicerT]):
+    """A gRPC service: its short name, its full name in the proto, and how its servicer is made."""
+
+    name: str
+    grpc_name: str
+    create: Callable[[], ServicerT]
+    register: Callable[[ServicerT, grpc.aio.Server], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running(Generic[ServicerT]):
+    """A service that serves; addresses are "host:port" with the ports that were bound."""
+
+    servicer: ServicerT
+    health: Health
+    grpc: str
+    admin: str
+
+
+async def serve(definition: ServiceDefinition[ServicerT], settings: ServerSettings) -> None:
+    """Serve until SIGTERM or SIGINT, then drain.
+
+    Writes one line of JSON on stdout when it serves: event, service, grpc, admin.
+
+    Raises:
+        SystemExit: The user must change something; what it is, is on stderr in one line.
+    """
+    with process(definition.name, settings) as stop:
+        async with running(definition, settings) as server:
+            announce("serving", service=definition.name, grpc=server.grpc, admin=server.admin)
+            await stop.wait()
+
+
+@asynccontextmanager
+async def running(
+    definition: ServiceDefinition[ServicerT], settings: ServerSettings
+) -> AsyncIterator[Running[ServicerT]]:
+    """Serve until the block is left, then drain. For tests, and for several services in a process.
+
+    Raises:
+        ConfigurationError: A port is taken, or the servicer cannot start.
+    """
+    phase = _Phase()
+    servicer = definition.create()
+    checks = {"serving": phase.problem, **servicer.checks()}
+    async with AsyncExitStack() as stack:
+        admin = await stack.enter_async_context(
+            admin_server(settings.admin_host, settings.admin_port, checks=checks)
+        )
+        _require_free(settings.host, settings.port)
+        await servicer.start()
+        stack.push_async_callback(servicer.stop)
+        server, port = _listening_server(settings)
+        definition.register(servicer, server)
+        health = Health(definition.grpc_name, server)
+        if settings.reflection:
+            add_reflection(definition.grpc_name, server)
+        await health.serving()
+        await server.start()
+        stack.push_async_callback(_stop, server, settings.shutdown_grace)
+        stack.push_async_callback(servicer.drain)
+        stack.push_async_callback(_become_unready, phase, health, settings)
+        phase.name = "serving"
+        log.info("The service serves", service=definition.name, port=port)
+        grpc_address = address(settings.host, port)
+        yield Running(servicer=servicer, health=health, grpc=grpc_address, admin=admin)
+
+
+async def _stop(server: grpc.aio.Server, grace: float) -> None:
+    await server.stop(grace)
+    # It does not wait for the last step of calls that were answered just now. They would be
+    # cancelled in the end, with a traceback in the log.
+    tasks = {t for t in asyncio.all_tasks() if getattr(t.get_coro(), "__name__", "") == LAST_STEP}
+    if tasks:
+        await asyncio.wait(tasks, timeout=LAST_STEP_SECONDS)
+
+
+class _Phase:
+    name = "starting"
+
+    def problem(self) -> str | None:
+        return None if self.name == "serving" else f"the process is {self.name}"
+
+
+def _listening_server(settings: ServerSettings) -> tuple[grpc.aio.Server, int]:
+    server = grpc.aio.server(
+        interceptors=[CallInterceptor()],
+        options=_options(settings),
+        maximum_concurrent_rpcs=settings.max_concurrent_rpcs or None,
+    )
+    return server, server.add_insecure_port(address(settings.host, settings.port))
+
+
+def _options(settings: ServerSettings) -> Sequence[tuple[str, int]]:
+    options = [
+        ("grpc.so_reuseport", 0),  # otherwise two processes share a port without a word
+        ("grpc.max_receive_message_length", LARGEST_MESSAGE),
+        ("grpc.max_send_message_length", LARGEST_MESSAGE),
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
+        # A busy machine delivers pings late and together: no reason to cut a gateway's session.
+        ("grpc.http2.max_ping_strikes", 0),
+        ("grpc.keepalive_permit_without_calls", 1),
+    ]
+    if settings.max_connection_age:
+        # Without grpc.max_connection_age_grace_ms: streams on an old connection are never cut.
+        age = round(settings.max_connection_age * 1000)
+        options.append(("grpc.max_connection_age_ms", max(age, 1)))
+    return options
+
+
+def _require_free(host: str, port: int) -> None:
+    """Fail with the system's reason; grpc gives none, and writes lines of its own on stderr."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        raise ConfigurationError(
+            f"cannot listen on {address(host, port)}: {cause_of(error)}; "
+            "choose another --port or --host"
+        ) from error
+
+
+async def _become_unready(phase: _Phase, health: Health, settings: ServerSettings) -> None:
+    log.info("The service drains", delay=settings.shutdown_delay, grace=settings.shutdown_grace)
+    phase.name = "shutting down"
+    await health.shut_down()
+    await asyncio.sleep(settings.shutdown_delay)

@@ -1,0 +1,135 @@
+"""What one setting is: its names, its type, its bounds, and how text becomes its value.
+
+Only `moorage_host.settings.parsing` calls this, with the fields of a frozen dataclass.
+"""
+
+import dataclasses
+import math
+import types
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol
+
+from moorage.units.durations import format_duration, parse_duration
+
+_KINDS = {int: "an integer", float: "a number", str: "text", Path: "a path", bool: "true or false"}
+_BOOLEANS = {"true": True, "1": True, "yes": True, "on": True}
+_BOOLEANS |= {"false": False, "0": False, "no": False, "off": False}
+
+
+class Dataclass(Protocol):
+    """A class made by `dataclasses.dataclass`."""
+
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One field of a settings class."""
+
+    name: str
+    type: Any  # of one item, for a repeatable setting
+    default: Any
+    repeatable: bool
+    optional: bool
+    help: str
+    unit: str
+    minimum: float | None
+    maximum: float | None
+
+    @property
+    def option(self) -> str:
+        """The option on the command line."""
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def variable(self) -> str:
+        """The environment variable."""
+        return "MOORAGE_" + self.name.upper()
+
+    @property
+    def duration(self) -> bool:
+        """Whether it is written as a duration."""
+        return self.type is float and self.unit == "seconds"
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The only values allowed; empty when there is no such list."""
+        return typing.get_args(self.type) if typing.get_origin(self.type) is Literal else ()
+
+    @property
+    def bounded(self) -> bool:
+        """Whether less is allowed than its type has values."""
+        return bool(self.choices) or self.minimum is not None or self.maximum is not None
+
+    @property
+    def allowed(self) -> str:
+        """The allowed values, in words."""
+        if self.choices:
+            return " or ".join(self.choices)
+        kind = "a duration such as 500ms or 1m30s" if self.duration else _KINDS[self.type]
+        low = [] if self.minimum is None else [f"at least {self.show(self.minimum)}"]
+        high = [] if self.maximum is None else [f"at most {self.show(self.maximum)}"]
+        return ", ".join([kind, *low, *high])
+
+    def show(self, value: Any) -> str:
+        """Return a value as a person writes it."""
+        if value is None:
+            return ""
+        if isinstance(value, tuple):
+            return ",".join(map(str, value))
+        if isinstance(value, bool):
+            return str(value).lower()
+        return format_duration(value) if self.duration else f"{value}"
+
+    def convert(self, origin: str, text: str) -> Any:
+        """Return the value; raises ValueError naming the option or variable and what is allowed."""
+        if self.optional and not text:
+            return None
+        try:
+            value = self._from_text(text)
+        except (ValueError, KeyError) as error:
+            raise self._refusal(origin, text) from error
+        if self.minimum is not None and not value >= self.minimum:
+            raise self._refusal(origin, text)
+        if self.maximum is not None and not value <= self.maximum:
+            raise self._refusal(origin, text)
+        return value
+
+    def _refusal(self, origin: str, text: str) -> ValueError:
+        # Kubernetes sets NAME_PORT=tcp://... for every Service in the namespace.
+        hint = "; set enableServiceLinks: false on the pod" if text.startswith("tcp://") else ""
+        return ValueError(f'{origin} is "{text}", allowed: {self.allowed}{hint}')
+
+    def _from_text(self, text: str) -> Any:
+        if self.choices:
+            return {choice: choice for choice in self.choices}[text]
+        if self.type is bool:
+            return _BOOLEANS[text.strip().lower()]
+        if not self.duration:
+            value = self.type(text)
+        elif text.replace(".", "", 1).isdecimal():
+            value = float(text)
+        else:
+            value = parse_duration(text)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(text)
+        return value
+
+
+def declared_settings(cls: type[Dataclass]) -> Iterator[Setting]:
+    """Yield the settings that a class declares, in order."""
+    hints = typing.get_type_hints(cls)
+    for field in dataclasses.fields(cls):
+        hint, arguments = hints[field.name], typing.get_args(hints[field.name])
+        optional = isinstance(hint, types.UnionType)
+        repeatable = typing.get_origin(hint) is tuple
+        yield Setting(
+            name=field.name,
+            type=arguments[0] if optional or repeatable else hint,
+            default=field.default,
+            repeatable=repeatable,
+            optional=optional,
+            **field.metadata,
+        )

@@ -1,0 +1,273 @@
+"""The gateway has the binder run the bind plugins of its policy."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.processes import free_ports
+from gateway.decisions.log import (
+    Decision,
+    FilterRecord,
+    NodeScoreRecord,
+    PluginScoreRecord,
+    ScoreRecord,
+    summary,
+)
+from moorage import DecisionSummary, ScoredNode
+from tests.gateway.running import (
+    Gateway,
+    bind,
+    binder_service,
+    filter_service,
+    gateway,
+    ready,
+    scorer_service,
+)
+from tests.live_api import until
+
+NOW = datetime.now(UTC)
+HEADER = "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\nprofiles:\n- "
+ANNOTATED = HEADER + "plugins: {bind: {enabled: [{name: DecisionAnnotation}]}}\n"
+SCANNED = HEADER + "plugins: {multiPoint: {enabled: [{name: Scan}]}}\n"
+MISSPELT = HEADER + "plugins: {multiPoint: {enabled: [{name: DecisionAnotation}]}}\n"
+
+SCAN = """
+from moorage import Binding, BindPlugin, Refusal
+
+
+class Scan(BindPlugin):
+    "Refuses pods that were not scanned."
+
+    async def pre_bind(self, binding: Binding) -> Refusal | None:
+        return None if "scanned" in binding.pod.labels else Refusal("the scan is not over")
+"""
+
+
+@asynccontextmanager
+async def running(folder: Path, policy: str, port: int, **more: Any) -> AsyncIterator[Gateway]:
+    """Run everything but the binder, with a policy."""
+    file = folder / "policy.yaml"
+    file.write_text(policy)
+    async with (
+        filter_service() as filters,
+        scorer_service() as scorer,
+        gateway(
+            folder,
+            filters=filters,
+            scorer=scorer,
+            binder=f"127.0.0.1:{port}",
+            config=file,
+            resolve_interval=0.1,
+            **more,
+        ) as process,
+    ):
+        yield process
+
+
+@pytest.fixture
+def port() -> int:
+    return free_ports(1)[0]
+
+
+@pytest.fixture
+def scan(tmp_path: Path) -> Path:
+    file = tmp_path / "scan.py"
+    file.write_text(SCAN)
+    return file
+
+
+async def problem_of(process: Gateway, check: str) -> str:
+    _, answer = await process.get("/readyz")
+    found = {each["name"]: each["reason"] for each in answer["checks"]}
+    return str(found.get(check, ""))
+
+
+async def told(process: Gateway, check: str, text: str) -> None:
+    """Wait until a check says something."""
+    async with asyncio.timeout(10):
+        while text not in await problem_of(process, check):  # noqa: ASYNC110 - over HTTP
+            await asyncio.sleep(0.02)
+
+
+async def test_the_decision_is_written_onto_the_pod(tmp_path: Path, port: int) -> None:
+    async with running(tmp_path, ANNOTATED, port) as process, binder_service(tmp_path, port=port):
+        await process.node("n1", "n2")
+        await ready(process)
+        obj = process.api.pod("web", schedulerName="moorage")
+        await process.filter(obj, "n1", "n2")
+        scores = await process.prioritize(obj, "n1", "n2")
+        assert await bind(process, obj, "n2") == ""
+        text = process.api.read_pod()["metadata"]["annotations"]["moorage.io/decision"]
+        written = json.loads(text)
+        _, decision = await process.get("/decisions/default/web")
+        newest = decision["attempts"][0]
+    assert scores
+    assert (written["nodes"], written["feasible"]) == (2, 2)
+    assert written["policyRevision"] == newest["policyRevision"]
+    assert written["generation"] == newest["generation"]
+    totals = {each["node"]: round(each["total"], 1) for each in newest["score"]["top"]}
+    assert written["winner"]["node"] == "n2"
+    assert written["winner"]["score"] == totals["n2"]
+    assert written["runnerUp"] == {"node": "n1", "score": totals["n1"]}
+
+
+async def test_nothing_is_written_by_default(tmp_path: Path, port: int) -> None:
+    async with (
+        running(tmp_path, HEADER + "schedulerName: moorage\n", port) as process,
+        binder_service(tmp_path, port=port),
+    ):
+        await process.node("n1")
+        await ready(process)
+        obj = process.api.pod("web", schedulerName="moorage")
+        assert await bind(process, obj) == ""
+        assert "annotations" not in process.api.read_pod()["metadata"]
+
+
+async def test_a_refusal_is_told_and_frees_the_place(tmp_path: Path, port: int, scan: Path) -> None:
+    async with (
+        running(tmp_path, SCANNED, port) as process,
+        binder_service(tmp_path, scan, port=port),
+    ):
+        await process.node("n1")
+        await ready(process)
+        obj = process.api.pod("web", schedulerName="moorage")
+        process.api.pod("later", nodeName="n1")  # once it is seen, so is the one before
+        await until(lambda: process.sample("moorage_cache_size", type="pods") == 1)
+        error = await bind(process, obj)
+        assert error == (
+            "binder service: pod default/web was not bound: plugin Scan: the scan is not over"
+        )
+        assert process.sample("moorage_cache_size", type="assumed_pods") == 0
+        process.api.label("/api/v1/namespaces/default/pods/web", scanned="yes")
+        assert await bind(process, obj) == ""
+        assert process.api.node_of() == "n1"
+
+
+async def test_pods_that_the_gateway_has_not_seen_have_their_plugins_too(
+    tmp_path: Path, port: int, scan: Path
+) -> None:
+    async with (
+        running(tmp_path, SCANNED, port) as process,
+        binder_service(tmp_path, scan, port=port),
+    ):
+        await ready(process)
+        process.api.fault("watch", "pods", status=500, times=1000)
+        obj = process.api.pod("web", schedulerName="moorage")
+        assert "the scan is not over" in await bind(process, obj)
+
+
+async def test_a_policy_without_bind_plugins_needs_no_binder(tmp_path: Path, port: int) -> None:
+    policy = HEADER + "plugins: {multiPoint: {enabled: [{name: NodeGroup}]}}\n"
+    async with running(tmp_path, policy, port, http_timeout=0.5) as process:
+        await process.node("n1")
+        await ready(process)
+        obj = process.api.pod("web", schedulerName="moorage")
+        assert (await process.filter(obj, "n1"))["NodeNames"] == ["n1"]
+        assert await bind(process, obj) == "binder service is not available"
+        assert process.sample("moorage_cache_size", type="assumed_pods") == 0
+
+
+async def test_a_policy_with_bind_plugins_waits_for_the_binder(
+    tmp_path: Path, port: int, scan: Path
+) -> None:
+    async with running(tmp_path, SCANNED, port, http_timeout=0.5) as process:
+        await told(process, "policy", "waiting for the binder to say whether it has Scan")
+        obj = process.api.pod("web", schedulerName="moorage")
+        assert await bind(process, obj) == ("Moorage has no policy yet; see /readyz of its gateway")
+        async with binder_service(tmp_path, scan, port=port):
+            await ready(process)
+
+
+async def test_binds_go_on_without_a_filter_if_the_policy_cannot_have_bind_plugins(
+    tmp_path: Path, port: int
+) -> None:
+    async with (
+        gateway(tmp_path, binder=f"127.0.0.1:{port}") as process,
+        binder_service(tmp_path, port=port),
+    ):
+        assert await bind(process, process.api.pod("web", schedulerName="moorage")) == ""
+        assert process.api.node_of() == "n1"
+
+
+@pytest.mark.parametrize("policy", [ANNOTATED, SCANNED])
+async def test_no_pod_is_bound_without_the_plugins_that_it_may_have(
+    tmp_path: Path, port: int, scan: Path, policy: str
+) -> None:
+    (tmp_path / "policy.yaml").write_text(policy)
+    async with (
+        gateway(
+            tmp_path,
+            binder=f"127.0.0.1:{port}",
+            config=tmp_path / "policy.yaml",
+            http_timeout=0.5,
+        ) as process,
+        binder_service(tmp_path, scan, port=port),
+    ):
+        obj = process.api.pod("web", schedulerName="moorage")
+        for _ in range(2):  # the second finds the binder known
+            error = await bind(process, obj)
+            assert error == "Moorage has no policy yet; see /readyz of its gateway"
+        assert process.api.node_of() is None
+
+
+async def test_a_plugin_that_nobody_has_is_reported_until_a_binder_has_it(
+    tmp_path: Path, port: int, scan: Path
+) -> None:
+    async with running(tmp_path, SCANNED, port) as process:
+        async with binder_service(tmp_path, port=port):
+            await told(process, "policy", "policy.yaml:4: profiles[0].plugins.multiPoint")
+            assert "unknown plugin `Scan`" in await problem_of(process, "policy")
+        async with binder_service(tmp_path, scan, port=port):
+            await ready(process)
+
+
+async def test_names_of_the_binders_plugins_are_suggested(tmp_path: Path, port: int) -> None:
+    async with running(tmp_path, MISSPELT, port) as process, binder_service(tmp_path, port=port):
+        await told(process, "policy", "did you mean `DecisionAnnotation`?")
+
+
+def test_a_decision_in_short_names_winner_and_runner_up() -> None:
+    def node(name: str, total: float, **plugins: tuple[float, int]) -> NodeScoreRecord:
+        scores = [
+            PluginScoreRecord(plugin=plugin, raw=0, normalized=normalized, weight=weight)
+            for plugin, (normalized, weight) in plugins.items()
+        ]
+        return NodeScoreRecord(node=name, total=total, plugins=scores)
+
+    decision = Decision(
+        namespace="default",
+        pod="web",
+        uid="u",
+        time=NOW,
+        profile="moorage",
+        policy_revision="abc",
+        generation=7,
+        filter=FilterRecord(nodes=5, feasible=3, seconds=0),
+        score=ScoreRecord(
+            nodes=3,
+            seconds=0,
+            top=[node("n1", 90), node("n2", 80, A=(50, 1), B=(40, 3), C=(100, 1)), node("n3", 70)],
+        ),
+    )
+    found = summary(decision, "n2")
+    assert found == DecisionSummary(
+        winner=ScoredNode(node="n2", score=80, plugins={"B": 40, "C": 100, "A": 50}),
+        runner_up=ScoredNode(node="n1", score=90),
+        nodes=5,
+        feasible=3,
+        policy_revision="abc",
+        generation=7,
+    )
+    assert list(found.winner.plugins) == ["B", "C", "A"]
+    assert summary(decision, "n9").winner == ScoredNode(node="n9")
+
+
+def test_a_decision_without_scores_has_a_winner_all_the_same() -> None:
+    decision = Decision(namespace="default", pod="web", uid="u", time=NOW, profile="moorage")
+    assert summary(decision, "n1") == DecisionSummary(winner=ScoredNode(node="n1"))

@@ -1,0 +1,236 @@
+"""Binds go over one stream to the binder, and whatever becomes of it costs no bind."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import grpc.aio
+import pytest
+import structlog.testing
+from prometheus_client import REGISTRY
+
+from cli.processes import free_ports
+from moorage.v1 import binder_pb2 as pb
+from moorage.v1 import binder_pb2_grpc
+from tests.gateway.running import Gateway, bind, binder_service, gateway
+from tests.live_api import until
+
+BINDINGS = ("create", "pods/binding")
+
+
+@pytest.fixture
+def port() -> int:
+    return free_ports(1)[0]
+
+
+@pytest.fixture
+async def process(tmp_path: Path, port: int) -> AsyncIterator[Gateway]:
+    async with gateway(tmp_path, binder=f"127.0.0.1:{port}") as process:
+        yield process
+
+
+def begin(process: Gateway, *names: str) -> list[asyncio.Task[str]]:
+    """Begin to bind new pods."""
+    pods = [process.api.pod(name, schedulerName="moorage") for name in names]
+    return [asyncio.create_task(bind(process, each)) for each in pods]
+
+
+async def begin_known(process: Gateway, name: str) -> asyncio.Task[str]:
+    """Begin to bind a new pod that the gateway has seen."""
+    process.api.pod(name, schedulerName="moorage")
+    process.api.pod("last", nodeName="n1")  # once it is seen, so is the one before
+    await until(lambda: process.sample("moorage_cache_size", type="pods") == 1)
+    return asyncio.create_task(bind(process, process.api.read_pod(name)))
+
+
+async def bound(process: Gateway, name: str) -> None:
+    """Bind a new pod, as often as that takes."""
+    obj = process.api.pod(name, schedulerName="moorage")
+    while await bind(process, obj):
+        pass
+
+
+def assumed(process: Gateway) -> float:
+    return process.sample("moorage_cache_size", type="assumed_pods")
+
+
+def calls(method: str) -> float:
+    labels = {"grpc_service": "moorage.v1.BinderService", "grpc_method": method}
+    return REGISTRY.get_sample_value("grpc_server_handling_seconds_count", labels) or 0.0
+
+
+async def test_many_binds_share_a_stream(tmp_path: Path, port: int, process: Gateway) -> None:
+    before = calls("Bind"), calls("Session")
+    names = [f"p{number}" for number in range(50)]
+    async with binder_service(tmp_path, port=port):
+        assert set(await asyncio.gather(*begin(process, *names))) == {""}
+    assert all(process.api.node_of(name) == "n1" for name in names)
+    assert (calls("Bind"), calls("Session")) == (before[0], before[1] + 1)
+
+
+async def test_binds_wait_for_the_first_binder(tmp_path: Path, port: int, process: Gateway) -> None:
+    await process.node("n1")
+    waiting = await begin_known(process, "a")
+    await until(lambda: assumed(process) == 1)
+    async with binder_service(tmp_path, port=port):
+        assert await waiting == ""
+
+
+async def test_binds_that_a_binder_leaves_behind_are_done_by_the_next(
+    tmp_path: Path, port: int, process: Gateway
+) -> None:
+    posts = process.api.count(*BINDINGS, delay_seconds=0.3)
+    async with binder_service(tmp_path, port=port):  # without grace: its streams break
+        binds = begin(process, "a", "b", "c")
+        await until(lambda: posts() == 3)
+    assert not any(each.done() for each in binds)
+    async with binder_service(tmp_path, port=port):
+        assert await asyncio.gather(*binds) == ["", "", ""]
+    assert posts() == 6  # the API server refused the second of each
+    assert [process.api.node_of(name) for name in "abc"] == ["n1"] * 3
+
+
+async def test_a_binder_that_ends_answers_its_binds_and_the_next_does_the_others(
+    tmp_path: Path, port: int, process: Gateway
+) -> None:
+    posts = process.api.count(*BINDINGS, delay_seconds=0.5)
+    first = binder_service(tmp_path, port=port, grace=10)
+    await first.__aenter__()
+    [early] = begin(process, "early")
+    await until(lambda: posts() == 1)
+    ending = asyncio.create_task(first.__aexit__(None, None, None))
+    await asyncio.wait([early])
+    [late] = begin(process, "late")
+    await ending
+    async with binder_service(tmp_path, port=port):
+        assert (await early, await late) == ("", "")
+    assert posts() == 2  # neither was begun anew
+
+
+async def test_a_bind_that_nobody_takes_keeps_its_place_and_is_never_sent(
+    tmp_path: Path, port: int
+) -> None:
+    async with gateway(tmp_path, binder=f"127.0.0.1:{port}", http_timeout=1.0) as process:
+        await process.node("n1")
+        async with binder_service(tmp_path, port=port):
+            await bound(process, "before")
+        failing = await begin_known(process, "failing")
+        assert await failing == "binder service: Deadline Exceeded"
+        assert assumed(process) == 1
+        posts = process.api.count(*BINDINGS)
+        async with binder_service(tmp_path, port=port):
+            await bound(process, "after")
+        assert process.api.node_of("failing") is None
+        assert posts() == 1
+
+
+Oddity = Literal["silent", "without headers", "ending"]
+
+
+class Odd(binder_pb2_grpc.BinderServiceServicer):
+    """A binder whose first stream answers no bind, and whose others work."""
+
+    def __init__(self, oddity: Oddity) -> None:
+        self.oddity = oddity
+        self.streams: list[list[str]] = []
+
+    async def Bind(self, request: Any, context: Any) -> Any:
+        raise AssertionError
+
+    async def ListPlugins(self, request: Any, context: Any) -> Any:
+        return pb.BinderServiceListPluginsResponse()
+
+    async def Session(
+        self, request_iterator: AsyncIterator[pb.BinderServiceSessionRequest], context: Any
+    ) -> AsyncIterator[pb.BinderServiceSessionResponse]:
+        seen: list[str] = []
+        self.streams.append(seen)
+        oddity = self.oddity if len(self.streams) == 1 else ""
+        if oddity != "without headers":
+            await context.send_initial_metadata(())
+        if oddity == "ending":
+            yield pb.BinderServiceSessionResponse(ending=True)
+        async for request in request_iterator:
+            seen.append(request.bind.name)
+            answer = pb.BinderServiceSessionResponse(id=request.id)
+            if oddity == "ending" and len(seen) > 1:
+                answer.status.code = grpc.StatusCode.UNAVAILABLE.value[0]
+            if not oddity or len(seen) > 1:
+                yield answer
+
+
+@asynccontextmanager
+async def odd_binder(port: int, oddity: Oddity) -> AsyncIterator[Odd]:
+    server, servicer = grpc.aio.server(), Odd(oddity)
+    binder_pb2_grpc.add_BinderServiceServicer_to_server(servicer, server)
+    server.add_insecure_port(f"127.0.0.1:{port}")
+    await server.start()
+    try:
+        yield servicer
+    finally:
+        await server.stop(None)
+
+
+@pytest.mark.parametrize("oddity", ["silent", "without headers"])
+async def test_a_binder_that_hangs_costs_the_binds_that_it_has_and_no_more(
+    tmp_path: Path, port: int, oddity: Oddity
+) -> None:
+    async with (
+        odd_binder(port, oddity) as binder,
+        gateway(tmp_path, binder=f"127.0.0.1:{port}", http_timeout=2.0) as process,
+    ):
+        await process.node("n1")
+        hung = await begin_known(process, "hung")
+        assert await hung == "binder service: Deadline Exceeded"
+        assert assumed(process) == 1
+        [later] = begin(process, "later")
+        assert await later == ""
+    assert binder.streams == [["hung"] * (oddity == "silent"), ["later"]]
+
+
+async def test_no_bind_waits_for_those_of_a_binder_that_ends(tmp_path: Path, port: int) -> None:
+    async with (
+        odd_binder(port, "ending") as binder,
+        gateway(tmp_path, binder=f"127.0.0.1:{port}", http_timeout=2.0) as process,
+    ):
+        [slow] = begin(process, "slow")
+        await until(lambda: binder.streams == [["slow"]])
+        [later] = begin(process, "later")
+        assert await later == ""
+        assert not slow.done()
+        assert await slow == "binder service: Deadline Exceeded"
+    assert binder.streams[1] == ["later"]
+
+
+@pytest.mark.parametrize("seconds", [60.0, 0.0])
+async def test_a_binder_of_an_earlier_version_gets_calls(
+    tmp_path: Path,
+    port: int,
+    process: Gateway,
+    monkeypatch: pytest.MonkeyPatch,
+    seconds: float,
+) -> None:
+    monkeypatch.setattr("gateway.binding.session.CALL_SECONDS", seconds)
+    before = calls("Bind")
+    with structlog.testing.capture_logs() as logs:
+        async with binder_service(tmp_path, port=port, is_old=True):
+            for name in ("a", "b"):
+                assert await asyncio.gather(*begin(process, name)) == [""]
+            elsewhere = process.api.pod("c", nodeName="x")
+            assert "is bound to node x, not n1" in await bind(process, elsewhere)
+    assert calls("Bind") == before + 3
+    assert ["earlier version" in line["event"] for line in logs].count(True) == 1
+
+
+async def test_a_newer_binder_gets_a_session_again(
+    tmp_path: Path, port: int, process: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.binding.session.CALL_SECONDS", 0)
+    async with binder_service(tmp_path, port=port, is_old=True):
+        assert await asyncio.gather(*begin(process, "a")) == [""]
+    before = calls("Bind")
+    async with binder_service(tmp_path, port=port):
+        assert await asyncio.gather(*begin(process, "b")) == [""]
+    assert calls("Bind") == before

@@ -1,0 +1,88 @@
+"""A gateway whose filters reject all nodes for most pods, and what it remembers of that."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from moorage import FilterPlugin, Node, Pod, Rejection
+from tests.gateway.cache.remembering import of_set
+from tests.gateway.running import Gateway, filter_service, gateway, ready, scorer_service
+from tests.live_api import Object, until
+
+NAMES = ("n1", "n2", "n3")
+TOO_HOT = Rejection("node is too hot", unresolvable=False)
+TOO_OLD = Rejection("node is too old")
+
+
+class Hot(FilterPlugin):
+    """Rejects all nodes for pods that say so, by two reasons."""
+
+    signs_pods = True
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        if pod.labels.get("fits") == node.name:
+            return None
+        return TOO_OLD if node.name == "n3" else TOO_HOT
+
+
+class Unsigned(Hot):
+    """The same, but does not say that names do not matter."""
+
+
+class Failing(Hot):
+    """Fails for all pods."""
+
+    signs_pods = True
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        raise ValueError("no")
+
+
+def policy(*filters: str, failure_policy: str = "Abort") -> str:
+    enabled = ", ".join(f"{{name: {name}}}" for name in filters)
+    configs = ", ".join(f"{{name: {name}, failurePolicy: {failure_policy}}}" for name in filters)
+    return (
+        "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\nprofiles:\n"
+        f"- plugins: {{filter: {{enabled: [{enabled}]}}}}\n  pluginConfig: [{configs}]\n"
+    )
+
+
+@asynccontextmanager
+async def running(
+    folder: Path, text: str = policy("Hot"), *, replicas: int = 1, **more: Any
+) -> AsyncIterator[Gateway]:
+    file = folder / "policy.yaml"
+    file.write_text(text)
+    plugins = (Hot, Unsigned, Failing)
+    async with (
+        filter_service(*plugins) as one,
+        filter_service(*plugins) as other,
+        scorer_service() as scorer,
+        gateway(
+            folder, filters=(one, other)[:replicas], scorer=scorer, config=file, **more
+        ) as process,
+    ):
+        await process.node(*NAMES)
+        await ready(process)
+        await until(lambda: process.sample("moorage_replicas_ready", service="filter") == replicas)
+        yield process
+
+
+def asked(process: Gateway) -> float:
+    return process.sample("moorage_cycle_duration_seconds_count", half="filter")
+
+
+def remembered(process: Gateway) -> float:
+    return process.sample("moorage_remembered_rejections_total")
+
+
+async def filter_twins(process: Gateway) -> None:
+    for name in ("first", "second"):
+        await process.filter(of_set(name), *NAMES)
+
+
+async def filter_record(process: Gateway, name: str) -> Object:
+    _, answer = await process.get(f"/decisions/default/{name}")
+    record: Object = answer["attempts"][0]["filter"]
+    return record

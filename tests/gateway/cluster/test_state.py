@@ -1,0 +1,393 @@
+"""The cluster state: rows, places, generations, and deltas that replicas can trust."""
+
+import itertools
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from gateway.cluster.changes import Changes
+from gateway.cluster.state import ClusterState
+from gateway.cluster.watch.sinks import NodeSink, PodSink
+from moorage.models import STATEFUL_SETS, ObjectName, Pod, decode_node, encode
+from moorage.testing import make_node, make_pod
+from moorage_host.plugins import Replica
+
+
+def place(name: str, node: str = "", cpu: str = "100m") -> Pod:
+    return make_pod(name, node=node, requests={"cpu": cpu})
+
+
+@dataclass
+class Clock:
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def apply(replica: Replica, changes: Changes) -> None:
+    """Do what a replica does with a state message."""
+    for uid in changes.removed_pods:
+        replica.snapshot.remove_pod(uid)
+    for row in changes.removed_rows:
+        replica.snapshot.remove_row(row)
+    replica.set_nodes(changes.nodes)
+    replica.place_pods([(row, encode(pod)) for row, pod in changes.pods])
+    for name in changes.removed_objects:
+        replica.snapshot.objects.remove(name)
+    replica.put_objects(changes.objects)
+    if not changes.partial:
+        replica.generation = changes.generation
+
+
+def synchronised(state: ClusterState) -> Replica:
+    """Return a replica that was told everything."""
+    replica = Replica()
+    replica.clear([STATEFUL_SETS])
+    for part in state.everything(2):
+        apply(replica, part)
+    return replica
+
+
+def picture(replica: Replica) -> dict[str, Any]:
+    """Return all that plugins could see."""
+    nodes = replica.snapshot.nodes()
+    seen: dict[str, Any] = {
+        node.name: (node.row, node.manifest, dict(node.requested), {p.uid: p for p in node.pods})
+        for node in nodes
+    }
+    sets = nodes.objects(STATEFUL_SETS)
+    newest = sets.derived("newest", lambda objects: max((o["n"] for o in objects), default=0))
+    return {**seen, "sets": {n: sets.get(n, "default") for n in "abcd"}, "newest": newest}
+
+
+class ReplicasFollow(RuleBasedStateMachine):
+    """Whatever happens, a replica fed with deltas equals one fed with everything at once."""
+
+    names = st.sampled_from(["a", "b", "c", "d"])
+    cpus = st.sampled_from(["100m", "1", "2"])
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.state = ClusterState()
+        self.state.objects.open(STATEFUL_SETS)
+        self.follower = synchronised(self.state)
+
+    @rule(name=names, cpu=cpus)
+    def node(self, name: str, cpu: str) -> None:
+        self.state.set_node(make_node(name, allocatable={"cpu": cpu}))
+
+    @rule(name=names)
+    def node_gone(self, name: str) -> None:
+        self.state.drop_node(name)
+
+    @rule(name=names, node=st.sampled_from(["", "a", "b", "c", "d"]), cpu=cpus)
+    def pod(self, name: str, node: str, cpu: str) -> None:
+        self.state.set_pod(place(name, node, cpu))
+
+    @rule(name=names)
+    def pod_gone(self, name: str) -> None:
+        self.state.drop_pod(place(name).uid)
+
+    @rule(name=names, node=names)
+    def assumed(self, name: str, node: str) -> None:
+        self.state.assume(place(name), node)
+
+    @rule(name=names, node=names)
+    def claimed(self, name: str, node: str) -> None:
+        self.state.claim(place(name), node)
+
+    @rule(name=names)
+    def released(self, name: str) -> None:
+        self.state.release(place(name).uid)
+
+    @rule(name=names, number=st.integers(0, 3))
+    def stateful_set(self, name: str, number: int) -> None:
+        content = encode({"n": number})
+        self.state.objects.put(ObjectName(STATEFUL_SETS, "default", name), content)
+
+    @rule(name=names)
+    def stateful_set_gone(self, name: str) -> None:
+        self.state.objects.drop(ObjectName(STATEFUL_SETS, "default", name))
+
+    @rule(name=names)
+    def forgotten(self, name: str) -> None:
+        self.state.forget(place(name).uid)
+
+    @rule()
+    def synchronise(self) -> None:
+        changes = self.state.changes_since(self.follower.generation)
+        assert changes is not None
+        apply(self.follower, changes)
+
+    @invariant()
+    def follower_equals_rebuild(self) -> None:
+        changes = self.state.changes_since(self.follower.generation)
+        assert changes is not None
+        apply(self.follower, changes)
+        assert picture(self.follower) == picture(synchronised(self.state))
+
+
+class ReplicasJoin(ReplicasFollow):
+    """The same when a replica joins while the state changes, between the parts that it is sent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.join()
+
+    @rule()
+    def join(self) -> None:
+        self.joining = Replica()
+        self.joining.clear([STATEFUL_SETS])
+        self.parts = self.state.everything(1)
+
+    @rule()
+    def next_part(self) -> None:
+        for part in itertools.islice(self.parts, 1):
+            apply(self.joining, part)
+
+    @invariant()
+    def follower_equals_rebuild(self) -> None:
+        pass
+
+    def teardown(self) -> None:
+        for part in self.parts:
+            apply(self.joining, part)
+        changes = self.state.changes_since(self.joining.generation)
+        assert changes is not None
+        apply(self.joining, changes)
+        assert picture(self.joining) == picture(synchronised(self.state))
+
+
+class ReplicasCatchUp(ReplicasFollow):
+    """The same when the replica catches up only now and then."""
+
+    @invariant()
+    def follower_equals_rebuild(self) -> None:
+        pass
+
+    def teardown(self) -> None:
+        super().follower_equals_rebuild()
+
+
+TestReplicasFollow = ReplicasFollow.TestCase
+TestReplicasCatchUp = ReplicasCatchUp.TestCase
+TestReplicasJoin = ReplicasJoin.TestCase
+for case in (TestReplicasFollow, TestReplicasCatchUp, TestReplicasJoin):
+    case.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+
+
+@dataclass
+class World:
+    clock: Clock = field(default_factory=Clock)
+    state: ClusterState = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.state = ClusterState(assumed_ttl=10, claim_ttl=5, clock=self.clock)
+        for name in ("a", "b"):
+            self.state.set_node(make_node(name))
+
+    def placed(self) -> dict[str, str | None]:
+        pods = [placed for part in self.state.everything(9) for placed in part.pods]
+        return {pod.name: self.state.name_at(row) for row, pod in pods}
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_a_node_that_reads_the_same_is_no_change(world: World) -> None:
+    before = world.state.generation
+    world.state.set_node(make_node("a"))
+    assert world.state.generation == before
+
+
+def test_an_unbound_pod_is_no_change_for_replicas(world: World) -> None:
+    before = world.state.generation
+    world.state.set_pod(place("p"))
+    assert world.state.generation == before
+    assert world.state.pod(place("p").uid) == place("p")
+
+
+def test_a_row_stays_with_its_node_and_is_given_away_when_it_is_gone(world: World) -> None:
+    row = world.state.row_of["a"]
+    world.state.set_node(make_node("a", labels={"x": "y"}))
+    assert world.state.row_of["a"] == row
+    world.state.drop_node("a")
+    world.state.set_node(make_node("c"))
+    assert world.state.row_of["c"] == row
+
+
+def test_a_pod_waits_for_its_node(world: World) -> None:
+    world.state.set_pod(place("p", "late"))
+    assert world.placed() == {}
+    world.state.set_node(make_node("late"))
+    assert world.placed() == {"p": "late"}
+
+
+def test_an_assumed_pod_stays_until_it_is_seen_bound(world: World) -> None:
+    world.state.assume(place("p"), "a")
+    world.state.confirm(place("p").uid)
+    assert world.state.counts["assumed_pods"] == 1
+    world.state.set_pod(place("p", "a"))
+    assert world.placed() == {"p": "a"}
+    assert world.state.counts["assumed_pods"] == 0
+
+
+def test_an_assumed_pod_whose_bind_failed_has_no_place(world: World) -> None:
+    world.state.assume(place("p"), "a")
+    world.state.forget(place("p").uid)
+    assert world.placed() == {}
+
+
+def test_a_confirmed_pod_that_is_never_seen_bound_expires(world: World) -> None:
+    world.state.assume(place("p"), "a")
+    world.clock.now = 100
+    assert world.state.expire() == 0  # its bind is under way still
+    world.state.confirm(place("p").uid)
+    world.clock.now = 110
+    assert world.state.expire() == 1
+    assert world.placed() == {}
+
+
+def test_the_api_server_has_the_last_word_on_a_place(world: World) -> None:
+    world.state.assume(place("p"), "a")
+    world.state.set_pod(place("p", "b"))
+    assert world.placed() == {"p": "b"}
+
+
+def test_a_full_list_forgets_what_it_lacks(world: World) -> None:
+    pods, nodes = PodSink(world.state), NodeSink(world.state)
+    pods.replace([place("p", "a"), place("q", "b")])
+    pods.replace([place("q", "b")])
+    assert world.placed() == {"q": "b"}
+    nodes.replace([make_node("a")])
+    assert list(world.state.row_of) == ["a"]
+    assert world.placed() == {}
+
+
+def test_a_replica_too_far_behind_gets_no_delta(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.cluster.state.LOG_LENGTH", 3)
+    state = ClusterState()
+    first = state.generation
+    for i in range(5):
+        state.set_node(make_node(f"n{i}"))
+    assert state.changes_since(first) is None
+    behind_by_one = state.changes_since(state.generation - 1)
+    assert behind_by_one is not None
+    assert [decode_node(content).name for _, content in behind_by_one.nodes] == ["n4"]
+
+
+def test_a_claim_places_the_pod_until_it_is_released(world: World) -> None:
+    world.state.claim(place("p"), "a")
+    assert world.placed() == {"p": "a"}
+    assert world.state.place_of(place("p").uid) == "a"
+    assert world.state.counts["claims"] == 1
+    world.state.release(place("p").uid)
+    assert world.placed() == {}
+    assert world.state.place_of(place("p").uid) == ""
+
+
+def test_a_claim_ends_when_no_bind_comes(world: World) -> None:
+    world.state.claim(place("p"), "a")
+    world.clock.now = 4.9
+    assert world.state.expire() == 0
+    world.clock.now = 5
+    assert world.state.expire() == 1
+    assert world.placed() == {}
+
+
+def test_a_bind_makes_a_claim_last_and_is_no_change_on_the_same_node(world: World) -> None:
+    world.state.claim(place("p"), "a")
+    before = world.state.generation
+    world.state.assume(place("p"), "a")
+    assert world.state.generation == before
+    assert world.state.counts["claims"] == 0
+    world.clock.now = 1000
+    assert world.state.expire() == 0
+    world.state.release(place("p").uid)
+    assert world.placed() == {"p": "a"}
+
+
+def test_a_bind_elsewhere_moves_a_claimed_pod(world: World) -> None:
+    world.state.claim(place("p"), "a")
+    world.state.assume(place("p"), "b")
+    assert world.placed() == {"p": "b"}
+
+
+def test_a_joining_replica_is_told_of_what_changes_meanwhile(world: World) -> None:
+    joining = Replica()
+    joining.clear([STATEFUL_SETS])
+    parts = world.state.everything(1)
+    apply(joining, next(parts))
+    world.state.set_node(make_node("late"))
+    world.state.set_pod(place("p", "late"))
+    world.state.drop_node("a")
+    for part in parts:
+        apply(joining, part)
+    assert joining.generation == world.state.generation
+    assert picture(joining) == picture(synchronised(world.state))
+
+
+def test_a_joining_replica_reaches_a_state_that_changes_all_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gateway.cluster.state.LOG_LENGTH", 5)
+    world = World()
+    for number in range(50):
+        world.state.set_pod(place(f"p{number}", "a"))
+    joining = Replica()
+    joining.clear([STATEFUL_SETS])
+    for number, part in enumerate(world.state.everything(4)):
+        apply(joining, part)
+        world.state.set_pod(place(f"p{number % 50}", "b", f"{number + 1}m"))
+        world.state.set_pod(place(f"q{number}", "b"))
+    changes = world.state.changes_since(joining.generation)
+    assert changes is not None
+    apply(joining, changes)
+    assert picture(joining) == picture(synchronised(world.state))
+
+
+def test_a_pod_that_is_seen_bound_as_it_was_assumed_is_no_change(world: World) -> None:
+    world.state.assume(place("p"), "a")
+    before = world.state.generation
+    world.state.set_pod(place("p", "a"))
+    assert world.state.generation == before + 1  # the phase: make_pod's pods run once placed
+    world.state.assume(place("q"), "a")
+    before = world.state.generation
+    bound = msgspec.structs.replace(place("q"), spec=place("q", "a").spec)
+    world.state.set_pod(bound)
+    assert world.state.generation == before
+    assert world.placed() == {"p": "a", "q": "a"}
+
+
+def test_an_assumed_pod_looks_as_it_will_when_it_is_bound(world: World) -> None:
+    world.state.assume(place("p"), "a")
+    ((_, pod),) = [placed for part in world.state.everything(9) for placed in part.pods]
+    assert pod.spec.node_name == "a"
+
+
+def test_nodes_that_change_rows_within_one_delta_are_found(world: World) -> None:
+    replica = synchronised(world.state)
+    for name in ("a", "b"):
+        world.state.drop_node(name)
+    for name in ("b", "a"):
+        world.state.set_node(make_node(name))
+    changes = world.state.changes_since(replica.generation)
+    assert changes is not None
+    apply(replica, changes)
+    assert {n: replica.snapshot.row_of(n) for n in "ab"} == world.state.row_of
+    for name in ("a", "b"):
+        world.state.drop_node(name)
+    changes = world.state.changes_since(replica.generation)
+    assert changes is not None
+    apply(replica, changes)
+    assert len(replica.snapshot) == 0

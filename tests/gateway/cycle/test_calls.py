@@ -1,0 +1,263 @@
+"""What the gateway does with calls that are out of the ordinary."""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from gateway.cycle.habits import Pauses
+from tests.gateway.running import Gateway, filter_service, gateway, pod, ready, scorer_service
+from tests.live_api import until
+
+
+@pytest.fixture
+async def running(tmp_path: Path) -> AsyncIterator[Gateway]:
+    async with (
+        filter_service() as filters,
+        scorer_service() as scorer,
+        gateway(tmp_path, filters=filters, scorer=scorer) as process,
+    ):
+        await process.node("n1", "n2")
+        await ready(process)
+        yield process
+
+
+async def test_a_node_that_is_not_known_yet_is_rejected_with_a_reason(running: Gateway) -> None:
+    answer = await running.filter(pod(), "n1", "new")
+    assert answer["NodeNames"] == ["n1"]
+    assert answer["FailedAndUnresolvableNodes"] == {"new": "node(s) not known to Moorage yet"}
+
+
+async def test_pods_of_other_schedulers_pass_untouched(running: Gateway) -> None:
+    other = pod(schedulerName="default-scheduler", nodeSelector={"no": "node"})
+    answer = await running.filter(other, "n1", "new")
+    assert answer["NodeNames"] == ["n1", "new"]
+    assert await running.prioritize(other, "n1", "n2") == []
+    assert running.sample("moorage_foreign_pods_total") == 2
+    assert (await running.get("/decisions/default/p"))[0] == 404
+
+
+async def test_one_plugin_can_be_asked_alone(running: Gateway) -> None:
+    picky = pod(nodeSelector={"no": "node"}, nodeName="")
+    body = {"Pod": picky, "NodeNames": ["n1", "n2"]}
+    _, answer = await running.call("filter/NodePorts", body)
+    assert answer["NodeNames"] == ["n1", "n2"]
+    _, answer = await running.call("filter/NodeAffinity", body)
+    assert answer["NodeNames"] == []
+    _, scores = await running.call("prioritize/TaintToleration", body)
+    assert scores == [{"Host": "n1", "Score": 10}, {"Host": "n2", "Score": 10}]
+
+
+async def test_an_unknown_plugin_is_an_error_that_names_those_there_are(running: Gateway) -> None:
+    _, answer = await running.call("filter/NoSuch", {"Pod": pod(), "NodeNames": ["n1"]})
+    assert answer["Error"].startswith("filter service: plugin 'NoSuch' is not enabled here")
+    assert "NodeAffinity" in answer["Error"]
+
+
+async def test_given_nodes_count_as_they_are_for_this_cycle_only(running: Gateway) -> None:
+    def node(name: str, **labels: str) -> dict[str, object]:
+        amounts = {"cpu": "1", "memory": "1Gi", "pods": "10"}
+        return {"metadata": {"name": name, "labels": labels}, "status": {"allocatable": amounts}}
+
+    picky = pod(nodeSelector={"disk": "ssd"})
+    items = [node("n1", disk="ssd"), node("brand-new", disk="ssd"), node("n2")]
+    _, answer = await running.call("filter", {"Pod": picky, "Nodes": {"items": items}})
+    assert [n["metadata"]["name"] for n in answer["Nodes"]["items"]] == ["n1", "brand-new"]
+    assert list(answer["FailedAndUnresolvableNodes"]) == ["n2"]
+
+    assert (await running.filter(picky, "n1", "n2"))["NodeNames"] == []
+
+
+async def test_prioritize_collects_the_scores_of_the_filters_cycle(running: Gateway) -> None:
+    await running.filter(pod(), "n1", "n2")
+    scores = await running.prioritize(pod(), "n2", "n1")
+    assert [score["Host"] for score in scores] == ["n2", "n1"]
+    assert running.sample("moorage_cycle_duration_seconds_count", half="score") == 1
+
+
+async def test_prioritize_takes_any_subset_of_the_survivors(running: Gateway) -> None:
+    await running.filter(pod(), "n1", "n2")
+    assert [s["Host"] for s in await running.prioritize(pod(), "n2")] == ["n2"]
+
+
+async def test_prioritize_needs_no_filter_before_it(running: Gateway) -> None:
+    scores = await running.prioritize(pod("never-filtered"), "n1", "n2")
+    assert {score["Host"] for score in scores} == {"n1", "n2"}
+    _, decision = await running.get("/decisions/default/never-filtered")
+    assert decision["attempts"][0]["score"]["nodes"] == 2
+
+
+async def test_preemption_keeps_the_nodes_that_fit_without_the_victims(running: Gateway) -> None:
+    for name, node in (("v1", "n1"), ("v2", "n2")):
+        requests = {"requests": {"cpu": "4"}}
+        running.api.pod(
+            name, nodeName=node, containers=[{"name": "c", "image": "x", "resources": requests}]
+        )
+    await until(lambda: running.sample("moorage_cache_size", type="pods") == 2)
+    uid = running.api.read_pod("v1")["metadata"]["uid"]
+    needs = pod(containers=[{"name": "c", "resources": {"requests": {"cpu": "3"}}}])
+    assert (await running.filter(needs, "n1", "n2"))["NodeNames"] == []
+
+    victims = {
+        "n1": {"Pods": [{"UID": uid}], "NumPDBViolations": 1},
+        "n2": {"Pods": [{"UID": "of-another-pod"}], "NumPDBViolations": 0},
+    }
+    _, answer = await running.call("preempt", {"Pod": needs, "NodeNameToMetaVictims": victims})
+
+    assert answer == {"NodeNameToMetaVictims": {"n1": victims["n1"]}}
+
+
+async def test_attempts_on_a_pod_are_remembered_newest_first(running: Gateway) -> None:
+    await running.filter(pod(), "n1")
+    await running.filter(pod(), "n1", "n2")
+    _, answer = await running.get("/decisions/default/p")
+    assert [attempt["filter"]["nodes"] for attempt in answer["attempts"]] == [2, 1]
+
+
+async def test_a_decision_that_is_not_remembered_is_a_404_that_says_so(running: Gateway) -> None:
+    status, answer = await running.get("/decisions/default/nobody")
+    assert status == 404
+    assert answer == {"error": "no decision is remembered about pod default/nobody"}
+
+
+async def test_a_pod_that_is_tried_again_waits_for_news_that_is_on_its_way(
+    running: Gateway,
+) -> None:
+    picky = pod(nodeSelector={"disk": "ssd"})
+    assert (await running.filter(picky, "n1", "n2"))["NodeNames"] == []
+    loop = asyncio.get_running_loop()
+    # As if kube-scheduler had heard of the label before the gateway.
+    loop.call_later(0.02, lambda: running.api.label("/api/v1/nodes/n2", disk="ssd"))
+    assert (await running.filter(picky, "n1", "n2"))["NodeNames"] == ["n2"]
+
+
+async def test_scores_that_begin_beside_the_filter_are_the_same(running: Gateway) -> None:
+    alone = await running.prioritize(pod("alone"), "n1", "n2")
+    for name in ("first", "second", "third"):
+        assert (await running.filter(pod(name), "n1", "n2"))["NodeNames"] == ["n1", "n2"]
+        assert await running.prioritize(pod(name), "n1", "n2") == alone
+    assert running.sample("moorage_expected_scores_total", outcome="right") == 2
+    _, decision = await running.get("/decisions/default/third")
+    (attempt,) = decision["attempts"]
+    assert attempt["score"]["nodes"] == 2
+    assert running.sample("moorage_cycle_duration_seconds_count", half="score") == 4
+
+
+async def test_scores_are_not_begun_early_where_there_is_time_enough_afterwards(
+    tmp_path: Path,
+) -> None:
+    async with (
+        filter_service() as filters,
+        scorer_service() as scorer,
+        gateway(tmp_path, filters=filters, scorer=scorer, ample_pause=0) as running,
+    ):
+        await running.node("n1", "n2")
+        await ready(running)
+        for name in ("first", "second", "third"):
+            await running.filter(pod(name), "n1", "n2")
+            assert len(await running.prioritize(pod(name), "n1", "n2")) == 2
+        for outcome in ("right", "wrong"):
+            assert running.sample("moorage_expected_scores_total", outcome=outcome) == 0
+
+
+def test_a_pause_is_short_until_it_is_so_many_times_as_long_as_scoring_takes() -> None:
+    pauses = Pauses(ample=1.5)
+    for _ in range(100):
+        pauses.scored(0.002)
+        pauses.paused(0.0029)
+    assert pauses.are_short()
+    pauses.paused(0.006)
+    assert not pauses.are_short()
+    for _ in range(5):
+        pauses.scored(0.01)
+    assert pauses.are_short()
+
+
+async def test_nodes_that_are_ruled_out_time_and_again_are_not_scored(running: Gateway) -> None:
+    names = ("new", "n1", "n2")
+    for name in ("first", "second", "third", "fourth"):
+        assert (await running.filter(pod(name), *names))["NodeNames"] == ["n1", "n2"]
+        scores = await running.prioritize(pod(name), "n1", "n2")
+        assert [score["Host"] for score in scores] == ["n1", "n2"]
+    assert running.sample("moorage_expected_scores_total", outcome="right") == 3
+    assert running.sample("moorage_expected_scores_total", outcome="wrong") == 0
+
+
+async def test_a_node_that_is_named_twice_is_judged_as_once(running: Gateway) -> None:
+    answer = await running.filter(pod("twice"), "n1", "new", "n2", "n1", "new")
+    assert answer["NodeNames"] == ["n1", "n2", "n1"]
+    scores = await running.prioritize(pod("twice"), "n1", "n2", "n1")
+    assert [score["Host"] for score in scores] == ["n1", "n2", "n1"]
+    assert scores[0] == scores[2]
+
+
+async def test_nodes_that_calls_always_name_are_filtered_before_they_are_looked_up(
+    running: Gateway,
+) -> None:
+    await _more_nodes(running, "n3")
+    for number, names in enumerate(itertools.permutations(("n1", "n2", "n3"))):
+        answer = await running.filter(pod(f"p{number}"), *names)
+        assert answer["NodeNames"] == list(names)
+    assert running.sample("moorage_expected_nodes_total", outcome="right") == 3
+    assert running.sample("moorage_expected_nodes_total", outcome="wrong") == 0
+
+
+@pytest.mark.parametrize(
+    "names", [("n1", "n2", "new"), ("n1", "n2", "n1"), ("new", "new", "new"), ("n4", "n2", "n3")]
+)
+async def test_nodes_that_a_call_names_for_once_are_judged_as_they_are(
+    running: Gateway, names: tuple[str, ...]
+) -> None:
+    await _more_nodes(running, "n3", "n4")
+    for number, usual in enumerate(itertools.permutations(("n1", "n2", "n3"))):
+        await running.filter(pod(f"p{number}"), *usual)
+    answer = await running.filter(pod("other"), *names)
+    assert answer["NodeNames"] == [name for name in names if name != "new"]
+    assert running.sample("moorage_expected_nodes_total", outcome="wrong") == 1
+
+
+async def _more_nodes(running: Gateway, *names: str) -> None:
+    await running.node(*names)
+    await until(lambda: running.sample("moorage_cache_size", type="nodes") == 2 + len(names))
+
+
+async def test_scores_of_nodes_that_are_ruled_out_after_all_do_not_count(
+    running: Gateway,
+) -> None:
+    for name in ("first", "second"):
+        await running.filter(pod(name), "n1", "n2", "new")
+        await running.prioritize(pod(name), "n1", "n2")
+    await running.node("n3")
+    await until(lambda: running.sample("moorage_cache_size", type="nodes") == 3)
+    running.api.label("/api/v1/nodes/n1", disk="ssd")
+    running.api.label("/api/v1/nodes/n3", disk="ssd")
+
+    async def ruled_out() -> bool:
+        picky = pod("picky", nodeSelector={"disk": "ssd"})
+        answer = await running.filter(picky, "n1", "n2", "n3")
+        return bool(answer["NodeNames"] == ["n1", "n3"])
+
+    async with asyncio.timeout(10):
+        while not await ruled_out():
+            pass
+    await running.filter(pod("all"), "n1", "n2", "n3")
+    await running.filter(pod("all"), "n1", "n2", "n3")
+    before = running.sample("moorage_expected_scores_total", outcome="wrong")
+    assert await ruled_out()
+    assert running.sample("moorage_expected_scores_total", outcome="wrong") == before + 1
+    scores = await running.prioritize(pod("picky"), "n1", "n3")
+    assert [score["Host"] for score in scores] == ["n1", "n3"]
+    _, decision = await running.get("/decisions/default/picky")
+    assert decision["attempts"][0]["score"]["nodes"] == 2
+
+
+async def test_expected_scores_of_a_pod_that_fits_nowhere_leave_no_trace(
+    running: Gateway,
+) -> None:
+    await running.filter(pod("all"), "n1", "n2")
+    await running.filter(pod("none", nodeSelector={"no": "node"}), "n1", "n2")
+    _, decision = await running.get("/decisions/default/none")
+    assert "score" not in decision["attempts"][0]
+    assert running.sample("moorage_expected_scores_total", outcome="wrong") == 1

@@ -1,0 +1,85 @@
+"""What plugins note about a cycle is in the decision, also if replicas share the cycle."""
+
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gateway.cycle.merging import ScoredShard, add_normalization, merge_reports
+from gateway.cycle.node_set import Candidates
+from moorage import FilterPlugin, Node, Nodes, Pod, ScorePlugin
+from moorage.v1 import scorer_pb2
+from moorage.v1 import types_pb2 as pb
+from tests.gateway.running import Gateway, filter_service, pod, scorer_service
+from tests.gateway.sharing import NAMES, policy_of, sharing
+
+
+class NotesFilter(FilterPlugin):
+    """Notes something about one node."""
+
+    def filter_node(self, pod: Pod, node: Node) -> None:
+        if node.name == "n0":
+            self.note("5 s old, on n0")
+
+
+class NotesScore(ScorePlugin):
+    """Fails with a note."""
+
+    def score(self, pod: Pod, nodes: Nodes) -> list[float]:
+        self.note("7 samples")
+        raise ValueError("no data")
+
+
+async def noted(running: Gateway, obj: Any, names: Sequence[str]) -> dict[str, str]:
+    await running.filter(obj, *names)
+    await running.prioritize(obj, *names)
+    _, answer = await running.get(f"/decisions/default/{obj['metadata']['name']}")
+    decision = answer["attempts"][0]
+    plugins = [*decision["filter"]["plugins"], *decision["score"]["plugins"]]
+    return {plugin["plugin"]: plugin["note"] for plugin in plugins if "note" in plugin}
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+async def test_notes_are_in_the_decision(tmp_path: Path, replicas: int) -> None:
+    policy = policy_of(
+        tmp_path, "{multiPoint: {enabled: [{name: NotesFilter}, {name: NotesScore}]}}"
+    )
+    async with AsyncExitStack() as stack:
+        filters = [
+            await stack.enter_async_context(filter_service(NotesFilter)) for _ in range(replicas)
+        ]
+        scorers = [
+            await stack.enter_async_context(scorer_service(NotesScore)) for _ in range(replicas)
+        ]
+        running = await stack.enter_async_context(
+            sharing(tmp_path, "g", filters=filters, scorers=scorers, config=policy)
+        )
+        await running.node(*NAMES)
+        notes = await noted(running, pod(), NAMES)
+        assert notes == {"NotesFilter": "5 s old, on n0", "NotesScore": "7 samples"}
+        others = await noted(running, pod("q"), NAMES[1:])
+        assert others == {"NotesScore": "7 samples"}
+        scattered = running.sample("moorage_scattered_cycles_total", half="filter")
+        assert scattered == (0 if replicas == 1 else 2)
+
+
+def result(*notes: str) -> scorer_pb2.ScoreResult:
+    reports = [pb.PluginReport(plugin=f"p{i}", note=note) for i, note in enumerate(notes)]
+    return scorer_pb2.ScoreResult(plugins=reports)
+
+
+def test_of_several_shards_the_first_note_counts() -> None:
+    merged = merge_reports([result("", "b1"), result("a2", "b2"), result("", "")])
+    assert [report.note for report in merged] == ["a2", "b1"]
+
+
+def test_the_note_of_a_normalisation_comes_first_because_it_sees_all_nodes() -> None:
+    rows = np.arange(1)
+    found = Candidates.at(rows, 1)
+    shards = [ScoredShard(result("a", "b"), found, {"p0": np.ones(1), "p1": np.ones(1)})]
+    after = result("", "normalised")
+    add_normalization(after, shards)
+    assert [report.note for report in after.plugins] == ["a", "normalised"]

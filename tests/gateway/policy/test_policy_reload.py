@@ -1,0 +1,509 @@
+"""The policy file is followed: a right content comes into force between cycles, a wrong one not."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from cli.processes import free_ports
+from moorage import Arguments, FilterPlugin, Node, Nodes, Pod, Rejection, ScorePlugin
+from tests.gateway.cluster.test_objects import SETS, Replicated, becomes, stateful_set
+from tests.gateway.running import (
+    Gateway,
+    binder_service,
+    filter_service,
+    gateway,
+    pod,
+    ready,
+    scorer_service,
+)
+from tests.live_api import until
+
+NODES = ("n1", "n2")
+
+
+class Only(FilterPlugin):
+    """Lets pods run on one node only."""
+
+    class Args(Arguments):
+        """Which."""
+
+        node: str = "n1"
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        return None if node.name == self.args.node else Rejection(f"only {self.args.node}")
+
+
+class Marked(FilterPlugin):
+    """Rejects node n3 with a text that says under which policy."""
+
+    class Args(Arguments):
+        """The text."""
+
+        mark: str = ""
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        return Rejection(f"mark {self.args.mark}") if node.name == "n3" else None
+
+
+class Fixed(ScorePlugin):
+    """Gives one node a number of points."""
+
+    class Args(Arguments):
+        """How many, and on which node."""
+
+        points: float = 0
+        node: str = "n1"
+
+    def score_node(self, pod: Pod, node: Node) -> float:
+        return self.args.points if node.name == self.args.node else 0
+
+
+class Unwilling(ScorePlugin):
+    """Does not start."""
+
+    async def start(self) -> None:
+        raise OSError("no licence")
+
+    def score_node(self, pod: Pod, node: Node) -> float:
+        return 1
+
+
+class Willing(ScorePlugin):
+    """The same in another replica, where it starts."""
+
+    name = "Unwilling"
+    stopped: ClassVar[list[str]] = []
+
+    async def stop(self) -> None:
+        self.stopped.append(self.name)
+
+    def score_node(self, pod: Pod, node: Node) -> float:
+        return 1
+
+
+class Held(FilterPlugin):
+    """Holds a cycle in its filter half."""
+
+    entered: ClassVar[asyncio.Event]
+    released: ClassVar[asyncio.Event]
+
+    async def prepare(self, pod: Pod, nodes: Nodes) -> None:
+        self.entered.set()
+        await self.released.wait()
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        return None
+
+
+class Announced(Fixed):
+    """Says with which arguments it has started."""
+
+    class Args(Fixed.Args):
+        """The same."""
+
+    started: ClassVar[set[float]] = set()
+
+    async def start(self) -> None:
+        self.started.add(self.args.points)
+
+
+HEADER = "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\nscoreScale: 100\n"
+OFTEN: dict[str, Any] = {"config_reload_interval": 0.02, "resolve_interval": 0.1}
+
+
+def policy_of(*plugins: str, **args: dict[str, Any]) -> str:
+    enabled = ", ".join(f"{{name: {name}}}" for name in plugins)
+    configs = ", ".join(
+        f"{{name: {name}, args: {value}, timeBudget: 10s}}" for name, value in args.items()
+    )
+    return (
+        HEADER + "profiles:\n- plugins:\n    multiPoint: {enabled: "
+        f"[{enabled}], disabled: [{{name: '*'}}]}}\n  pluginConfig: [{configs}]\n"
+    )
+
+
+def only(node: str) -> str:
+    return policy_of("Only", Only={"node": node})
+
+
+@asynccontextmanager
+async def running(
+    folder: Path,
+    text: str,
+    *,
+    scorers: tuple[type[ScorePlugin], ...] = (Fixed,),
+    filters: tuple[type[FilterPlugin], ...] = (Only, Marked, Replicated),
+    **more: Any,
+) -> AsyncIterator[Gateway]:
+    """Run a gateway with one filter, and a scorer for each of *scorers*."""
+    config = folder / "policy.yaml"
+    config.write_text(text)
+    async with AsyncExitStack() as stack:
+        address = await stack.enter_async_context(filter_service(*filters))
+        addresses = [await stack.enter_async_context(scorer_service(p)) for p in scorers]
+        settings = {**OFTEN, **more}
+        opened = gateway(folder, filters=address, scorer=addresses, config=config, **settings)
+        found = await stack.enter_async_context(opened)
+        await found.node("n1", "n2", "n3")
+        await ready(found)
+        await until(
+            lambda: found.sample("moorage_replicas_ready", service="scorer") == len(scorers)
+        )
+        yield found
+
+
+async def reloaded(found: Gateway, outcome: str, count: int = 1) -> None:
+    """Wait until so many changes of the file came to this end."""
+    await until(lambda: reloads(found, outcome) >= count)
+
+
+def reloads(found: Gateway, outcome: str) -> float:
+    return found.sample("moorage_policy_reloads_total", outcome=outcome)
+
+
+async def note(found: Gateway) -> str:
+    """Return what a gateway that is ready notes about its policy file."""
+    status, answer = await found.get("/readyz")
+    assert (status, answer["status"]) == (200, "ok")
+    return str(answer["notes"][0]["note"]) if "notes" in answer else ""
+
+
+async def revision(found: Gateway, name: str) -> str:
+    _, answer = await found.get(f"/decisions/default/{name}")
+    return str(answer["attempts"][0]["policyRevision"])
+
+
+async def test_a_changed_file_changes_placements_without_a_new_session(tmp_path: Path) -> None:
+    async with running(tmp_path, only("n1")) as found:
+        assert (await found.filter(pod("a"), *NODES))["NodeNames"] == ["n1"]
+        opened = found.sample("moorage_sessions_opened_total", service="filter")
+        (tmp_path / "policy.yaml").write_text(only("n2"))
+        await reloaded(found, "ok")
+        assert (await found.filter(pod("b"), *NODES))["NodeNames"] == ["n2"]
+        assert await revision(found, "a") != await revision(found, "b")
+        assert found.sample("moorage_sessions_opened_total", service="filter") == opened
+        assert await note(found) == ""
+
+
+async def test_scores_and_their_scale_follow(tmp_path: Path) -> None:
+    text = policy_of("Fixed", Fixed={"points": 100})
+    async with running(tmp_path, text) as found:
+        assert await found.prioritize(pod("a"), *NODES) == [{"Host": "n1", "Score": 100}]
+        changed = policy_of("Fixed", Fixed={"points": 100, "node": "n2"})
+        (tmp_path / "policy.yaml").write_text(changed.replace("scoreScale: 100", "scoreScale: 10"))
+        await reloaded(found, "ok")
+        assert await found.prioritize(pod("b"), *NODES) == [{"Host": "n2", "Score": 10}]
+
+
+async def test_a_symlink_that_is_swapped_as_a_configmap_is_followed(tmp_path: Path) -> None:
+    async with running(tmp_path, only("n1")) as found:
+        for name in ("..data1", "..data2"):
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "policy.yaml").write_text(only("n2"))
+        (tmp_path / "..data").symlink_to("..data1")
+        (tmp_path / "new").symlink_to("..data/policy.yaml")
+        (tmp_path / "new").rename(tmp_path / "policy.yaml")
+        await reloaded(found, "ok")
+        (tmp_path / "..data2" / "policy.yaml").write_text(only("n1"))
+        (tmp_path / "..tmp").symlink_to("..data2")
+        (tmp_path / "..tmp").rename(tmp_path / "..data")
+        await reloaded(found, "ok", 2)
+        assert (await found.filter(pod("a"), *NODES))["NodeNames"] == ["n1"]
+
+
+async def test_a_wrong_content_is_told_once_and_the_old_policy_stays(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.policy.reload.RETRY_SECONDS", 0.0)
+    async with running(tmp_path, only("n1")) as found:
+        (tmp_path / "policy.yaml").write_text(policy_of("Only", Only={"nod": "n2"}))
+        await reloaded(found, "refused")
+        told = await note(found)
+        assert "the file is refused and the policy before it stays in force" in told
+        assert "policy.yaml:7: profiles[0].pluginConfig[0].args" in told
+        assert "did you mean `node`?" in told
+        assert found.sample("moorage_policy_file_refused") == 1
+        assert (await found.filter(pod("a"), *NODES))["NodeNames"] == ["n1"]
+        (tmp_path / "policy.yaml").write_text("profiles: [")
+        await reloaded(found, "refused", 2)
+        (tmp_path / "policy.yaml").unlink()
+        await reloaded(found, "refused", 3)
+        assert "cannot read the policy" in await note(found)
+        (tmp_path / "policy.yaml").write_text(only("n1") + "# as before\n")
+        await reloaded(found, "ok")
+        assert await note(found) == ""
+        assert found.sample("moorage_policy_file_refused") == 0
+        assert (await found.filter(pod("b"), *NODES))["NodeNames"] == ["n1"]
+        assert reloads(found, "refused") == 3
+    assert capsys.readouterr().out.count("The policy file is refused") == 3
+
+
+async def test_a_gateway_without_a_usable_policy_takes_the_mended_file(tmp_path: Path) -> None:
+    config = tmp_path / "policy.yaml"
+    config.write_text(only("n1").replace("name: Only}]", "name: Onyl}]"))
+    async with (
+        filter_service(Only) as filters,
+        scorer_service() as scorer,
+        gateway(tmp_path, filters=filters, scorer=scorer, config=config, **OFTEN) as found,
+    ):
+        await found.node(*NODES)
+        async with asyncio.timeout(10):
+            while "Onyl" not in str(await found.get("/readyz")):  # noqa: ASYNC110 - over HTTP
+                await asyncio.sleep(0.02)
+        config.write_text(only("n2"))
+        await ready(found)
+        assert (await found.filter(pod("a"), *NODES))["NodeNames"] == ["n2"]
+
+
+async def test_a_file_that_is_never_read_again_changes_nothing(tmp_path: Path) -> None:
+    async with running(tmp_path, only("n1"), config_reload_interval=0) as found:
+        (tmp_path / "policy.yaml").write_text(only("n2"))
+        assert (await found.filter(pod("a"), *NODES))["NodeNames"] == ["n1"]
+        tasks = {task.get_coro().__qualname__ for task in asyncio.all_tasks() if task.get_coro()}  # type: ignore[union-attr]
+        assert not any("PolicyReloader" in name for name in tasks)
+
+
+async def test_no_cycle_is_lost_and_none_is_half_under_another_policy(tmp_path: Path) -> None:
+    def both(mark: int) -> str:
+        args: dict[str, dict[str, Any]] = {
+            "Marked": {"mark": str(mark)},
+            "Fixed": {"points": 10 * mark},
+        }
+        return policy_of("Marked", "Fixed", **args)
+
+    async with running(tmp_path, both(1), scorers=(Fixed, Fixed)) as found:
+        decisions: dict[str, set[tuple[str, str]]] = {}
+        done = asyncio.Event()
+
+        async def schedule(number: int) -> None:
+            for turn in range(10_000):
+                if done.is_set():
+                    return
+                obj = pod(f"p{number}-{turn}")
+                filtered = await found.filter(obj, "n1", "n2", "n3")
+                assert filtered["Error"] == ""
+                assert filtered["NodeNames"] == ["n1", "n2"]
+                await found.prioritize(obj, "n1", "n2")
+                _, answer = await found.get(f"/decisions/default/{obj['metadata']['name']}")
+                (attempt,) = answer["attempts"]
+                mark = filtered["FailedAndUnresolvableNodes"]["n3"]
+                top = {each["node"]: each for each in attempt["score"]["top"]}
+                raw = top["n1"]["plugins"][0]["raw"]
+                assert mark == f"mark {raw / 10:.0f}"
+                decisions.setdefault(attempt["policyRevision"], set()).add((mark, str(raw)))
+
+        async with asyncio.TaskGroup() as group:
+            for number in range(4):
+                group.create_task(schedule(number))
+            for change in range(2, 8):
+                (tmp_path / "policy.yaml").write_text(both(change))
+                await reloaded(found, "ok", change - 1)
+            done.set()
+        assert len(decisions) >= 4
+        assert all(len(seen) == 1 for seen in decisions.values())
+        assert found.sample("moorage_replicas_ready", service="scorer") == 2
+
+
+async def test_a_cycle_that_has_begun_ends_under_its_policy(tmp_path: Path) -> None:
+    Held.entered, Held.released = asyncio.Event(), asyncio.Event()
+    Announced.started.clear()
+
+    def points(number: int) -> str:
+        args: dict[str, dict[str, Any]] = {"Announced": {"points": number}, "Held": {}}
+        return policy_of("Held", "Announced", **args)
+
+    async with running(tmp_path, points(10), scorers=(Announced,), filters=(Held,)) as found:
+        async with asyncio.TaskGroup() as group:
+            filtering = group.create_task(found.filter(pod("a"), *NODES))
+            await Held.entered.wait()
+            (tmp_path / "policy.yaml").write_text(points(20))
+            await until(lambda: 20 in Announced.started)
+            for _ in range(10):  # enough for the swap, if it did not wait for the cycle
+                assert await note(found) == ""
+            assert reloads(found, "ok") == 0
+            Held.released.set()
+        await found.prioritize(pod("a"), *filtering.result()["NodeNames"])
+        await reloaded(found, "ok")
+        _, answer = await found.get("/decisions/default/a")
+        (attempt,) = answer["attempts"]
+        top = {each["node"]: each for each in attempt["score"]["top"]}
+        assert top["n1"]["plugins"][0]["raw"] == 10
+        await found.filter(pod("b"), *NODES)
+        assert attempt["policyRevision"] != await revision(found, "b")
+
+
+async def test_a_policy_that_one_replica_refuses_comes_into_force_nowhere(tmp_path: Path) -> None:
+    Willing.stopped.clear()
+    text = only("n1")
+    wanted = policy_of("Only", "Unwilling", Only={"node": "n2"})
+    async with running(tmp_path, text, scorers=(Willing, Unwilling)) as found:
+        (tmp_path / "policy.yaml").write_text(wanted)
+        await reloaded(found, "refused")
+        told = await note(found)
+        assert "scorer at 127.0.0.1:" in told
+        assert "Unwilling of profile moorage does not start: OSError: no licence" in told
+        await until(lambda: Willing.stopped == ["Unwilling"])
+        for name in ("a", "b"):
+            assert (await found.filter(pod(name), *NODES))["NodeNames"] == ["n1"]
+            await found.prioritize(pod(f"{name}-scored"), *NODES)
+        assert found.sample("moorage_replicas_ready", service="scorer") == 2
+        assert found.sample("moorage_replicas_ready", service="filter") == 1
+
+
+async def test_a_replica_that_refuses_at_the_last_moment_takes_all_back(tmp_path: Path) -> None:
+    config = tmp_path / "policy.yaml"
+    config.write_text(only("n1"))
+    spoilt: list[str] = []
+
+    async def spoil(request: Any) -> bool:
+        state = request.state
+        if state.policy.revision and not state.partial and not spoilt:
+            spoilt.append(state.policy.revision)
+            state.policy.revision = "spoilt"
+            state.policy.json = state.policy.json.replace(b"Only", b"Gone")
+        return True
+
+    async with (
+        filter_service(Only) as good,
+        filter_service(Only, gate=spoil) as bad,
+        scorer_service() as scorer,
+        gateway(tmp_path, filters=(good, bad), scorer=scorer, config=config, **OFTEN) as found,
+    ):
+        await found.node(*NODES)
+        await until(lambda: found.sample("moorage_replicas_ready", service="filter") == 2)
+        config.write_text(only("n2"))
+        await reloaded(found, "refused")
+        assert f"filter at {bad} refuses it" in await note(found)
+        for number in range(4):
+            assert (await found.filter(pod(f"p{number}"), *NODES))["NodeNames"] == ["n1"]
+        assert spoilt
+
+
+async def test_a_replica_that_joins_meanwhile_gets_the_policy_in_force(tmp_path: Path) -> None:
+    config = tmp_path / "policy.yaml"
+    config.write_text(only("n1"))
+    arrived, open_ = asyncio.Event(), asyncio.Event()
+    policies: list[str] = []
+
+    async def hold(request: Any) -> bool:
+        if request.state.policy.revision:
+            policies.append(request.state.policy.revision)
+        arrived.set()
+        await open_.wait()
+        return True
+
+    async with (
+        filter_service(Only) as one,
+        filter_service(Only, gate=hold) as joining,
+        scorer_service() as scorer,
+        gateway(tmp_path, filters=(one, joining), scorer=scorer, config=config, **OFTEN) as found,
+    ):
+        await found.node(*NODES)
+        await arrived.wait()
+        config.write_text(only("n2"))
+        await reloaded(found, "ok")
+        open_.set()
+        await until(lambda: found.sample("moorage_replicas_ready", service="filter") == 2)
+        for number in range(4):
+            assert (await found.filter(pod(f"p{number}"), *NODES))["NodeNames"] == ["n2"]
+        assert found.sample("moorage_sessions_opened_total", service="filter") == 2
+        assert len(set(policies)) == 2
+
+
+async def test_a_refused_policy_is_tried_again_when_replicas_have_other_plugins(
+    tmp_path: Path,
+) -> None:
+    config = tmp_path / "policy.yaml"
+    config.write_text(policy_of("Fixed"))
+    port = free_ports(1)[0]
+    settings: dict[str, Any] = {"filters": f"127.0.0.1:{port}", "config": config, **OFTEN}
+    async with (
+        scorer_service(Fixed) as scorer,
+        gateway(tmp_path, scorer=scorer, **settings) as found,
+    ):
+        await found.node(*NODES)
+        async with filter_service(port=port):
+            await ready(found)
+            config.write_text(only("n2"))
+            await reloaded(found, "refused")
+        async with filter_service(Only, port=port):
+            await reloaded(found, "ok")
+            assert (await found.filter(pod("a"), *NODES))["NodeNames"] == ["n2"]
+
+
+async def test_objects_that_the_new_policy_reads_are_there_when_it_comes(tmp_path: Path) -> None:
+    with_objects = policy_of("Replicated")
+    async with running(tmp_path, only("n1")) as found:
+        for number in range(300):
+            found.api.create(SETS, stateful_set(f"db{number}"))
+        (tmp_path / "policy.yaml").write_text(with_objects)
+        await reloaded(found, "ok")
+        for name in ("db0", "db299"):
+            assert (await found.filter(pod(name), "n1"))["NodeNames"] == ["n1"]
+        assert (await found.filter(pod("other"), "n1"))["NodeNames"] == []
+        found.api.create(SETS, stateful_set("late"))
+        await becomes(found, "late", "")
+        (tmp_path / "policy.yaml").write_text(only("n1"))
+        await reloaded(found, "ok", 2)
+        assert (await found.filter(pod("x"), "n1"))["NodeNames"] == ["n1"]
+        await until(lambda: "statefulsets.apps" not in sizes(found))
+        found.api.delete(f"{SETS}/db0")
+        (tmp_path / "policy.yaml").write_text(with_objects)
+        await reloaded(found, "ok", 3)
+        assert (await found.filter(pod("db0"), "n1"))["NodeNames"] == []
+        assert (await found.filter(pod("db1"), "n1"))["NodeNames"] == ["n1"]
+
+
+def sizes(found: Gateway) -> set[str]:
+    return {
+        sample.labels["type"]
+        for family in found.registry.collect()
+        for sample in family.samples
+        if sample.name == "moorage_cache_size"
+    }
+
+
+async def test_objects_that_may_not_be_read_leave_the_old_policy_in_force(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.policy.reload.SYNC_SECONDS", 0.3)
+    monkeypatch.setattr("gateway.policy.reload.RETRY_SECONDS", 0.1)
+    async with running(tmp_path, only("n1")) as found:
+        found.api.count("*", "statefulsets", status=403)
+        (tmp_path / "policy.yaml").write_text(policy_of("Replicated"))
+        await reloaded(found, "refused")
+        told = await note(found)
+        assert "its plugins read what is not there: statefulsets.apps: not read yet" in told
+        assert "API server answered 403" in told
+        assert (await found.filter(pod("a"), *NODES))["NodeNames"] == ["n1"]
+        found.api.faults.clear()
+        await reloaded(found, "ok")
+        assert (await found.filter(pod("b"), *NODES))["NodeNames"] == []
+
+
+async def test_bind_plugins_follow(tmp_path: Path) -> None:
+    port = free_ports(1)[0]
+    noted = HEADER + "profiles: [{plugins: {bind: {enabled: [{name: DecisionAnnotation}]}}}]\n"
+    async with (
+        running(tmp_path, HEADER, binder=f"127.0.0.1:{port}") as found,
+        binder_service(tmp_path, port=port),
+    ):
+        for name, has_note in (("before", False), ("after", True)):
+            obj = found.api.pod(name, schedulerName="moorage")
+            body = {
+                "PodName": name,
+                "PodNamespace": obj["metadata"]["namespace"],
+                "PodUID": obj["metadata"]["uid"],
+                "Node": "n1",
+            }
+            await found.filter(obj, "n1")
+            _, answer = await found.call("bind", body)
+            assert answer["Error"] == ""
+            annotations = found.api.read_pod(name)["metadata"].get("annotations", {})
+            assert ("moorage.io/decision" in annotations) == has_note
+            (tmp_path / "policy.yaml").write_text(noted)
+            await reloaded(found, "ok")

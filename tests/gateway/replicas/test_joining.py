@@ -1,0 +1,154 @@
+"""What a replica gets when it joins, while the cluster changes and cycles go on."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.replicas.moments import quiet_moment
+from sandbox.apiserver import Fault
+from tests.gateway.running import filter_service, gateway, pod, ready, scorer_service
+from tests.live_api import until
+
+NAMES = [f"n{number}" for number in range(40)]
+
+
+class Listener:
+    """A gate that notes what a replica is sent, and holds parts of snapshots back on demand.
+
+    Attributes:
+        full: Snapshots that began.
+        nodes: Nodes in them.
+        pods: Pods in them.
+        open: Parts wait for this.
+        parts: Parts that came.
+        ended: Whether the last part of the last one came.
+    """
+
+    def __init__(self) -> None:
+        self.full = self.nodes = self.pods = self.parts = 0
+        self.ended = False
+        self.open = asyncio.Event()
+        self.open.set()
+
+    async def __call__(self, request: Any) -> bool:
+        if request.HasField("state") and (request.state.full or not self.ended):
+            self.full += request.state.full
+            self.nodes += len(request.state.nodes)
+            self.pods += len(request.state.pods)
+            self.parts += 1
+            self.ended = not request.state.partial
+            await self.open.wait()
+        return True
+
+
+def refuses(resource: str) -> Fault:
+    return Fault(resource=resource, status=503, times=1000)
+
+
+@pytest.mark.parametrize("resource", ["nodes", "pods"])
+async def test_replicas_get_the_state_when_the_cluster_has_been_read(
+    tmp_path: Path, resource: str
+) -> None:
+    told = {"filter": Listener(), "scorer": Listener()}
+    async with (
+        filter_service(gate=told["filter"]) as filters,
+        scorer_service(gate=told["scorer"]) as scorer,
+        gateway(tmp_path, filters=filters, scorer=scorer, fault=refuses(resource)) as running,
+    ):
+        for name in NAMES:
+            node = {"metadata": {"name": name}, "status": {"allocatable": {"pods": "10"}}}
+            running.api.create("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", **node})
+
+        async def waits() -> str:
+            return str((await running.get("/readyz?verbose"))[1])
+
+        async with asyncio.timeout(10):
+            while f"filter at {filters} waits for nodes and pods" not in await waits():  # noqa: ASYNC110 - over HTTP
+                await asyncio.sleep(0.02)
+        assert not any(listener.parts for listener in told.values())
+        running.api.faults.clear()
+        await ready(running)
+        answer = await running.filter(pod(), *NAMES)
+        assert (answer["Error"], answer["NodeNames"]) == ("", NAMES)
+        await until(lambda: running.sample("moorage_replicas_ready", service="scorer") == 1)
+        for service, listener in told.items():
+            assert (listener.full, listener.nodes) == (1, len(NAMES))
+            assert running.sample("moorage_sessions_opened_total", service=service) == 1
+
+
+async def test_a_replica_that_takes_long_to_get_everything_is_told_what_changes_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.cluster.state.LOG_LENGTH", 10)
+    monkeypatch.setattr("gateway.replicas.feed.PART", 2)
+    slow = Listener()
+    async with (
+        scorer_service() as scorer,
+        filter_service(gate=slow) as filters,
+        gateway(tmp_path, filters=filters, scorer=scorer, fault=refuses("pods")) as running,
+    ):
+        await running.node(*NAMES)
+        slow.open.clear()
+        running.api.faults.clear()
+        await until(lambda: slow.parts)
+        for name in NAMES:
+            running.api.pod(f"on-{name}", nodeName=name)
+        await until(lambda: running.sample("moorage_cache_size", type="pods") == len(NAMES))
+        slow.open.set()
+        await ready(running)
+        assert (slow.full, slow.pods) == (1, len(NAMES))
+        assert running.sample("moorage_sessions_opened_total", service="filter") == 1
+
+
+async def test_the_gateway_is_ready_when_the_first_scorer_has_everything(tmp_path: Path) -> None:
+    slow = Listener()
+    slow.open.clear()
+    async with (
+        scorer_service(gate=slow) as scorer,
+        filter_service() as filters,
+        gateway(tmp_path, filters=filters, scorer=scorer, scorer_patience=0) as running,
+    ):
+        await running.node("n1", "n2")
+        await until(lambda: slow.parts)
+        await until(lambda: running.sample("moorage_replicas_ready", service="filter") == 1)
+        status, answer = await running.get("/readyz?verbose")
+        assert status == 503
+        assert f"scorer at {scorer} is sent the state of the cluster" in str(answer)
+        slow.open.set()
+        await ready(running)
+        assert len(await running.prioritize(pod(), "n1", "n2")) == 2
+
+
+@asynccontextmanager
+async def between(turn: asyncio.Lock) -> AsyncIterator[None]:
+    async with turn:
+        yield
+
+
+async def test_cycles_come_first() -> None:
+    turn, order = asyncio.Lock(), list[str]()
+
+    async def cycle(name: str) -> None:
+        async with turn:
+            await asyncio.sleep(0)
+            order.append(name)
+
+    async def part() -> None:
+        await quiet_moment(lambda: between(turn), longest=60)
+        order.append("part")
+
+    async with asyncio.TaskGroup() as group:
+        for name in ("runs", "waits"):
+            group.create_task(cycle(name))
+        group.create_task(part())
+    assert order == ["runs", "waits", "part"]
+
+
+async def test_a_replica_joins_while_one_cycle_follows_another() -> None:
+    turn = asyncio.Lock()
+    async with turn, asyncio.timeout(10):
+        await quiet_moment(lambda: between(turn), longest=0.001)

@@ -1,0 +1,156 @@
+import asyncio
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from moorage_host.kube import (
+    KubeClient,
+    KubeStatusError,
+    KubeUnreachableError,
+)
+
+
+async def test_a_request_arrives_as_it_was_given(serve: Any) -> None:
+    seen: list[Any] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        seen.append((request.method, request.path, dict(request.query), await request.read()))
+        seen.append((request.headers["Content-Type"], request.headers["User-Agent"]))
+        return web.Response(status=201, body=b'{"a": 1}', headers={"X-Extra": "yes"})
+
+    client: KubeClient = await serve(handler)
+    response = await client.request(
+        "PATCH",
+        "/api/v1/nodes/n%201",
+        query={"fieldSelector": "status.phase!=Failed,a=b"},
+        body=b"raw",
+        content_type="application/merge-patch+json",
+        timeout=5,
+    )
+    assert (response.status, response.body, response.headers["x-extra"]) == (
+        201,
+        b'{"a": 1}',
+        "yes",
+    )
+    query = {"fieldSelector": "status.phase!=Failed,a=b"}
+    assert seen[0] == ("PATCH", "/prefix/api/v1/nodes/n 1", query, b"raw")
+    assert seen[1] == ("application/merge-patch+json", "moorage")
+
+
+async def test_a_status_of_failure_is_returned_and_only_check_raises(serve: Any) -> None:
+    async def handler(request: web.Request) -> web.Response:
+        status = {"kind": "Status", "code": 409, "reason": "Conflict", "message": "taken"}
+        return web.json_response(status, status=409, headers={"Retry-After": "7"})
+
+    client: KubeClient = await serve(handler)
+    response = await client.request("POST", "/api/v1/pods", body=b"{}", timeout=5)
+    assert response.status == 409
+    assert not response.ok
+    with pytest.raises(KubeStatusError, match=r"POST /api/v1/pods.*409 Conflict: taken") as caught:
+        response.check()
+    error = caught.value
+    assert (error.status, error.reason, error.message, error.retry_after) == (
+        409,
+        "Conflict",
+        "taken",
+        7.0,
+    )
+
+
+async def test_an_error_page_that_is_no_status_is_quoted(serve: Any) -> None:
+    async def handler(request: web.Request) -> web.Response:
+        return web.Response(status=502, text="<html>bad gateway</html>")
+
+    client: KubeClient = await serve(handler)
+    with pytest.raises(KubeStatusError, match="bad gateway"):
+        (await client.request("GET", "/", timeout=5)).check()
+
+
+async def test_redirects_are_not_followed(serve: Any) -> None:
+    async def handler(request: web.Request) -> web.Response:
+        raise web.HTTPFound("/elsewhere")
+
+    client: KubeClient = await serve(handler)
+    assert (await client.request("POST", "/x", body=b"{}", timeout=5)).status == 302
+
+
+async def test_an_answer_that_takes_too_long_is_a_timeout(serve: Any) -> None:
+    async def handler(request: web.Request) -> web.Response:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    client: KubeClient = await serve(handler)
+    with pytest.raises(TimeoutError, match="GET /slow"):
+        await client.request("GET", "/slow", timeout=0.05)
+
+
+async def test_a_connection_that_breaks_before_the_answer_is_unreachable(serve: Any) -> None:
+    async def handler(request: web.Request) -> web.Response:
+        assert request.transport
+        request.transport.close()
+        return web.Response()
+
+    client: KubeClient = await serve(handler)
+    with pytest.raises(KubeUnreachableError, match="POST /x") as caught:
+        await client.request("POST", "/x", body=b"{}", timeout=5)
+    assert caught.value.__cause__ is not None
+
+
+async def test_a_server_that_is_not_there_is_unreachable(client_of_nobody: KubeClient) -> None:
+    with pytest.raises(KubeUnreachableError, match=client_of_nobody.host):
+        await client_of_nobody.request("GET", "/", timeout=5)
+
+
+async def test_a_stream_gives_lines_however_they_are_cut(serve: Any) -> None:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for part in (b"one\ntw", b"o\n", b"\n", b"x" * 5_000_000, b"\nunfinished"):
+            await response.write(part)
+        return response
+
+    client: KubeClient = await serve(handler)
+    lines = [line async for line in client.stream_lines("/w", query={"watch": "1"}, silence=5)]
+    assert lines == [b"one", b"two", b"x" * 5_000_000]
+
+
+async def test_a_stream_that_falls_silent_is_a_timeout(serve: Any) -> None:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"one\n")
+        await asyncio.Event().wait()
+        return response
+
+    client: KubeClient = await serve(handler)
+    lines = client.stream_lines("/w", query={}, silence=0.2)
+    assert await anext(lines) == b"one"
+    with pytest.raises(TimeoutError, match="nothing heard"):
+        await anext(lines)
+
+
+async def test_a_stream_that_breaks_is_unreachable(serve: Any) -> None:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"one\n")
+        assert request.transport
+        request.transport.abort()
+        return response
+
+    client: KubeClient = await serve(handler)
+    with pytest.raises(KubeUnreachableError):
+        async for _ in client.stream_lines("/w", query={}, silence=5):
+            pass
+
+
+async def test_a_refused_stream_says_why(serve: Any) -> None:
+    async def handler(request: web.Request) -> web.Response:
+        body = {"kind": "Status", "reason": "Expired", "message": "too old"}
+        return web.json_response(body, status=410)
+
+    client: KubeClient = await serve(handler)
+    with pytest.raises(KubeStatusError, match="too old") as caught:
+        await anext(client.stream_lines("/w", query={}, silence=5))
+    assert caught.value.status == 410

@@ -1,0 +1,239 @@
+import json
+import shutil
+import ssl
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from moorage.errors import ConfigurationError
+from moorage_host.kube import connect
+
+
+def write_kubeconfig(path: Path, server: str, user: dict[str, Any] | None = None) -> Path:
+    config = {
+        "current-context": "main",
+        "contexts": [
+            {"name": name, "context": {"cluster": name, "user": "me"}} for name in ("main", "other")
+        ],
+        "clusters": [
+            {"name": "main", "cluster": {"server": server}},
+            {"name": "other", "cluster": {"server": "http://other.example:1"}},
+        ],
+        "users": [{"name": "me", "user": user or {"token": "unused"}}],
+    }
+    path.write_text(json.dumps(config))
+    return path
+
+
+async def host_of(kubeconfig: Path | None, context: str | None = None) -> str:
+    client = await connect(kubeconfig, context=context)
+    await client.close()
+    return client.host
+
+
+async def test_a_given_file_is_used_before_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = write_kubeconfig(tmp_path / "given", "http://given.example")
+    monkeypatch.setenv("KUBECONFIG", str(write_kubeconfig(tmp_path / "env", "http://env.example")))
+    assert await host_of(given) == "http://given.example"
+    assert await host_of(None) == "http://env.example"
+
+
+async def test_without_anything_the_file_in_the_home_folder_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".kube").mkdir()
+    write_kubeconfig(tmp_path / ".kube" / "config", "http://home.example")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    assert await host_of(None) == "http://home.example"
+
+
+async def test_another_context_can_be_chosen(tmp_path: Path) -> None:
+    file = write_kubeconfig(tmp_path / "file", "http://main.example")
+    assert await host_of(file, "other") == "http://other.example:1"
+
+
+async def test_a_missing_file_is_named_with_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"no kubeconfig at .*nowhere.*--kubeconfig"):
+        await connect(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "a string", "{}", "current-context: x\ncontexts: []\nclusters: []\nusers: []\n"],
+    ids=["empty", "not YAML", "not a map", "nothing in it", "no such context"],
+)
+async def test_a_broken_file_is_named_with_what_to_do(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "broken"
+    file.write_text(text)
+    with pytest.raises(ConfigurationError, match=r"broken.*kubectl cluster-info"):
+        await connect(file)
+
+
+async def test_a_certificate_that_is_none_is_a_configuration_error(tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").write_text("no certificate")
+    file = write_kubeconfig(tmp_path / "file", "https://main.example")
+    config = json.loads(file.read_text())
+    config["clusters"][0]["cluster"]["certificate-authority"] = "ca.crt"
+    file.write_text(json.dumps(config))
+    with pytest.raises(ConfigurationError, match="certificate-authority"):
+        await connect(file)
+
+
+def test_importing_the_package_does_not_load_the_kubernetes_client(
+    pytestconfig: pytest.Config,
+) -> None:
+    code = "import sys, moorage_host.kube; sys.exit('kubernetes_asyncio' in sys.modules)"
+    folder, env = pytestconfig.rootpath, {"PYTHONPATH": "sdk"}
+    assert subprocess.run([sys.executable, "-c", code], cwd=folder, env=env).returncode == 0
+
+
+@asynccontextmanager
+async def authorizing_server(tls: ssl.SSLContext | None = None) -> AsyncIterator[TestServer]:
+    """A server that answers with the Authorization header that it got."""
+
+    async def handler(request: web.Request) -> web.Response:
+        return web.Response(text=request.headers.get("Authorization", ""))
+
+    app = web.Application()
+    app.router.add_get("/whoami", handler)
+    server = TestServer(app, scheme="https" if tls else "http")
+    await server.start_server(ssl=tls)
+    try:
+        yield server
+    finally:
+        await server.close()
+
+
+async def test_a_token_file_is_read_again_when_it_changes(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("first")
+    async with authorizing_server() as server:
+        user = {"tokenFile": str(tmp_path / "token")}
+        file = write_kubeconfig(tmp_path / "file", str(server.make_url("")).rstrip("/"), user)
+        client = await connect(file, refresh_interval=0)
+        assert (await client.request("GET", "/whoami", timeout=5)).body == b"Bearer first"
+        (tmp_path / "token").write_text("second")
+        assert (await client.request("GET", "/whoami", timeout=5)).body == b"Bearer second"
+        (tmp_path / "token").unlink()
+        assert (await client.request("GET", "/whoami", timeout=5)).body == b"Bearer second"
+        await client.close()
+
+
+async def test_a_credential_plugin_is_asked_again_before_its_token_ends(tmp_path: Path) -> None:
+    async with authorizing_server() as server:
+        user = {"exec": _plugin(tmp_path, expires="2020-01-01T00:00:00Z")}
+        file = write_kubeconfig(tmp_path / "file", str(server.make_url("")).rstrip("/"), user)
+        client = await connect(file, refresh_interval=0)
+        bodies = [(await client.request("GET", "/whoami", timeout=5)).body for _ in range(2)]
+        await client.close()
+    assert bodies == [b"Bearer token-2", b"Bearer token-3"]
+
+
+async def test_a_credential_without_an_end_is_asked_for_once(tmp_path: Path) -> None:
+    async with authorizing_server() as server:
+        user = {"exec": _plugin(tmp_path, expires=None)}
+        file = write_kubeconfig(tmp_path / "file", str(server.make_url("")).rstrip("/"), user)
+        client = await connect(file, refresh_interval=0)
+        bodies = {(await client.request("GET", "/whoami", timeout=5)).body for _ in range(2)}
+        await client.close()
+    assert bodies == {b"Bearer token-1"}
+
+
+async def test_a_proxy_of_the_environment_is_used_with_its_password_unless_told_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server stands in for the proxy: it sees the whole URL of the request."""
+    seen: list[tuple[str, str]] = []
+
+    async def proxy(request: web.Request) -> web.Response:
+        seen.append((str(request.url), request.headers.get("Proxy-Authorization", "")))
+        return web.Response()
+
+    app = web.Application()
+    app.router.add_get("/whoami", proxy)
+    async with TestServer(app) as server:
+        monkeypatch.setenv("http_proxy", f"http://me:secret@{server.host}:{server.port}")
+        client = await connect(write_kubeconfig(tmp_path / "file", "http://nowhere.example"))
+        await client.request("GET", "/whoami", timeout=5)
+        await client.close()
+    assert seen == [("http://nowhere.example/whoami", "Basic bWU6c2VjcmV0")]
+    async with authorizing_server() as direct:
+        monkeypatch.setenv("no_proxy", direct.host)
+        file = write_kubeconfig(tmp_path / "direct", str(direct.make_url("")).rstrip("/"))
+        client = await connect(file)
+        assert (await client.request("GET", "/whoami", timeout=5)).body == b"Bearer unused"
+        await client.close()
+
+
+async def test_credentials_of_netrc_are_for_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As kubectl does it; a token beside them used to make every request fail."""
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password secret")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    async with authorizing_server() as server:
+        file = write_kubeconfig(tmp_path / "file", str(server.make_url("")).rstrip("/"))
+        client = await connect(file)
+        assert (await client.request("GET", "/whoami", timeout=5)).body == b"Bearer unused"
+        await client.close()
+
+
+async def test_a_service_account_is_found_and_its_token_renewed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tls = _certificate(tmp_path)
+    (tmp_path / "token").write_text("first")
+    # The library reads the file again when its own minute is over.
+    monkeypatch.setattr(
+        "kubernetes_asyncio.config.incluster_config.TOKEN_REFRESH_PERIOD", timedelta(0)
+    )
+    async with authorizing_server(tls) as server:
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(server.port))
+        client = await connect(service_account=tmp_path)
+        assert (await client.request("GET", "/whoami", timeout=5)).body == b"Bearer first"
+        (tmp_path / "token").write_text("second")
+        assert (await client.request("GET", "/whoami", timeout=5)).body == b"Bearer second"
+        await client.close()
+
+
+def _plugin(folder: Path, *, expires: str | None) -> dict[str, Any]:
+    """A credential plugin that counts how often it runs."""
+    script = folder / "plugin.py"
+    script.write_text(
+        "import json, pathlib\n"
+        f"count = pathlib.Path({str(folder / 'count')!r})\n"
+        "number = int(count.read_text()) + 1 if count.exists() else 1\n"
+        "count.write_text(str(number))\n"
+        f"status = {{'token': f'token-{{number}}', 'expirationTimestamp': {expires!r}}}\n"
+        "status = {key: value for key, value in status.items() if value}\n"
+        "api = 'client.authentication.k8s.io/v1'\n"
+        "print(json.dumps({'apiVersion': api, 'kind': 'ExecCredential', 'status': status}))\n"
+    )
+    return {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": sys.executable,
+        "args": ["-S", str(script)],
+    }
+
+
+def _certificate(folder: Path) -> ssl.SSLContext:
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("openssl is not installed, so there is no certificate to test with")
+    command = f"{openssl} req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1"
+    names = "-subj /CN=moorage-test -addext subjectAltName=IP:127.0.0.1 -out ca.crt -keyout key"
+    subprocess.run(f"{command} {names}".split(), cwd=folder, check=True, capture_output=True)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(folder / "ca.crt", folder / "key")
+    return context

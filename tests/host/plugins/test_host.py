@@ -1,0 +1,160 @@
+import asyncio
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar
+
+import pytest
+
+from moorage import Arguments, ConfigurationError, FilterPlugin, Meta
+from moorage.errors import UnknownNameError
+from moorage_host.plugins import PluginHost
+from moorage_host.plugins.registry import Registry
+from moorage_host.policy.effective import (
+    EffectivePlugin,
+    EffectivePolicy,
+    EffectiveProfile,
+    encode_effective,
+)
+
+
+class Tracked(FilterPlugin):
+    """Notes its starts and stops."""
+
+    log: ClassVar[list[str]] = []
+
+    class Args(Arguments):
+        """What to do at the start."""
+
+        label: Annotated[str, Meta(min_length=1)] = "x"
+        fails: bool = False
+
+        def __post_init__(self) -> None:
+            if self.label == "forbidden":
+                raise ValueError("that label is forbidden")
+
+    async def start(self) -> None:
+        await asyncio.sleep(0)
+        if self.args.fails:
+            raise OSError("no connection")
+        self.log.append(f"start {self.args.label}")
+
+    async def stop(self) -> None:
+        self.log.append(f"stop {self.args.label}")
+        if self.args.label == "clings":
+            raise OSError("still busy")
+
+
+@pytest.fixture(autouse=True)
+def log() -> Iterator[list[str]]:
+    Tracked.log.clear()
+    yield Tracked.log
+    Tracked.log.clear()
+
+
+@pytest.fixture
+def host() -> PluginHost:
+    return PluginHost(Registry(FilterPlugin, [Tracked]))
+
+
+def policy(*args: dict[str, Any], name: str = "Tracked") -> bytes:
+    plugins = tuple(
+        EffectivePlugin(
+            name=name,
+            args=one,
+            failure_policy="Ignore",
+            time_budget_seconds=0.5,
+            path=f"p.yaml:7: args[{number}]",
+        )
+        for number, one in enumerate(args)
+    )
+    return encode_effective(
+        EffectivePolicy(profiles=(EffectiveProfile(name="m", plugins=plugins),))
+    )
+
+
+async def test_plugins_run_with_the_arguments_and_limits_of_the_policy(host: PluginHost) -> None:
+    running = await host.use("r1", policy({"label": "a"}))
+    (enabled,) = running.profile("m").plugins
+    assert enabled.plugin.args.label == "a"
+    assert (enabled.name, enabled.aborts, enabled.time_budget) == ("Tracked", False, 0.5)
+
+
+async def test_sessions_of_one_revision_share_its_plugins(host: PluginHost, log: list[str]) -> None:
+    first, second = await asyncio.gather(
+        host.use("r1", policy({"label": "a"})), host.use("r1", policy({"label": "a"}))
+    )
+    assert first is second
+    assert log == ["start a"]
+
+
+async def test_an_old_revision_stops_with_its_last_session(
+    host: PluginHost, log: list[str]
+) -> None:
+    old = await host.use("r1", policy({"label": "a"}))
+    await host.use("r1", policy({"label": "a"}))
+    new = await host.use("r2", policy({"label": "b"}))
+    assert log == ["start a", "start b"]
+    await host.release(old)
+    assert log == ["start a", "start b"], "another session still uses it"
+    await host.release(old)
+    assert log == ["start a", "start b", "stop a"]
+    await host.release(new)
+    assert log[-1] == "stop a", "the latest stays, in case its gateway comes back"
+    assert await host.use("r2", policy({"label": "b"})) is new
+
+
+async def test_closing_stops_everything_even_what_does_not_want_to(
+    host: PluginHost, log: list[str]
+) -> None:
+    await host.use("r1", policy({"label": "clings"}, {"label": "b"}))
+    await host.close()
+    assert log == ["start clings", "start b", "stop clings", "stop b"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        pytest.param(
+            policy({}, name="Unknown"),
+            r"p.yaml:7: args\[0\]: this replica has no plugin 'Unknown'; it has: Tracked",
+            id="unknown plugin",
+        ),
+        pytest.param(policy({"lable": "a"}), r"p.yaml:7: args\[0\].*lable", id="unknown argument"),
+        pytest.param(policy({"label": ""}), r"p.yaml:7: args\[0\].*label", id="out of bounds"),
+        pytest.param(policy({"label": "forbidden"}), "that label is forbidden", id="own check"),
+    ],
+)
+async def test_a_policy_that_does_not_fit_is_refused_before_anything_starts(
+    host: PluginHost, log: list[str], content: bytes, message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        await host.use("r1", content)
+    assert log == []
+
+
+async def test_a_plugin_that_does_not_start_takes_those_before_it_down_and_no_other(
+    host: PluginHost, log: list[str]
+) -> None:
+    broken = policy({"label": "a"}, {"label": "b", "fails": True}, {"label": "c"})
+    with pytest.raises(
+        ConfigurationError, match="plugin Tracked of profile m does not start: OSError: no conn"
+    ):
+        await host.use("r1", broken)
+    assert log == ["start a", "stop a"]
+    await host.use("r1", policy({"label": "fixed"}))
+    assert log[-1] == "start fixed"
+
+
+async def test_a_refused_policy_leaves_the_latest_in_force(host: PluginHost) -> None:
+    latest = await host.use("r1", policy({"label": "a"}))
+    with pytest.raises(ConfigurationError):
+        await host.use("r2", policy({}, name="Unknown"))
+    assert host.latest is latest
+
+
+async def test_profiles_and_their_plugins_are_found_by_name(host: PluginHost) -> None:
+    running = await host.use("r1", policy({"label": "a"}))
+    assert running.profile("m", "Tracked").plugins == running.profile("m").plugins
+    with pytest.raises(UnknownNameError, match="unknown profile 'x'; profiles here: m"):
+        running.profile("x")
+    with pytest.raises(UnknownNameError, match=r"'Y' is not enabled here.*enabled: Tracked"):
+        running.profile("m", "Y")

@@ -1,0 +1,168 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+from moorage import FilterPlugin, PluginLoadError, ScorePlugin
+from moorage_host.plugins.registry import Registry, load_registry
+
+PLUGIN = """
+from moorage import FilterPlugin as Base, ScorePlugin
+
+class {name}(Base):
+    "Rules nothing out."
+"""
+
+
+class Known(FilterPlugin):
+    """A plugin that comes with a service."""
+
+
+def write(path: Path, content: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content)
+    return path
+
+
+def load(*paths: Path) -> Registry:
+    return load_registry(FilterPlugin, (Known,), paths)
+
+
+def test_built_in_plugins_are_there(tmp_path: Path) -> None:
+    registry = load()
+    assert list(registry) == ["Known"]
+    registered = registry.get("Known")
+    assert registered is not None
+    assert (registered.kind, registered.origin) == (Known, "built-in")
+    assert registry.get("Unknown") is None
+
+
+def test_a_file_adds_the_plugins_that_it_defines_and_not_those_it_imports(tmp_path: Path) -> None:
+    file = write(tmp_path / "mine.py", PLUGIN.format(name="Mine"))
+    registry = load(file)
+    assert list(registry) == ["Known", "Mine"]
+    mine = registry.get("Mine")
+    assert mine is not None
+    assert mine.origin == str(file)
+
+
+def test_a_folder_adds_its_files_but_those_with_an_underscore(tmp_path: Path) -> None:
+    for name in ("B", "A"):
+        write(tmp_path / f"{name.lower()}.py", PLUGIN.format(name=name))
+    write(tmp_path / "_helper.py", PLUGIN.format(name="Helper"))
+    write(tmp_path / "deep" / "c.py", PLUGIN.format(name="C"))
+    write(tmp_path / "notes.txt", "not Python")
+    assert list(load(tmp_path)) == ["A", "B", "Known"]
+
+
+def test_files_of_a_mounted_config_map_are_followed_once(tmp_path: Path) -> None:
+    real = write(tmp_path / "..2026_11_21" / "mine.py", PLUGIN.format(name="Mine"))
+    (tmp_path / "..data").symlink_to(real.parent.name)
+    (tmp_path / "mine.py").symlink_to("..data/mine.py")
+    assert list(load(tmp_path)) == ["Known", "Mine"]
+
+
+def test_the_same_path_may_be_given_twice(tmp_path: Path) -> None:
+    file = write(tmp_path / "mine.py", PLUGIN.format(name="Mine"))
+    assert list(load(file, tmp_path)) == ["Known", "Mine"]
+
+
+def test_files_with_similar_paths_are_different_files(tmp_path: Path) -> None:
+    one = write(tmp_path / "a" / "b_c.py", PLUGIN.format(name="One"))
+    other = write(tmp_path / "a_b" / "c.py", PLUGIN.format(name="Other"))
+    assert list(load(one, other)) == ["Known", "One", "Other"]
+
+
+def test_plugins_of_another_kind_are_left_to_another_service(tmp_path: Path) -> None:
+    file = write(tmp_path / "mine.py", PLUGIN.format(name="Mine"))
+    assert list(load_registry(ScorePlugin, (), [file])) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        pytest.param("x = 1\n", "mine.py defines no plugin: subclass", id="no plugin"),
+        pytest.param("import nowhere_at_all\n", "mine.py:1: ModuleNotFoundError", id="import"),
+        pytest.param("x = 1\ny = x / 0\n", "mine.py:2: ZeroDivisionError", id="exception"),
+        pytest.param("import sys\n\nsys.exit(3)\n", "mine.py:3: SystemExit: 3", id="exit"),
+        pytest.param("x = 1\nif x\n    y\n", "mine.py:2: SyntaxError: expected ':'", id="syntax"),
+        pytest.param(
+            "if True:\nx = 1\n", "mine.py:2: IndentationError: expected an indented", id="indent"
+        ),
+        pytest.param(PLUGIN.format(name="Known"), "two plugins are called Known: one", id="taken"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_reported_with_its_line(
+    tmp_path: Path, content: str, message: str
+) -> None:
+    file = write(tmp_path / "mine.py", content)
+    with pytest.raises(PluginLoadError) as refusal:
+        load(file)
+    assert message in str(refusal.value)
+
+
+def test_a_file_that_failed_can_be_corrected_and_loaded(tmp_path: Path) -> None:
+    file = write(tmp_path / "mine.py", "1 / 0\n")
+    with pytest.raises(PluginLoadError):
+        load(file)
+    write(file, PLUGIN.format(name="Mine"))
+    assert list(load(file)) == ["Known", "Mine"]
+
+
+@pytest.mark.parametrize("path", ["missing.py", "missing"])
+def test_a_path_that_does_not_exist_is_refused(tmp_path: Path, path: str) -> None:
+    with pytest.raises(PluginLoadError, match=f"{path} does not exist"):
+        load(tmp_path / path)
+
+
+def test_a_file_that_is_not_python_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PluginLoadError, match=r"its name must end in \.py"):
+        load(write(tmp_path / "mine.txt", PLUGIN.format(name="Mine")))
+
+
+def install(folder: Path, module: str, content: str, entry: str, group: str) -> None:
+    """Do what pip does: a module, and metadata that announce its entry point."""
+    write(folder / f"{module}.py", content)
+    info = folder / f"{module}-1.2.dist-info"
+    write(info / "METADATA", f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.2\n")
+    write(info / "entry_points.txt", f"[{group}]\n{entry}\n")
+
+
+def test_installed_packages_announce_plugins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(
+        tmp_path, "acme_one", PLUGIN.format(name="Acme"), "Acme = acme_one:Acme", "moorage.filter"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "acme_one", raising=False)
+    registry = load()
+    acme = registry.get("Acme")
+    assert acme is not None
+    assert acme.origin == "acme_one 1.2"
+    assert list(load_registry(ScorePlugin, (), ())) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "entry", "message"),
+    [
+        ("1 / 0", "Acme = {}:Acme", "cannot load plugin Acme of {} 1.2: division by zero"),
+        ("", "Acme = {}:Acme", "cannot load plugin Acme of {} 1.2: module"),
+        ("Acme = 5", "Acme = {}:Acme", "plugin Acme of {} 1.2 is not a FilterPlugin: {}:Acme"),
+        (PLUGIN.format(name="Known"), "Known = {}:Known", "two plugins are called Known"),
+    ],
+)
+def test_an_installed_package_whose_plugin_cannot_be_used_is_named(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+    content: str,
+    entry: str,
+    message: str,
+) -> None:
+    module = f"acme_{abs(hash(request.node.name))}"
+    install(tmp_path, module, content, entry.format(module), "moorage.filter")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(PluginLoadError) as refusal:
+        load()
+    assert message.format(module, module) in str(refusal.value)

@@ -1,0 +1,191 @@
+from enum import Enum
+from typing import Annotated, Literal
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Meta
+
+from moorage.errors import ConfigurationError
+from moorage.plugin.classes import Arguments
+from moorage_host.policy import check_arguments
+from moorage_host.policy.schema import schema_problems
+
+PATH = "p.yaml:12: profiles[0].pluginConfig[2].args"
+
+
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Resource(Arguments, kw_only=True):
+    name: str
+    weight: Annotated[int, Meta(ge=1, le=100)] = 1
+
+
+class Args(Arguments, kw_only=True):
+    max_temperature: Annotated[float, Meta(gt=0)] = 80.0
+    label: str | None = None
+    mode: Literal["spread", "pack"] = "spread"
+    colour: Colour = Colour.RED
+    resources: tuple[Resource, ...] = ()
+    limits: dict[str, int] = msgspec.field(default_factory=dict)
+    zones: Annotated[list[str], Meta(max_length=2)] = msgspec.field(default_factory=list)
+    nested: Resource | None = None
+    either: int | str = 0
+
+
+def mistakes(args: dict[str, object]) -> list[str]:
+    with pytest.raises(ConfigurationError) as caught:
+        check_arguments(args, Args, PATH)
+    return [line.removeprefix(PATH) for line in str(caught.value).splitlines()]
+
+
+def test_no_arguments_give_the_defaults() -> None:
+    assert check_arguments({}, Args, PATH) == Args()
+
+
+def test_arguments_of_every_type_are_converted() -> None:
+    args = check_arguments(
+        {
+            "maxTemperature": 70,
+            "label": "rack",
+            "mode": "pack",
+            "colour": "blue",
+            "resources": [{"name": "cpu", "weight": 3}],
+            "limits": {"example.com/gpu": 2},
+            "zones": ["a"],
+            "nested": {"name": "memory"},
+            "either": "x",
+        },
+        Args,
+        PATH,
+    )
+    assert args == Args(
+        max_temperature=70.0,
+        label="rack",
+        mode="pack",
+        colour=Colour.BLUE,
+        resources=(Resource(name="cpu", weight=3),),
+        limits={"example.com/gpu": 2},
+        zones=["a"],
+        nested=Resource(name="memory"),
+        either="x",
+    )
+    assert isinstance(args.max_temperature, float)
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (
+            {"maxTemperatur": 1},
+            ".maxTemperatur: unknown field `maxTemperatur`, did you mean `maxTemperature`?",
+        ),
+        (
+            {"max_temperature": 1},
+            ".max_temperature: unknown field `max_temperature`, did you mean `maxTemperature`?",
+        ),
+        ({"maxTemperature": 0}, ".maxTemperature: expected float > 0.0, got int 0"),
+        ({"maxTemperature": "hot"}, '.maxTemperature: expected float, got str "hot"'),
+        ({"maxTemperature": None}, ".maxTemperature: expected float, got null"),
+        ({"label": 5}, ".label: expected str | null, got int 5"),
+        (
+            {"mode": "packed"},
+            '.mode: expected "spread" or "pack", got str "packed", did you mean `pack`?',
+        ),
+        ({"colour": "green"}, '.colour: expected "red" or "blue", got str "green"'),
+        ({"resources": {}}, ".resources: expected array, got object"),
+        ({"resources": [{"weight": 1}]}, ".resources[0]: field `name` is missing"),
+        (
+            {"resources": [{"name": "cpu"}, {"name": "x", "weight": 101}]},
+            ".resources[1].weight: expected int <= 100, got int 101",
+        ),
+        ({"limits": {"a.b/c": "x"}}, '.limits["a.b/c"]: expected int, got str "x"'),
+        ({"zones": ["a", "b", "c"]}, ".zones: expected array of length <= 2, got array"),
+        ({"zones": ["a", 1]}, ".zones[1]: expected str, got int 1"),
+        (
+            {"nested": {"nam": "x", "name": "y"}},
+            ".nested.nam: unknown field `nam`, did you mean `name`?",
+        ),
+        ({"either": 1.5}, ".either: expected int | str, got float 1.5"),
+        (
+            {"label": ["x" * 100]},
+            ".label: expected str | null, got array",
+        ),
+    ],
+)
+def test_a_mistake_is_told_with_its_path(args: dict[str, object], message: str) -> None:
+    assert mistakes(args) == [message]
+
+
+def test_all_mistakes_are_told() -> None:
+    resource = {"name": "x", "weight": 0}
+    assert mistakes({"lable": "x", "zones": [1, 2], "resources": [resource]}) == [
+        ".lable: unknown field `lable`, did you mean `label`?",
+        ".zones[0]: expected str, got int 1",
+        ".zones[1]: expected str, got int 2",
+        ".resources[0].weight: expected int >= 1, got int 0",
+    ]
+
+
+def test_a_plugin_without_arguments_says_so() -> None:
+    with pytest.raises(ConfigurationError, match=r"unknown field `x`; none is known here"):
+        check_arguments({"x": 1}, Arguments, PATH)
+
+
+class Picky(Arguments, kw_only=True):
+    low: int = 0
+    high: int = 1
+
+    def __post_init__(self) -> None:
+        if self.low > self.high:
+            raise ValueError("low must not be above high")
+        if self.low < 0:
+            raise KeyError(self.low)
+
+
+def test_a_check_of_the_authors_own_is_told() -> None:
+    with pytest.raises(ConfigurationError, match=r"args: low must not be above high"):
+        check_arguments({"low": 2}, Picky, PATH)
+
+
+def test_an_authors_check_that_fails_is_a_configuration_error_too() -> None:
+    with pytest.raises(ConfigurationError, match=r"args: KeyError: -1"):
+        check_arguments({"low": -1}, Picky, PATH)
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 3)
+    | st.floats(-3, 3)
+    | st.sampled_from(["red", "x"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["name", "weight", "x"]), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+FIELDS = st.sampled_from([*(f.encode_name for f in msgspec.structs.fields(Args)), "other"])
+
+
+@given(st.dictionaries(FIELDS, VALUES, max_size=3))
+def test_what_the_schema_refuses_the_plugin_refuses(args: dict[str, object]) -> None:
+    """The gateway checks by schema, the replica by type: the gateway must not be the stricter."""
+    if list(schema_problems(args, msgspec.json.schema(Args), "args")):
+        with pytest.raises(ConfigurationError):
+            check_arguments(args, Args, PATH)
+
+
+@given(st.dictionaries(FIELDS, VALUES, max_size=3))
+def test_problems_are_found_exactly_when_msgspec_finds_one(args: dict[str, object]) -> None:
+    try:
+        expected = msgspec.convert(args, Args)
+    except msgspec.ValidationError:
+        with pytest.raises(ConfigurationError):
+            check_arguments(args, Args, PATH)
+    else:
+        assert check_arguments(args, Args, PATH) == expected

@@ -1,0 +1,74 @@
+"""Cases from kube-scheduler's documentation and code: names with `=` have a weight."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moorage_host.policy.merge import Entry, EntrySet, expand, merge
+
+
+def entries(text: str) -> tuple[Entry, ...]:
+    """Read `A B=5` as entries."""
+    pairs = (word.partition("=") for word in text.split())
+    return tuple(Entry(name, int(weight or 0)) for name, _, weight in pairs)
+
+
+def entry_set(enabled: str, disabled: str = "") -> EntrySet:
+    return EntrySet(entries(enabled), frozenset(disabled.split()))
+
+
+@pytest.mark.parametrize(
+    ("default", "enabled", "disabled", "merged"),
+    [
+        ("A B C", "", "", "A B C"),  # saying nothing keeps the defaults
+        ("A B C", "D", "", "A B C D"),  # a list is added to the defaults, not put in their stead
+        ("A B C", "", "B", "A C"),
+        ("A B C", "", "*", ""),
+        ("A B C", "C A", "*", "C A"),  # the usual way to change the order
+        ("A B C", "B=7", "", "A B=7 C"),  # replaced in its place
+        ("A=3 B C", "A", "", "A B C"),  # ... with the weight as written: absent is 1, not 3
+        ("A B C", "D C=2 E", "", "A B C=2 D E"),
+        ("A B C", "B=7", "B", "A C B=7"),  # disabled as a default, enabled anew: at the end
+        ("A B C", "", "X", "A B C"),  # disabling what is not there does nothing
+        ("", "B A", "", "B A"),
+    ],
+)
+def test_a_set_is_merged_into_the_default_set(
+    default: str, enabled: str, disabled: str, merged: str
+) -> None:
+    assert merge(entry_set(default), entry_set(enabled, disabled)).enabled == entries(merged)
+
+
+@pytest.mark.parametrize(
+    ("enabled", "disabled", "multi_point", "expanded"),
+    [
+        ("", "", "A B", "A B"),
+        ("", "", "A x B", "A B"),  # x does not implement the point
+        ("", "A", "A B", "B"),  # disabled here, still enabled elsewhere
+        ("", "*", "A B", ""),
+        ("C", "*", "A B", "C"),
+        ("B=5", "", "A B=2 C", "B=5 A C"),  # named here too: first, and with this weight
+        ("C B", "", "A B C", "C B A"),  # ... in the order of this point
+        ("D", "", "A B", "A B D"),  # named only here: last
+        ("D B=5 E", "", "A B C", "B=5 A C D E"),
+        ("B=5", "B", "A B C", "A C B=5"),  # disabled here, so it does not count as multiPoint's
+        ("B", "X", "A", "A B"),
+    ],
+)
+def test_multi_point_is_expanded_at_a_point(
+    enabled: str, disabled: str, multi_point: str, expanded: str
+) -> None:
+    point = entry_set(enabled, disabled)
+    assert expand(point, entries(multi_point), str.isupper) == list(entries(expanded))
+
+
+NAMES = st.lists(st.sampled_from("ABCDEFabc"), unique=True).map(lambda names: " ".join(names))
+
+
+@given(point=NAMES, disabled=NAMES, multi_point=NAMES)
+def test_expansion_loses_and_doubles_nothing(point: str, disabled: str, multi_point: str) -> None:
+    expanded = expand(entry_set(point, disabled), entries(multi_point), str.isupper)
+    from_multi_point = {n for n in multi_point.split() if n.isupper()} - set(disabled.split())
+    names = [entry.name for entry in expanded]
+    assert len(names) == len(set(names))
+    assert set(names) == set(point.split()) | from_multi_point

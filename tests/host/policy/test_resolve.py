@@ -1,0 +1,272 @@
+from typing import Annotated, Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moorage_host.policy import (
+    API_VERSION,
+    KIND,
+    Catalogue,
+    Kind,
+    PluginInfo,
+    ResolvedPolicy,
+    decode_effective,
+    default_document,
+    parse,
+    resolve,
+)
+
+HEADER = "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\n"
+UPSTREAM = {
+    "NodeUnschedulable": "filter",
+    "NodeName": "filter",
+    "TaintToleration": "filter score",
+    "NodeAffinity": "filter score",
+    "NodePorts": "filter",
+    "NodeResourcesFit": "filter",
+    "NodeResourcesLeastAllocated": "score",
+    "NodeResourcesBalancedAllocation": "score",
+    "ImageLocality": "score",
+}
+DEFAULT_FILTERS = (
+    "NodeUnschedulable NodeName TaintToleration NodeAffinity NodePorts NodeResourcesFit"
+)
+DEFAULT_SCORES = (
+    "TaintToleration=3 NodeAffinity=2 NodeResourcesLeastAllocated=1 "
+    "NodeResourcesBalancedAllocation=1 ImageLocality=1"
+)
+POINTS = {"filter": "Filter", "score": "Score", "bind": "PostBind"}
+
+
+class NodeGroupArgs(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"
+):
+    node_label: str = "group"
+    limit: Annotated[int, msgspec.Meta(ge=1)] = 5
+
+
+def plugin(name: str, kinds: str, origin: str = "built-in", **more: Any) -> PluginInfo:
+    points = frozenset(POINTS[kind] for kind in kinds.split())
+    return PluginInfo(name=name, points=points, origin=origin, **more)
+
+
+CATALOGUE = Catalogue(
+    [
+        *(plugin(name, kinds) for name, kinds in UPSTREAM.items()),
+        plugin(
+            "NodeGroup",
+            "filter score",
+            "nodegroup 1.2",
+            args_schema=msgspec.json.schema(NodeGroupArgs),
+            default_args=msgspec.to_builtins(NodeGroupArgs()),
+        ),
+        plugin("Webhook", "bind", "/plugins/webhook.py"),
+        plugin("Extra", "score"),
+    ]
+)
+
+
+def resolved(body: str = "", catalogue: Catalogue = CATALOGUE) -> ResolvedPolicy:
+    return resolve(parse(HEADER + body, "p.yaml"), catalogue)
+
+
+def plugins(sets: str) -> ResolvedPolicy:
+    return resolved(f"profiles:\n- plugins: {sets}\n")
+
+
+def order(policy: ResolvedPolicy, kind: Kind, profile: int = 0) -> str:
+    entries = policy.policies[kind].profiles[profile].plugins
+    return " ".join(f"{p.name}={p.weight}" if kind == "score" else p.name for p in entries)
+
+
+def test_without_a_document_there_is_one_profile_with_the_defaults() -> None:
+    policy = resolve(default_document(), CATALOGUE)
+    assert policy.profile_names == ("moorage",)
+    assert policy.score_scale == 10
+    assert order(policy, "filter") == DEFAULT_FILTERS
+    assert order(policy, "score") == DEFAULT_SCORES
+    assert order(policy, "bind") == ""
+
+
+def test_defaults_that_no_service_has_are_left_out() -> None:
+    policy = resolved(catalogue=Catalogue([plugin("NodeName", "filter")]))
+    assert (order(policy, "filter"), order(policy, "score")) == ("NodeName", "")
+
+
+@pytest.mark.parametrize(
+    ("sets", "filters", "scores"),
+    [
+        ("{}", DEFAULT_FILTERS, DEFAULT_SCORES),
+        (
+            "{multiPoint: {enabled: [{name: NodeGroup, weight: 4}]}}",
+            f"{DEFAULT_FILTERS} NodeGroup",
+            f"{DEFAULT_SCORES} NodeGroup=4",
+        ),
+        (
+            "{score: {enabled: [{name: ImageLocality, weight: 5}]}}",
+            DEFAULT_FILTERS,
+            "ImageLocality=5 " + DEFAULT_SCORES.replace(" ImageLocality=1", ""),
+        ),
+        (  # the weight of the point counts, even when it is not written
+            "{score: {enabled: [{name: TaintToleration}]}}",
+            DEFAULT_FILTERS,
+            DEFAULT_SCORES.replace("=3", "=1"),
+        ),
+        (
+            (
+                "{multiPoint: {enabled: [{name: TaintToleration, weight: 9}]},"
+                " score: {enabled: [{name: TaintToleration, weight: 4}]}}"
+            ),
+            DEFAULT_FILTERS,
+            DEFAULT_SCORES.replace("=3", "=4"),
+        ),
+        (
+            "{multiPoint: {disabled: [{name: TaintToleration}]}}",
+            DEFAULT_FILTERS.replace("TaintToleration ", ""),
+            DEFAULT_SCORES.replace("TaintToleration=3 ", ""),
+        ),
+        (
+            "{score: {disabled: [{name: TaintToleration}]}}",
+            DEFAULT_FILTERS,
+            DEFAULT_SCORES.replace("TaintToleration=3 ", ""),
+        ),
+        (
+            "{score: {disabled: [{name: '*'}], enabled: [{name: Extra}]}}",
+            DEFAULT_FILTERS,
+            "Extra=1",
+        ),
+        (
+            "{multiPoint: {disabled: [{name: '*'}], enabled: [{name: NodeAffinity}]}}",
+            "NodeAffinity",
+            "NodeAffinity=1",
+        ),
+        (
+            "{multiPoint: {disabled: [{name: '*'}]}, filter: {enabled: [{name: NodeGroup}]}}",
+            "NodeGroup",
+            "",
+        ),
+    ],
+)
+def test_a_profile_is_merged_as_kube_scheduler_does(sets: str, filters: str, scores: str) -> None:
+    policy = plugins(sets)
+    assert order(policy, "filter") == filters
+    assert order(policy, "score") == scores
+
+
+def test_bind_plugins_are_enabled_at_bind_or_multi_point() -> None:
+    for point in ("bind", "multiPoint"):
+        assert order(plugins(f"{{{point}: {{enabled: [{{name: Webhook}}]}}}}"), "bind") == "Webhook"
+
+
+def test_profiles_are_independent_of_each_other() -> None:
+    policy = resolved("""profiles:
+- schedulerName: a
+  plugins: {multiPoint: {disabled: [{name: "*"}]}}
+- schedulerName: b
+""")
+    assert policy.profile_names == ("a", "b")
+    assert order(policy, "filter", 0) == ""
+    assert order(policy, "filter", 1) == DEFAULT_FILTERS
+
+
+CONFIGURED = """profiles:
+- plugins: {multiPoint: {enabled: [{name: NodeGroup}]}}
+  pluginConfig:
+  - name: NodeGroup
+    args: {limit: 7}
+    timeBudget: 250ms
+  - name: NodeName
+    failurePolicy: Ignore
+"""
+
+
+def test_a_replica_gets_arguments_limits_and_where_they_stand() -> None:
+    policy = decode_effective(resolved(CONFIGURED).for_kind("score"))
+    profile = policy.profile("moorage")
+    assert profile is not None
+    group = profile.plugins[-1]
+    assert (group.name, group.args) == ("NodeGroup", {"limit": 7})
+    assert group.time_budget_seconds == 0.25
+    assert group.path == "p.yaml:7: profiles[0].pluginConfig[0].args"
+
+
+def test_every_plugin_says_where_it_comes_from() -> None:
+    policy = resolved(CONFIGURED)
+    paths = {p.name: p.path for p in policy.policies["filter"].profiles[0].plugins}
+    assert paths["NodeName"] == "p.yaml:9: profiles[0].pluginConfig[1]"
+    assert paths["NodePorts"] == "p.yaml: profiles[0]: default plugin NodePorts"
+    policy = plugins("{score: {enabled: [{name: Extra}]}}")
+    (extra,) = [p for p in policy.policies["score"].profiles[0].plugins if p.name == "Extra"]
+    assert extra.path == "p.yaml:4: profiles[0].plugins.score.enabled[0]"
+
+
+def test_failing_filters_abort_and_failing_scores_are_neutral_unless_the_profile_says_so() -> None:
+    policy = resolved(CONFIGURED)
+    filters = {p.name: p.failure_policy for p in policy.policies["filter"].profiles[0].plugins}
+    scores = {p.name: p.failure_policy for p in policy.policies["score"].profiles[0].plugins}
+    assert (filters["NodeGroup"], scores["NodeGroup"]) == ("Abort", "Ignore")
+    assert filters["NodeName"] == "Ignore"
+    assert {p.time_budget_seconds for p in policy.policies["filter"].profiles[0].plugins} == {
+        0.25,
+        1.0,
+    }
+
+
+def test_the_revision_changes_with_the_content_and_not_with_its_place() -> None:
+    policy = resolved(CONFIGURED)
+    assert resolved("# a comment\n" + CONFIGURED).revision == policy.revision
+    for changed in ("limit: 8", "limit: 7, nodeLabel: x"):
+        assert resolved(CONFIGURED.replace("limit: 7", changed)).revision != policy.revision
+    assert resolved("scoreScale: 100\n" + CONFIGURED).revision != policy.revision
+
+
+def test_a_weight_concerns_the_scorer_only() -> None:
+    light, heavy = (
+        plugins(f"{{multiPoint: {{enabled: [{{name: NodeGroup, weight: {weight}}}]}}}}").policies
+        for weight in (1, 2)
+    )
+    assert light["filter"].revision == heavy["filter"].revision
+    assert light["score"].revision != heavy["score"].revision
+
+
+def test_the_description_fills_in_everything() -> None:
+    (profile,) = resolved(CONFIGURED).describe()["profiles"]
+    assert profile["schedulerName"] == "moorage"
+    assert profile["plugins"]["multiPoint"] == {"disabled": [{"name": "*"}]}
+    assert profile["plugins"]["score"]["enabled"][0] == {"name": "TaintToleration", "weight": 3}
+    assert profile["plugins"]["filter"]["enabled"][0] == {"name": "NodeUnschedulable"}
+    configs = {config.pop("name"): config for config in profile["pluginConfig"]}
+    assert configs["NodeGroup"] == {
+        "args": {"nodeLabel": "group", "limit": 7},
+        "timeBudget": "250ms",  # no failurePolicy: it differs between filter and score
+    }
+    assert configs["NodeName"] == {"args": {}, "failurePolicy": "Ignore", "timeBudget": "1s"}
+
+
+NAMES = st.lists(st.sampled_from([*UPSTREAM, "NodeGroup"]), unique=True, max_size=4)
+SCORE_NAMES = st.lists(
+    st.sampled_from(["NodeGroup", "Extra", "NodeAffinity", "ImageLocality"]), unique=True
+)
+DISABLED = st.lists(st.sampled_from([*UPSTREAM, "*", "Unknown"]), unique=True, max_size=3)
+
+
+def items(names: list[str], **more: object) -> list[dict[str, object]]:
+    return [{"name": name, **more} for name in names]
+
+
+@given(NAMES, DISABLED, SCORE_NAMES, DISABLED, st.integers(0, 5))
+def test_the_description_is_a_document_that_means_the_same(
+    enabled: list[str], disabled: list[str], scores: list[str], unscored: list[str], weight: int
+) -> None:
+    sets = {
+        "multiPoint": {"enabled": items(enabled, weight=weight), "disabled": items(disabled)},
+        "score": {"enabled": items(scores), "disabled": items(unscored)},
+    }
+    document = {"apiVersion": API_VERSION, "kind": KIND, "profiles": [{"plugins": sets}]}
+    policy = resolve(parse(msgspec.json.encode(document).decode(), "p.json"), CATALOGUE)
+    again = resolve(parse(policy.to_yaml(), "shown"), CATALOGUE)
+    assert again.describe() == policy.describe()
+    for kind in ("filter", "score"):
+        assert order(again, kind) == order(policy, kind)

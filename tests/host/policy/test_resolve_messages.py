@@ -1,0 +1,143 @@
+"""What does not fit the plugins that exist is refused or warned of, with its place."""
+
+from typing import Annotated
+
+import msgspec
+import pytest
+
+from moorage.errors import ConfigurationError
+from moorage_host.policy import Catalogue, PluginInfo, ResolvedPolicy, parse, resolve
+
+HEADER = "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\n"
+ORIGINS = "(plugins come from: built-in, nodegroup 1.2)"
+SETS = "profiles[0].plugins"
+
+
+class NodeGroupArgs(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    node_label: str = "group"
+    limit: Annotated[int, msgspec.Meta(ge=1)] = 5
+
+
+CATALOGUE = Catalogue(
+    [
+        PluginInfo(name="NodeName", points=frozenset({"Filter"})),
+        PluginInfo(name="ImageLocality", points=frozenset({"PreScore", "Score"})),
+        PluginInfo(
+            name="NodeGroup",
+            points=frozenset({"Filter", "Score", "NormalizeScore"}),
+            origin="nodegroup 1.2",
+            args_schema=msgspec.json.schema(NodeGroupArgs),
+        ),
+    ]
+)
+CONFIGURED = """profiles:
+- pluginConfig:
+  - name: NodeGroup
+    args: {limit: 7}
+"""
+
+
+def resolved(body: str, catalogue: Catalogue = CATALOGUE) -> ResolvedPolicy:
+    return resolve(parse(HEADER + body, "p.yaml"), catalogue)
+
+
+def mistakes(body: str) -> list[str]:
+    with pytest.raises(ConfigurationError) as caught:
+        resolved(body)
+    return str(caught.value).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("body", "messages"),
+    [
+        (
+            "profiles:\n- plugins:\n    score:\n      enabled:\n      - name: NodeGrup\n",
+            [
+                (
+                    f"p.yaml:7: {SETS}.score.enabled[0].name: unknown plugin `NodeGrup` {ORIGINS}, "
+                    "did you mean `NodeGroup`?"
+                )
+            ],
+        ),
+        (
+            "profiles:\n- plugins: {filter: {enabled: [{name: ImageLocality}]}}\n",
+            [
+                (
+                    f"p.yaml:4: {SETS}.filter.enabled[0].name: "
+                    "plugin `ImageLocality` has no filter part: enable it at score"
+                )
+            ],
+        ),
+        (
+            "profiles:\n- plugins: {bind: {enabled: [{name: NodeGroup}]}}\n",
+            [
+                (
+                    f"p.yaml:4: {SETS}.bind.enabled[0].name: "
+                    "plugin `NodeGroup` has no bind part: enable it at filter or score"
+                )
+            ],
+        ),
+        (
+            "profiles:\n- pluginConfig:\n  - name: Xyzzy\n",
+            [f"p.yaml:5: profiles[0].pluginConfig[0].name: unknown plugin `Xyzzy` {ORIGINS}"],
+        ),
+        (
+            CONFIGURED.replace("limit: 7", "node_label: a,\n      limit: 0"),
+            [
+                (
+                    "p.yaml:6: profiles[0].pluginConfig[0].args.node_label: "
+                    "unknown field `node_label`, did you mean `nodeLabel`?"
+                ),
+                (
+                    "p.yaml:7: profiles[0].pluginConfig[0].args.limit: "
+                    "expected integer at least 1, got int 0"
+                ),
+            ],
+        ),
+        (
+            (
+                "profiles:\n- plugins:\n    multiPoint:\n      enabled:\n      - name: A1234\n"
+                "      - name: B5678\n"
+            ),
+            [
+                f"p.yaml:7: {SETS}.multiPoint.enabled[0].name: unknown plugin `A1234` {ORIGINS}",
+                f"p.yaml:8: {SETS}.multiPoint.enabled[1].name: unknown plugin `B5678` {ORIGINS}",
+            ],
+        ),
+    ],
+)
+def test_all_names_that_do_not_fit_are_told(body: str, messages: list[str]) -> None:
+    assert mistakes(body) == messages
+
+
+def test_without_any_service_an_unknown_plugin_says_so() -> None:
+    with pytest.raises(ConfigurationError, match=r"come from: nowhere, no service runs"):
+        resolved("profiles:\n- pluginConfig: [{name: A}]\n", Catalogue([]))
+
+
+def test_what_has_no_effect_is_allowed_and_warned_of() -> None:
+    policy = resolved("""profiles:
+- plugins:
+    multiPoint: {disabled: [{name: VolumeBinding}, {name: ImageLocalty}, {name: "*"}]}
+    filter: {enabled: [{name: NodeName, weight: 3}]}
+  pluginConfig:
+  - name: NodeGroup
+""")
+    disabled = f"p.yaml:5: {SETS}.multiPoint.disabled"
+    assert policy.warnings == (
+        f"{disabled}[0].name: nothing to disable: unknown plugin `VolumeBinding` {ORIGINS}",
+        (
+            f"{disabled}[1].name: nothing to disable: unknown plugin `ImageLocalty` {ORIGINS}, "
+            "did you mean `ImageLocality`?"
+        ),
+        f"p.yaml:6: {SETS}.filter.enabled[0].weight: only score plugins have a weight",
+        (
+            "p.yaml:8: profiles[0].pluginConfig[0].name: plugin `NodeGroup` is configured "
+            "but not enabled"
+        ),
+    )
+
+
+def test_a_policy_in_which_everything_has_an_effect_gives_no_warning() -> None:
+    body = "profiles:\n- plugins: {score: {enabled: [{name: NodeGroup, weight: 2}]}}\n"
+    assert resolved(body).warnings == ()

@@ -1,0 +1,120 @@
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+from prometheus_client import CollectorRegistry, Counter
+
+from moorage.errors import ConfigurationError
+from moorage_host.process.admin import Check, address, admin_server
+
+
+async def ask(address: str, path: str, method: str = "GET") -> tuple[int, Any]:
+    url = f"http://{address}{path}"
+    async with aiohttp.ClientSession() as http, http.request(method, url) as answer:
+        is_json = answer.content_type == "application/json"
+        return answer.status, await (answer.json() if is_json else answer.text())
+
+
+def serve(checks: dict[str, Check] | None = None, **options: Any) -> Any:
+    return admin_server("127.0.0.1", 0, checks=checks or {}, **options)
+
+
+async def test_liveness_does_not_depend_on_checks() -> None:
+    async with serve({"cache": lambda: "not synced"}) as admin:
+        assert await ask(admin, "/livez") == (200, {"status": "ok"})
+
+
+async def test_readiness_names_only_what_is_not_ready() -> None:
+    async with serve({"cache": lambda: "not synced", "policy": lambda: None}) as admin:
+        status, answer = await ask(admin, "/readyz")
+    assert status == 503
+    assert answer["checks"] == [{"name": "cache", "status": "not ready", "reason": "not synced"}]
+
+
+async def test_readiness_names_everything_when_asked_for_details() -> None:
+    async with serve({"cache": lambda: None, "policy": lambda: None}) as admin:
+        assert await ask(admin, "/readyz") == (200, {"status": "ok"})
+        status, answer = await ask(admin, "/readyz?verbose")
+    assert status == 200
+    assert answer["checks"] == [
+        {"name": "cache", "status": "ok"},
+        {"name": "policy", "status": "ok"},
+    ]
+
+
+async def test_readiness_asks_anew_each_time() -> None:
+    answers = iter(["not synced", None])
+    async with serve({"cache": lambda: next(answers)}) as admin:
+        assert [(await ask(admin, "/readyz"))[0] for _ in range(2)] == [503, 200]
+
+
+async def test_a_check_that_crashes_is_not_ready() -> None:
+    async with serve({"cache": lambda: str(1 / 0)}) as admin:
+        status, answer = await ask(admin, "/readyz")
+    assert (status, answer["checks"][0]["name"]) == (503, "cache")
+
+
+async def test_metrics_come_in_the_text_format_of_prometheus() -> None:
+    registry = CollectorRegistry()
+    Counter("moorage_things", "Things.", registry=registry).inc(3)
+    async with serve(registry=registry) as admin:
+        status, text = await ask(admin, "/metrics")
+    assert status == 200
+    assert "\nmoorage_things_total 3.0\n" in text
+
+
+async def test_metrics_come_in_the_format_and_encoding_that_are_accepted() -> None:
+    registry = CollectorRegistry()
+    Counter("moorage_things", "Things.", ["kind"], registry=registry).labels("a").inc(3)
+    accepted = {"Accept": "application/openmetrics-text;version=1.0.0", "Accept-Encoding": "gzip"}
+    async with serve(registry=registry) as admin, aiohttp.ClientSession() as http:
+        url = f"http://{admin}/metrics"
+        async with http.get(url, headers=accepted) as answer:
+            text = await answer.text()
+            assert answer.headers["Content-Encoding"] == "gzip"
+            assert answer.headers["Content-Type"].startswith("application/openmetrics-text")
+        assert 'moorage_things_total{kind="a"} 3.0\n' in text
+        assert text.endswith("# EOF\n")
+        async with http.get(url, headers={"Accept-Encoding": "identity"}) as answer:
+            assert "Content-Encoding" not in answer.headers
+            assert answer.content_type == "text/plain"
+        async with http.get(f"{url}?name[]=no_such") as answer:
+            assert await answer.text() == ""
+
+
+async def test_a_wrong_path_lists_the_right_ones() -> None:
+    async def decision(_: web.Request) -> web.Response:
+        raise web.HTTPNotFound(text="no such decision")
+
+    async with serve(routes=[web.get("/decisions/{uid}", decision)]) as admin:
+        status, answer = await ask(admin, "/decision")
+        assert status == 404
+        assert answer["paths"] == ["/decisions/{uid}", "/livez", "/metrics", "/readyz"]
+        assert await ask(admin, "/decisions/1") == (404, "no such decision")
+
+
+async def test_a_wrong_method_is_told_the_right_ones() -> None:
+    async with serve() as admin:
+        status, answer = await ask(admin, "/readyz", "POST")
+    assert status == 405
+    assert "GET" in answer["error"]
+
+
+async def test_a_taken_port_is_an_error_of_the_configuration() -> None:
+    async with serve() as admin:
+        port = int(admin.rpartition(":")[2])
+        with pytest.raises(ConfigurationError, match=rf"127\.0\.0\.1:{port}.*already in use"):
+            async with admin_server("127.0.0.1", port, checks={}):
+                pytest.fail("it must not serve")
+
+
+async def test_a_name_that_is_no_address_is_an_error_of_the_configuration() -> None:
+    with pytest.raises(ConfigurationError, match=r"nowhere\.invalid"):
+        async with admin_server("nowhere.invalid", 0, checks={}):
+            pytest.fail("it must not serve")
+
+
+def test_an_ipv6_address_gets_brackets() -> None:
+    assert address("::1", 80) == "[::1]:80"
+    assert address("127.0.0.1", 80) == "127.0.0.1:80"

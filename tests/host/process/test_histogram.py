@@ -1,0 +1,40 @@
+"""The histograms of hot paths say what prometheus_client's say."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry, Histogram, generate_latest
+
+from moorage_host.process.histogram import FastHistogram
+
+BUCKETS = (0.001, 0.25, 1, 2.5, 64)
+VALUES = st.lists(st.floats(0, 100) | st.sampled_from(BUCKETS), max_size=30)
+
+
+def said(registry: CollectorRegistry) -> list[str]:
+    lines = generate_latest(registry).decode().splitlines()
+    return [line for line in lines if "_created" not in line]
+
+
+@given(some=VALUES, others=VALUES)
+def test_a_histogram_says_what_that_of_the_library_says(
+    some: list[float], others: list[float]
+) -> None:
+    ours, theirs = CollectorRegistry(), CollectorRegistry()
+    fast = FastHistogram("seconds", "Time.", ["half"], buckets=BUCKETS, registry=ours)
+    slow = Histogram("seconds", "Time.", ["half"], buckets=BUCKETS, registry=theirs)
+    for half, values in (("filter", some), ("score", others)):
+        observe, child = fast.observer(half), slow.labels(half)
+        for value in values:
+            observe(value)
+            child.observe(value)
+    assert said(ours) == said(theirs)
+
+
+def test_a_histogram_without_labels_has_its_values_in_one_place() -> None:
+    registry = CollectorRegistry()
+    histogram = FastHistogram("seconds", "Time.", buckets=(1, 2), registry=registry)
+    histogram.observer()(1.5)
+    histogram.observer()(7)
+    assert registry.get_sample_value("seconds_bucket", {"le": "2.0"}) == 1
+    assert registry.get_sample_value("seconds_count") == 2
+    assert registry.get_sample_value("seconds_sum") == 8.5

@@ -1,0 +1,132 @@
+import json
+from typing import Any
+
+import grpc
+import msgspec
+import pytest
+from google.protobuf.struct_pb2 import Struct
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moorage.models import Metadata, NodeManifest
+from moorage.v1 import types_pb2 as pb
+from moorage_host.rpc.convert import (
+    from_duration,
+    from_struct,
+    node_from_proto,
+    pod_from_proto,
+    to_duration,
+    to_struct,
+)
+from moorage_host.rpc.errors import CallError
+
+POD: dict[str, Any] = {
+    "metadata": {"name": "web", "namespace": "shop", "uid": "u1", "labels": {"app": "web"}},
+    "spec": {
+        "priority": 7,
+        "nodeName": None,
+        "containers": [{"name": "c", "resources": {"requests": {"cpu": "500m", "memory": 1024}}}],
+    },
+}
+NODE = {"metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": 4, "memory": "1Gi"}}}
+
+
+def as_json(content: object) -> pb.Pod:
+    return pb.Pod(json=json.dumps(content).encode())
+
+
+def as_manifest(content: dict[str, Any]) -> pb.Pod:
+    manifest = Struct()
+    manifest.update(content)
+    return pb.Pod(manifest=manifest)
+
+
+def with_pod(**parts: Any) -> dict[str, Any]:
+    return {**POD, **parts}
+
+
+def test_a_pod_is_the_same_in_both_forms() -> None:
+    (from_json, _), (from_manifest, text) = map(pod_from_proto, (as_json(POD), as_manifest(POD)))
+    assert from_json == from_manifest
+    assert (from_json.name, from_json.spec.priority) == ("web", 7)
+    assert from_json.requests == {"cpu": 500, "memory": 1024}
+    assert json.loads(text) == POD
+
+
+def test_the_text_of_a_pod_passes_unchanged() -> None:
+    message = as_json(POD)
+    assert pod_from_proto(message)[1] == message.json
+
+
+def test_a_node_is_the_same_in_both_forms() -> None:
+    manifest = to_struct(NODE)
+    from_manifest, _ = node_from_proto(pb.Node(manifest=manifest))
+    assert from_manifest == node_from_proto(pb.Node(json=json.dumps(NODE).encode()))[0]
+    assert from_manifest.allocatable == {"cpu": 4000, "memory": 2**30}
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        (pb.Pod(), "pod is missing: give pod.json or pod.manifest"),
+        (as_json(with_pod(metadata={"uid": "u"})), "pod.metadata.name is missing"),
+        (as_json(with_pod(metadata={"name": "p"})), "pod.metadata.uid is missing"),
+        (as_manifest(with_pod(metadata={"name": "p"})), "pod.metadata.uid is missing"),
+        (as_json(with_pod(spec={"priority": "high"})), "`pod.spec.priority`"),
+        (as_manifest(with_pod(spec={"priority": "high"})), "`pod.spec.priority`"),
+        (as_json(with_pod(spec={"overhead": {"cpu": "many"}})), "pod.spec is malformed: 'many'"),
+        (as_json([]), "pod is malformed"),
+        (pb.Pod(json=b'{"metadata":'), "pod.json is malformed"),
+        (pb.Pod(json=b'{"metadata":{"name":"\xff"}}'), "pod.json is malformed"),
+        (pb.Pod(json=b"[" * 100_000), "pod.json is malformed"),
+        (as_manifest(with_pod(spec={"priority": float("nan")})), "cannot be written as JSON"),
+    ],
+)
+def test_a_bad_pod_is_refused_with_the_path_to_the_mistake(message: pb.Pod, text: str) -> None:
+    with pytest.raises(CallError) as refused:
+        pod_from_proto(message)
+    assert refused.value.code is grpc.StatusCode.INVALID_ARGUMENT
+    assert text in refused.value.message
+
+
+def test_the_path_starts_where_the_caller_says() -> None:
+    with pytest.raises(CallError, match=r"^nodes\[3\]\.metadata\.name is missing$"):
+        node_from_proto(pb.Node(json=b"{}"), "nodes[3]")
+
+
+def test_a_node_needs_valid_quantities() -> None:
+    node = pb.Node(json=b'{"metadata":{"name":"n"},"status":{"allocatable":{"cpu":"x"}}}')
+    with pytest.raises(CallError, match=r"^node\.status\.allocatable is malformed"):
+        node_from_proto(node)
+
+
+@given(st.binary(max_size=200))
+def test_no_text_does_more_than_to_be_refused(text: bytes) -> None:
+    with pytest.raises(CallError):
+        pod_from_proto(pb.Pod(json=text))
+
+
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
+    lambda parts: st.lists(parts) | st.dictionaries(st.text(), parts),
+    max_leaves=20,
+)
+
+
+@given(st.dictionaries(st.text(), plain))
+def test_what_goes_into_a_struct_comes_out(content: dict[str, Any]) -> None:
+    restored = from_struct(to_struct(content))
+    assert msgspec.json.encode(restored, order="sorted") == msgspec.json.encode(
+        content, order="sorted"
+    )
+
+
+def test_models_become_structs_as_they_stand_in_kubernetes() -> None:
+    node = NodeManifest(metadata=Metadata(name="n1", creation_timestamp="t"))
+    expected = {"name": "n1", "creationTimestamp": "t"}
+    assert from_struct(to_struct(node))["metadata"] == expected
+
+
+@given(st.integers(-(10**12), 10**12))
+def test_durations_keep_microseconds(microseconds: int) -> None:
+    assert round(from_duration(to_duration(microseconds / 1e6)) * 1e6) == microseconds

@@ -1,0 +1,206 @@
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
+import pytest
+import structlog
+from prometheus_client import REGISTRY
+
+from moorage_host.rpc.errors import CallError
+from moorage_host.rpc.interceptor import CallInterceptor
+from tests.host.rpc.support import until
+
+Code = grpc.StatusCode
+Context = grpc.aio.ServicerContext[Any, Any]
+KINDS = ("unary_unary", "unary_stream", "stream_unary", "stream_stream")
+
+
+class Echo:
+    """Answers with what it gets, in all kinds of call, or does what it is told."""
+
+    def __init__(self) -> None:
+        self.tasks: list[asyncio.Task[None]] = []
+        self.waiting = asyncio.Event()
+        self.closed = asyncio.Event()
+
+    async def act(self, request: bytes, context: Context) -> bytes:
+        if request == b"refuse":
+            raise CallError(Code.NOT_FOUND, "no such pød", reason="NO_POD")
+        if request == b"crash":
+            raise KeyError("secret")
+        if request == b"abort":
+            await context.abort(Code.DATA_LOSS, "gone")
+        if request == b"wait":
+            await self.wait()
+        if request == b"context":
+            return json.dumps(structlog.contextvars.get_contextvars()).encode()
+        return request
+
+    async def wait(self) -> None:
+        task = asyncio.current_task()
+        assert task
+        self.tasks.append(task)
+        self.waiting.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.closed.set()
+
+    async def unary_unary(self, request: bytes, context: Context) -> bytes:
+        return await self.act(request, context)
+
+    async def unary_stream(self, request: bytes, context: Context) -> AsyncIterator[bytes]:
+        yield b"first"
+        yield await self.act(request, context)
+
+    async def stream_unary(self, requests: AsyncIterator[bytes], context: Context) -> bytes:
+        return b"".join([await self.act(request, context) async for request in requests])
+
+    async def stream_stream(self, requests: AsyncIterator[bytes], context: Context) -> None:
+        async for request in requests:
+            await context.write(await self.act(request, context))
+
+
+@pytest.fixture
+def echo() -> Echo:
+    return Echo()
+
+
+@pytest.fixture
+async def channel(echo: Echo) -> AsyncIterator[grpc.aio.Channel]:
+    server = grpc.aio.server(interceptors=[CallInterceptor()])
+    handlers = {
+        kind: getattr(grpc, f"{kind}_rpc_method_handler")(getattr(echo, kind)) for kind in KINDS
+    }
+    generic = grpc.method_handlers_generic_handler("test.Echo", handlers)
+    server.add_generic_rpc_handlers((generic,))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as opened:
+        yield opened
+    await server.stop(None)
+
+
+async def start_unknown(channel: grpc.aio.Channel) -> None:
+    method: Any = channel.unary_unary("/no.Such/Method")
+    await method(b"", timeout=10)
+
+
+def start(channel: grpc.aio.Channel, kind: str, request: bytes, **options: Any) -> Any:
+    method: Any = getattr(channel, kind)(f"/test.Echo/{kind}")
+    return method(iter([request]) if kind.startswith("stream") else request, timeout=10, **options)
+
+
+async def answers(call: Any) -> list[bytes]:
+    if hasattr(call, "__aiter__"):
+        return [answer async for answer in call]
+    return [await call]
+
+
+def handled(method: str, code: str, service: str = "test.Echo") -> float:
+    labels = {"grpc_service": service, "grpc_method": method, "grpc_code": code}
+    return REGISTRY.get_sample_value("grpc_server_handled_total", labels) or 0.0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_answers_pass_and_are_counted(channel: grpc.aio.Channel, kind: str) -> None:
+    before = handled(kind, "OK")
+    assert (await answers(start(channel, kind, b"hello")))[-1] == b"hello"
+    assert handled(kind, "OK") == before + 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_refusal_has_its_code_text_and_reason(channel: grpc.aio.Channel, kind: str) -> None:
+    before = handled(kind, "NOT_FOUND")
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await answers(start(channel, kind, b"refuse"))
+    assert refused.value.code() is Code.NOT_FOUND
+    assert refused.value.details() == "no such pød"
+    assert dict(refused.value.trailing_metadata())["moorage-reason"] == "NO_POD"
+    assert handled(kind, "NOT_FOUND") == before + 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_crash_is_internal_and_its_cause_stays_in_the_log(
+    channel: grpc.aio.Channel, kind: str
+) -> None:
+    with (
+        structlog.testing.capture_logs() as logs,
+        pytest.raises(grpc.aio.AioRpcError) as crashed,
+    ):
+        await answers(start(channel, kind, b"crash"))
+    assert crashed.value.code() is Code.INTERNAL
+    assert "secret" not in str(crashed.value.details())
+    assert [repr(entry["exc_info"]) for entry in logs] == ["KeyError('secret')"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_handler_may_still_abort(channel: grpc.aio.Channel, kind: str) -> None:
+    before = handled(kind, "DATA_LOSS")
+    with pytest.raises(grpc.aio.AioRpcError) as aborted:
+        await answers(start(channel, kind, b"abort"))
+    assert (aborted.value.code(), aborted.value.details()) == (Code.DATA_LOSS, "gone")
+
+    async def counted() -> bool:  # after the status is sent
+        return handled(kind, "DATA_LOSS") == before + 1
+
+    await until(counted)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_caller_who_hangs_up_ends_the_handler_and_is_counted(
+    channel: grpc.aio.Channel, echo: Echo, kind: str
+) -> None:
+    before = handled(kind, "CANCELLED")
+    call = start(channel, kind, b"wait")
+    reading = asyncio.ensure_future(answers(call))
+    await echo.waiting.wait()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    await echo.closed.wait()
+
+    async def counted() -> bool:
+        return handled(kind, "CANCELLED") == before + 1
+
+    await until(counted)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_call_that_its_service_ends_is_unavailable(
+    channel: grpc.aio.Channel, echo: Echo, kind: str
+) -> None:
+    reading = asyncio.ensure_future(answers(start(channel, kind, b"wait")))
+    await echo.waiting.wait()
+    echo.tasks[0].cancel()
+    with pytest.raises(grpc.aio.AioRpcError) as ended:
+        await reading
+    assert ended.value.code() is Code.UNAVAILABLE
+
+
+async def test_methods_that_do_not_exist_share_one_label(channel: grpc.aio.Channel) -> None:
+    before = handled("unknown", "UNIMPLEMENTED", service="unknown")
+    with pytest.raises(grpc.aio.AioRpcError) as unknown:
+        await start_unknown(channel)
+    assert unknown.value.code() is Code.UNIMPLEMENTED
+    assert handled("unknown", "UNIMPLEMENTED", service="unknown") == before + 1
+    assert handled("Method", "UNIMPLEMENTED", service="no.Such") == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_logs_within_a_call_know_its_method_and_trace(
+    channel: grpc.aio.Channel, kind: str
+) -> None:
+    metadata = (("traceparent", "00-aa-bb-01"), ("other", "x"))
+    answer = (await answers(start(channel, kind, b"context", metadata=metadata)))[-1]
+    assert json.loads(answer) == {"rpc": f"test.Echo/{kind}", "traceparent": "00-aa-bb-01"}
+
+
+async def test_calls_are_timed(channel: grpc.aio.Channel) -> None:
+    labels = {"grpc_service": "test.Echo", "grpc_method": "unary_unary"}
+    name = "grpc_server_handling_seconds_count"
+    before = REGISTRY.get_sample_value(name, labels) or 0.0
+    await answers(start(channel, "unary_unary", b"hello"))
+    assert REGISTRY.get_sample_value(name, labels) == before + 1

@@ -1,0 +1,102 @@
+import asyncio
+import sys
+
+import pytest
+
+from moorage import Binding, BindPlugin, FilterPlugin, PluginFailedError, Refusal
+from moorage.plugin.classes import extension_points
+from moorage.testing import make_binding, make_pod, run_pre_bind
+
+BINDING = make_binding(make_pod("web"), "n1")
+
+
+class Volume(BindPlugin):
+    """Waits for a volume."""
+
+    async def pre_bind(self, binding: Binding) -> Refusal | None:
+        if binding.pod.labels.get("volume") != "ready":
+            return Refusal("volume is not ready")
+        binding.annotate("example.com/volume", f"{binding.namespace}-{binding.name}-{binding.node}")
+        return None
+
+
+class Tells(BindPlugin):
+    """Acts afterwards."""
+
+    async def post_bind(self, binding: Binding) -> None:
+        """Tell nobody."""
+
+
+class Both(Volume, Tells, FilterPlugin):
+    """Is of two kinds."""
+
+
+def test_the_points_are_those_that_a_class_overrides() -> None:
+    assert extension_points(Volume) == ("PreBind",)
+    assert extension_points(Tells) == ("PostBind",)
+    assert extension_points(Both) == ("Filter", "PreBind", "PostBind")
+
+
+def test_a_plugin_refuses_with_a_value() -> None:
+    assert run_pre_bind(Volume(), BINDING) == Refusal("volume is not ready")
+
+
+def test_a_plugin_adds_annotations_to_the_write() -> None:
+    binding = make_binding(make_pod("web", labels={"volume": "ready"}), "n1")
+    assert run_pre_bind(Volume(), binding) is None
+    assert binding.annotations == {"example.com/volume": "default-web-n1"}
+
+
+def test_what_is_decided_cannot_be_changed() -> None:
+    with pytest.raises(AttributeError):
+        BINDING.node = "n2"  # type: ignore[misc]
+
+
+def test_an_annotation_that_is_no_text_is_a_failure() -> None:
+    class Counts(BindPlugin):
+        async def pre_bind(self, binding: Binding) -> Refusal | None:
+            binding.annotate("example.com/count", 1)  # type: ignore[arg-type]
+            return None
+
+    with pytest.raises(PluginFailedError, match=rf"an annotation is text.*{__file__}"):
+        run_pre_bind(Counts(), BINDING)
+
+
+def test_a_pod_that_was_not_read_is_missed_with_advice() -> None:
+    unread = Binding(namespace="default", name="web", uid="u", node="n1")
+    with pytest.raises(PluginFailedError, match="leave `reads_pod` of the plugin at True"):
+        run_pre_bind(Volume(), unread)
+
+
+@pytest.mark.parametrize("answer", ["no", False, Refusal(1)])  # type: ignore[arg-type]
+def test_wrong_answers_are_failures(answer: object) -> None:
+    class Wrong(BindPlugin):
+        async def pre_bind(self, binding: Binding) -> Refusal | None:
+            return answer  # type: ignore[return-value]
+
+    with pytest.raises(PluginFailedError, match="pre_bind must return"):
+        run_pre_bind(Wrong(), BINDING)
+
+
+def test_a_plugin_that_is_not_async_is_a_failure() -> None:
+    class Plain(BindPlugin):
+        def pre_bind(self, binding: Binding) -> None:  # type: ignore[override]
+            return None
+
+    with pytest.raises(PluginFailedError, match="await"):
+        run_pre_bind(Plain(), BINDING)
+
+
+def test_an_exit_in_a_plugin_is_a_failure_of_it() -> None:
+    class Exits(BindPlugin):
+        async def pre_bind(self, binding: Binding) -> Refusal | None:
+            sys.exit(3)
+
+    with pytest.raises(PluginFailedError, match="SystemExit: 3"):
+        run_pre_bind(Exits(), BINDING)
+
+
+async def test_it_must_not_be_run_in_a_coroutine_but_may_in_a_thread() -> None:
+    with pytest.raises(RuntimeError, match="are synchronous"):
+        run_pre_bind(Volume(), BINDING)
+    assert await asyncio.to_thread(run_pre_bind, Volume(), BINDING)

@@ -1,0 +1,209 @@
+import asyncio
+
+import numpy as np
+import pytest
+
+from moorage import (
+    Arguments,
+    FilterPlugin,
+    Node,
+    Nodes,
+    PluginFailedError,
+    Pod,
+    Preparation,
+    Rejection,
+    ScorePlugin,
+    Scores,
+    Verdicts,
+    normalize_by_maximum,
+)
+from moorage.plugin.classes import MAX_NOTE_LENGTH, extension_points
+from moorage.testing import make_node, make_nodes, make_pod, run_filter, run_score
+
+
+class Hot(FilterPlugin):
+    """Keeps pods off nodes that run hot."""
+
+    class Args(Arguments):
+        """Degrees."""
+
+        limit: float = 80.0
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        if float(node.annotations.get("temperature", 0)) > self.args.limit:
+            return Rejection("node is too hot")
+        return None
+
+
+class Both(FilterPlugin, ScorePlugin):
+    """Filters and scores, each in per-node form."""
+
+    async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
+        return None
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        return None
+
+    def score_node(self, pod: Pod, node: Node) -> float:
+        return len(node.pods)
+
+    def normalize(self, scores: Scores) -> Scores:
+        return normalize_by_maximum(scores)
+
+
+NODES = make_node("cool"), make_node("hot", annotations={"temperature": "90"})
+
+
+def test_the_per_node_form_takes_ten_lines() -> None:
+    assert run_filter(Hot(), make_pod(), *NODES) == {
+        "cool": None,
+        "hot": Rejection("node is too hot"),
+    }
+    assert run_filter(Hot(Hot.Args(limit=95)), make_pod(), *NODES) == {"cool": None, "hot": None}
+
+
+def test_a_plugin_is_called_like_its_class_unless_it_says_otherwise() -> None:
+    class Renamed(Hot):
+        name = "Cooler"
+
+    class Child(Renamed):
+        pass
+
+    assert [plugin.name for plugin in (Hot, Renamed, Child)] == ["Hot", "Cooler", "Child"]
+
+
+def test_one_class_can_filter_and_score() -> None:
+    pods = [make_pod("a", node="hot")]
+    assert run_filter(Both(), make_pod(), *NODES) == {"cool": None, "hot": None}
+    assert run_score(Both(), make_pod(), *NODES, pods=pods) == {"cool": 0, "hot": 100}
+
+
+@pytest.mark.parametrize(
+    ("plugin", "points"),
+    [
+        (Hot, ("Filter",)),
+        (Both, ("PreFilter", "Filter", "PreScore", "Score", "NormalizeScore")),
+        (ScorePlugin, ("Score",)),
+    ],
+)
+def test_extension_points_are_those_that_the_class_overrides(
+    plugin: type[FilterPlugin], points: tuple[str, ...]
+) -> None:
+    assert extension_points(plugin) == points
+
+
+def test_a_plugin_that_implements_nothing_says_so() -> None:
+    class Nothing(FilterPlugin, ScorePlugin):
+        pass
+
+    with pytest.raises(PluginFailedError, match="Nothing has neither filter_node nor filter"):
+        run_filter(Nothing(), make_pod(), *NODES)
+    with pytest.raises(PluginFailedError, match="Nothing has neither score_node nor score"):
+        run_score(Nothing(), make_pod(), *NODES)
+
+
+@pytest.mark.parametrize(
+    ("scores", "reverse", "expected"),
+    [
+        pytest.param([1, 2, 3], False, [33, 66, 100], id="100*1//3, 100*2//3"),
+        pytest.param([1, 2, 3], True, [67, 34, 0], id="reverse"),
+        pytest.param([0, 0], False, [0, 0], id="all 0"),
+        pytest.param([0, 0], True, [100, 100], id="all 0, reverse"),
+        pytest.param([], False, [], id="none"),
+        pytest.param([0.5, 0.25], False, [100, 50], id="fractions"),
+    ],
+)
+def test_normalising_by_maximum_truncates_as_kube_scheduler_does(
+    scores: list[float], reverse: bool, expected: list[float]
+) -> None:
+    assert normalize_by_maximum(np.array(scores, float), reverse=reverse).tolist() == expected
+
+
+def test_the_first_rejection_of_a_node_counts_and_equal_ones_are_one_reason() -> None:
+    full = Rejection("full", unresolvable=False)
+    verdicts = Verdicts(4).reject([True, True, False, False], full)
+    verdicts.reject([False, True, True, False], "far").reject([False] * 4, "never")
+    verdicts.reject_at(3, Rejection("full", unresolvable=False))
+    assert verdicts.codes.tolist() == [1, 1, 2, 1]
+    assert verdicts.reasons == [full, Rejection("far", unresolvable=True)]
+    assert verdicts.passed.tolist() == [False] * 4
+
+
+def test_verdicts_that_nobody_looked_at_let_all_pass() -> None:
+    verdicts = Verdicts(2).reject([False, False], "never")
+    assert verdicts.untouched
+    assert verdicts.reasons == []
+    assert verdicts.codes.tolist() == [0, 0]
+    verdicts.codes[1] = 1
+    assert verdicts.passed.tolist() == [True, False]
+
+
+@pytest.mark.parametrize("rejected", [False, True])
+def test_a_mask_is_one_truth_value_for_each_node_or_one_for_all(rejected: bool) -> None:
+    verdicts = Verdicts(3)
+    if rejected:
+        verdicts.reject([True, False, False], "full")
+    with pytest.raises(ValueError, match="broadcast"):
+        verdicts.reject([False, False], "never")
+    assert verdicts.reject(True, "all").passed.tolist() == [False] * 3
+
+
+def noted(text: str) -> str:
+    plugin = Hot()
+    plugin.note(text)
+    return plugin.noted
+
+
+def test_a_note_is_one_line_of_bounded_length() -> None:
+    assert noted("measured 95 s ago;\n  2 of 5 nodes have none ") == (
+        "measured 95 s ago; 2 of 5 nodes have none"
+    )
+    assert noted("x" * MAX_NOTE_LENGTH) == "x" * MAX_NOTE_LENGTH
+    assert noted("x" * (MAX_NOTE_LENGTH + 1)) == "x" * (MAX_NOTE_LENGTH - 1) + "…"
+    noted("a lone surrogate \udc80").encode()
+
+
+def test_the_last_note_counts_and_belongs_to_one_plugin() -> None:
+    plugin, other = Hot(), Hot()
+    plugin.note("first")
+    plugin.note("second")
+    assert (plugin.noted, other.noted) == ("second", "")
+
+
+def test_a_note_can_be_tested() -> None:
+    class Counts(FilterPlugin):
+        def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
+            if len(nodes) > 1:
+                self.note(f"{len(nodes)} nodes")
+            return nodes.verdicts()
+
+    plugin = Counts()
+    run_filter(plugin, make_pod(), *NODES)
+    assert plugin.noted == "2 nodes"
+    run_filter(plugin, make_pod(), NODES[0])
+    assert plugin.noted == "", "each run is a cycle"
+
+
+def test_a_mask_of_another_length_is_refused() -> None:
+    with pytest.raises(ValueError, match="broadcast"):
+        Verdicts(3).reject([True, False], "no")
+
+
+def test_make_nodes_refuses_what_cannot_be() -> None:
+    with pytest.raises(ValueError, match="2 nodes have the name 'n'"):
+        make_nodes(make_node("n"), make_node("n"))
+    with pytest.raises(ValueError, match="2 pods have the name 'default/pod'"):
+        make_nodes(make_node("n"), pods=[make_pod(node="n"), make_pod(node="n")])
+    with pytest.raises(ValueError, match="2 pods have the uid '7'"):
+        make_nodes(make_node("n"), pods=[make_pod(name, node="n", uid="7") for name in "ab"])
+    with pytest.raises(ValueError, match="pod default/pod is on node 'm', which is not among"):
+        make_nodes(make_node("n"), pods=[make_pod(node="m")])
+    with pytest.raises(ValueError, match="cannot be placed and on a node at the same time"):
+        run_filter(Hot(), make_pod(), make_node("n"), pods=[make_pod(node="n")])
+
+
+async def test_async_tests_are_told_how_to_run_a_plugin() -> None:
+    with pytest.raises(RuntimeError, match=r"asyncio\.to_thread"):
+        run_filter(Hot(), make_pod(), *NODES)
+    verdicts = await asyncio.to_thread(run_filter, Hot(), make_pod(), NODES[0])
+    assert verdicts == {"cool": None}

@@ -1,0 +1,221 @@
+"""What plugins promise of themselves, so that others may remember what they said."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moorage import (
+    ENDED_PODS,
+    BindPlugin,
+    FilterPlugin,
+    Node,
+    Normalization,
+    PluginFailedError,
+    Pod,
+    ScorePlugin,
+    Scores,
+    normalize_by_maximum,
+)
+from moorage.plugin.classes import Plugin, extension_points
+from moorage.testing import make_node, make_pod, run_score
+from moorage.v1 import types_pb2 as pb
+from moorage_host.plugins.registry import Registry
+from moorage_host.rpc.describe import describe_plugin
+
+
+class Local(FilterPlugin, ScorePlugin):
+    """Looks at one node at a time."""
+
+    node_local = True
+    normalization = Normalization.MAXIMUM
+
+    def score_node(self, pod: Pod, node: Node) -> float:
+        return float(node.annotations["points"])
+
+
+class Derived(Local):
+    """May look at others."""
+
+
+class Reversed(Local):
+    """Prefers the least."""
+
+    normalization = Normalization.REVERSED_MAXIMUM
+
+
+class Overriding(Local):
+    """Normalises by itself, whatever its base says."""
+
+    def normalize(self, scores: Scores) -> Scores:
+        return normalize_by_maximum(scores)
+
+
+class OverridingReversed(Local):
+    """The same the other way round."""
+
+    def normalize(self, scores: Scores) -> Scores:
+        return normalize_by_maximum(scores, reverse=True)
+
+
+class Signing(FilterPlugin):
+    """Looks at other nodes as well."""
+
+    signs_pods = True
+
+
+class Plain(ScorePlugin):
+    """Promises nothing; its scores are 0..100."""
+
+
+class Binding(BindPlugin):
+    """Has neither verdicts nor scores."""
+
+
+def told(kind: type[Plugin]) -> pb.Plugin:
+    """Return how a service lists a plugin."""
+    return describe_plugin(Registry(kind, [kind]), kind.name)
+
+
+def test_a_plugin_is_node_local_only_if_it_says_so_itself() -> None:
+    assert [kind.node_local for kind in (Local, Derived, Signing, Plain)] == [
+        True,
+        False,
+        False,
+        False,
+    ]
+
+
+def test_a_plugin_that_reads_further_objects_is_not_node_local() -> None:
+    with pytest.raises(TypeError, match=r"^Reader reads further objects, so it is not node_local$"):
+
+        class Reader(FilterPlugin):
+            reads = (ENDED_PODS,)
+            node_local = True
+
+    class Base(FilterPlugin):
+        reads = (ENDED_PODS,)
+
+    with pytest.raises(TypeError, match=r"^Child reads further objects, so it is not node_local$"):
+
+        class Child(Base):
+            node_local = True
+
+
+def test_a_plugin_that_compares_manifests_is_told_to_be_nothing_more() -> None:
+    class Comparing(Local):
+        node_local = True
+        compares_manifests = True
+
+    class Child(Comparing):
+        node_local = True
+
+    assert (told(Comparing).node_local, told(Comparing).compares_manifests) == (False, True)
+    assert told(Comparing).signs_pods
+    assert (told(Child).node_local, told(Child).compares_manifests) == (True, False)
+    with pytest.raises(TypeError, match=r"^Half compares_manifests, but is not node_local "):
+
+        class Half(FilterPlugin):
+            compares_manifests = True
+
+
+def test_a_plugin_names_the_fields_that_it_looks_at_itself() -> None:
+    class Tolerant(Local):
+        node_local = True
+        pod_fields = ("spec.tolerations", "spec.containers[*].image")
+
+    class Blind(FilterPlugin):
+        signs_pods = True
+        pod_fields = ()
+
+    class Child(Tolerant):
+        node_local = True
+
+    assert told(Tolerant).pod_fields.paths == ["spec.tolerations", "spec.containers[*].image"]
+    assert told(Blind).HasField("pod_fields")
+    assert not told(Blind).pod_fields.paths
+    assert not told(Child).HasField("pod_fields")
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            ("spec.nodeselector",),
+            r"has 'spec.nodeselector', which .*, did you mean `spec.nodeSelector`\?",
+        ),
+        (("metadata.uid",), "has 'metadata.uid', which is no field of a pod's signature"),
+        ("spec.tolerations", "must be None or a tuple of paths, not 'spec.tolerations'"),
+        (("spec.tolerations", 7), "must be None or a tuple of paths, not "),
+    ],
+)
+def test_a_plugin_cannot_name_what_is_no_field(fields: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=rf"^Wrong\.pod_fields {message}"):
+        type("Wrong", (FilterPlugin,), {"pod_fields": fields})
+
+
+def test_a_service_tells_what_its_plugins_promise() -> None:
+    answers = {kind: told(kind) for kind in (Local, Derived, Signing, Plain, Binding)}
+    assert {kind for kind, plugin in answers.items() if plugin.node_local} == {Local}
+    assert {kind for kind, plugin in answers.items() if plugin.signs_pods} == {Local, Signing}
+
+
+@pytest.mark.parametrize(
+    ("kind", "normalization"),
+    [
+        (Plain, pb.NORMALIZATION_NONE),
+        (Derived, pb.NORMALIZATION_MAXIMUM),
+        (Reversed, pb.NORMALIZATION_REVERSED_MAXIMUM),
+        (Overriding, pb.NORMALIZATION_UNSPECIFIED),
+        (Signing, pb.NORMALIZATION_UNSPECIFIED),
+        (Binding, pb.NORMALIZATION_UNSPECIFIED),
+    ],
+)
+def test_a_service_tells_how_scores_become_0_to_100(
+    kind: type[Plugin], normalization: pb.Normalization.ValueType
+) -> None:
+    assert told(kind).normalization == normalization
+
+
+@pytest.mark.parametrize("kind", [Local, Reversed, Overriding])
+def test_a_plugin_that_has_its_scores_normalised_has_that_point(kind: type[Plugin]) -> None:
+    assert extension_points(kind) == ("Filter", "Score", "NormalizeScore")
+    assert extension_points(Plain) == ("Score",)
+
+
+def scored(plugin: ScorePlugin, points: list[float]) -> dict[str, float]:
+    nodes = [make_node(f"n{i}", annotations={"points": repr(p)}) for i, p in enumerate(points)]
+    return run_score(plugin, make_pod(), *nodes)
+
+
+@given(st.lists(st.floats(0, 1e6) | st.integers(0, 9).map(float), max_size=5))
+def test_to_declare_a_normalisation_is_to_call_it(points: list[float]) -> None:
+    assert scored(Local(), points) == scored(Overriding(), points)
+    assert scored(Reversed(), points) == scored(OverridingReversed(), points)
+
+
+def test_without_normalisation_scores_stay_the_same() -> None:
+    raw = np.array([0.5, 100])
+    assert Normalization.NONE.apply(raw).tolist() == [0.5, 100]
+    assert scored(Local(), [1, 3, 2]) == {"n0": 33, "n1": 100, "n2": 66}
+    assert scored(Reversed(), [1, 3, 2]) == {"n0": 67, "n1": 0, "n2": 34}
+
+
+@pytest.mark.parametrize(
+    ("plugin", "name"), [(Local(), "MAXIMUM"), (Reversed(), "REVERSED_MAXIMUM")]
+)
+def test_a_number_that_cannot_be_normalised_is_blamed_on_the_score(
+    plugin: ScorePlugin, name: str
+) -> None:
+    text = rf"score_node returned -5, but Normalization\.{name} takes no number below 0 "
+    with pytest.raises(PluginFailedError, match=rf"{text}\(.*test_promises.py:\d+\)"):
+        scored(plugin, [-5, 10])
+
+
+def test_a_normalisation_is_one_of_those_that_there_are() -> None:
+    with pytest.raises(TypeError, match=r"^Wrong\.normalization must be a Normalization, not 'max"):
+
+        class Wrong(ScorePlugin):
+            normalization = "maximum"  # type: ignore[assignment]
