@@ -1,6 +1,6 @@
-"""Our mirrors of in-tree score plugins give the numbers that a real kube-scheduler gave.
+"""Our mirrors of in-tree score plugins give the numbers that real kube-schedulers gave.
 
-With one exception, on purpose: NodeResourcesFit of 1.36 overlooks what the pod to be placed
+With one exception, on purpose: NodeResourcesFit overlooks what the pod to be placed
 requests as a whole (spec.resources) when it scores. It counts that everywhere else, as we do.
 """
 
@@ -61,7 +61,7 @@ def without_own_requests(pod: Pod) -> Pod:
 
 @pytest.mark.parametrize("case", [case for case in scored() if case.scores], ids=str)
 async def test_scores_are_those_of_kube_scheduler(case: Scored) -> None:
-    nodes = cluster(case.cluster)
+    nodes = cluster(case.version, case.cluster)
     nodes = nodes.where(np.isin(nodes.names, case.feasible))
     by_name = dict(plugins(case.arguments))
     profile = Profile(
