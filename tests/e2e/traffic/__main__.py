@@ -92,9 +92,11 @@ async def _kubectl(plane: RealPlane, verb: str, objects: Sequence[Object], *opti
     command = [str(find("kubectl")), config, verb, "-f", "-", *options]
     if verb == "delete":
         command.append("--ignore-not-found")
-    await asyncio.to_thread(
-        subprocess.run, command, input=body, text=True, check=True, stdout=subprocess.DEVNULL
+    run = await asyncio.to_thread(
+        subprocess.run, command, input=body, text=True, capture_output=True, check=False
     )
+    if run.returncode:
+        raise RuntimeError(f"{' '.join(command)}: {run.stderr}")
 
 
 def _configuration(url: str, *, names_only: bool) -> Object:
