@@ -9,6 +9,8 @@ from aiohttp.abc import AbstractStreamWriter
 
 from gateway.edge.json.errors import TOO_LARGE, BadRequestError
 
+_ONE_PIECE = 1 << 20  # bytes; copying more takes longer than a second write
+
 
 async def read_body(request: web.BaseRequest, limit: int) -> bytes:
     """Return the body, which may have *limit* bytes.
@@ -22,8 +24,9 @@ async def read_body(request: web.BaseRequest, limit: int) -> bytes:
     chunks, size = [], 0
     try:
         while not content.at_eof():
-            chunks.append(await content.readany())
-            size += len(chunks[-1])
+            chunk, _ = await content.readchunk()  # readany would copy each byte once more
+            chunks.append(chunk)
+            size += len(chunk)
             if size > limit:
                 raise _too_large(limit)
     except web.RequestPayloadError as error:
@@ -58,7 +61,11 @@ class JsonResponse(web.StreamResponse):
             _date(int(time.time())),
             b"Connection: close\r\n" if self._is_last else b"",
         )
-        await request.writer.write_eof(head + self._json)
+        if len(self._json) <= _ONE_PIECE:
+            await request.writer.write_eof(head + self._json)
+        else:
+            await request.writer.write(head)
+            await request.writer.write_eof(self._json)
         return None
 
     async def write_eof(self, data: bytes = b"") -> None:
