@@ -45,7 +45,7 @@ class Replicated(FilterPlugin):
 
 
 class OptionallyReplicated(FilterPlugin):
-    """Rejects all nodes unless there is a StatefulSet of any name; servers may not have the kind."""
+    """Rejects all nodes unless there is a StatefulSet, a kind that servers need not have."""
 
     reads = (OPTIONAL_SETS,)
 
