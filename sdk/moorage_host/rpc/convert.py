@@ -84,9 +84,7 @@ def kind_from_proto(message: pb.ObjectKind) -> ObjectKind:
     Raises:
         ValueError: It is not called as kinds are.
     """
-    return ObjectKind(
-        message.api_version, message.plural, message.field_selector, message.optional
-    )
+    return ObjectKind(message.api_version, message.plural, message.field_selector, message.optional)
 
 
 def normalization_from_proto(message: pb.Normalization.ValueType) -> Normalization | None:
