@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.apiserver.paths import parse
+from sandbox.apiserver.resources.paths import parse
 from services.filter.plugins import BUILT_INS as FILTERS
 from services.scorer.plugins import BUILT_INS as SCORERS
 from tests.gateway.cache.remembering import policy, remembered, told
