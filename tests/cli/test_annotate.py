@@ -13,12 +13,12 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from structlog.testing import capture_logs
 
-from cli.annotating import cluster
-from cli.annotating.cluster import Nodes
-from cli.annotating.metrics import RETRIES
-from cli.annotating.options import AnnotateOptions
-from cli.annotating.planning import Need
-from cli.annotating.rounds import Annotator, Result, Round
+from cli.annotate import cluster
+from cli.annotate.cluster import Nodes
+from cli.annotate.metrics import RETRIES
+from cli.annotate.options import AnnotateOptions
+from cli.annotate.planning import Need
+from cli.annotate.rounds import Annotator, Result, Round
 from moorage import PluginFailedError
 from moorage.measurements import PrometheusError
 from moorage.models import NodeManifest, decode_node

@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 from click.testing import CliRunner
 
-from cli.annotate import PRESETS
+from cli.annotate.command import PRESETS
 from cli.main import main
 from moorage.measurements import Preset
 from sandbox.apiserver import ApiServer

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.annotating.planning import RESOURCE, Need, Planned, Planner
+from cli.annotate.planning import RESOURCE, Need, Planned, Planner
 from moorage.measurements import PRESETS, Preset
 from moorage.models import NodeAddress, NodeManifest, NodeStatus
 from moorage.testing import make_node

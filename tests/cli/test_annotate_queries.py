@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.annotating.measures import measures
+from cli.annotate.measures import measures
 from moorage.measurements import PRESETS, Preset
 from moorage.measurements.prometheus.query import query_text
 from tests.promtool import check, close_to, nothing

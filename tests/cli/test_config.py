@@ -30,23 +30,36 @@ def policy(tmp_path: Path) -> Path:
     return file
 
 
-def test_show_prints_a_valid_document_with_the_default_plugins(tmp_path: Path) -> None:
+def test_show_prints_a_valid_document_in_which_nothing_is_enabled(tmp_path: Path) -> None:
     shown = moorage("config", "show")
     assert (shown.exit_code, shown.stderr) == (0, "")
+    (profile,) = yaml.safe_load(shown.stdout)["profiles"]
+    assert profile == {
+        "schedulerName": "moorage",
+        "plugins": {point: {"enabled": []} for point in ("filter", "score", "bind")},
+        "pluginConfig": [],
+    }
     file = tmp_path / "shown.yaml"
     file.write_text(shown.stdout)
     assert moorage("config", "validate", file).stdout == f"{file}: valid, profiles: moorage\n"
     assert moorage("config", "show", file).stdout == shown.stdout
 
 
+def test_show_names_the_plugins_that_in_tree_stands_for(policy: Path) -> None:
+    policy.write_text(HEADER + "profiles: [{plugins: {multiPoint: {enabled: [{name: InTree}]}}}]")
+    shown = moorage("config", "show", policy)
+    (profile,) = yaml.safe_load(shown.stdout)["profiles"]
+    assert {"name": "NodeResourcesFit"} in profile["plugins"]["filter"]["enabled"]
+    assert {"name": "TaintToleration", "weight": 3} in profile["plugins"]["score"]["enabled"]
+    assert "InTree" not in shown.stdout
+
+
 def test_a_given_plugin_is_enabled_without_a_policy(plugin: Path) -> None:
     shown = moorage("config", "show", "--plugin", plugin)
     (profile,) = yaml.safe_load(shown.stdout)["profiles"]
-    assert {"name": "MaxTemperature"} in profile["plugins"]["filter"]["enabled"]
-    assert len(profile["plugins"]["filter"]["enabled"]) > 1
-    assert (
-        shown.stderr == "Note: enabled from --plugin beside the default plugins: MaxTemperature\n"
-    )
+    enabled = {point: plugins["enabled"] for point, plugins in profile["plugins"].items()}
+    assert enabled == {"filter": [{"name": "MaxTemperature"}], "score": [], "bind": []}
+    assert shown.stderr == "Note: without --config, profile moorage enables just MaxTemperature\n"
 
 
 def test_with_a_policy_a_plugin_that_it_does_not_enable_is_told(plugin: Path, policy: Path) -> None:

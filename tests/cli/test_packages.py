@@ -12,7 +12,7 @@ import grpc.aio
 import pytest
 import yaml
 
-from cli.processes import Process, Processes
+from cli.up.processes import Process, Processes
 from moorage.v1 import filter_pb2, filter_pb2_grpc
 from tests.cli.support import MOORAGE, PATIENCE
 

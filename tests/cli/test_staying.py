@@ -11,7 +11,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from cli.processes import free_ports
+from cli.up.processes import free_ports
 from sandbox.apiserver import ApiServer
 from tests.cli.support import Command, moorage, pod, until
 

@@ -113,7 +113,7 @@ async def test_the_ten_line_plugin_decides_placements_on_a_dump_of_a_cluster(
         f"default/p{i}": "cool" for i in range(4)
     }
     assert "MaxTemperature rejected 2" in rows["default/p0"][1]
-    note = "Note: enabled from --plugin beside the default plugins: MaxTemperature"
+    note = "Note: without --config, profile moorage enables just MaxTemperature"
     assert command.lines[0] == note
 
 

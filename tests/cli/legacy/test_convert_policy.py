@@ -9,9 +9,9 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cli.legacy import convert
+from cli.config.policies import available_plugins
+from cli.legacy.convert import convert
 from cli.legacy.names import FILTERS, PREDICATES, PRIORITIES, SCORES
-from cli.policies import available_plugins
 from moorage import Arguments, FilterPlugin, Node, Pod, Rejection, ScorePlugin
 from moorage.plugin.classes import Plugin
 from tests.cli.legacy.support import HEADER, POLICY, Converted, Object, Translate, names, weighted

@@ -161,8 +161,8 @@ def test_in_tree_where_it_means_nothing_is_refused(sets: str, place: str, messag
 
 def test_in_tree_has_no_configuration() -> None:
     assert mistakes("profiles:\n- pluginConfig:\n  - name: InTree\n") == [
-        "p.yaml:5: profiles[0].pluginConfig[0].name: "
-        "`InTree` is a list of plugins: configure each by its own name"
+        "p.yaml:5: profiles[0].pluginConfig[0].name: `InTree` is a list of plugins: "
+        "configure each by its own name"
     ]
 
 
@@ -200,8 +200,10 @@ def test_what_has_no_effect_is_allowed_and_warned_of() -> None:
         (
             "{multiPoint: {disabled: [{name: NodeName}]}}",
             "multiPoint.disabled[0].name",
-            "nothing to disable: only `InTree` could enable `NodeName`, "
-            "and multiPoint does not enable `InTree`",
+            (
+                "nothing to disable: only `InTree` could enable `NodeName`, "
+                "and multiPoint does not enable `InTree`"
+            ),
         ),
         (
             "{filter: {disabled: [{name: NodeName}]}}",

@@ -212,8 +212,8 @@ def annotate(**given: Any) -> None:
     node could not be written.
     """
     with clear_failures():
-        from cli.annotating.options import AnnotateOptions
-        from cli.annotating.serving import annotate_once, annotate_until_told
+        from cli.annotate.options import AnnotateOptions
+        from cli.annotate.serving import annotate_once, annotate_until_told
         from cli.screen import Screen
 
         options = AnnotateOptions(prometheus=_prometheus_settings(given), **given)

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from cli.annotating.cluster import Nodes
-from cli.annotating.measures import measures
-from cli.annotating.metrics import PATCHES, SAMPLES
-from cli.annotating.options import AnnotateOptions
-from cli.annotating.planning import Need, Planned, Planner, Values
+from cli.annotate.cluster import Nodes
+from cli.annotate.measures import measures
+from cli.annotate.metrics import PATCHES, SAMPLES
+from cli.annotate.options import AnnotateOptions
+from cli.annotate.planning import Need, Planned, Planner, Values
 from moorage.measurements import PrometheusError
 from moorage.measurements.prometheus.asking import ask, by_measure, nodes_by_preset
 from moorage.models import NodeManifest

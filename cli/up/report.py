@@ -1,10 +1,10 @@
 """What `moorage up` tells: where everything listens, and where each pod went and why."""
 
 from cli.following import Following, Outcome, PodState
-from cli.gateway import Gateway
 from cli.reasons import why
 from cli.screen import Screen
-from cli.stack import Addresses
+from cli.up.gateway import Gateway
+from cli.up.stack import Addresses
 
 
 def show_addresses(screen: Screen, addresses: Addresses) -> None:

@@ -8,7 +8,7 @@ import click
 from cli.failures import clear_failures
 
 if TYPE_CHECKING:
-    from cli.skeleton import Form, Kind
+    from cli.skeleton.texts import Form, Kind
 
 
 @click.command("new-plugin")
@@ -42,8 +42,8 @@ def new_plugin(name: str, directory: Path, kind: "Kind", form: "Form", package: 
     if kind == "bind" and form == "batch":
         raise click.UsageError("a bind plugin is asked about one pod and node: omit --form batch")
     with clear_failures():
-        from cli.policies import available_plugins
-        from cli.skeleton import write_skeleton
+        from cli.config.policies import available_plugins
+        from cli.skeleton.writing import write_skeleton
 
         taken = available_plugins()[kind]
         files = write_skeleton(name, kind, form, directory, package=package, taken=taken)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import yaml
 
-from cli.processes import Process, Processes, free_ports
+from cli.up.processes import Process, Processes, free_ports
 
 SCHEDULER_CONFIG = (
-    Path(__file__).resolve().parents[1] / "deploy" / "scheduler" / "kube-scheduler-config.yaml"
+    Path(__file__).resolve().parents[2] / "deploy" / "scheduler" / "kube-scheduler-config.yaml"
 )
-"""What the real kube-scheduler is deployed with; the stand-in reads the same file."""
+"""What the real kube-scheduler is deployed with; the stand-in reads the same, with a bindVerb."""
 
 HOST = "127.0.0.1"
 
@@ -110,8 +110,12 @@ def _api_server(options: StackOptions, addresses: Addresses) -> Process:
 
 
 def _scheduler(options: StackOptions, addresses: Addresses) -> Process:
-    """Return the stand-in for kube-scheduler, with the configuration that is deployed."""
+    """Return the stand-in for kube-scheduler, with the configuration that is deployed.
+
+    It calls all verbs: the policy may change while it runs.
+    """
     config = yaml.safe_load(SCHEDULER_CONFIG.read_text())
+    config["extenders"][0]["bindVerb"] = "bind"
     config["profiles"] = [{"schedulerName": name} for name in options.profiles]
     file = options.directory / "kube-scheduler-config.yaml"
     file.write_text(yaml.safe_dump(config))

@@ -54,7 +54,7 @@ class Policy:
 
 
 def choose_policy(config: Path | None, plugins: Sequence[Path]) -> Policy:
-    """Resolve the policy in *config*; without one, the default with *plugins* enabled.
+    """Resolve the policy in *config*; without one, a profile with just *plugins*.
 
     Args:
         config: The policy file.
@@ -102,7 +102,7 @@ def _made(given: set[str], registries: Mapping[Kind, Registry]) -> Policy:
         _check_arguments(resolved, registries)
     except ConfigurationError as error:
         raise ConfigurationError(f"{error}; give arguments in a policy: --config FILE") from error
-    note = f"enabled from --plugin beside the default plugins: {', '.join(names)}"
+    note = f"without --config, profile {DEFAULT_PROFILE} enables just {', '.join(names)}"
     return Policy(resolved=resolved, text=text, notes=(note, *resolved.warnings))
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from cli.annotating.metrics import RETRIES
+from cli.annotate.metrics import RETRIES
 from moorage.backoff import Backoff
 from moorage.models import NodeManifest, decode_node
 from moorage_host.kube import KubeClient, KubeError, KubeStatusError, Response

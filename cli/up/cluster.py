@@ -9,8 +9,8 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from cli.manifests import Object
-from cli.workload import Workload
+from cli.up.manifests import Object
+from cli.up.workload import Workload
 from moorage.errors import ConfigurationError
 
 AT_ONCE = 16

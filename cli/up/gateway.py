@@ -8,7 +8,7 @@ from typing import Any
 
 import aiohttp
 
-from cli.processes import ProcessFailedError
+from cli.up.processes import ProcessFailedError
 
 READY_SECONDS = 30.0
 """How long the gateway may take to know the cluster and to reach its services."""

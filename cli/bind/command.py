@@ -30,6 +30,6 @@ def bind(pod: str, node: str, kubeconfig: Path | None, timeout: float) -> None:
     plugins do not run. Pods are best kept from schedulers by a schedulerName that nobody serves.
     """
     with clear_failures():
-        from cli.by_hand import bind_by_hand
+        from cli.bind.by_hand import bind_by_hand
 
         click.echo(asyncio.run(bind_by_hand(pod, node, kubeconfig, timeout)))

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Iterator
 
-from cli.annotating.options import AnnotateOptions
-from cli.annotating.planning import Need
-from cli.annotating.rounds import Done, Result, Round
+from cli.annotate.options import AnnotateOptions
+from cli.annotate.planning import Need
+from cli.annotate.rounds import Done, Result, Round
 from cli.screen import Screen
 from moorage.units.durations import format_duration
 

@@ -14,12 +14,12 @@ from typing import NoReturn
 
 import structlog
 
-from cli.annotating.cluster import Nodes
-from cli.annotating.metrics import LAST_SUCCESS, NODES, ROUNDS
-from cli.annotating.options import AnnotateOptions
-from cli.annotating.planning import Need
-from cli.annotating.report import show_round
-from cli.annotating.rounds import Annotator, Done, Result, Round
+from cli.annotate.cluster import Nodes
+from cli.annotate.metrics import LAST_SUCCESS, NODES, ROUNDS
+from cli.annotate.options import AnnotateOptions
+from cli.annotate.planning import Need
+from cli.annotate.report import show_round
+from cli.annotate.rounds import Annotator, Done, Result, Round
 from cli.screen import Screen
 from moorage.backoff import Backoff
 from moorage.errors import MoorageError

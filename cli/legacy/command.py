@@ -38,8 +38,8 @@ def convert_policy(file: Path, output_dir: Path | None, scheduler_name: str, gat
     why, is told line by line on stderr.
     """
     with clear_failures():
-        from cli.legacy import convert, write
-        from cli.policies import available_plugins
+        from cli.config.policies import available_plugins
+        from cli.legacy.convert import convert, write
 
         conversion = convert(file, available_plugins(), scheduler_name, gateway)
         written = write(conversion, output_dir) if output_dir else []

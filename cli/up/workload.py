@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from cli.manifests import Object, read_objects
+from cli.up.manifests import Object, read_objects
 from moorage.errors import ConfigurationError
 
 DEFAULT_NODES = 3

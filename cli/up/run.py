@@ -11,17 +11,17 @@ from pathlib import Path
 import aiohttp
 import click
 
-from cli.cluster import Cluster, connected
+from cli.config.policies import choose_policy
 from cli.failures import clear_failures
 from cli.following import Following
-from cli.gateway import Gateway, gateway_at
-from cli.manifests import Object
-from cli.policies import choose_policy
-from cli.processes import Processes, ProcessFailedError
-from cli.report import show_addresses, show_change, show_result
 from cli.screen import Screen
-from cli.stack import Addresses, StackOptions, start_stack
-from cli.workload import Workload, read_workload
+from cli.up.cluster import Cluster, connected
+from cli.up.gateway import Gateway, gateway_at
+from cli.up.manifests import Object
+from cli.up.processes import Processes, ProcessFailedError
+from cli.up.report import show_addresses, show_change, show_result
+from cli.up.stack import Addresses, StackOptions, start_stack
+from cli.up.workload import Workload, read_workload
 from moorage_host.process.lifecycle import stop_signals
 
 INTERRUPTED = 130
