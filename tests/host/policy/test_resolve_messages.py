@@ -160,9 +160,9 @@ def test_in_tree_where_it_means_nothing_is_refused(sets: str, place: str, messag
 
 
 def test_in_tree_has_no_configuration() -> None:
+    problem = "`InTree` is a list of plugins: configure each by its own name"
     assert mistakes("profiles:\n- pluginConfig:\n  - name: InTree\n") == [
-        "p.yaml:5: profiles[0].pluginConfig[0].name: `InTree` is a list of plugins: "
-        "configure each by its own name"
+        f"p.yaml:5: profiles[0].pluginConfig[0].name: {problem}"
     ]
 
 
