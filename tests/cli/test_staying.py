@@ -17,6 +17,12 @@ from tests.cli.support import Command, moorage, pod, until
 
 STARTING = "Starting the processes"
 STAYS = "The cluster stays up"
+IN_TREE = """
+apiVersion: moorage.io/v1alpha1
+kind: MoorageConfiguration
+profiles:
+- plugins: {multiPoint: {enabled: [{name: InTree}]}}
+"""
 
 
 async def test_it_keeps_fixed_ports_obeys_kubectl_and_takes_all_processes_with_it(
@@ -24,7 +30,9 @@ async def test_it_keeps_fixed_ports_obeys_kubectl_and_takes_all_processes_with_i
 ) -> None:
     extender, admin, api = free_ports(3)
     ports = (f"--extender-port={extender}", f"--admin-port={admin}", f"--api-port={api}")
-    async with moorage(tmp_path, "up", *ports, "--nodes=2", "--scorers=2") as command:
+    (tmp_path / "policy.yaml").write_text(IN_TREE)
+    options = ("--config=policy.yaml", "--nodes=2", "--scorers=2")
+    async with moorage(tmp_path, "up", *ports, *options) as command:
         await command.line(STAYS)
         addresses = [line.split()[-3:] for line in command.lines if "127.0.0.1" in line]
         told = "\n".join(command.lines)

@@ -87,8 +87,9 @@ def test_absent_predicates_are_the_default_ones_and_none_listed_are_the_mandator
 def test_absent_priorities_are_the_default_ones_whatever_the_predicates(
     translate: Translate,
 ) -> None:
-    for given in ({}, {"predicates": []}):
-        (scores,) = translate(**given).policy.policies["score"].profiles
+    cases: list[Object] = [{}, {"predicates": []}]
+    for fields in cases:
+        (scores,) = translate(**fields).policy.policies["score"].profiles
         assert {plugin.name: plugin.weight for plugin in scores.plugins} == {
             "TaintToleration": 3,
             "NodeAffinity": 2,
