@@ -132,6 +132,7 @@ def _infos(registry: Registry) -> Iterator[PluginInfo]:
             origin=registered.origin,
             args_schema=msgspec.json.schema(arguments),
             default_args=_defaults(arguments),
+            managed_resources=registered.kind.managed_resources,
         )
 
 

@@ -57,6 +57,7 @@ class PluginInfo:
         reads: The further kinds of objects that it reads.
         depends_on: What its verdict or raw score of a node depends on.
         pod_fields: The fields of the signature that matter for it; None if all do.
+        managed_resources: What its class declares; only the command line knows it.
         normalization: How its raw scores become 0..100; None if only its own code knows.
     """
 
@@ -68,6 +69,7 @@ class PluginInfo:
     reads: tuple[ObjectKind, ...] = ()
     depends_on: Scope = Scope.ANYTHING
     pod_fields: tuple[str, ...] | None = None
+    managed_resources: tuple[str, ...] = ()
     normalization: Normalization | None = None
 
     @property
