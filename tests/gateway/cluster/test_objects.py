@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from cli.up.processes import free_ports
 from gateway.cluster.objects import ObjectSink, ObjectTable, decode_object
-from gateway.cluster.watch.extra import FurtherKinds
+from gateway.cluster.watch.extra import ExtraInformers
 from gateway.cluster.watch.metrics import WatchFamilies
 from moorage import PERSISTENT_VOLUMES, STATEFUL_SETS, FilterPlugin, Nodes, Pod, Rejection, Verdicts
 from moorage.models import ObjectKind, ObjectName
@@ -245,13 +245,13 @@ def test_kinds_have_paths_and_names(kind: ObjectKind, path: str, shown: str) -> 
 
 
 @asynccontextmanager
-async def kinds_of(folder: Path) -> AsyncIterator[tuple[Api, ObjectTable, FurtherKinds]]:
+async def kinds_of(folder: Path) -> AsyncIterator[tuple[Api, ObjectTable, ExtraInformers]]:
     async with ApiServer() as server, asyncio.TaskGroup() as group:
         (folder / "kubeconfig").write_text(server.kubeconfig())
         client = await connect(folder / "kubeconfig")
         table = ObjectTable(lambda _: None)
         families = WatchFamilies(CollectorRegistry())
-        kinds = FurtherKinds(client, table, families, limit=10_000)
+        kinds = ExtraInformers(client, table, families, limit=10_000)
         kinds.start(group)
         try:
             yield Api(server), table, kinds
