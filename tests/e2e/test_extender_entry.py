@@ -52,7 +52,7 @@ def understood(folder: Path, extenders: str) -> list[Object]:
         timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr
-    written: list[Object] = (yaml.safe_load(out.read_text()).get("extenders") or [])
+    written: list[Object] = yaml.safe_load(out.read_text()).get("extenders") or []
     return written
 
 

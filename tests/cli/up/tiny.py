@@ -1,4 +1,4 @@
-"""A process for tests of those that run processes: `python -m tests.cli.tiny DEED`."""
+"""A process for tests of those that run processes: `python -m tests.cli.up.tiny DEED`."""
 
 import sys
 import time

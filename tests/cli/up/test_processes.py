@@ -28,7 +28,7 @@ async def processes(said: list[str]) -> AsyncIterator[Processes]:
 def process(directory: Path, deed: str = "serves", *, replaceable: bool = True) -> Process:
     return Process(
         name=f"it-{deed}",
-        module="tests.cli.tiny",
+        module="tests.cli.up.tiny",
         options=[deed],
         log=directory / f"{deed}.log",
         replaceable=replaceable,

@@ -16,7 +16,7 @@ from cli.up.processes import Process, Processes
 from moorage.v1 import filter_pb2, filter_pb2_grpc
 from tests.cli.support import MOORAGE, PATIENCE
 
-SOURCE = Path(__file__).parents[1] / "data" / "acme-zone-spread"
+SOURCE = Path(__file__).parents[2] / "data" / "acme-zone-spread"
 
 POLICY = """\
 apiVersion: moorage.io/v1alpha1

@@ -7,7 +7,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from tests.cli.test_up import MAX_TEMPERATURE
+from tests.cli.up.test_up import MAX_TEMPERATURE
 
 HEADER = "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\n"
 
