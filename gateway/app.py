@@ -35,7 +35,7 @@ from gateway.replicas.feed import StateFeed
 from gateway.replicas.metrics import SessionFamilies, SessionMetrics
 from gateway.replicas.pool import ReplicaPool
 from gateway.replicas.rollout import Rollout
-from gateway.replicas.service import FILTER, SCORER, Kind
+from gateway.replicas.service import FILTER, SCORER, ServiceKind
 from gateway.replicas.session import Session
 from gateway.settings import GatewaySettings
 from moorage.errors import ConfigurationError
@@ -150,7 +150,7 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
     feed = StateFeed(state)
     sessions, metrics = SessionFamilies(registry), CycleMetrics(registry)
 
-    def pool(kind: Kind, targets: tuple[str, ...], patience: float) -> ReplicaPool:
+    def pool(kind: ServiceKind, targets: tuple[str, ...], longest_wait: float) -> ReplicaPool:
         return ReplicaPool(
             kind,
             targets,
@@ -161,11 +161,11 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
             limits=settings,
             metrics=SessionMetrics(sessions, kind.name),
             between_cycles=lambda: cycles.between_cycles(),
-            patience=patience,
+            longest_wait=longest_wait,
         )
 
     filters = pool(FILTER, settings.filter, float("inf"))
-    scorers = pool(SCORER, settings.scorer, settings.scorer_patience)
+    scorers = pool(SCORER, settings.scorer, settings.scorer_wait)
     binding = Binding(settings.binder, state, policy)
     lookup = NodeLookup(state)
     decisions = DecisionLog(pods=settings.decision_pods, attempts=settings.decision_attempts)
