@@ -1,6 +1,6 @@
 """The small HTTP server beside the work of every process: probes and metrics.
 
-`/livez` answers as long as the event loop does. `/readyz` runs every check and says what is not
+`/livez` answers as long as the event loop does. `/readyz` runs every check and lists what is not
 ready and why. `/metrics` is Prometheus' text format. The gateway adds routes of its own.
 """
 
@@ -38,7 +38,7 @@ async def admin_server(
 ) -> AsyncIterator[str]:
     """Serve until the block is left; give the address as "host:port", with the port that was bound.
 
-    What *notes* say stands in the answer of `/readyz`, which is ready all the same.
+    The answer of `/readyz` shows what *notes* return, and is ready all the same.
 
     Raises:
         ConfigurationError: The address cannot be listened on.
