@@ -14,7 +14,6 @@ from gateway.cluster.watch.reflector import Reflector
 from gateway.cluster.watch.resources import node_reflector, pod_reflector
 from gateway.cluster.watch.sinks import NodeSink, PodSink
 from moorage_host.kube import KubeClient
-from moorage_host.process.freezing import freeze_heap
 
 EXPIRY_INTERVAL = 1.0
 
@@ -38,7 +37,6 @@ class Cluster:
         """Feed *state*; objects of further kinds of up to *max_object_bytes*."""
         families = WatchFamilies(registry)
         self.state = state
-        self._is_frozen = False
         self.kinds = ExtraInformers(client, state.objects, families, limit=max_object_bytes)
         self._reflectors: dict[str, Reflector[Any]] = {
             "nodes": node_reflector(client, NodeSink(state), WatchMetrics(families, "nodes")),
@@ -65,9 +63,6 @@ class Cluster:
         """Wait until nodes and pods have been read."""
         for reflector in self._reflectors.values():
             await reflector.synced.wait()
-        if not self._is_frozen:
-            self._is_frozen = True
-            freeze_heap(self.state.counts["pods"])
 
     def ages(self) -> Mapping[str, float]:
         """Return for each resource for how many seconds the API server has been silent."""

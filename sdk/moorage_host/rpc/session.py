@@ -27,7 +27,6 @@ from moorage_host.plugins import CycleInput, PluginHost, Replica
 from moorage_host.plugins.host import Policy
 from moorage_host.plugins.registry import Registry
 from moorage_host.plugins.replica import Engine
-from moorage_host.process.freezing import freeze_heap
 from moorage_host.rpc.convert import (
     from_duration,
     kind_from_proto,
@@ -112,8 +111,6 @@ class CycleService(Generic[Run]):
                 replica.policy = chosen
                 await _change(replica, state)
                 if not state.partial:
-                    if not replica.generation:
-                        freeze_heap(replica.snapshot.pod_count)
                     replica.generation = state.generation
                     self.latest = replica
         finally:
