@@ -14,9 +14,9 @@ from typing import Any, Literal
 import structlog
 
 from moorage.models import Pod
-from sandbox.scheduler.api import Api, ApiError
-from sandbox.scheduler.cache import KnownPod
-from sandbox.scheduler.verdicts import truncated
+from sandbox.scheduler.cluster.api import Api, ApiError
+from sandbox.scheduler.cluster.cache import KnownPod
+from sandbox.scheduler.cycle.diagnosis import truncated
 
 _log = structlog.get_logger()
 

@@ -1,0 +1,193 @@
+"""One scheduling cycle: which nodes fit a pod, and which of them is best.
+
+In-tree filters on a sample of the nodes, then the extenders' filters one after another; in-tree
+scores, then those of all extenders at once. The cluster does not change, and neither does the
+cache: in-tree plugins never wait for anything, so what a trial changes is put back before another
+task runs.
+"""
+
+import random
+
+import numpy as np
+import structlog
+
+from moorage import Nodes
+from sandbox.scheduler.cluster.cache import Cache, KnownPod, NodeInfo
+from sandbox.scheduler.config import Configuration, Profile
+from sandbox.scheduler.cycle.decision import Attempt
+from sandbox.scheduler.cycle.diagnosis import (
+    EXTENDER,
+    NoNodesError,
+    Rejection,
+)
+from sandbox.scheduler.cycle.extending import Extenders, Offered
+from sandbox.scheduler.cycle.in_tree import InTreePlugins, Verdicts, named_nodes
+from sandbox.scheduler.extenders.client import ExtenderError
+
+_log = structlog.get_logger()
+
+CONFLICT = "pod affinity terms conflict"
+ELSEWHERE = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
+_MIN_SAMPLE = 100
+_MIN_PERCENTAGE = 5
+
+
+def sample_size(nodes: int, percentage: int) -> int:
+    """Return how many feasible nodes are enough; a percentage of 0 means that it adapts."""
+    if nodes < _MIN_SAMPLE:
+        return nodes
+    percentage = percentage or max(_MIN_PERCENTAGE, 50 - nodes // 125)
+    return max(_MIN_SAMPLE, nodes * percentage // 100)
+
+
+class Cycle:
+    """Chooses nodes for pods.
+
+    Args:
+        configuration: The scheduler's configuration.
+        cache: The state of the cluster.
+        extenders: The extenders' filters and scores.
+        rng: Breaks ties.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        cache: Cache,
+        extenders: Extenders,
+        rng: random.Random,
+    ) -> None:
+        self._percentage = configuration.percentage_of_nodes_to_score
+        self._cache = cache
+        self._extenders = extenders
+        self._rng = rng
+        self._start = 0
+
+    async def choose(
+        self, attempt: Attempt, profile: Profile, plugins: InTreePlugins
+    ) -> str | None:
+        """Return the best node's name, None if no node fits; note in *attempt* how it came about.
+
+        Raises:
+            NoNodesError: The cluster is empty.
+            ExtenderError: An extender failed that is not ignorable.
+            PluginFailedError: An in-tree plugin cannot evaluate the pod.
+        """
+        if not self._cache.nodes:
+            raise NoNodesError
+        names = named_nodes(attempt.pod.pod) if plugins.narrows else None
+        if names is not None and not names:
+            attempt.diagnosis.conflict = CONFLICT
+            attempt.diagnosis.plugins.add("NodeAffinity")
+            return None
+        feasible = await self._on_nominated(attempt, plugins)
+        if not feasible:
+            feasible = await self._anywhere(attempt, profile, plugins, names)
+        attempt.feasible = len(feasible)
+        if len(feasible) < 2:
+            return next(iter(feasible), None)
+        return await self._best(attempt, plugins, feasible)
+
+    async def _on_nominated(self, attempt: Attempt, plugins: InTreePlugins) -> Offered:
+        node = self._cache.nodes.get(self._cache.nomination(attempt.pod))
+        if node is None:
+            return {}
+        if rejection := await rejection_of(self._cache, attempt.pod, plugins, node):
+            attempt.diagnosis.reject(node.name, rejection)
+            return {}
+        try:
+            return await self._extenders.filter(attempt, {node.name: node.wire})
+        except ExtenderError as error:
+            _log.warning("nominated node not evaluated", node=node.name, error=str(error))
+            return {}
+
+    async def _anywhere(
+        self,
+        attempt: Attempt,
+        profile: Profile,
+        plugins: InTreePlugins,
+        named: frozenset[str] | None,
+    ) -> Offered:
+        names, nodes = self._in_turn(named)
+        if named is not None:
+            attempt.diagnosis.elsewhere = ELSEWHERE
+            attempt.diagnosis.plugins.add("NodeAffinity")
+        percentage = profile.percentage_of_nodes_to_score
+        enough = sample_size(len(names), self._percentage if percentage is None else percentage)
+        verdicts = await plugins.filter(attempt.pod.pod, nodes)
+        verdicts = await self._with_nominees(attempt.pod, plugins, names, verdicts)
+        found = (verdicts.codes == 0).nonzero()[0][:enough]
+        evaluated = int(found[-1]) + 1 if len(found) == enough > 0 else len(names)
+        for position in verdicts.codes[:evaluated].nonzero()[0].tolist():
+            if rejection := verdicts.of(position):
+                attempt.diagnosis.reject(names[position], rejection)
+        processed = len(found) + len(attempt.diagnosis.rejections)
+        self._start = (self._start + processed) % len(self._cache.nodes)
+        sample = map(names.__getitem__, found.tolist())
+        if self._extenders.names_only:
+            offered: Offered = dict.fromkeys(sample, b"")
+        else:
+            offered = {name: self._cache.nodes[name].wire for name in sample}
+        feasible = await self._extenders.filter(attempt, offered)
+        if len(feasible) != len(offered):
+            attempt.diagnosis.plugins.add(EXTENDER)
+        return feasible
+
+    def _in_turn(self, named: frozenset[str] | None) -> tuple[list[str], Nodes]:
+        start = self._start % len(self._cache.nodes)
+        names, nodes = self._cache.in_order(start)
+        if named is None:
+            return names, nodes
+        mask = np.fromiter((name in named for name in names), np.bool_, len(names))
+        return [name for name in names if name in named], nodes.where(mask)
+
+    async def _with_nominees(
+        self, pod: KnownPod, plugins: InTreePlugins, names: list[str], verdicts: Verdicts
+    ) -> Verdicts:
+        """Evaluate the nodes on which room is held as if it were taken, too."""
+        for name in self._cache.held_nodes.intersection(names):
+            nominees = self._cache.nominees(name, pod)
+            if not nominees:
+                continue
+            node = self._cache.nodes[name]
+            with self._cache.trial(node, nominees):
+                fuller = await plugins.filter(pod.pod, self._cache.one(node))
+            if rejection := fuller.of(0):
+                verdicts.rejections.append(rejection)
+                verdicts.codes[names.index(name)] = len(verdicts.rejections)
+        return verdicts
+
+    async def _best(self, attempt: Attempt, plugins: InTreePlugins, feasible: Offered) -> str:
+        names = list(feasible)
+        # An extender may answer with nodes that nobody knows: in-tree plugins give them nothing.
+        known = [i for i, name in enumerate(names) if name in self._cache.nodes]
+        rows = np.array([self._cache.nodes[names[i]].row for i in known], np.intp)
+        attempt.in_tree = await plugins.score(attempt.pod.pod, self._cache.snapshot.nodes(rows))
+        totals = np.zeros(len(names), np.int64)
+        for each in attempt.in_tree:
+            totals[known] += each.weight * each.scores
+        attempt.names, attempt.in_tree_totals = names, totals
+        attempt.extended = await self._extenders.scores(attempt.pod, feasible)
+        # Nodes that an extender has scored win ties, at random among themselves.
+        luck = [1.0 + self._rng.random() if name in attempt.extended else 0.0 for name in names]
+        ranks = [
+            (_wrapped(total + attempt.extended.get(name, 0)), lucky)
+            for name, total, lucky in zip(names, totals.tolist(), luck, strict=True)
+        ]
+        return names[max(range(len(names)), key=ranks.__getitem__)]
+
+
+async def rejection_of(
+    cache: Cache, pod: KnownPod, plugins: InTreePlugins, node: NodeInfo
+) -> Rejection | None:
+    """Evaluate a node with the pods for which room is held on it, and then without them."""
+    if nominees := cache.nominees(node.name, pod):
+        with cache.trial(node, nominees):
+            verdicts = await plugins.filter(pod.pod, cache.one(node))
+        if rejection := verdicts.of(0):
+            return rejection
+    return (await plugins.filter(pod.pod, cache.one(node))).of(0)
+
+
+def _wrapped(score: int) -> int:
+    return (score + 2**63) % 2**64 - 2**63  # int64 arithmetic, as in Go
