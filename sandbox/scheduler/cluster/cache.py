@@ -12,12 +12,15 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from moorage import Nodes, Pod
 from moorage.models import NodeManifest
 from moorage.models.codec import decode_node, decode_pod
 from moorage.snapshot import Snapshot
 from sandbox.scheduler.extenders.gojson import node_json, pod_json
+
+Rows = npt.NDArray[np.intp]
 
 
 class KnownPod:
@@ -63,30 +66,37 @@ class Cache:
     """Nodes in the order of their arrival, and pods by uid.
 
     Pods of a node that is not known yet wait for it.
+
+    Attributes:
+        nodes: The nodes by name.
+        names: The nodes' names by row of the snapshot; empty where there is none.
+        pods: The pods by uid.
+        snapshot: What in-tree plugins look at.
     """
 
     def __init__(self) -> None:
         self.nodes: dict[str, NodeInfo] = {}
+        self.names: list[str] = []
         self.pods: dict[str, KnownPod] = {}
         self.snapshot = Snapshot()
         self._free_rows: list[int] = []
-        self._order: tuple[list[str], np.ndarray] | None = None
+        self._rows: dict[str, int] = {}
+        self._order: Rows | None = None
         self._places: dict[str, str] = {}
         self._pods_on: defaultdict[str, dict[str, KnownPod]] = defaultdict(dict)
         self._assumed: set[str] = set()
         self._nominated: dict[str, str] = {}
         self._nominees: defaultdict[str, dict[str, KnownPod]] = defaultdict(dict)
 
-    def in_order(self, start: int) -> tuple[list[str], Nodes]:
-        """Return the names of all nodes and the nodes, beginning with the one at *start*."""
+    def in_order(self, start: int) -> Nodes:
+        """Return all nodes, beginning with the one at *start*."""
         if self._order is None:
-            rows = np.array([info.row for info in self.nodes.values()], np.intp)
-            self._order = (list(self.nodes), rows)
-        names, rows = self._order
-        if start:
-            names = names[start:] + names[:start]
-            rows = np.concatenate([rows[start:], rows[:start]])
-        return names, self.snapshot.nodes(rows)
+            self._order = np.array(list(self._rows.values()), np.intp)
+        return self.snapshot.nodes(np.roll(self._order, -start) if start else self._order)
+
+    def rows_of(self, names: Iterable[str]) -> Rows:
+        """Return the nodes' rows, -1 for those that nobody knows."""
+        return np.array([self._rows.get(name, -1) for name in names], np.intp)
 
     def one(self, node: NodeInfo) -> Nodes:
         """Return the selection of one node."""
@@ -104,7 +114,8 @@ class Cache:
         self.snapshot.set_node(info.row, info.manifest)
         self.nodes[name] = info
         if before is None:
-            self._order = None
+            self._rows[name], self._order = info.row, None
+            self.names[info.row] = name
             for pod in self.pods_on(name).values():
                 self.snapshot.place_pod(info.row, pod.pod)
         return None if before is None else before.manifest
@@ -112,7 +123,9 @@ class Cache:
     def remove_node(self, name: str) -> None:
         """Forget a node; its pods stay known until the API server reports that they are gone."""
         if info := self.nodes.pop(name, None):
+            del self._rows[name]
             self._order = None
+            self.names[info.row] = ""
             self.snapshot.remove_row(info.row)
             self._free_rows.append(info.row)
 
@@ -186,7 +199,10 @@ class Cache:
         return list(self._nominees.get(node, {}).values())
 
     def _free_row(self) -> int:
-        return self._free_rows.pop() if self._free_rows else len(self.nodes)
+        if self._free_rows:
+            return self._free_rows.pop()
+        self.names.append("")
+        return len(self.names) - 1
 
     def _place(self, pod: KnownPod, node: str) -> None:
         if self._places.get(pod.uid, node) != node:

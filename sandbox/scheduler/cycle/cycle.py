@@ -7,6 +7,7 @@ task runs.
 """
 
 import random
+from collections.abc import Mapping
 
 import numpy as np
 import structlog
@@ -21,7 +22,7 @@ from sandbox.scheduler.cycle.diagnosis import (
     Rejection,
 )
 from sandbox.scheduler.cycle.extending import Extenders, Offered
-from sandbox.scheduler.cycle.in_tree import InTreePlugins, Verdicts, named_nodes
+from sandbox.scheduler.cycle.in_tree import InTreePlugins, Points, Verdicts, named_nodes
 from sandbox.scheduler.extenders.client import ExtenderError
 
 _log = structlog.get_logger()
@@ -108,22 +109,23 @@ class Cycle:
         plugins: InTreePlugins,
         named: frozenset[str] | None,
     ) -> Offered:
-        names, nodes = self._in_turn(named)
+        nodes = self._in_turn(named)
         if named is not None:
             attempt.diagnosis.elsewhere = ELSEWHERE
             attempt.diagnosis.plugins.add("NodeAffinity")
         percentage = profile.percentage_of_nodes_to_score
-        enough = sample_size(len(names), self._percentage if percentage is None else percentage)
+        enough = sample_size(len(nodes), self._percentage if percentage is None else percentage)
         verdicts = await plugins.filter(attempt.pod.pod, nodes)
-        verdicts = await self._with_nominees(attempt.pod, plugins, names, verdicts)
+        await self._mind_nominees(attempt.pod, plugins, nodes, verdicts)
         found = (verdicts.codes == 0).nonzero()[0][:enough]
-        evaluated = int(found[-1]) + 1 if len(found) == enough > 0 else len(names)
+        evaluated = int(found[-1]) + 1 if len(found) == enough > 0 else len(nodes)
+        names = self._cache.names
         for position in verdicts.codes[:evaluated].nonzero()[0].tolist():
             if rejection := verdicts.of(position):
-                attempt.diagnosis.reject(names[position], rejection)
+                attempt.diagnosis.reject(names[nodes.rows[position]], rejection)
         processed = len(found) + len(attempt.diagnosis.rejections)
         self._start = (self._start + processed) % len(self._cache.nodes)
-        sample = map(names.__getitem__, found.tolist())
+        sample = map(names.__getitem__, nodes.rows[found].tolist())
         if self._extenders.names_only:
             offered: Offered = dict.fromkeys(sample, b"")
         else:
@@ -133,48 +135,47 @@ class Cycle:
             attempt.diagnosis.plugins.add(EXTENDER)
         return feasible
 
-    def _in_turn(self, named: frozenset[str] | None) -> tuple[list[str], Nodes]:
-        start = self._start % len(self._cache.nodes)
-        names, nodes = self._cache.in_order(start)
+    def _in_turn(self, named: frozenset[str] | None) -> Nodes:
         if named is None:
-            return names, nodes
-        mask = np.fromiter((name in named for name in names), np.bool_, len(names))
-        return [name for name in names if name in named], nodes.where(mask)
+            return self._cache.in_order(self._start % len(self._cache.nodes))
+        rows = self._cache.rows_of(sorted(named))
+        return self._cache.snapshot.nodes(rows[rows >= 0])
 
-    async def _with_nominees(
-        self, pod: KnownPod, plugins: InTreePlugins, names: list[str], verdicts: Verdicts
-    ) -> Verdicts:
+    async def _mind_nominees(
+        self, pod: KnownPod, plugins: InTreePlugins, nodes: Nodes, verdicts: Verdicts
+    ) -> None:
         """Evaluate the nodes on which room is held as if it were taken, too."""
-        for name in self._cache.held_nodes.intersection(names):
-            nominees = self._cache.nominees(name, pod)
-            if not nominees:
+        for name in self._cache.held_nodes:
+            node, nominees = self._cache.nodes.get(name), self._cache.nominees(name, pod)
+            if node is None or not nominees:
                 continue
-            node = self._cache.nodes[name]
             with self._cache.trial(node, nominees):
                 fuller = await plugins.filter(pod.pod, self._cache.one(node))
             if rejection := fuller.of(0):
                 verdicts.rejections.append(rejection)
-                verdicts.codes[names.index(name)] = len(verdicts.rejections)
-        return verdicts
+                verdicts.codes[nodes.rows == node.row] = len(verdicts.rejections)
 
     async def _best(self, attempt: Attempt, plugins: InTreePlugins, feasible: Offered) -> str:
-        names = list(feasible)
+        attempt.names = names = list(feasible)
         # An extender may answer with nodes that nobody knows: in-tree plugins give them nothing.
-        known = [i for i, name in enumerate(names) if name in self._cache.nodes]
-        rows = np.array([self._cache.nodes[names[i]].row for i in known], np.intp)
-        attempt.in_tree = await plugins.score(attempt.pod.pod, self._cache.snapshot.nodes(rows))
-        totals = np.zeros(len(names), np.int64)
+        rows = self._cache.rows_of(names)
+        known = self._cache.snapshot.nodes(rows[rows >= 0])
+        attempt.in_tree = await plugins.score(attempt.pod.pod, known)
+        attempt.in_tree_points = np.zeros(len(names), np.int64)
         for each in attempt.in_tree:
-            totals[known] += each.weight * each.scores
-        attempt.names, attempt.in_tree_totals = names, totals
-        attempt.extended = await self._extenders.scores(attempt.pod, feasible)
-        # Nodes that an extender has scored win ties, at random among themselves.
-        luck = [1.0 + self._rng.random() if name in attempt.extended else 0.0 for name in names]
-        ranks = [
-            (_wrapped(total + attempt.extended.get(name, 0)), lucky)
-            for name, total, lucky in zip(names, totals.tolist(), luck, strict=True)
-        ]
-        return names[max(range(len(names)), key=ranks.__getitem__)]
+            attempt.in_tree_points[rows >= 0] += each.weight * each.scores
+        extended = await self._extenders.scores(attempt.pod, feasible)
+        if not extended:
+            return names[int(attempt.in_tree_points.argmax())]
+        added = [extended.get(name, 0) for name in names]
+        attempt.extender_points = np.array(added, np.int64)
+        return self._luckiest(names, attempt.points, extended)
+
+    def _luckiest(self, names: list[str], points: Points, extended: Mapping[str, int]) -> str:
+        """Return one of the best nodes: at random of those that an extender has scored."""
+        best = [names[i] for i in np.flatnonzero(points == points.max()).tolist()]
+        scored = [name for name in best if name in extended]
+        return self._rng.choice(scored or best[:1])
 
 
 async def rejection_of(
@@ -187,7 +188,3 @@ async def rejection_of(
         if rejection := verdicts.of(0):
             return rejection
     return (await plugins.filter(pod.pod, cache.one(node))).of(0)
-
-
-def _wrapped(score: int) -> int:
-    return (score + 2**63) % 2**64 - 2**63  # int64 arithmetic, as in Go

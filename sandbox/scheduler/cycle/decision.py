@@ -1,16 +1,15 @@
 """What an attempt to schedule a pod found out, and the record of it that the process serves."""
 
 from collections import Counter, OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from sandbox.scheduler.cluster.cache import KnownPod
 from sandbox.scheduler.cycle.diagnosis import EXTENDER, Diagnosis
-from sandbox.scheduler.cycle.in_tree import PluginScore
+from sandbox.scheduler.cycle.in_tree import PluginScore, Points
 
 KEPT = 4096  # decisions
 
@@ -27,8 +26,8 @@ class Attempt:
         feasible: How many nodes passed all filters.
         names: The nodes that were scored; empty if there was no choice.
         in_tree: What each in-tree plugin gave them.
-        in_tree_totals: The weighted sums of that.
-        extended: What the extenders added, for the nodes that they scored.
+        in_tree_points: The weighted sums of that.
+        extender_points: What the extenders added; None if they scored no node.
     """
 
     pod: KnownPod
@@ -38,8 +37,15 @@ class Attempt:
     feasible: int = 0
     names: Sequence[str] = ()
     in_tree: Sequence[PluginScore] = ()
-    in_tree_totals: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    extended: Mapping[str, int] = field(default_factory=dict)
+    in_tree_points: Points = field(default_factory=lambda: np.zeros(0, np.int64))
+    extender_points: Points | None = None
+
+    @property
+    def points(self) -> Points:
+        """All points of the nodes that were scored."""
+        if self.extender_points is None:
+            return self.in_tree_points
+        return self.in_tree_points + self.extender_points
 
 
 class _Record(msgspec.Struct, kw_only=True, rename="camel", gc=False):
@@ -62,7 +68,7 @@ class Scores(_Record):
         plugins: What they are made of.
         extenders: The points that the extenders added; None if they scored no node.
         in_tree_best: The best node by in-tree points alone; the chosen one if it has as many.
-        extenders_best: The same by the extenders' points alone.
+        extenders_best: The same by the extenders' points alone; empty if there are none.
         equals: How many other nodes have as many points in total.
     """
 
@@ -136,21 +142,20 @@ class Decisions:
 
 
 def _scores(attempt: Attempt, node: str) -> Scores:
-    chosen = attempt.names.index(node)
-    extended = np.array([attempt.extended.get(name, 0) for name in attempt.names], np.int64)
-    totals = attempt.in_tree_totals + extended
+    chosen, extended = attempt.names.index(node), attempt.extender_points
+    points = attempt.points
     return Scores(
-        in_tree=int(attempt.in_tree_totals[chosen]),
+        in_tree=int(attempt.in_tree_points[chosen]),
         plugins=[
             InTreeScore(plugin=each.plugin, score=int(each.scores[chosen]), weight=each.weight)
             for each in attempt.in_tree
         ],
-        extenders=int(extended[chosen]) if attempt.extended else None,
-        in_tree_best=attempt.names[_best(attempt.in_tree_totals, chosen)],
-        extenders_best=attempt.names[_best(extended, chosen)],
-        equals=int((totals == totals[chosen]).sum()) - 1,
+        extenders=None if extended is None else int(extended[chosen]),
+        in_tree_best=attempt.names[_best(attempt.in_tree_points, chosen)],
+        extenders_best="" if extended is None else attempt.names[_best(extended, chosen)],
+        equals=int(np.count_nonzero(points == points[chosen])) - 1,
     )
 
 
-def _best(points: npt.NDArray[np.int64], chosen: int) -> int:
+def _best(points: Points, chosen: int) -> int:
     return chosen if points[chosen] == points.max() else int(points.argmax())

@@ -68,7 +68,7 @@ class Extenders:
         totals: dict[str, int] = {}
         for host, score in (score for call in calls for score in call.result()):
             if host in nodes:
-                totals[host] = totals.get(host, 0) + score
+                totals[host] = _wrapped(totals.get(host, 0) + score)
         return totals
 
 
@@ -116,6 +116,10 @@ def _survivors(url: str, answer: FilterAnswer, nodes: Offered, names_only: bool)
     if answer.nodes is not None:
         return {_name(document): node_json(document) for document in answer.nodes}
     return {}
+
+
+def _wrapped(score: int) -> int:
+    return (score + 2**63) % 2**64 - 2**63  # int64 arithmetic, as in Go
 
 
 def _name(document: dict[str, Any]) -> str:

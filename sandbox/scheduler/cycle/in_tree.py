@@ -66,6 +66,10 @@ _SCORES: Final[Mapping[str, type[ScorePlugin]]] = {
 }
 
 
+Points = npt.NDArray[np.int64]
+"""One whole number for each node; sums wrap around as in Go."""
+
+
 class Verdicts(NamedTuple):
     """For each node 0 if it passes, i if `rejections[i - 1]` rejects it."""
 
@@ -83,7 +87,7 @@ class PluginScore(msgspec.Struct, frozen=True):
 
     plugin: str
     weight: int
-    scores: npt.NDArray[np.int64]
+    scores: Points
 
 
 class InTreePlugins:
