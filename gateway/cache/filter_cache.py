@@ -147,11 +147,11 @@ class RememberedVerdicts:
             return None
 
     def _known(self, subject: Subject) -> KnownVerdicts | None:
-        promises, profile = self._policy.promises, subject.pod.spec.scheduler_name
-        if profile not in promises.local_filters:
+        dependencies, profile = self._policy.dependencies, subject.pod.spec.scheduler_name
+        if profile not in dependencies.local_filters:
             return None
-        signature = promises.filter_signatures[profile]
-        compares = profile in promises.comparing_filters
+        signature = dependencies.filter_signatures[profile]
+        compares = profile in dependencies.comparing_filters
         return self._store.known(
             subject, signature, lambda: KnownVerdicts(self._state, compares_manifests=compares)
         )

@@ -1,8 +1,8 @@
 """Remembers pods that fit nowhere, so that no replica is asked the same about equal pods.
 
 A Deployment with a thousand replicas too many asks a thousand times, and again whenever something
-happens in the cluster. Two pods are equal if their signatures are, provided that all filter plugins
-of their profile go by that (`FilterPlugin.signs_pods`). Called by `gateway.cycle.runner`.
+happens in the cluster. Two pods are equal if their signatures are, provided that no filter plugin
+of their profile depends on more than `Scope.CLUSTER`. Called by `gateway.cycle.runner`.
 """
 
 from collections import OrderedDict, deque
@@ -96,11 +96,11 @@ class Rejections:
     def _may_be_known(self, subject: Subject) -> bool:
         """Whether other pods may be judged alike."""
         profile = subject.pod.spec.scheduler_name
-        signs_pods = profile in self._policy.promises.signing
-        return self._limit > 0 and signs_pods and self._equal.is_like_others(subject)
+        cacheable = profile in self._policy.dependencies.signing
+        return self._limit > 0 and cacheable and self._equal.is_like_others(subject)
 
     def _signature(self, pod: Pod) -> bytes:
-        return self._policy.promises.filter_signatures[pod.spec.scheduler_name].of(pod)
+        return self._policy.dependencies.filter_signatures[pod.spec.scheduler_name].of(pod)
 
     def _tell(self, rejection: _Rejection, subject: Subject) -> Filtered | None:
         found = self._filter_half.lookup.find(subject.names, None)

@@ -1,4 +1,4 @@
-"""What the plugins of each profile promise, and so what may be remembered of equal pods."""
+"""What the plugins of each profile depend on, and so what may be cached for equal pods."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from gateway.cache.signature import Signature
 from moorage.plugin.normalization import Normalization
 from moorage.plugin.pod_fields import union
+from moorage.plugin.scope import Scope
 from moorage_host.policy import Kind, PluginInfo, ResolvedPolicy
 
 Infos = Mapping[str, list[PluginInfo | None]]
@@ -22,18 +23,17 @@ class LocalScore:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Promises:
-    """What is true of all filter or score plugins of a profile.
+class ProfileDependencies:
+    """What the filter and score plugins of each profile depend on.
 
     Attributes:
-        signing: Profiles whose filters judge pods with the same signature alike.
-        local_filters: Those whose verdict on a node depends on nothing else but that node, or
-            also on the manifests of the others.
-        local_scores: The score plugins of profiles of which the same is true, in their order.
-        comparing_filters: Those of the former where it depends on manifests of others.
-        comparing_scores: The same of the latter.
+        signing: Profiles whose filters depend on the cluster at most.
+        local_filters: Those whose filters depend on the node or the manifests, and claim nothing.
+        local_scores: The same of score plugins, with the plugins in their order.
+        comparing_filters: Profiles with filters that depend on the manifests.
+        comparing_scores: The same of score plugins.
         claimants: The filter plugins of each profile that may want nodes claimed.
-        filter_signatures: What the filters of each profile look at in a pod.
+        filter_signatures: What the filters of each profile read of a pod.
         score_signatures: The same of its score plugins.
     """
 
@@ -47,18 +47,18 @@ class Promises:
     score_signatures: Mapping[str, Signature] = field(default_factory=dict)
 
 
-def promises_of(resolved: ResolvedPolicy) -> Promises:
-    """Return what the plugins of a policy promise."""
+def dependencies_of(resolved: ResolvedPolicy) -> ProfileDependencies:
+    """Return what the plugins of a policy depend on."""
     filters, scores = _infos(resolved, "filter"), _infos(resolved, "score")
     claimants = {
         profile: tuple(info.name for info in infos if info is not None and "Reserve" in info.points)
         for profile, infos in filters.items()
     }
-    return Promises(
+    return ProfileDependencies(
         signing=frozenset(
             profile
             for profile, infos in filters.items()
-            if all(info is not None and info.signs_pods for info in infos)
+            if all(info is not None and info.depends_on <= Scope.CLUSTER for info in infos)
         ),
         local_filters=frozenset(
             profile
@@ -76,14 +76,18 @@ def promises_of(resolved: ResolvedPolicy) -> Promises:
 
 
 def _is_local(info: PluginInfo) -> bool:
-    return info.node_local or info.compares_manifests
+    """Whether what it depends on can be told from the rows and the manifests.
+
+    Objects are not: a plugin that reads some is treated as if it depended on the cluster.
+    """
+    return info.depends_on <= Scope.MANIFESTS and not info.reads
 
 
 def _comparing(profiles: Infos) -> frozenset[str]:
     return frozenset(
         profile
         for profile, infos in profiles.items()
-        if any(info is not None and info.compares_manifests for info in infos)
+        if any(info is not None and info.depends_on is Scope.MANIFESTS for info in infos)
     )
 
 

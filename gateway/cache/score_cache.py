@@ -205,12 +205,12 @@ class RememberedScores:
         return record
 
     def _known(self, subject: Subject) -> KnownScores | None:
-        promises, profile = self._policy.promises, subject.pod.spec.scheduler_name
-        plugins = promises.local_scores.get(profile)
+        dependencies, profile = self._policy.dependencies, subject.pod.spec.scheduler_name
+        plugins = dependencies.local_scores.get(profile)
         if plugins is None:
             return None
-        signature = promises.score_signatures[profile]
-        compares = profile in promises.comparing_scores
+        signature = dependencies.score_signatures[profile]
+        compares = profile in dependencies.comparing_scores
         return self._store.known(
             subject,
             signature,

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 import structlog
 from google.protobuf.json_format import MessageToDict
 
-from gateway.cache.scope import Promises, promises_of
+from gateway.cache.scope import ProfileDependencies, dependencies_of
 from moorage.errors import ConfigurationError
 from moorage.models import ObjectKind
 from moorage.v1 import types_pb2 as pb
 from moorage_host.policy import Catalogue, Document, Kind, PluginInfo, ResolvedPolicy, resolve
-from moorage_host.rpc.convert import kind_from_proto, normalization_from_proto
+from moorage_host.rpc.convert import kind_from_proto, normalization_from_proto, scope_from_proto
 
 log = structlog.get_logger()
 
@@ -29,7 +29,7 @@ class PolicyHolder:
     Attributes:
         resolved: The policy in force, None until it is known.
         problem: Why there is none; empty if there is one.
-        promises: What the plugins of its profiles promise.
+        dependencies: What the plugins of its profiles depend on.
         lessons: How often replicas have said that they have other plugins than before.
     """
 
@@ -47,7 +47,7 @@ class PolicyHolder:
         self._known = asyncio.Event()
         self._binder_known = asyncio.Event()
         # What every bind asks for.
-        self.promises = Promises()
+        self.dependencies = ProfileDependencies()
         self._for_bind: pb.Policy | None = None
 
     def learn(self, kind: str, plugins: Sequence[pb.Plugin]) -> None:
@@ -80,7 +80,7 @@ class PolicyHolder:
         """Take over a document and what it means; replicas that join get it from here on."""
         self._document, self.resolved, self.problem = document, resolved, ""
         self._profiles = frozenset(resolved.profile_names)
-        self.promises = promises_of(resolved)
+        self.dependencies = dependencies_of(resolved)
         profiles = resolved.policies["bind"].profiles
         has_plugins = any(profile.plugins for profile in profiles)
         self._for_bind = policy_for(resolved, "bind") if has_plugins else None
@@ -150,8 +150,8 @@ class PolicyHolder:
     def claimants(self, profile: str | None) -> Sequence[str]:
         """Return the filter plugins of a profile, or of all, that may want nodes claimed."""
         if profile is None:
-            return [name for names in self.promises.claimants.values() for name in names]
-        return self.promises.claimants.get(profile, ())
+            return [name for names in self.dependencies.claimants.values() for name in names]
+        return self.dependencies.claimants.get(profile, ())
 
     def reads(self, *kinds: Kind) -> Mapping[ObjectKind, Sequence[str]]:
         """Return the further kinds of objects that enabled plugins read, with these plugins."""
@@ -204,9 +204,7 @@ def _info(plugin: pb.Plugin) -> PluginInfo:
         args_schema=MessageToDict(plugin.arguments_schema),
         default_args=MessageToDict(plugin.default_arguments),
         reads=tuple(kind_from_proto(kind) for kind in plugin.reads),
-        signs_pods=plugin.signs_pods,
-        node_local=plugin.node_local,
-        compares_manifests=plugin.compares_manifests,
+        depends_on=scope_from_proto(plugin.depends_on),
         pod_fields=tuple(plugin.pod_fields.paths) if plugin.HasField("pod_fields") else None,
         normalization=normalization_from_proto(plugin.normalization),
     )
