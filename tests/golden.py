@@ -127,6 +127,12 @@ def cluster(name: str) -> Nodes:
     return make_nodes(*nodes, pods=map(_pod, found["bound"]))
 
 
+def objects(name: str) -> tuple[list[Object], list[Object]]:
+    """Return a cluster's nodes, and the pods on them, as the API server has them."""
+    (found,) = (each for each in _recording()["clusters"] if each["name"] == name)
+    return found["nodes"], [msgspec.json.decode(_encoded(obj)) for obj in found["bound"]]
+
+
 def parse(message: str) -> Refused:
     """Read a message such as "0/3 nodes are available: 3 Insufficient cpu. preemption: ..."."""
     reasons, _, preemption = message.partition(" preemption: ")

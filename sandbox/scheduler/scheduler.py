@@ -10,9 +10,9 @@ import structlog
 
 from moorage.errors import PluginFailedError
 from sandbox.scheduler.binding import Binder, BindError
+from sandbox.scheduler.changes import Changes
 from sandbox.scheduler.cluster.api import Api, ApiError
 from sandbox.scheduler.cluster.cache import Cache
-from sandbox.scheduler.cluster.changes import Changes
 from sandbox.scheduler.cluster.informer import Informer
 from sandbox.scheduler.cluster.recorder import Recorder
 from sandbox.scheduler.config import Configuration

@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-NOTE_LIMIT = 1024  # characters of an event's note
-
 EXTENDER = "Extender"
 """What kube-scheduler writes for the plugin if an extender rejected a node."""
 
@@ -72,8 +70,3 @@ def summary(nodes: int, rejections: Mapping[str, Rejection], elsewhere: str = ""
     grouped = sorted(f"{count} {reason}" for reason, count in counts.items())
     sentence = f"0/{nodes} nodes are available:"
     return f"{sentence} {', '.join(grouped)}." if grouped else sentence
-
-
-def truncated(message: str) -> str:
-    """Cut a message to what fits an event."""
-    return message if len(message) <= NOTE_LIMIT else message[: NOTE_LIMIT - 4] + " ..."

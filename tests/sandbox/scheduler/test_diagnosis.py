@@ -1,4 +1,5 @@
-from sandbox.scheduler.cycle.diagnosis import NOTE_LIMIT, Diagnosis, Rejection, summary, truncated
+from sandbox.scheduler.cluster.recorder import NOTE_LIMIT, truncated
+from sandbox.scheduler.cycle.diagnosis import Diagnosis, Rejection, summary
 
 
 def rejection(*reasons: str) -> Rejection:
