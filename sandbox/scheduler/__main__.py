@@ -1,7 +1,7 @@
 """Runs the stand-in for kube-scheduler as a process.
 
 python -m sandbox.scheduler --config FILE --api-server URL [--extender-url URL] [--seed N]
-    [--admin-port PORT]
+    [--decisions-port PORT]
 """
 
 import asyncio
@@ -28,7 +28,7 @@ class Settings(ProcessSettings):
     api_server: str = setting("http://127.0.0.1:8001", "Where the API server listens.")
     extender_url: str | None = setting(None, "Replaces every extender's urlPrefix.")
     seed: int | None = setting(None, "Makes ties between nodes break the same way every time.")
-    admin_port: int | None = setting(
+    decisions_port: int | None = setting(
         None,
         "Serves `/decisions/NAMESPACE/POD` on this port of 127.0.0.1: what was decided, and why.",
         minimum=0,
@@ -47,7 +47,7 @@ async def _schedule(settings: Settings) -> None:
         configuration = load_configuration(settings.config, settings.extender_url)
         scheduler = Scheduler(configuration, settings.api_server, seed=settings.seed)
         async with (
-            serving_decisions(scheduler, settings.admin_port),
+            serving_decisions(scheduler, settings.decisions_port),
             asyncio.TaskGroup() as group,
         ):
             announcing = group.create_task(_announce(scheduler, configuration, settings))

@@ -82,6 +82,7 @@ class Cycle:
             attempt.diagnosis.plugins.add("NodeAffinity")
             return None
         feasible = await self._on_nominated(attempt, plugins)
+        attempt.nominated = bool(feasible)
         if not feasible:
             feasible = await self._anywhere(attempt, profile, plugins, names)
         attempt.feasible = len(feasible)

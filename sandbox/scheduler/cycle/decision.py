@@ -24,6 +24,7 @@ class Attempt:
         offered: How many nodes the extenders were asked about; 0 if they were not asked.
         accepted: How many of these they accepted.
         feasible: How many nodes passed all filters.
+        nominated: Whether the pod got the node that preemption had held for it.
         names: The nodes that were scored; empty if there was no choice.
         in_tree: What each in-tree plugin gave them.
         in_tree_points: The weighted sums of that.
@@ -35,6 +36,7 @@ class Attempt:
     offered: int = 0
     accepted: int = 0
     feasible: int = 0
+    nominated: bool = False
     names: Sequence[str] = ()
     in_tree: Sequence[PluginScore] = ()
     in_tree_points: Points = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -90,6 +92,7 @@ class Decision(_Record):
         offered: How many nodes the extenders were asked about; 0 if they were not asked.
         accepted: How many of these they accepted.
         feasible: How many nodes passed all filters.
+        nominated: Whether it is the node that preemption had held for the pod.
         scores: Why the node was the best; None if there was no choice.
     """
 
@@ -102,6 +105,7 @@ class Decision(_Record):
     offered: int
     accepted: int
     feasible: int
+    nominated: bool
     scores: Scores | None
 
 
@@ -132,6 +136,7 @@ class Decisions:
             offered=attempt.offered,
             accepted=attempt.accepted,
             feasible=attempt.feasible,
+            nominated=attempt.nominated,
             scores=_scores(attempt, node) if node and attempt.names else None,
         )
         key = (pod.namespace, pod.name)
