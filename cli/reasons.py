@@ -31,7 +31,7 @@ def why(pod: PodState, scheduler: Decision | None, gateway: Decision | None) -> 
     if known is None or known["node"] != pod.node:
         return "kube-scheduler does not remember the decision"
     asked = (gateway or {}) if known["offered"] or known["scores"] else {}
-    reason = _scores(known["scores"], asked, pod.node) if known["scores"] else _only(known, asked)
+    reason = _scores(known, asked, pod.node) if known["scores"] else _only(known, asked)
     return "; ".join([reason, *_failures(asked)])
 
 
@@ -65,14 +65,16 @@ def _rejections(scheduler: Decision, gateway: Decision) -> Iterator[str]:
         yield f"Moorage rejected {total}"
 
 
-def _scores(scores: Decision, gateway: Decision, node: str) -> str:
+def _scores(scheduler: Decision, gateway: Decision, node: str) -> str:
+    scores = scheduler["scores"]
     in_tree = _best((p["plugin"], p["score"], p["weight"]) for p in scores["plugins"])
     reason = f"in-tree {scores['inTree']}{in_tree}"
     if scores["extenders"] is None:
         reason += ", Moorage has no opinion"
     else:
         reason += f" + Moorage {scores['extenders']}{_moorage(gateway, node)}"
-    return "; ".join([reason, *_rivals(scores, node)])
+    rejections = ", ".join(_rejections(scheduler, gateway))
+    return "; ".join([reason, *([rejections] if rejections else []), *_rivals(scores, node)])
 
 
 def _moorage(gateway: Decision, node: str) -> str:
@@ -87,6 +89,7 @@ def _best(scores: Iterator[tuple[str, float, int]]) -> str:
     parts = [
         f"{plugin} {score:.0f}" + (f" x{weight}" if weight > 1 else "")
         for plugin, score, weight in ranked
+        if score
     ]
     return f" ({', '.join(parts)})" if parts else ""
 

@@ -65,6 +65,13 @@ def test_a_side_that_preferred_another_node_is_named_with_it() -> None:
     assert overruled.endswith(" + Moorage 900; Moorage alone prefers n3")
 
 
+def test_who_rejected_nodes_is_named_though_others_were_left() -> None:
+    some = {**scored(), "offered": 5, "accepted": 3, "rejected": {"NodeAffinity": 1}}
+    assert why(BOUND, some, {**gateway("n1"), **rejecting(MaxTemperature=2)}).endswith(
+        "C 50); in-tree NodeAffinity rejected 1, Moorage MaxTemperature rejected 2"
+    )
+
+
 def test_a_tie_is_told() -> None:
     assert why(BOUND, scored(equals=1), None).endswith("; 1 other node has as many points")
     assert why(BOUND, scored(equals=4), None).endswith("; 4 other nodes have as many points")
