@@ -1,4 +1,4 @@
-"""What the heads of requests may say that kube-scheduler never does, and those of answers say."""
+"""Headers of requests that kube-scheduler never sends, and the headers of responses."""
 
 from email.utils import parsedate_to_datetime
 
@@ -22,7 +22,7 @@ async def test_a_caller_that_waits_for_leave_to_send_its_body_gets_it() -> None:
         assert (await wire.answer()).json["NodeNames"] == ["a", "b"]
 
 
-async def test_a_caller_that_expects_anything_else_is_told_that_it_cannot() -> None:
+async def test_a_caller_that_expects_anything_else_is_refused() -> None:
     async with serving() as edge, edge.connect() as wire:
         await wire.send(request("/filter", "Expect: the-impossible") + BODY)
         assert (await wire.answer()).status == 417
@@ -49,7 +49,7 @@ async def test_a_caller_that_wants_to_leave_is_let_go() -> None:
         assert await wire.closed_by_server()
 
 
-async def test_answers_say_what_they_are_and_of_when() -> None:
+async def test_responses_have_their_type_and_their_date() -> None:
     async with serving() as edge, edge.connect() as wire:
         headers = await filtered(wire, version="1.1")
     assert headers["content-type"] == "application/json"
