@@ -62,3 +62,23 @@ async def test_other_spellings_of_a_path_lead_to_the_same(path: str) -> None:
     async with serving() as edge, edge.connect() as wire:
         await wire.send(request(path) + BODY)
         assert (await wire.answer()).json["NodeNames"] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"nonsense",
+        b"Content-Length: -1",
+        b"Content-Length: 2\r\nContent-Length: 3",
+        b"Content-Length: 2\r\nTransfer-Encoding: chunked",
+        b"X-Long: " + b"x" * 10_000,
+    ],
+    ids=["no header", "negative length", "two lengths", "length and chunks", "long header"],
+)
+async def test_a_malformed_head_is_a_400_and_the_end_of_its_connection_only(line: bytes) -> None:
+    async with serving() as edge, edge.connect() as wire, edge.connect() as other:
+        await wire.send(b"POST /filter HTTP/1.1\r\nHost: g\r\n%b\r\n\r\n" % line + BODY)
+        assert (await wire.answer()).status == 400
+        assert await wire.closed_by_server()
+        assert (await other.post("/filter", BODY)).status == 200
+    assert len(edge.cycles.scheduling) == 1

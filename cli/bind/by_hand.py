@@ -1,0 +1,97 @@
+"""Binds one pod as the binder does, for `moorage bind`."""
+
+import re
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from moorage import Binding
+from moorage.errors import ConfigurationError
+from moorage_host.kube import KubeClient, KubeStatusError, KubeUnreachableError, connect
+from services.binder.binding.attempt import Attempt, RetryLimits
+from services.binder.binding.outcomes import Outcome
+from services.binder.cluster import Cluster
+
+REQUEST_SECONDS = 5.0
+"""How long one request to the API server may take."""
+
+NAME = r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?"
+
+
+class _Quiet:
+    """Counts no tries: one command has no metrics."""
+
+    def retried(self, cause: str) -> None:
+        """Count nothing."""
+
+
+async def bind_by_hand(pod: str, node: str, kubeconfig: Path | None, timeout: float) -> str:
+    """Bind a pod; return what to tell the user.
+
+    Args:
+        pod: Which pod, as "NAMESPACE/POD".
+        node: The name of the node.
+        kubeconfig: How to reach the API server; None takes what `moorage_host.kube.connect` finds.
+        timeout: How long to try, in seconds.
+
+    Raises:
+        ConfigurationError: The words are wrong, or there is no such pod or node.
+        BindError: The pod may not be bound, or it is not known whether it was.
+        KubeUnreachableError: The API server does not answer.
+    """
+    binding = _binding(pod, node)
+    deadline = time.monotonic() + timeout
+    async with _client(kubeconfig) as client:
+        await _check_node(client, node)
+        cluster = Cluster(client, request_timeout=REQUEST_SECONDS)
+        try:
+            found = await cluster.read_pod(binding)
+        except KubeStatusError as error:
+            if error.status != 404:
+                raise
+            raise ConfigurationError(f"there is no {binding}") from error
+        # With the uid, the bind is refused if somebody replaces the pod in the meantime.
+        attempt = Attempt(
+            cluster,
+            replace(binding, uid=found.uid),
+            deadline=deadline,
+            retries=RetryLimits(),
+            observer=_Quiet(),
+        )
+        outcome = await attempt.run(look_first=True)
+    already = " already" if outcome is Outcome.ALREADY_BOUND else ""
+    return f"{binding} is bound to node {node}{already}"
+
+
+def _binding(pod: str, node: str) -> Binding:
+    words = re.fullmatch(f"(?P<namespace>{NAME})/(?P<name>{NAME})", pod)
+    if words is None:
+        raise ConfigurationError(f"{pod!r} is no pod: write NAMESPACE/POD, such as default/web")
+    if not re.fullmatch(NAME, node):
+        raise ConfigurationError(f"{node!r} is no name of a node")
+    return Binding(namespace=words["namespace"], name=words["name"], uid="", node=node)
+
+
+@asynccontextmanager
+async def _client(kubeconfig: Path | None) -> AsyncIterator[KubeClient]:
+    client = await connect(kubeconfig)
+    try:
+        yield client
+    except TimeoutError as error:
+        message = f"the API server at {client.host} does not answer in time"
+        raise KubeUnreachableError(message) from error
+    finally:
+        await client.close()
+
+
+async def _check_node(client: KubeClient, node: str) -> None:
+    """Refuse a node that does not exist: the API server itself would bind to it."""
+    try:
+        answer = await client.request("GET", f"/api/v1/nodes/{node}", timeout=REQUEST_SECONDS)
+        answer.check()
+    except KubeStatusError as error:
+        if error.status != 404:
+            raise
+        raise ConfigurationError(f"there is no node {node}: the pod would never run") from error
