@@ -140,6 +140,12 @@ def cluster(version: str, name: str) -> Nodes:
     return make_nodes(*nodes, pods=map(_pod, found["bound"]), objects=none)
 
 
+def objects(version: str, name: str) -> tuple[list[Object], list[Object]]:
+    """Return a cluster's nodes, and the pods on them, as the API server has them."""
+    (found,) = (each for each in recorded(version)["clusters"] if each["name"] == name)
+    return found["nodes"], [msgspec.json.decode(_encoded(obj)) for obj in found["bound"]]
+
+
 @functools.cache
 def recorded(version: str) -> Object:
     """Return a recording as it was written."""
