@@ -14,7 +14,7 @@ from bench import clusters
 from bench.clusters import NAMESPACE, Object
 from bench.load import Pods
 from moorage_host.kube import KubeClient, connect
-from tests.e2e.plane import RealPlane
+from tests.e2e.plane.real import RealPlane
 
 AT_ONCE = 32
 PATIENCE = 300.0

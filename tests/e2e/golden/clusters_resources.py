@@ -1,6 +1,6 @@
 """A cluster about resources: fractions, zeros, defaults, initialisation, overcommitment."""
 
-from tests.e2e.golden_objects import Cluster, container, node, pod
+from tests.e2e.golden.objects import Cluster, container, node, pod
 
 RUNTIME_CLASS = {
     "apiVersion": "node.k8s.io/v1",
