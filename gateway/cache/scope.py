@@ -1,20 +1,19 @@
-"""What the plugins of each profile promise, and so what may be remembered of equal pods."""
+"""What the plugins of each profile depend on, and so what may be cached for equal pods."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+
+from moorage.plugin.scope import Scope
 
 from gateway.cache.signature import Signature
 from moorage.plugin.normalization import Normalization
 from moorage.plugin.pod_fields import union
 from moorage_host.policy import Kind, PluginInfo, ResolvedPolicy
 
-Infos = Mapping[str, list[PluginInfo | None]]
-"""The plugins of each profile; None for those of which nothing is known."""
-
 
 @dataclass(frozen=True, slots=True)
-class LocalScore:
-    """A score plugin whose raw scores anyone can turn into 0..100, and its weight."""
+class CachedScore:
+    """A score plugin whose raw scores the gateway can turn into 0..100, and its weight."""
 
     plugin: str
     weight: int
@@ -22,93 +21,95 @@ class LocalScore:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Promises:
-    """What is true of all filter or score plugins of a profile.
+class FilterDependencies:
+    """What the filter plugins of a profile depend on.
 
     Attributes:
-        signing: Profiles whose filters judge pods with the same signature alike.
-        local_filters: Those whose verdict on a node depends on nothing else but that node, or
-            also on the manifests of the others.
-        local_scores: The score plugins of profiles of which the same is true, in their order.
-        comparing_filters: Those of the former where it depends on manifests of others.
-        comparing_scores: The same of the latter.
-        claimants: The filter plugins of each profile that may want nodes claimed.
-        filter_signatures: What the filters of each profile look at in a pod.
-        score_signatures: The same of its score plugins.
+        scope: The widest scope among them.
+        signature: The fields of a pod that they read.
+        claimants: The plugins that may want the pod to claim its node.
     """
 
-    signing: frozenset[str] = frozenset()
-    local_filters: frozenset[str] = frozenset()
-    local_scores: Mapping[str, tuple[LocalScore, ...]] = field(default_factory=dict)
-    comparing_filters: frozenset[str] = frozenset()
-    comparing_scores: frozenset[str] = frozenset()
-    claimants: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    filter_signatures: Mapping[str, Signature] = field(default_factory=dict)
-    score_signatures: Mapping[str, Signature] = field(default_factory=dict)
+    scope: Scope
+    signature: Signature
+    claimants: tuple[str, ...]
 
 
-def promises_of(resolved: ResolvedPolicy) -> Promises:
-    """Return what the plugins of a policy promise."""
-    filters, scores = _infos(resolved, "filter"), _infos(resolved, "score")
-    claimants = {
-        profile: tuple(info.name for info in infos if info is not None and "Reserve" in info.points)
-        for profile, infos in filters.items()
-    }
-    return Promises(
-        signing=frozenset(
-            profile
-            for profile, infos in filters.items()
-            if all(info is not None and info.signs_pods for info in infos)
-        ),
-        local_filters=frozenset(
-            profile
-            for profile, infos in filters.items()
-            if all(info is not None and _is_local(info) for info in infos)
-            and not claimants[profile]
-        ),
-        local_scores=_local_scores(resolved),
-        comparing_filters=_comparing(filters),
-        comparing_scores=_comparing(scores),
-        claimants=claimants,
-        filter_signatures=_signatures(filters),
-        score_signatures=_signatures(scores),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreDependencies:
+    """What the score plugins of a profile depend on.
+
+    Attributes:
+        scope: The widest scope among them; ANYTHING if the gateway cannot normalise one's scores.
+        signature: The fields of a pod that they read.
+        plugins: The plugins in their order, where the gateway can normalise the scores of all.
+    """
+
+    scope: Scope
+    signature: Signature
+    plugins: tuple[CachedScore, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileDependencies:
+    """What the plugins depend on, by profile; profiles without such plugins are missing."""
+
+    filters: Mapping[str, FilterDependencies] = field(default_factory=dict)
+    scores: Mapping[str, ScoreDependencies] = field(default_factory=dict)
+
+    def claimants(self, profile: str | None) -> Sequence[str]:
+        """Return the filter plugins of a profile, or of all, that may want nodes claimed."""
+        if profile is None:
+            return [name for filters in self.filters.values() for name in filters.claimants]
+        filters = self.filters.get(profile)
+        return filters.claimants if filters else ()
+
+
+def dependencies_of(resolved: ResolvedPolicy) -> ProfileDependencies:
+    """Return what the plugins of a policy depend on."""
+    return ProfileDependencies(
+        filters={
+            profile: _of_filters(infos) for profile, infos in _infos(resolved, "filter").items()
+        },
+        scores={
+            profile: _of_scores(resolved, profile, infos)
+            for profile, infos in _infos(resolved, "score").items()
+        },
     )
 
 
-def _is_local(info: PluginInfo) -> bool:
-    return info.node_local or info.compares_manifests
-
-
-def _comparing(profiles: Infos) -> frozenset[str]:
-    return frozenset(
-        profile
-        for profile, infos in profiles.items()
-        if any(info is not None and info.compares_manifests for info in infos)
+def _of_filters(infos: Sequence[PluginInfo | None]) -> FilterDependencies:
+    claimants = tuple(info.name for info in infos if info is not None and "Reserve" in info.points)
+    return FilterDependencies(
+        scope=_widest(infos), signature=_signature(infos), claimants=claimants
     )
 
 
-def _signatures(profiles: Infos) -> Mapping[str, Signature]:
-    return {
-        profile: Signature(union(None if info is None else info.pod_fields for info in infos))
-        for profile, infos in profiles.items()
-    }
+def _of_scores(
+    resolved: ResolvedPolicy, profile: str, infos: Sequence[PluginInfo | None]
+) -> ScoreDependencies:
+    enabled = next(p for p in resolved.policies["score"].profiles if p.name == profile).plugins
+    plugins = tuple(
+        CachedScore(plugin.name, plugin.weight, info.normalization)
+        for plugin, info in zip(enabled, infos, strict=True)
+        if info is not None and info.normalization is not None
+    )
+    scope = _widest(infos) if len(plugins) == len(enabled) else Scope.ANYTHING
+    return ScoreDependencies(scope=scope, signature=_signature(infos), plugins=plugins)
 
 
-def _infos(resolved: ResolvedPolicy, kind: Kind) -> Infos:
+def _widest(infos: Sequence[PluginInfo | None]) -> Scope:
+    return max(Scope.ANYTHING if info is None else info.depends_on for info in infos)
+
+
+def _signature(infos: Sequence[PluginInfo | None]) -> Signature:
+    return Signature(union(None if info is None else info.pod_fields for info in infos))
+
+
+def _infos(resolved: ResolvedPolicy, kind: Kind) -> Mapping[str, list[PluginInfo | None]]:
+    """Return the plugins of each profile that has some; None for those that are not known."""
     return {
         profile.name: [resolved.catalogue.get(kind, plugin.name) for plugin in profile.plugins]
         for profile in resolved.policies[kind].profiles
+        if profile.plugins
     }
-
-
-def _local_scores(resolved: ResolvedPolicy) -> Mapping[str, tuple[LocalScore, ...]]:
-    found: dict[str, tuple[LocalScore, ...]] = {}
-    for profile in resolved.policies["score"].profiles:
-        scores: list[LocalScore] = []
-        for plugin in profile.plugins:
-            info = resolved.catalogue.get("score", plugin.name)
-            if info is not None and _is_local(info) and info.normalization is not None:
-                scores.append(LocalScore(plugin.name, plugin.weight, info.normalization))
-        if len(scores) == len(profile.plugins):
-            found[profile.name] = tuple(scores)
-    return found

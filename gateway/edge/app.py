@@ -14,11 +14,10 @@ from gateway.edge.aliases import read_aliases
 from gateway.edge.bodies import read_body, refusal, response
 from gateway.edge.connection import Connections
 from gateway.edge.exchange import Exchange
-from gateway.edge.json.names import NodeNamesMemory
+from gateway.edge.json.names import NodeNamesCache
 from gateway.edge.json.nodes import NodesMemory
 from gateway.edge.json.requests import Memory, PodMemory
 from gateway.edge.metrics import EdgeMetrics, Verb
-from gateway.edge.prepared import PreparedAnswers
 from gateway.edge.routes import Places
 from gateway.edge.settings import EdgeSettings
 from gateway.edge.verbs import (
@@ -60,11 +59,8 @@ def make_app(cycles: Cycles, settings: EdgeSettings, registry: CollectorRegistry
     """
     metrics = EdgeMetrics(registry)
     nodes = NodesMemory(settings.given_nodes_remembered)
-    memory = Memory(names=NodeNamesMemory(), nodes=nodes, pods=PodMemory())
-    prepared = PreparedAnswers(omit_zeros=settings.omit_zero_scores)
-    context = Context(
-        cycles=cycles, settings=settings, metrics=metrics, memory=memory, prepared=prepared
-    )
+    memory = Memory(names=NodeNamesCache(), nodes=nodes, pods=PodMemory())
+    context = Context(cycles=cycles, settings=settings, metrics=metrics, memory=memory)
     bind = BindHandler(context)
     handlers = (
         FilterHandler(context),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 import structlog
 from google.protobuf.json_format import MessageToDict
 
-from gateway.cache.scope import Promises, promises_of
+from gateway.cache.scope import ProfileDependencies, dependencies_of
 from moorage.errors import ConfigurationError
 from moorage.models import ObjectKind
 from moorage.v1 import types_pb2 as pb
@@ -29,8 +29,8 @@ class PolicyHolder:
     Attributes:
         resolved: The policy in force, None until it is known.
         problem: Why there is none; empty if there is one.
-        promises: What the plugins of its profiles promise.
-        lessons: How often replicas have said that they have other plugins than before.
+        dependencies: What the plugins of its profiles depend on.
+        catalogue_version: How often replicas have reported other plugins than before.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class PolicyHolder:
         """Hold *document*, not resolved yet; *resolved* is told whenever it is."""
         self.resolved: ResolvedPolicy | None = None
         self.problem = "waiting for a filter and a scorer replica to say which plugins they have"
-        self.lessons = 0
+        self.catalogue_version = 0
         self._document = document
         self._profiles: frozenset[str] = frozenset()
         self._tell = resolved
@@ -47,13 +47,13 @@ class PolicyHolder:
         self._known = asyncio.Event()
         self._binder_known = asyncio.Event()
         # What every bind asks for.
-        self.promises = Promises()
+        self.dependencies = ProfileDependencies()
         self._for_bind: pb.Policy | None = None
 
     def learn(self, kind: str, plugins: Sequence[pb.Plugin]) -> None:
         """Take over what a replica of *kind* can run, and resolve the document with it."""
         infos = [_info(plugin) for plugin in plugins]
-        self.lessons += infos != self._plugins.get(kind)
+        self.catalogue_version += infos != self._plugins.get(kind)
         self._plugins[kind] = infos
         if kind == "bind":
             self._binder_known.set()
@@ -80,7 +80,7 @@ class PolicyHolder:
         """Take over a document and what it means; replicas that join get it from here on."""
         self._document, self.resolved, self.problem = document, resolved, ""
         self._profiles = frozenset(resolved.profile_names)
-        self.promises = promises_of(resolved)
+        self.dependencies = dependencies_of(resolved)
         profiles = resolved.policies["bind"].profiles
         has_plugins = any(profile.plugins for profile in profiles)
         self._for_bind = policy_for(resolved, "bind") if has_plugins else None
@@ -146,12 +146,6 @@ class PolicyHolder:
     def has_profile(self, name: str) -> bool:
         """Whether pods with this schedulerName are ours."""
         return name in self._profiles
-
-    def claimants(self, profile: str | None) -> Sequence[str]:
-        """Return the filter plugins of a profile, or of all, that may want nodes claimed."""
-        if profile is None:
-            return [name for names in self.promises.claimants.values() for name in names]
-        return self.promises.claimants.get(profile, ())
 
     def reads(self, *kinds: Kind) -> Mapping[ObjectKind, Sequence[str]]:
         """Return the further kinds of objects that enabled plugins read, with these plugins."""
