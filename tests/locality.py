@@ -1,4 +1,4 @@
-"""Random examples of what node-local plugins promise."""
+"""Random examples on which plugins must keep to the scope that they declare."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from moorage import FilterPlugin, Pod, ScorePlugin
+from moorage import FilterPlugin, Pod, Scope, ScorePlugin
 from moorage.models import (
     Affinity,
     Container,
@@ -107,27 +107,21 @@ def in_random_clusters(holds: Callable[[Cluster, Pod, Pod], None], most: int) ->
 
 
 def local(built_ins: Sequence[type[LocalPlugin]]) -> set[str]:
-    """Return the names of the plugins that call themselves node-local."""
-    return {plugin.name for plugin in built_ins if plugin.node_local}
+    """Return the names of the plugins that depend on a node or manifests."""
+    return {plugin.name for plugin in built_ins if plugin.depends_on <= Scope.MANIFESTS}
 
 
-def marked(plugin: type[LocalPlugin], **promises: bool) -> type[LocalPlugin]:
-    """Return the same plugin, called node-local, with further promises."""
-    return type("Marked", (plugin,), {"node_local": True, **promises})
+def marked(plugin: type[LocalPlugin], scope: Scope = Scope.NODE) -> type[LocalPlugin]:
+    """Return the same plugin, which declares another scope."""
+    return type("Marked", (plugin,), {"depends_on": scope})
 
 
 def forgetful(plugin: Each, field: str) -> Callable[[], Each]:
-    """Return what makes the same plugin, which does not say that it looks at a field."""
+    """Return what makes the same plugin, which does not declare one of the fields it reads."""
     kind = type(plugin)
-    promises: dict[str, Any] = {
-        "node_local": kind.node_local,
-        "compares_manifests": kind.compares_manifests,
-        "pod_fields": without(kind, field),
-    }
-    if isinstance(plugin, FilterPlugin):
-        promises["signs_pods"] = plugin.signs_pods
-    lying: type[Each] = type("Forgetful", (kind,), promises)
-    return lambda: lying(plugin.args)
+    declared = {"depends_on": kind.depends_on, "pod_fields": without(kind, field)}
+    forgetful: type[Each] = type("Forgetful", (kind,), declared)
+    return lambda: forgetful(plugin.args)
 
 
 def without(kind: type[LocalPlugin], field: str) -> tuple[str, ...]:

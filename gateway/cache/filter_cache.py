@@ -124,9 +124,8 @@ class FilterCache(PhaseCache[FilterEntry, _Fetched, FilterPhaseResult]):
         if any(plugin.failure for plugin in fresh.record.plugins) or not names:
             return ""
         name = min(names)
-        return (
-            f"node {name}: cached {before.get(name, 'feasible')}, now {now.get(name, 'feasible')}"
-        )
+        cached_reason, reason = before.get(name, "feasible"), now.get(name, "feasible")
+        return f"{len(names)} verdicts, such as on {name}: cached {cached_reason}, now {reason}"
 
 
 def _by_name(result: FilterPhaseResult) -> dict[str, str]:

@@ -11,7 +11,7 @@ from moorage.errors import ConfigurationError
 from moorage.models import ObjectKind
 from moorage.v1 import types_pb2 as pb
 from moorage_host.policy import Catalogue, Document, Kind, PluginInfo, ResolvedPolicy, resolve
-from moorage_host.rpc.convert import kind_from_proto, normalization_from_proto
+from moorage_host.rpc.convert import kind_from_proto, normalization_from_proto, scope_from_proto
 
 log = structlog.get_logger()
 
@@ -198,9 +198,7 @@ def _info(plugin: pb.Plugin) -> PluginInfo:
         args_schema=MessageToDict(plugin.arguments_schema),
         default_args=MessageToDict(plugin.default_arguments),
         reads=tuple(kind_from_proto(kind) for kind in plugin.reads),
-        signs_pods=plugin.signs_pods,
-        node_local=plugin.node_local,
-        compares_manifests=plugin.compares_manifests,
+        depends_on=scope_from_proto(plugin.depends_on),
         pod_fields=tuple(plugin.pod_fields.paths) if plugin.HasField("pod_fields") else None,
         normalization=normalization_from_proto(plugin.normalization),
     )

@@ -24,6 +24,7 @@ from moorage.plugin.classes import (
     ScorePlugin,
 )
 from moorage.plugin.normalization import MAX_SCORE, Normalization, Scores, normalize_by_maximum
+from moorage.plugin.scope import Scope
 from moorage.snapshot import Amounts, CarriedTerm, Encoded, Node, Nodes, Objects
 from moorage.snapshot.verdicts import Mask, Rejection, Verdicts
 
@@ -59,6 +60,7 @@ __all__ = [
     "Preparation",
     "Refusal",
     "Rejection",
+    "Scope",
     "ScorePlugin",
     "ScoredNode",
     "Scores",

@@ -40,15 +40,15 @@ def plugins(name: str) -> str:
     scored = name == "scorer"
     by_default = "default weight" if scored else "runs by default"
     about_nodes = name != "binder"
-    promises = ("node-local", "of the pod it looks at") if about_nodes else ()
+    dependencies = ("depends on", "of the pod it reads") if about_nodes else ()
     return table(
-        ("plugin", "points", by_default, *promises, "what it does"),
+        ("plugin", "points", by_default, *dependencies, "what it does"),
         (
             (
                 code(kind.name),
                 ", ".join(extension_points(kind)),
                 weights.get(kind.name, "off") if scored else _yes(kind.name in weights),
-                *([_node_local(kind), _pod_fields(kind)] if about_nodes else ()),
+                *([_scope(kind), _pod_fields(kind)] if about_nodes else ()),
                 escaped(_summary(kind)),
             )
             for kind in sorted(PLUGINS[name], key=lambda kind: kind.name)
@@ -91,8 +91,8 @@ def _yes(value: bool) -> str:
     return "yes" if value else ""
 
 
-def _node_local(kind: type[Plugin]) -> str:
-    return "compares manifests" if kind.compares_manifests else _yes(kind.node_local)
+def _scope(kind: type[Plugin]) -> str:
+    return code(kind.depends_on.name)
 
 
 def _pod_fields(kind: type[Plugin]) -> str:

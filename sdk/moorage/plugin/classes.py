@@ -19,6 +19,7 @@ from moorage.models import ObjectKind, Pod
 from moorage.plugin.binding import Binding, Refusal
 from moorage.plugin.normalization import Normalization, Scores
 from moorage.plugin.pod_fields import check_fields
+from moorage.plugin.scope import Scope
 from moorage.snapshot import Node, Nodes
 from moorage.snapshot.verdicts import Rejection, Verdicts
 
@@ -56,23 +57,17 @@ class Plugin:
         name: The name in the policy; the name of the class unless set.
         args: The arguments from the policy, checked.
         reads: Further kinds of objects that it reads, see `Nodes.objects`; not for bind plugins.
-        node_local: Whether what it says of a node depends on nothing but that node with the pods on
-            it, the arguments, and the pod's signature: its namespace, labels, annotations, owner
-            references and spec. So not on other nodes or further objects, the clock or anything
-            outside. Equal pods are then asked about only where nodes have changed. Not inherited;
-            not for bind plugins.
-        compares_manifests: Whether what it says of a node, though it is `node_local`, depends also
-            on which nodes there are and on their manifests; not on the pods on others. Equal pods
-            are then asked about anew when any node comes, goes or changes. Not inherited.
-        pod_fields: Which fields of the signature a plugin looks at that is `node_local` or
-            `signs_pods`, as JSON paths: ("spec.tolerations", "spec.containers[*].image"). Pods that
-            differ elsewhere are equal for it. () is none, None all. Not inherited.
+        depends_on: What its verdict on a node, or its raw score of it, depends on. The gateway
+            caches them by this. Not inherited, since a subclass may depend on more; not for bind
+            plugins.
+        pod_fields: Which fields of the pod's signature it reads, as JSON paths:
+            ("spec.tolerations", "spec.containers[*].image"). Pods that differ elsewhere are equal
+            for it. () is none, None all of them. Not inherited.
     """
 
     name: ClassVar[str] = ""
     reads: ClassVar[tuple[ObjectKind, ...]] = ()
-    node_local: ClassVar[bool] = False
-    compares_manifests: ClassVar[bool] = False
+    depends_on: ClassVar[Scope] = Scope.ANYTHING
     pod_fields: ClassVar[tuple[str, ...] | None] = None
     args: Any
     __note = ""
@@ -94,14 +89,15 @@ class Plugin:
             raise TypeError(
                 f"{cls.__name__}.reads must be a tuple of ObjectKind, not {cls.reads!r}"
             )
-        if "node_local" not in cls.__dict__:  # what a subclass adds may depend on more
-            cls.node_local = False
-        if cls.node_local and cls.reads:
-            raise TypeError(f"{cls.__name__} reads further objects, so it is not node_local")
-        if "compares_manifests" not in cls.__dict__:
-            cls.compares_manifests = False
-        if cls.compares_manifests and not cls.node_local:
-            raise TypeError(f"{cls.__name__} compares_manifests, but is not node_local otherwise")
+        if "depends_on" not in cls.__dict__:
+            cls.depends_on = Scope.ANYTHING
+        if not isinstance(cls.depends_on, Scope):
+            raise TypeError(f"{cls.__name__}.depends_on must be a Scope, not {cls.depends_on!r}")
+        if cls.reads and cls.depends_on is Scope.NODE:
+            raise TypeError(
+                f"{cls.__name__} reads further objects, so it depends on more than Scope.NODE: "
+                "declare Scope.MANIFESTS, or a wider one"
+            )
         if "pod_fields" not in cls.__dict__:
             cls.pod_fields = None
         check_fields(cls.pod_fields, f"{cls.__name__}.pod_fields")
@@ -132,21 +128,7 @@ class Plugin:
 
 
 class FilterPlugin(Plugin):
-    """Rules nodes out. Override `filter_node` or `filter`.
-
-    Attributes:
-        signs_pods: Whether verdicts depend on nothing but the cluster (`nodes`), the arguments, and
-            the pod's signature: its namespace, labels, annotations, owner references and spec. So
-            not on its name, uid or status, nor on the clock or anything outside. Not inherited;
-            a plugin that is `node_local` need not say it.
-    """
-
-    signs_pods: ClassVar[bool] = False
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if "signs_pods" not in cls.__dict__:  # what a subclass adds may depend on more
-            cls.signs_pods = False
+    """Rules nodes out. Override `filter_node` or `filter`."""
 
     def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
         """Return why *node* cannot run *pod*, or None if it can."""

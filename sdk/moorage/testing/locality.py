@@ -1,4 +1,4 @@
-"""Checks on an author's example that a plugin may call itself node-local.
+"""Checks on an author's example that a plugin depends on no more than it declares.
 
 Authors import this from `moorage.testing`:
 
@@ -14,8 +14,10 @@ from msgspec.structs import replace
 from moorage.models import NodeManifest, Pod, PodStatus
 from moorage.plugin.classes import FilterPlugin, ScorePlugin
 from moorage.plugin.pod_fields import SIGNATURE, alike
+from moorage.plugin.scope import Scope
 from moorage.snapshot import Nodes
 from moorage.testing.harness import cluster_for, complete, raw_scores, verdicts
+from moorage.testing.objects import NO_OBJECTS, GivenObjects, read_by
 from moorage.testing.unlike_pods import strangers
 
 ELSEWHERE = "for a pod that differs only outside of its pod_fields"
@@ -29,32 +31,38 @@ def assert_node_local(
     pod: Pod,
     *nodes: NodeManifest,
     pods: Iterable[Pod] = (),
+    objects: GivenObjects = NO_OBJECTS,
     unlike: Iterable[Pod] = (),
 ) -> None:
-    """Assert that *plugin* is `node_local`, and that on this example it is so rightly.
+    """Assert that *plugin* depends on no more than the `Scope.NODE` or `MANIFESTS` it declares.
 
-    What it says of each node, its verdict or its score before normalisation, must be the same if
-    the other nodes are not there, or the pods on them, if it `compares_manifests`; if the pods on
-    the node came just now; and for equal pods: one with another name, uid, status and time of
-    creation, and some that differ in all fields but its `pod_fields`. `start` is not called.
+    On this example, its verdict or raw score of each node must be the same without the other nodes
+    (`Scope.NODE`), or without the pods on them (`Scope.MANIFESTS`); if the pods on the node came
+    just now; and for equal pods: one with another name, uid, status and time of creation, and some
+    that differ in all fields but its `pod_fields`. `start` is not called.
 
     Args:
         plugin: The plugin.
         pod: The pod to place.
         nodes: All nodes of the cluster; the more they differ, the more is checked.
         pods: The other pods, on their nodes.
+        objects: Manifests of the further kinds that the plugin reads.
         unlike: More pods from which all fields but the plugin's `pod_fields` are taken.
 
     Raises:
-        AssertionError: It does not call itself node-local, or does not answer the same. The message
-            names a node and both answers.
+        AssertionError: It declares a wider scope, or does not answer the same. The message names a
+            node and both answers.
         PluginFailedError: The plugin raised, answered wrongly or took longer than a second.
         ValueError: The example cannot be, see `run_filter`.
         RuntimeError: It is called from a coroutine.
     """
-    if not plugin.node_local:
-        raise AssertionError(f"the class of {plugin.name} does not say node_local = True itself")
-    complete(_compare(plugin, pod, nodes, tuple(pods), (*strangers(), *unlike)))
+    if plugin.depends_on > Scope.MANIFESTS:
+        raise AssertionError(
+            f"the class of {plugin.name} does not itself declare depends_on = Scope.NODE or "
+            f"Scope.MANIFESTS, so it depends on Scope.{plugin.depends_on.name}"
+        )
+    given = read_by(plugin, objects)
+    complete(_compare(plugin, pod, nodes, tuple(pods), given, (*strangers(), *unlike)))
 
 
 async def _compare(
@@ -62,12 +70,13 @@ async def _compare(
     pod: Pod,
     nodes: tuple[NodeManifest, ...],
     pods: tuple[Pod, ...],
+    objects: GivenObjects,
     unlike: Iterable[Pod],
 ) -> None:
-    cluster = cluster_for(pod, nodes, pods)
+    cluster = cluster_for(pod, nodes, pods, objects=objects)
     same = [
         ("for an equal pod of another name", _equal(pod, pod), cluster),
-        ("if the pods on it came just now", pod, cluster_for(pod, nodes, new_pods=pods)),
+        ("if the pods on it came just now", pod, cluster_for(pod, nodes, (), pods, objects)),
     ]
     if plugin.pod_fields is not None:
         same += [(ELSEWHERE, equal, cluster) for equal in equal_pods(plugin, pod, unlike)]
@@ -76,9 +85,9 @@ async def _compare(
         _check(plugin, condition, said, await _ask(plugin, asked, some))
     for node in nodes:
         there = [each for each in pods if each.spec.node_name == node.name]
-        compares = plugin.compares_manifests
-        condition = f"if the other nodes {'have no pods' if compares else 'are not there'}"
-        alone = cluster_for(pod, nodes if compares else [node], there)
+        of_others = plugin.depends_on is Scope.MANIFESTS
+        condition = f"if the other nodes {'have no pods' if of_others else 'are not there'}"
+        alone = cluster_for(pod, nodes if of_others else [node], there, objects=objects)
         answers = await _ask(plugin, pod, alone)
         of_it = {key: answer for key, answer in answers.items() if key[1] == node.name}
         _check(plugin, condition, said, of_it)
@@ -90,7 +99,8 @@ def _check(
     for (what, name), answer in again.items():
         if answer != said[what, name]:
             raise AssertionError(
-                f"{plugin.name} is not node-local: its {what} of node {name} is "
+                f"{plugin.name} depends on more than Scope.{plugin.depends_on.name}: "
+                f"its {what} of node {name} is "
                 f"{said[what, name]}, but {answer} {condition}"
             )
 

@@ -21,6 +21,51 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _Scope:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ScopeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Scope.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    SCOPE_UNSPECIFIED: _Scope.ValueType  # 0
+    """The same as SCOPE_ANYTHING."""
+    SCOPE_NODE: _Scope.ValueType  # 1
+    """On that node with the pods on it."""
+    SCOPE_MANIFESTS: _Scope.ValueType  # 2
+    """Also on which nodes exist, on the manifests of all nodes, and on the objects that the plugin
+    names in `reads`; not on the pods on other nodes.
+    """
+    SCOPE_CLUSTER: _Scope.ValueType  # 3
+    """On anything in the snapshot: all nodes, all pods on them, the objects of `reads`."""
+    SCOPE_ANYTHING: _Scope.ValueType  # 4
+    """Also on what is outside of the snapshot, such as a clock, a file, random numbers, Prometheus,
+    earlier cycles, or the pod's name, uid or status. Never cached.
+    """
+
+class Scope(_Scope, metaclass=_ScopeEnumTypeWrapper):
+    """What a plugin's verdict or raw score of a node depends on. The wider scope is the larger.
+
+    All of them but SCOPE_ANYTHING allow the plugin's arguments and the pod's signature: its namespace,
+    labels, annotations, owner references and spec, or those of them that `pod_fields` names. None of
+    them allows a dependence on which nodes a call happens to be about.
+    """
+
+SCOPE_UNSPECIFIED: Scope.ValueType  # 0
+"""The same as SCOPE_ANYTHING."""
+SCOPE_NODE: Scope.ValueType  # 1
+"""On that node with the pods on it."""
+SCOPE_MANIFESTS: Scope.ValueType  # 2
+"""Also on which nodes exist, on the manifests of all nodes, and on the objects that the plugin
+names in `reads`; not on the pods on other nodes.
+"""
+SCOPE_CLUSTER: Scope.ValueType  # 3
+"""On anything in the snapshot: all nodes, all pods on them, the objects of `reads`."""
+SCOPE_ANYTHING: Scope.ValueType  # 4
+"""Also on what is outside of the snapshot, such as a clock, a file, random numbers, Prometheus,
+earlier cycles, or the pod's name, uid or status. Never cached.
+"""
+Global___Scope: _TypeAlias = Scope  # noqa: Y015
+
 class _Normalization:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -583,31 +628,19 @@ class Plugin(_message.Message):
     DEFAULT_ARGUMENTS_FIELD_NUMBER: _builtins.int
     ORIGIN_FIELD_NUMBER: _builtins.int
     READS_FIELD_NUMBER: _builtins.int
-    SIGNS_PODS_FIELD_NUMBER: _builtins.int
-    NODE_LOCAL_FIELD_NUMBER: _builtins.int
+    DEPENDS_ON_FIELD_NUMBER: _builtins.int
     NORMALIZATION_FIELD_NUMBER: _builtins.int
     POD_FIELDS_FIELD_NUMBER: _builtins.int
-    COMPARES_MANIFESTS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The name that the policy uses."""
     summary: _builtins.str
     """What it does, in one sentence."""
     origin: _builtins.str
     """Where the code comes from: "built-in", a distribution with its version, or a file."""
-    signs_pods: _builtins.bool
-    """Its verdicts depend on nothing but the cluster, its arguments, and the pod's namespace, labels,
-    annotations, owner references and spec. Pods that are equal in these need not all be asked about.
-    """
-    node_local: _builtins.bool
-    """What it says of a node depends on nothing but that node with the pods on it, its arguments, and
-    the same of the pod. Equal pods need not be asked about again where the node has not changed.
-    """
+    depends_on: Global___Scope.ValueType
+    """What its verdict on a node, or its raw score of it, depends on. The gateway caches them by this."""
     normalization: Global___Normalization.ValueType
     """How the raw scores of a score plugin become 0..100."""
-    compares_manifests: _builtins.bool
-    """As node_local, which is then false, but for this: what it says of a node depends also on which
-    nodes there are and on their manifests. No node may have come, gone or changed.
-    """
     @_builtins.property
     def extension_points(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Kubernetes' names of the extension points that it implements: "PreFilter", "Filter",
@@ -628,7 +661,7 @@ class Plugin(_message.Message):
 
     @_builtins.property
     def pod_fields(self) -> Global___PodFields:
-        """What it looks at in the pod, if it makes one of these promises; without, all of the above."""
+        """Which fields of the pod's signature it reads; without, all of them."""
 
     def __init__(
         self,
@@ -640,15 +673,13 @@ class Plugin(_message.Message):
         default_arguments: _struct_pb2.Struct | None = ...,
         origin: _builtins.str = ...,
         reads: _abc.Iterable[Global___ObjectKind] | None = ...,
-        signs_pods: _builtins.bool = ...,
-        node_local: _builtins.bool = ...,
+        depends_on: Global___Scope.ValueType = ...,
         normalization: Global___Normalization.ValueType = ...,
         pod_fields: Global___PodFields | None = ...,
-        compares_manifests: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "default_arguments", b"default_arguments", "pod_fields", b"pod_fields"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "compares_manifests", b"compares_manifests", "default_arguments", b"default_arguments", "extension_points", b"extension_points", "name", b"name", "node_local", b"node_local", "normalization", b"normalization", "origin", b"origin", "pod_fields", b"pod_fields", "reads", b"reads", "signs_pods", b"signs_pods", "summary", b"summary"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "default_arguments", b"default_arguments", "depends_on", b"depends_on", "extension_points", b"extension_points", "name", b"name", "normalization", b"normalization", "origin", b"origin", "pod_fields", b"pod_fields", "reads", b"reads", "summary", b"summary"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

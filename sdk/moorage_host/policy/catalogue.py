@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 from moorage.models import ObjectKind
 from moorage.plugin.normalization import Normalization
+from moorage.plugin.scope import Scope
 
 Kind = Literal["filter", "score", "bind"]
 """A kind of plugin, and the point of the document at which it is enabled."""
@@ -33,9 +34,7 @@ class PluginInfo:
         args_schema: Its arguments as JSON Schema; without, only the replica checks them.
         default_args: The values of its arguments when the policy gives none.
         reads: The further kinds of objects that it reads.
-        signs_pods: Whether its verdicts are the same for pods with the same signature.
-        node_local: Whether what it says of a node depends on nothing else but that node.
-        compares_manifests: The same but for which nodes there are, and their manifests.
+        depends_on: What its verdict or raw score of a node depends on.
         pod_fields: The fields of the signature that matter for it; None if all do.
         normalization: How its raw scores become 0..100; None if only its own code knows.
     """
@@ -46,9 +45,7 @@ class PluginInfo:
     args_schema: Mapping[str, Any] | None = None
     default_args: Mapping[str, Any] = field(default_factory=dict)
     reads: tuple[ObjectKind, ...] = ()
-    signs_pods: bool = False
-    node_local: bool = False
-    compares_manifests: bool = False
+    depends_on: Scope = Scope.ANYTHING
     pod_fields: tuple[str, ...] | None = None
     normalization: Normalization | None = None
 

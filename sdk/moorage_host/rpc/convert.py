@@ -22,6 +22,7 @@ from moorage.models import (
     decode_passing_pod,
 )
 from moorage.plugin.normalization import Normalization
+from moorage.plugin.scope import Scope
 from moorage.units.quantity import QuantityError
 from moorage.v1 import types_pb2 as pb
 from moorage_host.rpc.errors import CallError
@@ -30,6 +31,13 @@ _NORMALIZATIONS: Mapping[Normalization, pb.Normalization.ValueType] = {
     Normalization.NONE: pb.NORMALIZATION_NONE,
     Normalization.MAXIMUM: pb.NORMALIZATION_MAXIMUM,
     Normalization.REVERSED_MAXIMUM: pb.NORMALIZATION_REVERSED_MAXIMUM,
+}
+
+_SCOPES: Mapping[Scope, pb.Scope.ValueType] = {
+    Scope.NODE: pb.SCOPE_NODE,
+    Scope.MANIFESTS: pb.SCOPE_MANIFESTS,
+    Scope.CLUSTER: pb.SCOPE_CLUSTER,
+    Scope.ANYTHING: pb.SCOPE_ANYTHING,
 }
 
 ModelT = TypeVar("ModelT", Pod, NodeManifest)
@@ -87,6 +95,16 @@ def normalization_from_proto(message: pb.Normalization.ValueType) -> Normalizati
 def normalization_to_proto(how: Normalization | None) -> pb.Normalization.ValueType:
     """Put on the wire how scores become 0..100."""
     return pb.NORMALIZATION_UNSPECIFIED if how is None else _NORMALIZATIONS[how]
+
+
+def scope_from_proto(message: pb.Scope.ValueType) -> Scope:
+    """Return what a plugin depends on; an unspecified or unknown scope is the widest."""
+    return next((scope for scope, value in _SCOPES.items() if value == message), Scope.ANYTHING)
+
+
+def scope_to_proto(scope: Scope) -> pb.Scope.ValueType:
+    """Put on the wire what a plugin depends on."""
+    return _SCOPES[scope]
 
 
 def kind_to_proto(kind: ObjectKind) -> pb.ObjectKind:

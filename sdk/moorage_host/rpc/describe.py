@@ -10,7 +10,6 @@ from google.protobuf.struct_pb2 import Struct
 from moorage.errors import UnknownNameError
 from moorage.execution import PluginRun
 from moorage.plugin.classes import (
-    FilterPlugin,
     Plugin,
     ScorePlugin,
     extension_points,
@@ -20,7 +19,13 @@ from moorage.units.quantity import format_quantity
 from moorage.v1 import types_pb2 as pb
 from moorage_host.plugins import Replica
 from moorage_host.plugins.registry import Registry
-from moorage_host.rpc.convert import kind_to_proto, normalization_to_proto, set_duration, to_struct
+from moorage_host.rpc.convert import (
+    kind_to_proto,
+    normalization_to_proto,
+    scope_to_proto,
+    set_duration,
+    to_struct,
+)
 
 
 def describe_plugin(registry: Registry, name: str) -> pb.Plugin:
@@ -37,9 +42,7 @@ def describe_plugin(registry: Registry, name: str) -> pb.Plugin:
         default_arguments=_defaults(kind.Args),
         origin=registered.origin,
         reads=[kind_to_proto(each) for each in kind.reads],
-        signs_pods=issubclass(kind, FilterPlugin) and (kind.signs_pods or kind.node_local),
-        node_local=kind.node_local and not kind.compares_manifests,
-        compares_manifests=kind.compares_manifests,
+        depends_on=scope_to_proto(kind.depends_on),
         normalization=_normalization(kind),
         pod_fields=None if kind.pod_fields is None else pb.PodFields(paths=kind.pod_fields),
     )

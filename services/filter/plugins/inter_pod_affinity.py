@@ -11,6 +11,7 @@ from moorage import (
     Pod,
     Preparation,
     Rejection,
+    Scope,
     Verdicts,
 )
 from moorage.in_tree.pod_affinity import InterPodAffinityArguments, pod_affinity, pod_anti_affinity
@@ -30,7 +31,7 @@ class InterPodAffinity(FilterPlugin):
     as nobody watches namespaces: others are a failure, and in the terms of running pods mean none.
     """
 
-    signs_pods = True
+    depends_on = Scope.CLUSTER
     pod_fields = (
         "metadata.namespace",
         "metadata.labels",

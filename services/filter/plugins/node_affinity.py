@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from moorage import FilterPlugin, Mask, Nodes, Pod, Preparation, Verdicts
+from moorage import FilterPlugin, Mask, Nodes, Pod, Preparation, Scope, Verdicts
 from moorage.models import NodeSelectorTerm, Requirement
 
 REASON = "node(s) didn't match Pod's node affinity/selector"
@@ -11,7 +11,7 @@ REASON = "node(s) didn't match Pod's node affinity/selector"
 class NodeAffinity(FilterPlugin):
     """Keeps pods on nodes that match their nodeSelector and required node affinity."""
 
-    node_local = True
+    depends_on = Scope.NODE
     pod_fields = ("spec.nodeSelector", "spec.affinity.nodeAffinity")
 
     async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:

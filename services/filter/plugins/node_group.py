@@ -2,7 +2,18 @@
 
 from typing import Annotated
 
-from moorage import SKIP, Arguments, FilterPlugin, Meta, Node, Nodes, Pod, Preparation, Rejection
+from moorage import (
+    SKIP,
+    Arguments,
+    FilterPlugin,
+    Meta,
+    Node,
+    Nodes,
+    Pod,
+    Preparation,
+    Rejection,
+    Scope,
+)
 
 NO_LABEL = Rejection("node does not have required label")
 OTHER_GROUP = Rejection("nodeGroup of pod and node don't match")
@@ -15,7 +26,7 @@ class NodeGroup(FilterPlugin):
     label, so kube-scheduler need not try it.
     """
 
-    node_local = True
+    depends_on = Scope.NODE
     pod_fields = ("metadata.labels",)
 
     class Args(Arguments):

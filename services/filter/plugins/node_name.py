@@ -1,6 +1,6 @@
 """Keeps a pod that names its node off all others, like kube-scheduler's plugin of the same name."""
 
-from moorage import FilterPlugin, Nodes, Pod, Verdicts
+from moorage import FilterPlugin, Nodes, Pod, Scope, Verdicts
 from moorage.models import NodeSelectorTerm, Requirement
 
 REASON = "node(s) didn't match the requested node name"
@@ -9,7 +9,7 @@ REASON = "node(s) didn't match the requested node name"
 class NodeName(FilterPlugin):
     """Keeps a pod with spec.nodeName off all other nodes."""
 
-    node_local = True
+    depends_on = Scope.NODE
     pod_fields = ("spec.nodeName",)
 
     def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:

@@ -1,6 +1,6 @@
 """Keeps pods off nodes whose host ports are taken, like kube-scheduler's plugin."""
 
-from moorage import FilterPlugin, Nodes, Pod, Rejection, Verdicts
+from moorage import FilterPlugin, Nodes, Pod, Rejection, Scope, Verdicts
 from moorage.plugin.pod_fields import PORT_FIELDS
 
 REASON = Rejection("node(s) didn't have free ports for the requested pod ports", unresolvable=False)
@@ -9,7 +9,7 @@ REASON = Rejection("node(s) didn't have free ports for the requested pod ports",
 class NodePorts(FilterPlugin):
     """Keeps pods off nodes where a pod has taken one of their host ports."""
 
-    node_local = True
+    depends_on = Scope.NODE
     pod_fields = PORT_FIELDS
 
     def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:

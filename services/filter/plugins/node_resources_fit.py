@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from moorage import Amounts, Arguments, FilterPlugin, Mask, Nodes, Pod, Rejection, Verdicts
+from moorage import Amounts, Arguments, FilterPlugin, Mask, Nodes, Pod, Rejection, Scope, Verdicts
 from moorage.plugin.pod_fields import REQUEST_FIELDS
 
 TOO_MANY_PODS = "Too many pods"
@@ -21,7 +21,7 @@ Positions = npt.NDArray[np.intp]
 class NodeResourcesFit(FilterPlugin):
     """Keeps pods off nodes that lack the resources they request."""
 
-    node_local = True
+    depends_on = Scope.NODE
     pod_fields = REQUEST_FIELDS
 
     class Args(Arguments):

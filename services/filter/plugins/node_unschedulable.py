@@ -1,6 +1,6 @@
 """Keeps pods off cordoned nodes, like kube-scheduler's plugin of the same name."""
 
-from moorage import FilterPlugin, Nodes, Pod, Verdicts
+from moorage import FilterPlugin, Nodes, Pod, Scope, Verdicts
 from moorage.models import Taint
 from moorage.rules.taints import tolerates
 
@@ -13,7 +13,7 @@ TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 class NodeUnschedulable(FilterPlugin):
     """Keeps pods off cordoned nodes, unless they tolerate the taint of being cordoned."""
 
-    node_local = True
+    depends_on = Scope.NODE
     pod_fields = ("spec.tolerations",)
 
     def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:

@@ -16,6 +16,7 @@ from moorage import (
     Pod,
     Preparation,
     Rejection,
+    Scope,
     Verdicts,
 )
 from moorage.models import LabelSelector, PodAffinityTerm, Requirement
@@ -38,7 +39,7 @@ class OneNodePerPipelineRun(FilterPlugin):
     """
 
     reads = (ENDED_PODS,)
-    signs_pods = True
+    depends_on = Scope.CLUSTER
     pod_fields = ("metadata.namespace", "metadata.labels")
 
     class Args(Arguments):

@@ -1,6 +1,6 @@
 """Keeps pods spread evenly, like the filter of kube-scheduler's plugin of the same name."""
 
-from moorage import SKIP, FilterPlugin, Mask, Nodes, Pod, Preparation, Rejection, Verdicts
+from moorage import SKIP, FilterPlugin, Mask, Nodes, Pod, Preparation, Rejection, Scope, Verdicts
 from moorage.in_tree.topology_spread import (
     SpreadArguments,
     has_labels,
@@ -22,7 +22,7 @@ Constraints = tuple[TopologySpreadConstraint, ...]
 class PodTopologySpread(FilterPlugin):
     """Keeps pods off domains that would have too many more matching pods than the emptiest."""
 
-    signs_pods = True
+    depends_on = Scope.CLUSTER
     pod_fields = (
         "metadata.namespace",
         "metadata.labels",

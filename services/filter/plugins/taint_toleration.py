@@ -2,7 +2,7 @@
 
 import functools
 
-from moorage import FilterPlugin, Nodes, Pod, Verdicts
+from moorage import FilterPlugin, Nodes, Pod, Scope, Verdicts
 from moorage.models import Taint, Toleration
 from moorage.rules.taints import DO_NOT_SCHEDULE, untolerated
 
@@ -13,7 +13,7 @@ REASON = "node(s) had untolerated taint(s)"
 class TaintToleration(FilterPlugin):
     """Keeps pods off nodes that have NoSchedule or NoExecute taints which they do not tolerate."""
 
-    node_local = True
+    depends_on = Scope.NODE
     pod_fields = ("spec.tolerations",)
 
     def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:

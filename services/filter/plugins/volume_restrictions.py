@@ -1,6 +1,6 @@
 """Keeps pods apart that mount the same disk, like kube-scheduler's plugin of the same name."""
 
-from moorage import SKIP, FilterPlugin, Nodes, Pod, Preparation, Rejection, Verdicts
+from moorage import SKIP, FilterPlugin, Nodes, Pod, Preparation, Rejection, Scope, Verdicts
 from moorage.plugin.pod_fields import DISK_FIELDS
 
 REASON = Rejection("node(s) had no available disk", unresolvable=False)
@@ -14,7 +14,7 @@ class VolumeRestrictions(FilterPlugin):
     PersistentVolumeClaims.
     """
 
-    node_local = True
+    depends_on = Scope.NODE
     pod_fields = DISK_FIELDS
 
     async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:

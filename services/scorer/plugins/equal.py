@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from moorage import Nodes, Pod, ScorePlugin, Scores
+from moorage import Nodes, Pod, Scope, ScorePlugin, Scores
 
 
 class Equal(ScorePlugin):
     """Gives all nodes the same score, so that the others decide; for policies that name it."""
 
-    node_local = True
+    depends_on = Scope.NODE
     pod_fields = ()
 
     def score(self, pod: Pod, nodes: Nodes) -> Scores:

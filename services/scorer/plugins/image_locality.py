@@ -5,7 +5,7 @@ from typing import Annotated
 
 import numpy as np
 
-from moorage import MAX_SCORE, Amounts, Arguments, Meta, Nodes, Pod, ScorePlugin, Scores
+from moorage import MAX_SCORE, Amounts, Arguments, Meta, Nodes, Pod, Scope, ScorePlugin, Scores
 
 MIB = 1024 * 1024
 
@@ -13,8 +13,7 @@ MIB = 1024 * 1024
 class ImageLocality(ScorePlugin):
     """Prefers nodes that have the pod's images, the more so the larger and commoner they are."""
 
-    node_local = True
-    compares_manifests = True
+    depends_on = Scope.MANIFESTS
     pod_fields = (
         "spec.containers[*].image",
         "spec.initContainers[*].image",

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from moorage import MAX_SCORE, Nodes, Pod, ScorePlugin, Scores
+from moorage import MAX_SCORE, Nodes, Pod, Scope, ScorePlugin, Scores
 
 MOST = 10
 """The highest score of an extender; more containers than this share the scale."""
@@ -18,7 +18,7 @@ class ImageScore(ScorePlugin):
     100 points, 1 of an extender's 10 as in the article; if some node has more than 10, less.
     """
 
-    node_local = True
+    depends_on = Scope.NODE
     pod_fields = ("spec.containers[*].image",)
 
     def score(self, pod: Pod, nodes: Nodes) -> Scores:

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from moorage import SKIP, Nodes, Normalization, Pod, Preparation, ScorePlugin, Scores
+from moorage import SKIP, Nodes, Normalization, Pod, Preparation, Scope, ScorePlugin, Scores
 from moorage.models import PreferredSchedulingTerm
 
 
 class NodeAffinity(ScorePlugin):
     """Prefers nodes that match the pod's preferred node affinity."""
 
-    node_local = True
+    depends_on = Scope.NODE
     pod_fields = ("spec.affinity.nodeAffinity",)
     normalization = Normalization.MAXIMUM
 

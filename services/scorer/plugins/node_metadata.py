@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 import numpy as np
 from msgspec.structs import astuple
 
-from moorage import MAX_SCORE, Arguments, Meta, Nodes, Pod, ScorePlugin, Scores
+from moorage import MAX_SCORE, Arguments, Meta, Nodes, Pod, Scope, ScorePlugin, Scores
 from moorage.models import NodeManifest
 
 INVALID: Final = -(2.0**63)
@@ -25,7 +25,7 @@ class NodeMetadata(ScorePlugin):
     Numbers are cut to whole ones, times to seconds.
     """
 
-    node_local = True
+    depends_on = Scope.NODE
     pod_fields = ()
 
     class Args(Arguments):

@@ -15,6 +15,7 @@ from moorage import (
     Nodes,
     Pod,
     Preparation,
+    Scope,
     ScorePlugin,
     Scores,
 )
@@ -25,7 +26,7 @@ from services.scorer.plugins.resources import CPU_AND_MEMORY, ResourceSpec, that
 class NodeResourcesBalancedAllocation(ScorePlugin):
     """Prefers nodes on which the pod evens out how much of each resource is requested."""
 
-    node_local = True
+    depends_on = Scope.NODE
     pod_fields = REQUEST_FIELDS
 
     class Args(Arguments):

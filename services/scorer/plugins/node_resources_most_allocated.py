@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from moorage import MAX_SCORE, Arguments, Nodes, Pod, ScorePlugin, Scores
+from moorage import MAX_SCORE, Arguments, Nodes, Pod, Scope, ScorePlugin, Scores
 from moorage.plugin.pod_fields import REQUEST_FIELDS
 from services.scorer.plugins.resources import (
     CPU_AND_MEMORY,
@@ -15,7 +15,7 @@ from services.scorer.plugins.resources import (
 class NodeResourcesMostAllocated(ScorePlugin):
     """Prefers nodes whose resources are most requested, this pod included, so that others empty."""
 
-    node_local = True
+    depends_on = Scope.NODE
     pod_fields = REQUEST_FIELDS
 
     class Args(Arguments):

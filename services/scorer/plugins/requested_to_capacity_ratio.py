@@ -5,7 +5,7 @@ from typing import Annotated
 
 import numpy as np
 
-from moorage import MAX_SCORE, Amounts, Arguments, Meta, Nodes, Pod, ScorePlugin, Scores
+from moorage import MAX_SCORE, Amounts, Arguments, Meta, Nodes, Pod, Scope, ScorePlugin, Scores
 from moorage.plugin.pod_fields import REQUEST_FIELDS
 from services.scorer.plugins.resources import (
     CPU_AND_MEMORY,
@@ -28,7 +28,7 @@ class ShapePoint(Arguments):
 class RequestedToCapacityRatio(ScorePlugin):
     """Prefers nodes by how much of each resource is requested, on a curve of your own."""
 
-    node_local = True
+    depends_on = Scope.NODE
     pod_fields = REQUEST_FIELDS
 
     class Args(Arguments):

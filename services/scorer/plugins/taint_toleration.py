@@ -2,7 +2,7 @@
 
 import functools
 
-from moorage import Nodes, Normalization, Pod, ScorePlugin, Scores
+from moorage import Nodes, Normalization, Pod, Scope, ScorePlugin, Scores
 from moorage.models import Taint, Toleration
 from moorage.rules.taints import PREFER_NO_SCHEDULE, count_untolerated
 
@@ -10,7 +10,7 @@ from moorage.rules.taints import PREFER_NO_SCHEDULE, count_untolerated
 class TaintToleration(ScorePlugin):
     """Prefers nodes with few PreferNoSchedule taints that the pod does not tolerate."""
 
-    node_local = True
+    depends_on = Scope.NODE
     pod_fields = ("spec.tolerations",)
     normalization = Normalization.REVERSED_MAXIMUM
 

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from moorage import FilterPlugin, Node, Pod, Rejection
+from moorage import FilterPlugin, Node, Pod, Rejection, Scope
 from tests.gateway.cache.remembering import of_set
 from tests.gateway.running import Gateway, filter_service, gateway, ready, scorer_service
 from tests.live_api import Object, until
@@ -18,7 +18,7 @@ TOO_OLD = Rejection("node is too old")
 class Hot(FilterPlugin):
     """Rejects all nodes for pods that say so, by two reasons."""
 
-    signs_pods = True
+    depends_on = Scope.CLUSTER
 
     def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
         if pod.labels.get("fits") == node.name:
@@ -33,7 +33,7 @@ class Unsigned(Hot):
 class Failing(Hot):
     """Fails for all pods."""
 
-    signs_pods = True
+    depends_on = Scope.CLUSTER
 
     def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
         raise ValueError("no")

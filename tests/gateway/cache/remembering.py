@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from moorage import FilterPlugin, Node, Nodes, Normalization, Pod, Rejection, ScorePlugin
+from moorage import FilterPlugin, Node, Nodes, Normalization, Pod, Rejection, Scope, ScorePlugin
 from moorage.plugin.classes import Plugin
 from tests.gateway.running import (
     Gate,
@@ -47,7 +47,7 @@ def noting(asked: Asked) -> tuple[type[FilterPlugin], type[ScorePlugin]]:
     class Fits(FilterPlugin):
         """Rejects nodes that have a taint, or as many pods as they may have."""
 
-        node_local = True
+        depends_on = Scope.NODE
 
         def filter(self, pod: Pod, nodes: Nodes) -> Any:
             asked.filters.append(sorted(nodes.names))
@@ -61,7 +61,7 @@ def noting(asked: Asked) -> tuple[type[FilterPlugin], type[ScorePlugin]]:
     class Likes(ScorePlugin):
         """Prefers nodes that are labelled so, and those with more pods."""
 
-        node_local = True
+        depends_on = Scope.NODE
         normalization = Normalization.MAXIMUM
 
         def score(self, pod: Pod, nodes: Nodes) -> Any:

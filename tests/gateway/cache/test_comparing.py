@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from moorage import FilterPlugin, Nodes, Pod, Rejection, ScorePlugin, Scores, Verdicts
+from moorage import FilterPlugin, Nodes, Pod, Rejection, Scope, ScorePlugin, Scores, Verdicts
 from moorage.plugin.classes import Plugin
 from sandbox.apiserver.paths import parse
 from tests.gateway.cache.remembering import (
@@ -36,8 +36,7 @@ def comparing(asked: Asked) -> tuple[type[Plugin], ...]:
     class Modest(FilterPlugin):
         """Rejects the node that is liked best."""
 
-        node_local = True
-        compares_manifests = True
+        depends_on = Scope.MANIFESTS
         pod_fields = ()
 
         def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
@@ -48,8 +47,7 @@ def comparing(asked: Asked) -> tuple[type[Plugin], ...]:
     class Share(ScorePlugin):
         """Prefers nodes with few pods that have a large share in all that is liked."""
 
-        node_local = True
-        compares_manifests = True
+        depends_on = Scope.MANIFESTS
         pod_fields = ()
 
         def score(self, pod: Pod, nodes: Nodes) -> Scores:

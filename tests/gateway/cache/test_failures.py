@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from moorage import FilterPlugin, Node, Nodes, Normalization, Pod, Rejection, ScorePlugin
+from moorage import FilterPlugin, Node, Nodes, Normalization, Pod, Rejection, Scope, ScorePlugin
 from tests.gateway.cache.odd import both, outcome, touch
 from tests.gateway.cache.remembering import (
     NAMES,
@@ -26,7 +26,7 @@ from tests.gateway.running import Gateway
 class Moody(FilterPlugin):
     """Fails about nodes that it has no number of."""
 
-    node_local = True
+    depends_on = Scope.NODE
     calls: list[list[str]]
     broken: set[str]
 
@@ -43,7 +43,7 @@ class Moody(FilterPlugin):
 class MoodyScores(ScorePlugin):
     """Fails in the same way."""
 
-    node_local = True
+    depends_on = Scope.NODE
     normalization = Normalization.REVERSED_MAXIMUM
     calls: list[list[str]]
     broken: set[str]

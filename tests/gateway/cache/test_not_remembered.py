@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin, Scores
+from moorage import FilterPlugin, Node, Pod, Rejection, Scope, ScorePlugin, Scores
 from tests.gateway.cache.remembering import (
     NAMES,
     TAINTED,
@@ -106,7 +106,7 @@ class Random(FilterPlugin):
 class Reserving(FilterPlugin):
     """Looks at a node only, but has to know where pods go."""
 
-    node_local = True
+    depends_on = Scope.NODE
 
     def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
         return None
@@ -118,7 +118,7 @@ class Reserving(FilterPlugin):
 class Curved(ScorePlugin):
     """Has its own idea of how scores become 0..100, which only replicas know."""
 
-    node_local = True
+    depends_on = Scope.NODE
 
     def score_node(self, pod: Pod, node: Node) -> float:
         return float(node.labels.get("liked", "1"))

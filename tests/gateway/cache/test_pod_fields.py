@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from moorage import Scope
 from moorage.plugin.classes import Plugin
 from tests.gateway.cache.rejecting import Hot
 from tests.gateway.cache.rejecting import asked as rejections_asked
@@ -32,7 +33,7 @@ def naming(
     fits, likes = noting(Asked())
     made: list[tuple[Any, tuple[str, ...] | None]] = [(fits, filters), (likes, scores)]
     return tuple(
-        type(kind.__name__, (kind,), {"node_local": True, "pod_fields": fields})
+        type(kind.__name__, (kind,), {"depends_on": Scope.NODE, "pod_fields": fields})
         for kind, fields in made
     )
 
@@ -107,7 +108,7 @@ async def test_pods_that_fit_nowhere_are_rejected_from_memory_by_what_is_looked_
     class Labelled(Hot):
         """The same, and says that it looks at labels."""
 
-        signs_pods = True
+        depends_on = Scope.CLUSTER
         pod_fields = ("metadata.labels",)
 
     file = tmp_path / "policy.yaml"

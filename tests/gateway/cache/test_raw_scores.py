@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from moorage import Node, Normalization, Pod, ScorePlugin
+from moorage import Node, Normalization, Pod, Scope, ScorePlugin
 from tests.gateway.cache.odd import both, outcome, touch
 from tests.gateway.cache.remembering import remembered
 from tests.gateway.running import Gateway
@@ -15,7 +15,7 @@ from tests.gateway.running import Gateway
 class Strange(ScorePlugin):
     """Says of nodes what a test has it say; a label's number otherwise."""
 
-    node_local = True
+    depends_on = Scope.NODE
     says: ClassVar[dict[str, float]] = {}
     calls: ClassVar[list[int]] = []
 
@@ -30,14 +30,14 @@ class Strange(ScorePlugin):
 class StrangeMaximum(Strange):
     """The best of these scores becomes 100."""
 
-    node_local = True
+    depends_on = Scope.NODE
     normalization = Normalization.MAXIMUM
 
 
 class StrangeReversed(Strange):
     """The lowest of these scores is the best."""
 
-    node_local = True
+    depends_on = Scope.NODE
     normalization = Normalization.REVERSED_MAXIMUM
 
 

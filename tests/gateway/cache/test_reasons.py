@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from moorage import FilterPlugin, Node, Pod, Rejection
+from moorage import FilterPlugin, Node, Pod, Rejection, Scope
 from tests.gateway.cache.odd import outcome, touch
 from tests.gateway.cache.remembering import (
     Asked,
@@ -22,7 +22,7 @@ from tests.live_api import Object
 class Chatty(FilterPlugin):
     """Has a reason for every node and every time, which it should not."""
 
-    node_local = True
+    depends_on = Scope.NODE
 
     def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
         return Rejection(f"{node.name} at {node.labels.get('touched')}")
@@ -56,7 +56,7 @@ async def test_ever_new_reasons_are_not_kept_for_ever(
 class After(FilterPlugin):
     """Lets all nodes pass that are left for it."""
 
-    node_local = True
+    depends_on = Scope.NODE
 
     def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
         return None

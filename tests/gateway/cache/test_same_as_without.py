@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from moorage import Scope
 from sandbox.apiserver.paths import parse
 from services.filter.plugins import BUILT_INS as FILTERS
 from services.scorer.plugins import BUILT_INS as SCORERS
@@ -28,8 +29,8 @@ PODS = "/api/v1/namespaces/default/pods"
 
 def everything() -> str:
     """Write a policy with all plugins that look at nothing but one node at a time."""
-    filters = [plugin.name for plugin in FILTERS if plugin.node_local]
-    scores = [p.name for p in SCORERS if p.node_local and not p.compares_manifests]
+    filters = [plugin.name for plugin in FILTERS if plugin.depends_on <= Scope.MANIFESTS]
+    scores = [p.name for p in SCORERS if p.depends_on is Scope.NODE]
     return policy(
         ", ".join(f"{{name: {name}}}" for name in filters),
         ", ".join(f"{{name: {name}, weight: {i}}}" for i, name in enumerate(scores, start=1)),

@@ -11,6 +11,7 @@ from moorage import (
     Pod,
     Preparation,
     Rejection,
+    Scope,
     ScorePlugin,
     Scores,
     Verdicts,
@@ -27,7 +28,7 @@ OTHERS = [make_pod("a", node="big"), make_pod("b", node="big")]
 class Roomy(FilterPlugin, ScorePlugin):
     """Keeps pods off nodes with two pods, and prefers large ones."""
 
-    node_local = True
+    depends_on = Scope.NODE
     normalization = Normalization.MAXIMUM
 
     def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
@@ -40,7 +41,7 @@ class Roomy(FilterPlugin, ScorePlugin):
 class Fullest(FilterPlugin):
     """Keeps pods off the node with most pods."""
 
-    node_local = True
+    depends_on = Scope.NODE
 
     def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
         counts = nodes.requested("pods")
@@ -50,7 +51,7 @@ class Fullest(FilterPlugin):
 class SkipsSmall(ScorePlugin):
     """Has nothing to say to clusters without a large node."""
 
-    node_local = True
+    depends_on = Scope.NODE
 
     async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
         return None if (nodes.allocatable("cpu") > 4000).any() else SKIP
@@ -62,7 +63,7 @@ class SkipsSmall(ScorePlugin):
 class ByName(FilterPlugin):
     """Keeps the first pod of a StatefulSet off all nodes."""
 
-    node_local = True
+    depends_on = Scope.NODE
 
     def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
         return FULL if pod.name.endswith("-0") else None
@@ -71,7 +72,7 @@ class ByName(FilterPlugin):
 class ByStatus(ByName):
     """Looks at where a pod is nominated."""
 
-    node_local = True
+    depends_on = Scope.NODE
 
     def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
         return FULL if pod.status.nominated_node_name else None
@@ -80,7 +81,7 @@ class ByStatus(ByName):
 class Calm(ScorePlugin):
     """Prefers nodes to which no pod came of late."""
 
-    node_local = True
+    depends_on = Scope.NODE
 
     def score(self, pod: Pod, nodes: Nodes) -> Scores:
         return 100 - nodes.newly_placed("pods", lambda pod: 1, within=60)
@@ -89,7 +90,7 @@ class Calm(ScorePlugin):
 class Turns(ScorePlugin):
     """Scores by how often it was asked."""
 
-    node_local = True
+    depends_on = Scope.NODE
     asked = 0
 
     def score_node(self, pod: Pod, node: Node) -> float:
@@ -100,8 +101,7 @@ class Turns(ScorePlugin):
 class Scarce(FilterPlugin):
     """Keeps pods off the largest node if there are others, whatever is on them."""
 
-    node_local = True
-    compares_manifests = True
+    depends_on = Scope.MANIFESTS
 
     def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
         sizes = nodes.cluster.allocatable("cpu")
@@ -112,8 +112,7 @@ class Scarce(FilterPlugin):
 class Busiest(Scarce):
     """Looks at the pods on other nodes as well."""
 
-    node_local = True
-    compares_manifests = True
+    depends_on = Scope.MANIFESTS
 
     def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
         most = nodes.cluster.requested("pods").max(initial=0)
@@ -123,7 +122,7 @@ class Busiest(Scarce):
 class Careless(FilterPlugin):
     """Looks at a label and at tolerations, and says so of the tolerations only."""
 
-    node_local = True
+    depends_on = Scope.NODE
     pod_fields = ("spec.tolerations",)
 
     def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
@@ -163,7 +162,7 @@ def test_a_plugin_that_looks_at_one_node_at_a_time_passes() -> None:
 def test_a_plugin_that_looks_further_fails_with_the_node_and_both_answers(
     plugin: FilterPlugin | ScorePlugin, message: str
 ) -> None:
-    text = f"^{re.escape(f'{plugin.name} is not node-local: {message}')}$"
+    text = f"^{re.escape(f'{plugin.name} depends on more than Scope.NODE: {message}')}$"
     with pytest.raises(AssertionError, match=text):
         assert_node_local(plugin, POD, *NODES, pods=OTHERS)
 
@@ -186,7 +185,8 @@ ELSEWHERE = "for a pod that differs only outside of its pod_fields"
     ],
 )
 def test_a_plugin_that_looks_at_a_field_that_it_does_not_name_fails(pod: Pod, answers: str) -> None:
-    text = f"Careless is not node-local: its verdict of node big is {answers} {ELSEWHERE}"
+    more = "Careless depends on more than Scope.NODE"
+    text = f"{more}: its verdict of node big is {answers} {ELSEWHERE}"
     with pytest.raises(AssertionError, match=f"^{re.escape(text)}$"):
         assert_node_local(Careless(), pod, *NODES)
     tolerant = make_pod("web-0", tolerations=[Toleration(operator="Exists")])
@@ -197,7 +197,7 @@ def test_an_author_may_bring_pods_that_differ_elsewhere() -> None:
     class OfTeam(FilterPlugin):
         """Keeps the pods of one team off all nodes, which it does not say."""
 
-        node_local = True
+        depends_on = Scope.NODE
         pod_fields = ()
 
         def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
@@ -209,5 +209,7 @@ def test_an_author_may_bring_pods_that_differ_elsewhere() -> None:
 
 
 def test_a_plugin_that_does_not_promise_it_fails() -> None:
-    with pytest.raises(AssertionError, match="Unmarked does not say node_local = True itself"):
+    with pytest.raises(
+        AssertionError, match=r"Unmarked does not itself declare .* Scope\.ANYTHING$"
+    ):
         assert_node_local(Unmarked(), POD, *NODES)

@@ -1,4 +1,4 @@
-"""What plugins promise of themselves, so that others may remember what they said."""
+"""What plugins declare of themselves, so that others can cache their answers."""
 
 from typing import Any
 
@@ -15,6 +15,7 @@ from moorage import (
     Normalization,
     PluginFailedError,
     Pod,
+    Scope,
     ScorePlugin,
     Scores,
     normalize_by_maximum,
@@ -23,17 +24,24 @@ from moorage.plugin.classes import Plugin, extension_points
 from moorage.testing import make_node, make_pod, run_score
 from moorage.v1 import types_pb2 as pb
 from moorage_host.plugins.registry import Registry
+from moorage_host.rpc.convert import scope_from_proto
 from moorage_host.rpc.describe import describe_plugin
 
 
 class Local(FilterPlugin, ScorePlugin):
     """Looks at one node at a time."""
 
-    node_local = True
+    depends_on = Scope.NODE
     normalization = Normalization.MAXIMUM
 
     def score_node(self, pod: Pod, node: Node) -> float:
         return float(node.annotations["points"])
+
+
+class Comparing(Local):
+    """Compares a node with the others."""
+
+    depends_on = Scope.MANIFESTS
 
 
 class Derived(Local):
@@ -63,7 +71,7 @@ class OverridingReversed(Local):
 class Signing(FilterPlugin):
     """Looks at other nodes as well."""
 
-    signs_pods = True
+    depends_on = Scope.CLUSTER
 
 
 class Plain(ScorePlugin):
@@ -74,69 +82,59 @@ class Binding(BindPlugin):
     """Has neither verdicts nor scores."""
 
 
-def told(kind: type[Plugin]) -> pb.Plugin:
+def listed(kind: type[Plugin]) -> pb.Plugin:
     """Return how a service lists a plugin."""
     return describe_plugin(Registry(kind, [kind]), kind.name)
 
 
-def test_a_plugin_is_node_local_only_if_it_says_so_itself() -> None:
-    assert [kind.node_local for kind in (Local, Derived, Signing, Plain)] == [
-        True,
-        False,
-        False,
-        False,
-    ]
+def test_the_wider_scope_is_the_larger() -> None:
+    assert sorted(Scope) == [Scope.NODE, Scope.MANIFESTS, Scope.CLUSTER, Scope.ANYTHING]
 
 
-def test_a_plugin_that_reads_further_objects_is_not_node_local() -> None:
-    with pytest.raises(TypeError, match=r"^Reader reads further objects, so it is not node_local$"):
+def test_a_plugin_depends_on_anything_unless_it_declares_less_itself() -> None:
+    scopes = [kind.depends_on for kind in (Local, Derived, Signing, Plain)]
+    assert scopes == [Scope.NODE, Scope.ANYTHING, Scope.CLUSTER, Scope.ANYTHING]
+
+
+def test_a_plugin_that_reads_further_objects_depends_on_more_than_a_node() -> None:
+    message = r" reads further objects, so it depends on more than Scope\.NODE: declare Scope\.MAN"
+    with pytest.raises(TypeError, match=f"^Reader{message}"):
 
         class Reader(FilterPlugin):
             reads = (ENDED_PODS,)
-            node_local = True
+            depends_on = Scope.NODE
 
     class Base(FilterPlugin):
         reads = (ENDED_PODS,)
+        depends_on = Scope.MANIFESTS
 
-    with pytest.raises(TypeError, match=r"^Child reads further objects, so it is not node_local$"):
+    with pytest.raises(TypeError, match=f"^Child{message}"):
 
         class Child(Base):
-            node_local = True
+            depends_on = Scope.NODE
 
 
-def test_a_plugin_that_compares_manifests_is_told_to_be_nothing_more() -> None:
-    class Comparing(Local):
-        node_local = True
-        compares_manifests = True
-
-    class Child(Comparing):
-        node_local = True
-
-    assert (told(Comparing).node_local, told(Comparing).compares_manifests) == (False, True)
-    assert told(Comparing).signs_pods
-    assert (told(Child).node_local, told(Child).compares_manifests) == (True, False)
-    with pytest.raises(TypeError, match=r"^Half compares_manifests, but is not node_local "):
-
-        class Half(FilterPlugin):
-            compares_manifests = True
+def test_a_scope_is_one_of_those_that_there_are() -> None:
+    with pytest.raises(TypeError, match=r"^Wrong\.depends_on must be a Scope, not True"):
+        type("Wrong", (FilterPlugin,), {"depends_on": True})
 
 
 def test_a_plugin_names_the_fields_that_it_looks_at_itself() -> None:
     class Tolerant(Local):
-        node_local = True
+        depends_on = Scope.NODE
         pod_fields = ("spec.tolerations", "spec.containers[*].image")
 
     class Blind(FilterPlugin):
-        signs_pods = True
+        depends_on = Scope.CLUSTER
         pod_fields = ()
 
     class Child(Tolerant):
-        node_local = True
+        depends_on = Scope.NODE
 
-    assert told(Tolerant).pod_fields.paths == ["spec.tolerations", "spec.containers[*].image"]
-    assert told(Blind).HasField("pod_fields")
-    assert not told(Blind).pod_fields.paths
-    assert not told(Child).HasField("pod_fields")
+    assert listed(Tolerant).pod_fields.paths == ["spec.tolerations", "spec.containers[*].image"]
+    assert listed(Blind).HasField("pod_fields")
+    assert not listed(Blind).pod_fields.paths
+    assert not listed(Child).HasField("pod_fields")
 
 
 @pytest.mark.parametrize(
@@ -156,10 +154,26 @@ def test_a_plugin_cannot_name_what_is_no_field(fields: Any, message: str) -> Non
         type("Wrong", (FilterPlugin,), {"pod_fields": fields})
 
 
-def test_a_service_tells_what_its_plugins_promise() -> None:
-    answers = {kind: told(kind) for kind in (Local, Derived, Signing, Plain, Binding)}
-    assert {kind for kind, plugin in answers.items() if plugin.node_local} == {Local}
-    assert {kind for kind, plugin in answers.items() if plugin.signs_pods} == {Local, Signing}
+@pytest.mark.parametrize(
+    ("kind", "scope"),
+    [
+        (Local, pb.SCOPE_NODE),
+        (Derived, pb.SCOPE_ANYTHING),
+        (Comparing, pb.SCOPE_MANIFESTS),
+        (Signing, pb.SCOPE_CLUSTER),
+        (Plain, pb.SCOPE_ANYTHING),
+    ],
+)
+def test_a_service_lists_what_its_plugins_depend_on(
+    kind: type[Plugin], scope: pb.Scope.ValueType
+) -> None:
+    assert listed(kind).depends_on == scope
+    assert scope_from_proto(scope) is kind.depends_on
+
+
+@pytest.mark.parametrize("scope", [pb.SCOPE_UNSPECIFIED, 99])
+def test_what_is_unspecified_or_unknown_depends_on_anything(scope: pb.Scope.ValueType) -> None:
+    assert scope_from_proto(scope) is Scope.ANYTHING
 
 
 @pytest.mark.parametrize(
@@ -176,7 +190,7 @@ def test_a_service_tells_what_its_plugins_promise() -> None:
 def test_a_service_tells_how_scores_become_0_to_100(
     kind: type[Plugin], normalization: pb.Normalization.ValueType
 ) -> None:
-    assert told(kind).normalization == normalization
+    assert listed(kind).normalization == normalization
 
 
 @pytest.mark.parametrize("kind", [Local, Reversed, Overriding])
@@ -210,7 +224,7 @@ def test_a_number_that_cannot_be_normalised_is_blamed_on_the_score(
     plugin: ScorePlugin, name: str
 ) -> None:
     text = rf"score_node returned -5, but Normalization\.{name} takes no number below 0 "
-    with pytest.raises(PluginFailedError, match=rf"{text}\(.*test_promises.py:\d+\)"):
+    with pytest.raises(PluginFailedError, match=rf"{text}\(.*test_declarations.py:\d+\)"):
         scored(plugin, [-5, 10])
 
 

@@ -1,10 +1,10 @@
-"""Filter plugins that say that they judge equal pods alike do so."""
+"""Filter plugins that declare to depend on the cluster at most judge equal pods alike."""
 
 from functools import partial
 
 import pytest
 
-from moorage import FilterPlugin, Node, Pod, Rejection
+from moorage import FilterPlugin, Node, Pod, Rejection, Scope
 from moorage.in_tree.topology_spread import DefaultConstraint
 from services.filter.plugins import BUILT_INS
 from services.filter.plugins.inter_pod_affinity import InterPodAffinity
@@ -13,8 +13,8 @@ from services.filter.plugins.one_node_per_pipeline_run import OneNodePerPipeline
 from services.filter.plugins.pod_topology_spread import PodTopologySpread
 from tests.locality import check_signing, forgetful, with_each_field
 
-SIGNING = [plugin for plugin in BUILT_INS if plugin.signs_pods or plugin.node_local]
-ONLY_SIGNING = [plugin for plugin in SIGNING if not plugin.node_local]
+CACHEABLE = [plugin for plugin in BUILT_INS if plugin.depends_on <= Scope.CLUSTER]
+OF_CLUSTER = [plugin for plugin in CACHEABLE if plugin.depends_on is Scope.CLUSTER]
 BY_OWNER = DefaultConstraint(max_skew=1, topology_key="zone", when_unsatisfiable="DoNotSchedule")
 ARGS = {
     PodTopologySpread: PodTopologySpread.Args(
@@ -27,8 +27,8 @@ ARGS = {
 }
 
 
-def test_the_built_in_plugins_sign_but_those_that_look_at_names_or_measurements() -> None:
-    others = {plugin.name for plugin in BUILT_INS} - {plugin.name for plugin in SIGNING}
+def test_all_are_cacheable_but_those_that_read_names_or_measurements() -> None:
+    others = {plugin.name for plugin in BUILT_INS} - {plugin.name for plugin in CACHEABLE}
     assert others == {"SafeOverload", "StatefulSetZone"}
 
 
@@ -37,17 +37,17 @@ def made(kind: type[FilterPlugin]) -> FilterPlugin:
 
 
 def test_their_verdicts_are_the_same_for_pods_with_the_same_fields() -> None:
-    check_signing(*(partial(made, kind) for kind in SIGNING))
-    assert all(kind.pod_fields is not None for kind in SIGNING)
+    check_signing(*(partial(made, kind) for kind in CACHEABLE))
+    assert all(kind.pod_fields is not None for kind in CACHEABLE)
 
 
-@pytest.mark.parametrize(("plugin", "field"), with_each_field(*map(made, ONLY_SIGNING)))
+@pytest.mark.parametrize(("plugin", "field"), with_each_field(*map(made, OF_CLUSTER)))
 def test_a_field_that_is_not_named_is_found_out(plugin: FilterPlugin, field: str) -> None:
     with pytest.raises(AssertionError, match="Forgetful"):
         check_signing(forgetful(plugin, field), most=1000)
 
 
-def test_a_plugin_signs_only_if_it_says_so_itself() -> None:
+def test_a_plugin_depends_on_anything_unless_it_declares_less_itself() -> None:
     class Own(FilterPlugin):
         def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
             return None
@@ -55,6 +55,5 @@ def test_a_plugin_signs_only_if_it_says_so_itself() -> None:
     class Derived(InterPodAffinity):
         """May look at the name."""
 
-    assert not Own.signs_pods
-    assert InterPodAffinity.signs_pods
-    assert not Derived.signs_pods
+    scopes = [kind.depends_on for kind in (Own, InterPodAffinity, Derived)]
+    assert scopes == [Scope.ANYTHING, Scope.CLUSTER, Scope.ANYTHING]

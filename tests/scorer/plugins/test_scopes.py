@@ -1,8 +1,8 @@
-"""Score plugins that call themselves node-local are, and the others are not."""
+"""Score plugins that declare to depend on a node or manifests do, and the others do not."""
 
 import pytest
 
-from moorage import ScorePlugin
+from moorage import Scope, ScorePlugin
 from services.scorer.plugins import BUILT_INS
 from services.scorer.plugins.image_locality import ImageLocality
 from services.scorer.plugins.inter_pod_affinity import InterPodAffinity
@@ -33,7 +33,11 @@ BY_RESOURCES = (
 OLDER = NodeResourcesBalancedAllocation.Args(form="older", resources=RESOURCES)
 SIZE = NodeMetadata.Args(metadata_key="size", metadata_source="Label")
 
-LOCAL = tuple(plugin for plugin in BUILT_INS if plugin.node_local and plugin is not NodeMetadata)
+LOCAL = tuple(
+    plugin
+    for plugin in BUILT_INS
+    if plugin.depends_on <= Scope.MANIFESTS and plugin is not NodeMetadata
+)
 WITH_ARGUMENTS = (
     lambda: NodeMetadata(SIZE),
     lambda: NodeResourcesBalancedAllocation(OLDER),
@@ -42,7 +46,7 @@ WITH_ARGUMENTS = (
 
 
 def test_all_are_but_those_that_look_at_pods_on_other_nodes_or_measurements() -> None:
-    comparing = {plugin for plugin in BUILT_INS if plugin.compares_manifests}
+    comparing = {plugin for plugin in BUILT_INS if plugin.depends_on is Scope.MANIFESTS}
     assert comparing == {ImageLocality}
     assert local(BUILT_INS) == {
         "Equal",
@@ -65,7 +69,7 @@ def test_their_scores_depend_on_the_node_and_the_named_fields_of_the_pod_alone()
 
 @pytest.mark.parametrize(("plugin", "field"), with_each_field(*(kind() for kind in LOCAL)))
 def test_a_field_that_is_not_named_is_found_out(plugin: ScorePlugin, field: str) -> None:
-    with pytest.raises(AssertionError, match=r"Forgetful is not .* of its pod_fields"):
+    with pytest.raises(AssertionError, match=r"Forgetful depends on more .* of its pod_fields"):
         check_locality(forgetful(plugin, field), most=1000)
 
 
@@ -73,11 +77,15 @@ def test_a_field_that_is_not_named_is_found_out(plugin: ScorePlugin, field: str)
     "plugin", [ImageLocality, InterPodAffinity, PigeonHoling, PodTopologySpread]
 )
 def test_of_others_it_is_found_out(plugin: type[ScorePlugin]) -> None:
-    with pytest.raises(AssertionError, match=r"Marked is not node-local: its score of node n\d is"):
+    with pytest.raises(
+        AssertionError, match=r"Marked depends on more than Scope\.NODE: its score of node n\d is"
+    ):
         check_locality(marked(plugin), most=1000)
 
 
 @pytest.mark.parametrize("plugin", [InterPodAffinity, PigeonHoling, PodTopologySpread])
 def test_of_those_that_look_at_pods_elsewhere_it_is_found_out(plugin: type[ScorePlugin]) -> None:
-    with pytest.raises(AssertionError, match=r"Marked is not .* if the other nodes have no pods"):
-        check_locality(marked(plugin, compares_manifests=True), most=1000)
+    with pytest.raises(
+        AssertionError, match=r"Marked depends on more .* if the other nodes have no pods"
+    ):
+        check_locality(marked(plugin, Scope.MANIFESTS), most=1000)

@@ -1,8 +1,8 @@
-"""Filter plugins that call themselves node-local are, and the others are not."""
+"""Filter plugins that declare to depend on one node do, and the others do not."""
 
 import pytest
 
-from moorage import FilterPlugin
+from moorage import FilterPlugin, Scope
 from services.filter.plugins import BUILT_INS
 from services.filter.plugins.inter_pod_affinity import InterPodAffinity
 from services.filter.plugins.node_group import NodeGroup
@@ -11,7 +11,9 @@ from services.filter.plugins.pod_topology_spread import PodTopologySpread
 from tests.clusters import GPU
 from tests.locality import check_locality, forgetful, local, marked, with_each_field
 
-LOCAL = tuple(plugin for plugin in BUILT_INS if plugin.node_local and plugin is not NodeGroup)
+LOCAL = tuple(
+    plugin for plugin in BUILT_INS if plugin.depends_on is Scope.NODE and plugin is not NodeGroup
+)
 WITH_ARGUMENTS = (
     lambda: NodeGroup(NodeGroup.Args(label="zone")),
     lambda: NodeResourcesFit(NodeResourcesFit.Args(ignored_resources=(GPU,))),
@@ -39,13 +41,13 @@ def test_their_verdicts_depend_on_the_node_and_the_named_fields_of_the_pod_alone
     with_each_field(*(kind() for kind in LOCAL), NodeGroup(NodeGroup.Args(label="zone"))),
 )
 def test_a_field_that_is_not_named_is_found_out(plugin: FilterPlugin, field: str) -> None:
-    with pytest.raises(AssertionError, match=r"Forgetful is not .* of its pod_fields"):
+    with pytest.raises(AssertionError, match=r"Forgetful depends on more .* of its pod_fields"):
         check_locality(forgetful(plugin, field), most=1000)
 
 
 @pytest.mark.parametrize("plugin", [InterPodAffinity, PodTopologySpread])
 def test_of_others_it_is_found_out(plugin: type[FilterPlugin]) -> None:
     with pytest.raises(
-        AssertionError, match=r"Marked is not node-local: its verdict of node n\d is"
+        AssertionError, match=r"Marked depends on more than Scope\.NODE: its verdict of node n\d is"
     ):
         check_locality(marked(plugin), most=1000)
