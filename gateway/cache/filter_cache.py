@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-from moorage.plugin.scope import Scope
 
 from gateway.cache.node_values import NodeValues
 from gateway.cache.phase_cache import PhaseCache
@@ -14,6 +13,7 @@ from gateway.cluster.state import ClusterState
 from gateway.cycle.filtering import FilterPhase, FilterPhaseResult, to_result
 from gateway.cycle.merging import ReasonKey, ShardVerdicts, to_messages, translated
 from gateway.policy.policy import PolicyHolder
+from moorage.plugin.scope import Scope
 from moorage.v1 import filter_pb2
 
 REASON_LIMIT = 1000

@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from moorage.plugin.scope import Scope
-
 from gateway.cache.signature import Signature
 from moorage.plugin.normalization import Normalization
 from moorage.plugin.pod_fields import union
+from moorage.plugin.scope import Scope
 from moorage_host.policy import Kind, PluginInfo, ResolvedPolicy
 
 

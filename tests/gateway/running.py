@@ -262,8 +262,8 @@ async def gateway(
             scorer=(scorer,) if isinstance(scorer, str) else tuple(scorer),
             binder=binder,
             kubeconfig=kubeconfig,
-            # Whatever the machine makes of pauses, and most tests are about asking replicas.
-            **{"ample_pause": inf, "remembered_pods": 0} | more,
+            # Most tests are about asking replicas.
+            **{"cache_pods": 0} | more,
         )
         process = await stack.enter_async_context(running(settings, registry))
         session = await stack.enter_async_context(aiohttp.ClientSession())

@@ -20,8 +20,8 @@ def test_a_histogram_says_what_that_of_the_library_says(
     some: list[float], others: list[float]
 ) -> None:
     ours, theirs = CollectorRegistry(), CollectorRegistry()
-    fast = FastHistogram("seconds", "Time.", ["half"], buckets=BUCKETS, registry=ours)
-    slow = Histogram("seconds", "Time.", ["half"], buckets=BUCKETS, registry=theirs)
+    fast = FastHistogram("seconds", "Time.", ["phase"], buckets=BUCKETS, registry=ours)
+    slow = Histogram("seconds", "Time.", ["phase"], buckets=BUCKETS, registry=theirs)
     for half, values in (("filter", some), ("score", others)):
         observe, child = fast.observer(half), slow.labels(half)
         for value in values:
