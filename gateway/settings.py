@@ -87,9 +87,9 @@ class GatewaySettings(EdgeSettings):
         minimum=0,
         maximum=1,
     )
-    scorer_patience: float = setting(
+    scorer_wait: float = setting(
         3.0,
-        "How long after the last scorer was lost cycles wait for one; later they go without.",
+        "How long after the last scorer was lost cycles wait for one; later they give no scores.",
         unit="seconds",
         minimum=0,
     )

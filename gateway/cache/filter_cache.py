@@ -6,12 +6,12 @@ import numpy as np
 
 from gateway.cache.node_values import NodeValues
 from gateway.cache.phase_cache import PhaseCache
-from gateway.cache.scope import FilterDependencies
 from gateway.calls import CycleRequest
 from gateway.calls.node_set import NodeRows
 from gateway.cluster.state import ClusterState
 from gateway.cycle.filtering import FilterPhase, FilterPhaseResult, to_result
 from gateway.cycle.merging import ReasonKey, ShardVerdicts, to_messages, translated
+from gateway.policy.dependencies import FilterDependencies
 from gateway.policy.policy import PolicyHolder
 from moorage.plugin.scope import Scope
 from moorage.v1 import filter_pb2

@@ -10,10 +10,8 @@ from collections.abc import Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 import structlog
-from moorage.plugin.scope import Scope
 
 from gateway.cache.node_values import NodeValues
-from gateway.cache.scope import FilterDependencies, ScoreDependencies
 from gateway.cache.store import Store
 from gateway.calls import CallFailedError, CycleRequest
 from gateway.calls.node_set import NodeRows
@@ -21,7 +19,9 @@ from gateway.cluster.state import ClusterState
 from gateway.cycle.phase import ReplicaPhase
 from gateway.decisions.from_protobuf import mark_cached
 from gateway.decisions.log import FilterRecord, PhaseName, ScoreRecord
+from gateway.policy.dependencies import FilterDependencies, ScoreDependencies
 from gateway.policy.policy import PolicyHolder
+from moorage.plugin.scope import Scope
 
 log = structlog.get_logger()
 

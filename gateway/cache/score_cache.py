@@ -7,7 +7,6 @@ import numpy as np
 
 from gateway.cache.node_values import NodeValues
 from gateway.cache.phase_cache import PhaseCache
-from gateway.cache.scope import CachedScore, ScoreDependencies
 from gateway.calls import CycleRequest
 from gateway.calls.node_set import NodeRows, Rows
 from gateway.cluster.state import ClusterState
@@ -15,6 +14,7 @@ from gateway.cycle.merging import ShardScores, merge_reports
 from gateway.cycle.scoring import TOTALS, ScorePhase, ScorePhaseResult
 from gateway.decisions.from_protobuf import plugin_records
 from gateway.decisions.log import NodeScoreRecord, PluginRecord, PluginScoreRecord, ScoreRecord
+from gateway.policy.dependencies import CachedScore, ScoreDependencies
 from gateway.policy.policy import PolicyHolder
 from moorage.plugin.normalization import MAX_SCORE, Normalization, Scores
 from moorage_host.plugins.ranking import best, weighted_mean

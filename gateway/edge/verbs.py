@@ -12,11 +12,12 @@ from functools import partial
 from typing import ClassVar
 
 import structlog
+from aiohttp import web
 
 from gateway.calls import BindCall, Cycles, NodeSet, PreemptCall, PrioritizeOutcome
 from gateway.edge.json import answers, requests
+from gateway.edge.messages import JsonResponse, empty_response
 from gateway.edge.metrics import EdgeMetrics, Verb
-from gateway.edge.reply import Reply
 from gateway.edge.settings import EdgeSettings
 
 log = structlog.get_logger()
@@ -43,10 +44,10 @@ class VerbHandler(ABC):
         """Return the answer's JSON; raises BadRequestError, CallFailedError, anything."""
 
     @abstractmethod
-    def failed(self, message: str) -> Reply:
+    def failed(self, message: str) -> web.StreamResponse:
         """Word a failure."""
 
-    def bad(self, message: str) -> Reply:
+    def bad(self, message: str) -> web.StreamResponse:
         """Word a request that was not understood."""
         return self.failed(message)
 
@@ -73,9 +74,9 @@ class FilterHandler(VerbHandler):
             outcome.scores.add_done_callback(write)
         return answers.filter_answer(outcome)
 
-    def failed(self, message: str) -> Reply:
+    def failed(self, message: str) -> web.StreamResponse:
         """Put it where kube-scheduler shows it to users."""
-        return Reply(answers.filter_error(message))
+        return JsonResponse(answers.filter_error(message))
 
 
 class PrioritizeHandler(VerbHandler):
@@ -97,10 +98,10 @@ class PrioritizeHandler(VerbHandler):
         omit_zeros = self._context.settings.omit_zero_scores
         return answers.prioritize_answer(request.nodes, outcome.scores, omit_zeros=omit_zeros)
 
-    def failed(self, message: str) -> Reply:
+    def failed(self, message: str) -> web.StreamResponse:
         """Have no opinion: an error would have the same effect, and cost the connection."""
         del message
-        return Reply(answers.NO_OPINION)
+        return JsonResponse(answers.NO_OPINION)
 
 
 class PreemptHandler(VerbHandler):
@@ -121,15 +122,15 @@ class PreemptHandler(VerbHandler):
         self._context.metrics.nodes(self.verb, len(victims), len(outcome.victims))
         return answers.preempt_answer(outcome)
 
-    def failed(self, message: str) -> Reply:
+    def failed(self, message: str) -> web.StreamResponse:
         """Give up; the protocol has no field for the message."""
         del message
-        return Reply(status=503)
+        return empty_response(web.HTTPServiceUnavailable.status_code)
 
-    def bad(self, message: str) -> Reply:
+    def bad(self, message: str) -> web.StreamResponse:
         """Refuse."""
         del message
-        return Reply(status=400)
+        return empty_response(web.HTTPBadRequest.status_code)
 
 
 class BindHandler(VerbHandler):
@@ -156,9 +157,9 @@ class BindHandler(VerbHandler):
         await self._bind(call)
         return answers.bind_answer("")
 
-    def failed(self, message: str) -> Reply:
+    def failed(self, message: str) -> web.StreamResponse:
         """Put it where kube-scheduler shows it to users."""
-        return Reply(answers.bind_answer(message))
+        return JsonResponse(answers.bind_answer(message))
 
     async def finish(self, timeout: float) -> None:
         """Wait for the binds whose callers are gone, at most so many seconds."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 import structlog
 from google.protobuf.json_format import MessageToDict
 
-from gateway.cache.scope import ProfileDependencies, dependencies_of
+from gateway.policy.dependencies import ProfileDependencies, dependencies_of
 from moorage.errors import ConfigurationError
 from moorage.models import ObjectKind
 from moorage.v1 import types_pb2 as pb

@@ -68,7 +68,7 @@ def test_the_texts_that_users_read_are_listed(name: str) -> None:
 )
 def test_a_text_about_a_service_is_one_of_the_gateway(text: str) -> None:
     words = text.partition(" service")[2].strip(" :.")
-    code = source("gateway/replicas", "gateway") + source("sdk/moorage")
+    code = source("gateway/replicas", "gateway") + source("sdk/moorage", "sdk/moorage_host")
     for part in filter(None, re.split(r"[A-Z]{3,}|: ?\.*|\.\.\.", words)):
         assert part.strip() in code, part
 

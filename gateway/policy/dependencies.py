@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gateway.cache.signature import Signature
+from gateway.policy.signature import Signature
 from moorage.plugin.normalization import Normalization
 from moorage.plugin.pod_fields import union
 from moorage.plugin.scope import Scope

@@ -1,6 +1,6 @@
 """What makes pods equal: the fields that the plugins of their profile read.
 
-Computed for every pod, so it is compiled once for a policy; see `gateway.cache.scope`.
+Computed for every pod, so it is compiled once for a policy; see `gateway.policy.dependencies`.
 """
 
 from collections.abc import Sequence
