@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from gateway.calls import BindCall, CallFailedError, CycleRequest, FilterOutcome, NodeSet
 from gateway.calls.outcomes import ANSWER_SECONDS
 from gateway.cluster.state import ClusterState
-from gateway.cluster.waiters import until
+from gateway.cluster.waiters import wait_for
 from gateway.cycle.filtering import FilterPhaseResult
 from gateway.cycle.phase import Phase
 from gateway.cycle.scoring import ScorePhaseResult
@@ -78,7 +78,7 @@ class Claims:
         """Wait until the watch has shown the pod, but not long."""
         end = asyncio.get_running_loop().time() + UNKNOWN_SECONDS
         known = lambda: self._state.pod(call.uid) is not None  # noqa: E731
-        await until(known, min(call.deadline - ANSWER_SECONDS, end))
+        await wait_for(self._state, known, min(call.deadline - ANSWER_SECONDS, end))
 
     async def renew(self, call: BindCall, decision: Decision | None) -> None:
         """Claim the node again, as long as the plugins that want claims still let it pass.

@@ -10,7 +10,7 @@ import asyncio
 from gateway.calls import CycleRequest
 from gateway.calls.outcomes import ANSWER_SECONDS
 from gateway.cluster.state import ClusterState
-from gateway.cluster.waiters import until
+from gateway.cluster.waiters import wait_for
 from gateway.cycle.filtering import FilterPhaseResult
 from gateway.cycle.phase import Phase
 from gateway.decisions.log import Decision
@@ -57,7 +57,8 @@ class Recheck:
     async def _changes(self, generation: int, end: float) -> bool:
         """Wait until the state is newer; return whether it is before *end*."""
         is_time_left = asyncio.get_running_loop().time() < end
-        return is_time_left and await until(lambda: self._state.generation > generation, end)
+        is_newer = lambda: self._state.generation > generation  # noqa: E731
+        return is_time_left and await wait_for(self._state, is_newer, end)
 
 
 def _rejected(decision: Decision | None) -> bool:

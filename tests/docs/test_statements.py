@@ -83,7 +83,7 @@ def test_log_events_of_the_gateway_exist() -> None:
 
 def test_readiness_checks_are_listed() -> None:
     checks = re.search(
-        r"return \{\n(.*?)\n    \}", source("gateway").partition("def _checks")[2], re.S
+        r"return \{\n(.*?)\n    \}", source("gateway").partition("def readiness_checks")[2], re.S
     )
     assert checks is not None
     names = ["serving", *re.findall(r'"(\w+)":', checks[1])]
