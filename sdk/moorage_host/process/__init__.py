@@ -1,1 +1,1 @@
-"""What every process does besides its work: logs, metrics, the admin server, signals, memory."""
+"""What every process has around its work: logs, metrics, the admin server, signals."""

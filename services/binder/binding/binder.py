@@ -1,0 +1,183 @@
+"""Which binds are under way: the binder's own tasks, so that they go on when callers hang up.
+
+Called by the servicer. Nothing here knows gRPC.
+"""
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import structlog
+
+from moorage import Binding
+from services.binder.binding.attempt import Attempt, RetryLimits, RetryObserver
+from services.binder.binding.cycle import BindingCycles, PluginObserver
+from services.binder.binding.outcomes import BindError, Outcome, Reason
+from services.binder.binding.policies import Policies, PolicyText
+from services.binder.cluster import Cluster
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BindLimits:
+    """How much to take on."""
+
+    concurrency: int = 64
+    """Binds that talk to the API server at the same time."""
+    waiting: int = 1024
+    """Binds that may wait for that; more are refused."""
+    retries: RetryLimits = field(default_factory=RetryLimits)
+    """When to try again."""
+
+
+class Observer(RetryObserver, PluginObserver, Protocol):
+    """Counts binds."""
+
+    def started(self) -> None:
+        """Note that a bind is under way."""
+
+    def ended(self, binding: Binding, result: Outcome | BindError, seconds: float, /) -> None:
+        """Note how a bind ended, whether or not its caller still listens."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    node: str
+    attempt: Attempt
+    task: asyncio.Task[Outcome]
+
+
+class Binder:
+    """Binds pods, each decision once however often it is asked for.
+
+    Args:
+        cluster: The API server.
+        policies: The bind plugins.
+        limits: How much to take on.
+        observer: Who counts.
+    """
+
+    def __init__(
+        self, cluster: Cluster, policies: Policies, *, limits: BindLimits, observer: Observer
+    ) -> None:
+        self._cluster = cluster
+        self._limits = limits
+        self._observer = observer
+        self._slots = asyncio.Semaphore(limits.concurrency)
+        self._cycles = BindingCycles(policies, slots=self._slots, observer=observer)
+        self._tasks: set[asyncio.Task[Outcome]] = set()
+        # The newest run for each uid; it waits for the one before it.
+        self._newest: dict[str, _Run] = {}
+
+    async def bind(
+        self, binding: Binding, *, deadline: float, policy: PolicyText | None = None
+    ) -> Outcome:
+        """Bind a pod to a node, or join the bind that is under way for the same uid and node.
+
+        Cancelling this call does not cancel the bind. Joining a bind gives it this call's deadline
+        if that is later, and keeps the annotations and the policy of the first.
+
+        Args:
+            binding: The decision.
+            deadline: Until when an answer is of use, on the monotonic clock.
+            policy: The plugins to run around it; None runs none.
+
+        Raises:
+            BindError: The pod was not bound, or it is not known whether it was.
+        """
+        task = self.begin(binding, deadline=deadline, policy=policy)
+        try:
+            async with asyncio.timeout(deadline - time.monotonic()):
+                return await asyncio.shield(task)
+        except TimeoutError as error:
+            raise too_late(binding) from error
+
+    def begin(
+        self, binding: Binding, *, deadline: float, policy: PolicyText | None = None
+    ) -> asyncio.Task[Outcome]:
+        """Begin what `bind` does; return the binder's own task, which nobody else may cancel.
+
+        The task ends soon after the deadline, with what `bind` returns or raises.
+
+        Raises:
+            BindError: Too many binds are under way.
+        """
+        run = self._newest.get(binding.uid)
+        if run and run.node == binding.node:
+            run.attempt.deadline = max(run.attempt.deadline, deadline)
+        else:
+            run = self._start(binding, deadline, policy, run)
+        return run.task
+
+    async def drain(self) -> None:
+        """Wait until no bind is under way. Each ends soon after its deadline."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+        await self._cycles.drain()
+
+    def _start(
+        self, binding: Binding, deadline: float, policy: PolicyText | None, before: _Run | None
+    ) -> _Run:
+        if len(self._tasks) >= self._limits.concurrency + self._limits.waiting:
+            raise BindError(
+                Reason.OVERLOADED,
+                f"{binding} was not bound: {len(self._tasks)} binds are under way; try again later",
+            )
+        attempt = Attempt(
+            self._cluster,
+            binding,
+            deadline=deadline,
+            retries=self._limits.retries,
+            observer=self._observer,
+        )
+        task = asyncio.create_task(self._run(attempt, binding, policy, before))
+        run = self._newest[binding.uid] = _Run(binding.node, attempt, task)
+        self._tasks.add(task)
+        task.add_done_callback(lambda _: self._finish(binding, run))
+        return run
+
+    async def _run(
+        self,
+        attempt: Attempt,
+        binding: Binding,
+        policy: PolicyText | None,
+        before: _Run | None,
+    ) -> Outcome:
+        started = time.monotonic()
+        self._observer.started()
+        result: Outcome | BindError = BindError(Reason.UNAVAILABLE, "the binder failed")
+        try:
+            if before:
+                await asyncio.wait([before.task])
+            look_first = before is not None
+            if policy:
+                result = await self._cycles.run(attempt, binding, policy, look_first=look_first)
+            else:
+                async with self._slots:
+                    result = await attempt.run(look_first=look_first)
+        except BindError as error:
+            result = error
+            raise
+        finally:
+            self._observer.ended(binding, result, time.monotonic() - started)
+        return result
+
+    def _finish(self, binding: Binding, run: _Run) -> None:
+        self._tasks.discard(run.task)
+        if self._newest.get(binding.uid) is run:
+            del self._newest[binding.uid]
+        error = None if run.task.cancelled() else run.task.exception()
+        # Callers may be gone, so what they would have been told must not get lost here.
+        if error and not isinstance(error, BindError):
+            _log.error("A bind failed unexpectedly", pod_uid=binding.uid, exc_info=error)
+
+
+def too_late(binding: Binding) -> BindError:
+    """Return what callers are told whose time is over before the bind has ended."""
+    return BindError(
+        Reason.DEADLINE,
+        f"{binding} is not known to be bound to node {binding.node}: time ran out while "
+        "the bind was under way, and it goes on; try again to learn the outcome",
+    )
