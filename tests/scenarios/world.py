@@ -26,8 +26,16 @@ PATHS = {
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
     "StatefulSet": f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets",
     "PersistentVolume": "/api/v1/persistentvolumes",
+    "DeviceClass": "/apis/resource.k8s.io/v1/deviceclasses",
+    "ResourceSlice": "/apis/resource.k8s.io/v1/resourceslices",
 }
-REMOVED_BY_NAME = ("PriorityClass", "StatefulSet", "PersistentVolume")
+REMOVED_BY_NAME = (
+    "PriorityClass",
+    "StatefulSet",
+    "PersistentVolume",
+    "DeviceClass",
+    "ResourceSlice",
+)
 EVENTS = f"/apis/events.k8s.io/v1/namespaces/{NAMESPACE}/events"
 PODS = PATHS["Pod"]
 
@@ -74,6 +82,11 @@ class World:
 
     # ---- kube-scheduler
 
+    @property
+    def entry(self) -> Object:
+        """How the shipped extender entry is changed: our address, and Moorage binds."""
+        return {"urlPrefix": self.services.extender, "bindVerb": "bind"}
+
     @asynccontextmanager
     async def scheduler(
         self,
@@ -82,7 +95,7 @@ class World:
         top: Object | None = None,
         **extender: Any,
     ) -> AsyncIterator[Program]:
-        """Run a kube-scheduler with the shipped configuration, changed as told.
+        """Run a kube-scheduler with the shipped configuration and a bindVerb, changed as told.
 
         Args:
             *profiles: The schedulerNames that it serves; by default "steered".
@@ -93,7 +106,7 @@ class World:
         config = shipped_config()
         config["leaderElection"] = {"leaderElect": False}
         config["profiles"] = [{"schedulerName": p} for p in profiles or ("steered",)]
-        changed = config["extenders"][0] | {"urlPrefix": self.services.extender} | extender
+        changed = config["extenders"][0] | self.entry | extender
         config["extenders"] = [{k: v for k, v in changed.items() if v is not None}]
         async with self.configured_scheduler(name, config | (top or {})) as program:
             yield program
@@ -138,6 +151,12 @@ class World:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one(obj)) for obj in objects]
         return [task.result() for task in tasks]
+
+    async def remove(self, obj: Object) -> None:
+        """Delete an object that `clear` would delete by its name."""
+        path = f"{PATHS[obj['kind']]}/{obj['metadata']['name']}"
+        (await self.request("DELETE", path)).check()
+        self._extra.remove(path)
 
     async def nodes(self, *objects: Object, patience: float = PATIENCE) -> None:
         """Create nodes and wait until the gateway knows them."""
@@ -286,7 +305,13 @@ class World:
         self._finished.clear()
 
         async def gone() -> bool:
-            kept = ("nodes", "pods", "statefulsets.apps", "persistentvolumes")
+            kept = (
+                "nodes",
+                "pods",
+                "statefulsets.apps",
+                "persistentvolumes",
+                "deviceclasses.resource.k8s.io",
+            )
             return not any([await self.metric("moorage_cache_size", type=t) for t in kept])
 
         await self.until(gone)

@@ -63,12 +63,17 @@ class Plugin:
         pod_fields: Which fields of the pod's signature it reads, as JSON paths:
             ("spec.tolerations", "spec.containers[*].image"). Pods that differ elsewhere are equal
             for it. () is none, None all of them. Not inherited.
+        managed_resources: Resources such as "example.com/gpu", if it concerns only pods of which a
+            container or init container requests or limits one of these. If that holds for all
+            plugins of a policy, kube-scheduler need not ask Moorage about other pods. () stands for
+            all pods. Not inherited.
     """
 
     name: ClassVar[str] = ""
     reads: ClassVar[tuple[ObjectKind, ...]] = ()
     depends_on: ClassVar[Scope] = Scope.ANYTHING
     pod_fields: ClassVar[tuple[str, ...] | None] = None
+    managed_resources: ClassVar[tuple[str, ...]] = ()
     args: Any
     __note = ""
 
@@ -101,6 +106,15 @@ class Plugin:
         if "pod_fields" not in cls.__dict__:
             cls.pod_fields = None
         check_fields(cls.pod_fields, f"{cls.__name__}.pod_fields")
+        if "managed_resources" not in cls.__dict__:
+            cls.managed_resources = ()
+        if not isinstance(cls.managed_resources, tuple) or not all(
+            isinstance(name, str) and name for name in cls.managed_resources
+        ):
+            raise TypeError(
+                f"{cls.__name__}.managed_resources must be a tuple of names such as "
+                f"example.com/gpu, not {cls.managed_resources!r}"
+            )
 
     async def start(self) -> None:
         """Begin background work, such as polling metrics; called once before the first cycle."""

@@ -15,6 +15,7 @@ from types import ModuleType
 
 from moorage.errors import PluginLoadError
 from moorage.plugin.classes import BindPlugin, FilterPlugin, Plugin, ScorePlugin
+from moorage_host.policy.catalogue import check_name
 
 GROUPS: dict[type[Plugin], str] = {
     FilterPlugin: "moorage.filter",
@@ -58,8 +59,9 @@ class Registry:
         """Add a plugin class.
 
         Raises:
-            PluginLoadError: The name is taken.
+            PluginLoadError: The name is taken, or means something else in a policy.
         """
+        check_name(plugin.name, origin)
         taken = self._plugins.get(plugin.name)
         if taken is not None and taken.kind is not plugin:
             raise PluginLoadError(
