@@ -13,7 +13,7 @@ import structlog
 
 from moorage import Binding, BindPlugin, PluginFailedError, Refusal
 from moorage.execution import EnabledPlugin, Profile, Supervisor, ask_before_bind, tell_after_bind
-from moorage.plugin.classes import extension_points
+from moorage.plugin.points import extension_points
 from services.binder.attempt import Attempt
 from services.binder.model import BindError, Outcome, Reason
 from services.binder.policies import Policies, PolicyRefusedError, PolicyText

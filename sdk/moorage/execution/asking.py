@@ -16,14 +16,10 @@ from moorage.errors import PluginFailedError
 from moorage.execution.cycle import Supervisor
 from moorage.execution.enabled import EnabledPlugin
 from moorage.models import Pod
-from moorage.plugin.classes import (
-    FilterPlugin,
-    ScorePlugin,
-    WrongAnswerError,
-    WrongTypeError,
-    normalization_of,
-)
+from moorage.plugin.errors import WrongAnswerError, WrongTypeError
+from moorage.plugin.filter import FilterPlugin
 from moorage.plugin.normalization import MAX_SCORE, Normalization, Scores
+from moorage.plugin.score import ScorePlugin, normalization_of
 from moorage.snapshot import Nodes
 from moorage.snapshot.verdicts import Mask, Rejection, Verdicts
 
@@ -77,9 +73,9 @@ def ask_for_claim(enabled: EnabledPlugin, pod: Pod, supervisor: Supervisor) -> b
     """
     plugin = enabled.plugin
     assert isinstance(plugin, FilterPlugin)  # noqa: S101 - the registry holds nothing else
-    if type(plugin).reserve is FilterPlugin.reserve:
+    if type(plugin).wants_claim is FilterPlugin.wants_claim:
         return False
-    return supervisor.call(enabled, "reserve", _checked_claim, plugin, pod)
+    return supervisor.call(enabled, "wants_claim", _checked_claim, plugin, pod)
 
 
 async def ask_for_scores(
@@ -133,7 +129,14 @@ async def _prepared(
     assert isinstance(plugin, ScorePlugin)  # noqa: S101 - the registry holds nothing else
     enabled.check_not_suspended(_point(plugin))
     preparation = await supervisor.prepare(enabled, pod, nodes)
-    return None if preparation is not None and preparation.skip else plugin
+    if preparation is None:
+        return plugin
+    if preparation.nodes is not None and not isinstance(plugin, FilterPlugin):
+        problem = "returned Preparation(nodes=...), which narrows nothing in a score plugin"
+        raise PluginFailedError(
+            enabled.name, "prepare", str(WrongAnswerError(plugin.prepare, problem))
+        )
+    return None if preparation.skip else plugin
 
 
 def _point(plugin: ScorePlugin) -> str:
@@ -178,9 +181,9 @@ def _narrowed(plugin: FilterPlugin, pod: Pod, nodes: Nodes, kept: Mask) -> Verdi
 
 
 def _checked_claim(plugin: FilterPlugin, pod: Pod) -> bool:
-    wanted: object = plugin.reserve(pod)
+    wanted: object = plugin.wants_claim(pod)
     if not isinstance(wanted, bool):
-        raise WrongTypeError(plugin.reserve, wanted, "True or False")
+        raise WrongTypeError(plugin.wants_claim, wanted, "True or False")
     return wanted
 
 

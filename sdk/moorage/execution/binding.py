@@ -5,8 +5,9 @@ The binder calls this for each plugin of a profile, `moorage.testing` for the on
 
 from moorage.execution.cycle import Supervisor
 from moorage.execution.enabled import EnabledPlugin
+from moorage.plugin.bind import BindPlugin
 from moorage.plugin.binding import Binding, Refusal
-from moorage.plugin.classes import BindPlugin, WrongTypeError
+from moorage.plugin.errors import WrongTypeError
 
 
 async def ask_before_bind(

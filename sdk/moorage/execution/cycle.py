@@ -12,7 +12,8 @@ from moorage.errors import PluginFailedError
 from moorage.execution.alarm import BudgetExceededError, Stepwise, call_within
 from moorage.execution.failure import overrun_of, problem_of
 from moorage.models import Pod
-from moorage.plugin.classes import Plugin, Preparation, WrongTypeError
+from moorage.plugin.base import Plugin, Preparation
+from moorage.plugin.errors import WrongTypeError
 from moorage.snapshot import Nodes
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Supervisor:
 
     def begin(self, enabled: "EnabledPlugin") -> PluginRun:
         """Start the report of the next plugin."""
-        if enabled.plugin.noted:
+        if enabled.plugin.latest_note:
             enabled.plugin.note("")  # what is left from between two cycles belongs to none
         run = PluginRun(plugin=enabled.name)
         self.runs.append(run)
@@ -135,7 +136,7 @@ class Supervisor:
         seconds = self.clock() - start
         run = self.runs[-1]
         run.seconds += seconds
-        run.note = enabled.plugin.noted
+        run.note = enabled.plugin.latest_note
         return seconds
 
     def _budget(self, enabled: "EnabledPlugin", now: float) -> float:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from moorage.errors import PluginFailedError
 from moorage.execution.breaker import Breaker
-from moorage.plugin.classes import Plugin
+from moorage.plugin.base import Plugin
 
 
 @dataclass(slots=True, kw_only=True)

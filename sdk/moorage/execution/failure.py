@@ -3,7 +3,8 @@
 import inspect
 import traceback
 
-from moorage.plugin.classes import Plugin, WrongAnswerError
+from moorage.plugin.base import Plugin
+from moorage.plugin.errors import WrongAnswerError
 
 
 def problem_of(error: BaseException, plugin: Plugin) -> str:

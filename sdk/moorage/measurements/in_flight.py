@@ -12,7 +12,7 @@ import numpy as np
 
 from moorage.measurements.prometheus.settings import Duration
 from moorage.models import Pod
-from moorage.plugin.classes import Arguments
+from moorage.plugin.arguments import Arguments
 from moorage.plugin.normalization import Scores
 from moorage.snapshot import Nodes
 from moorage.units.durations import parse_duration

@@ -21,8 +21,9 @@ from moorage.measurements.prometheus.query import Measure, rate, time_range
 from moorage.measurements.prometheus.settings import Duration, PrometheusSettings, positive
 from moorage.measurements.prometheus.source import PrometheusSource
 from moorage.models import Pod
-from moorage.plugin.classes import Arguments, ScorePlugin
+from moorage.plugin.arguments import Arguments
 from moorage.plugin.normalization import Scores
+from moorage.plugin.score import ScorePlugin
 from moorage.snapshot import Nodes
 from moorage.snapshot.verdicts import Mask
 from moorage.units.durations import parse_duration

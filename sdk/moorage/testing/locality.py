@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec.structs import replace
 
 from moorage.models import NodeManifest, Pod, PodStatus
-from moorage.plugin.classes import FilterPlugin, ScorePlugin
+from moorage.plugin.filter import FilterPlugin
 from moorage.plugin.pod_fields import SIGNATURE, alike
 from moorage.plugin.scope import Scope
+from moorage.plugin.score import ScorePlugin
 from moorage.snapshot import Nodes
 from moorage.testing.harness import cluster_for, complete, raw_scores, verdicts
 from moorage.testing.objects import NO_OBJECTS, GivenObjects, read_by

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from moorage.models import ObjectKind, ObjectName, encode
-from moorage.plugin.classes import Plugin
+from moorage.plugin.base import Plugin
 from moorage.snapshot import ObjectStore
 
 GivenObjects = Mapping[ObjectKind, Iterable[Mapping[str, Any]]]

@@ -71,7 +71,7 @@ class Plugins(_Part, frozen=True, kw_only=True):
         "normalizeScore": _SCORE,
         "preBind": _BIND,
         "postBind": _BIND,
-        "reserve": "a filter plugin that has `reserve` runs it at the point `filter`",
+        "reserve": "a filter plugin that has `wants_claim` runs it at the point `filter`",
     } | dict.fromkeys(("preEnqueue", "queueSort", "postFilter", "permit"), _UPSTREAM)
 
     multi_point: PluginSet = PluginSet()

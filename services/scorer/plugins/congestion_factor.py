@@ -49,7 +49,6 @@ class CongestionFactor(MeasuringPlugin, ScorePlugin):
             if bool(self.query) != bool(self.prometheus.address):
                 raise ValueError("query and prometheus.address need each other")
 
-    args: Args
     source: PrometheusSource | None = None
 
     def __init__(self, args: Arguments | None = None) -> None:

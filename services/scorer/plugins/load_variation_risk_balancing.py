@@ -23,8 +23,6 @@ class LoadVariationRiskBalancing(LoadScorePlugin):
         safe_variance_margin: Annotated[float, Meta(ge=0)] = 1.0
         safe_variance_sensitivity: Annotated[float, Meta(gt=0)] = 1.0
 
-    args: Args
-
     def rate(self, pod: Pod, nodes: Nodes) -> Scores:
         """Return the lower of the scores by CPU and by memory, in whole numbers."""
         lower = np.fmin(self._score(pod, nodes, "cpu"), self._score(pod, nodes, "memory"))

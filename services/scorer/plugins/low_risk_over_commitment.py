@@ -43,8 +43,6 @@ class LowRiskOverCommitment(LoadScorePlugin):
         smoothing_window_size: Annotated[int, Meta(ge=1)] = 5
         risk_limit_weights: RiskLimitWeights = field(default_factory=RiskLimitWeights)
 
-    args: Args
-
     def __init__(self, args: Arguments | None = None) -> None:
         super().__init__(args)
         self._limits = Limits()

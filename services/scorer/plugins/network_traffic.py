@@ -61,7 +61,6 @@ class NetworkTraffic(MeasuringPlugin, ScorePlugin):
                 raise ValueError("prometheusAddress and prometheus.address exclude each other")
             positive(self.time_range or "5m")
 
-    args: Args
     source: PrometheusSource
 
     def __init__(self, args: Arguments | None = None) -> None:

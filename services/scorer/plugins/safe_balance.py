@@ -13,8 +13,6 @@ class SafeBalance(LoadScorePlugin):
     class Args(SafeArguments):
         """What counts as overload, and where to learn how busy nodes are."""
 
-    args: Args
-
     def rate(self, pod: Pod, nodes: Nodes) -> Scores:
         """Return the lower of the scores by CPU and by memory."""
         return np.fmin(self._score(pod, nodes, "cpu"), self._score(pod, nodes, "memory"))

@@ -13,8 +13,6 @@ class SafeOverload(LoadScorePlugin):
     class Args(SafeArguments):
         """What counts as overload, and where to learn how busy nodes are."""
 
-    args: Args
-
     def rate(self, pod: Pod, nodes: Nodes) -> Scores:
         """Return 100 without risk, 0 at the highest tolerable risk and above."""
         risk = overload_risk(self.source, self.args, pod, nodes)

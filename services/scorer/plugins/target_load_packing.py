@@ -35,8 +35,6 @@ class TargetLoadPacking(LoadScorePlugin):
         default_requests: DefaultRequests = field(default_factory=DefaultRequests)
         default_requests_multiplier: Annotated[float, Meta(ge=1)] = 1.5
 
-    args: Args
-
     def __init__(self, args: Arguments | None = None) -> None:
         super().__init__(args)
         key = (self.args.default_requests.cpu, self.args.default_requests_multiplier)

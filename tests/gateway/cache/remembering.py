@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from moorage import FilterPlugin, Node, Nodes, Normalization, Pod, Rejection, Scope, ScorePlugin
-from moorage.plugin.classes import Plugin
+from moorage.plugin.base import Plugin
 from tests.gateway.running import (
     Gate,
     Gateway,

@@ -38,7 +38,7 @@ def test_a_silent_prometheus_is_noted(kind: type[ScorePlugin], on_missing: str) 
         run_score(plugin, POD, *nodes)
         failed = False
     assert failed == (on_missing != "worst")
-    assert plugin.noted == (
+    assert plugin.latest_note == (
         f"2 of 2 nodes have no measurements (onMissing: {on_missing}); "
         "no measurements yet: the plugin has not been started"
     )
@@ -48,13 +48,15 @@ def test_nodes_without_a_factor_are_noted_unless_they_are_idle() -> None:
     nodes = make_node("a", annotations={"congestion-factor": "50"}), make_node("b")
     plugin = CongestionFactor()
     run_score(plugin, POD, *nodes)
-    assert plugin.noted == ""
+    assert plugin.latest_note == ""
     plugin = CongestionFactor(CongestionFactor.Args(on_missing="neutral"))
     run_score(plugin, POD, *nodes)
-    assert plugin.noted == "1 of 2 nodes have no measurements, such as b (onMissing: neutral)"
+    assert plugin.latest_note == "1 of 2 nodes have no measurements, such as b (onMissing: neutral)"
 
 
 def test_nodes_that_only_seem_idle_because_prometheus_is_silent_are_noted() -> None:
     plugin = blind(CongestionFactor)
     run_score(plugin, POD, make_node("a"))
-    assert plugin.noted.startswith("1 of 1 nodes have no measurements (onMissing: idle); no meas")
+    assert plugin.latest_note.startswith(
+        "1 of 1 nodes have no measurements (onMissing: idle); no meas"
+    )

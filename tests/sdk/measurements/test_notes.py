@@ -77,7 +77,7 @@ def note_of(plugin: ScorePlugin, *nodes: NodeManifest) -> str:
     plugin.note("")
     with suppress(NoMeasurementsError):
         plugin.score(make_pod(), make_nodes(*(nodes or NODES)))
-    return plugin.noted
+    return plugin.latest_note
 
 
 async def test_there_is_no_note_if_all_is_well(prometheus: FakePrometheus) -> None:

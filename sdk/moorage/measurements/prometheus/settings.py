@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from moorage.measurements.prometheus.layouts import PRESETS, Layout, Preset
-from moorage.plugin.classes import Arguments
+from moorage.plugin.arguments import Arguments
 from moorage.units.durations import parse_duration
 
 Duration = Annotated[
