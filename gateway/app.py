@@ -1,7 +1,7 @@
 """Puts the gateway together and runs it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +27,7 @@ from gateway.cycle.scoring import ScoreHalf
 from gateway.cycle.sharding import Sharding
 from gateway.decisions.log import DecisionLog
 from gateway.edge import make_app, run_edge
+from gateway.health import readiness_checks, readiness_notes
 from gateway.metrics import ClusterCollector, CycleMetrics
 from gateway.policy.policy import PolicyHolder
 from gateway.policy.reload import PolicyReloader, ReloadMetrics
@@ -34,14 +35,15 @@ from gateway.replicas.feed import StateFeed
 from gateway.replicas.metrics import SessionFamilies, SessionMetrics
 from gateway.replicas.pool import ReplicaPool
 from gateway.replicas.rollout import Rollout
-from gateway.replicas.service import FILTER, SCORER, Kind
+from gateway.replicas.service import FILTER, SCORER, ServiceKind
 from gateway.replicas.session import Session
 from gateway.settings import GatewaySettings
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, connect
 from moorage_host.policy import default_document, parse, read
-from moorage_host.process.admin import Check, Handler, address, admin_server, cause_of
+from moorage_host.process.admin import Handler, address, admin_server, cause_of
 from moorage_host.process.lifecycle import announce, process
+from moorage_host.process.phase import Phase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,13 +82,20 @@ async def running(
         stack.push_async_callback(parts.binding.close)
         await stack.enter_async_context(_background(parts, settings))
         stack.push_async_callback(parts.cycles.drain)
-        phase = _Phase()
+        phase = Phase()
+        checks = readiness_checks(
+            cluster=parts.cluster,
+            policy=parts.policy,
+            filters=parts.filters,
+            scorers=parts.scorers,
+            max_cache_age=settings.max_cache_age,
+        )
         admin = await stack.enter_async_context(
             admin_server(
                 settings.admin_host,
                 settings.admin_port,
-                checks={"serving": phase.problem, **_checks(parts, settings)},
-                notes=_notes(parts),
+                checks={"serving": phase.problem, **checks},
+                notes=readiness_notes(parts.reloader),
                 routes=[web.get("/decisions/{namespace}/{pod}", _show_decision(parts.decisions))],
                 registry=registry,
             )
@@ -115,13 +124,6 @@ async def _edge(
         yield address(host, edge.port)
 
 
-class _Phase:
-    name = "starting"
-
-    def problem(self) -> str | None:
-        return None if self.name == "serving" else f"the process is {self.name}"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Parts:
     cluster: Cluster
@@ -148,7 +150,7 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
     feed = StateFeed(state)
     sessions, metrics = SessionFamilies(registry), CycleMetrics(registry)
 
-    def pool(kind: Kind, targets: tuple[str, ...], patience: float) -> ReplicaPool:
+    def pool(kind: ServiceKind, targets: tuple[str, ...], longest_wait: float) -> ReplicaPool:
         return ReplicaPool(
             kind,
             targets,
@@ -159,11 +161,11 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
             limits=settings,
             metrics=SessionMetrics(sessions, kind.name),
             between_cycles=lambda: cycles.between_cycles(),
-            patience=patience,
+            longest_wait=longest_wait,
         )
 
     filters = pool(FILTER, settings.filter, float("inf"))
-    scorers = pool(SCORER, settings.scorer, settings.scorer_patience)
+    scorers = pool(SCORER, settings.scorer, settings.scorer_wait)
     binding = Binding(settings.binder, state, policy)
     lookup = NodeLookup(state)
     decisions = DecisionLog(pods=settings.decision_pods, attempts=settings.decision_attempts)
@@ -243,43 +245,6 @@ async def _background(parts: _Parts, settings: GatewaySettings) -> AsyncIterator
         yield
         for task in tasks:
             task.cancel()
-
-
-def _checks(parts: _Parts, settings: GatewaySettings) -> Mapping[str, Check]:
-    def cache() -> str | None:
-        if not parts.cluster.synced():
-            return "nodes and pods have not been read yet"
-        age = parts.cluster.age()
-        return f"the API server is silent for {age:.0f} s" if age > settings.max_cache_age else None
-
-    def objects() -> str | None:
-        return "; ".join(parts.cluster.kinds.problems(settings.max_cache_age)) or None
-
-    def filters() -> str | None:
-        return None if parts.filters.ready else parts.filters.problem
-
-    def first_scorer() -> str | None:
-        return parts.scorers.problem if parts.scorers.is_filling else None
-
-    return {
-        "cache": cache,
-        "objects": objects,
-        "policy": lambda: parts.policy.problem or None,
-        "filter": filters,
-        "scorer": first_scorer,
-    }
-
-
-def _notes(parts: _Parts) -> Mapping[str, Check]:
-    def policy() -> str | None:
-        problem = parts.reloader.problem if parts.reloader else ""
-        return (
-            f"the file is refused and the policy before it stays in force: {problem}"
-            if problem
-            else None
-        )
-
-    return {"policy": policy}
 
 
 def _show_decision(decisions: DecisionLog) -> Handler:

@@ -91,9 +91,9 @@ class GatewaySettings(EdgeSettings):
         "average so many times as long as scoring takes afterwards; 0 never begins it early.",
         minimum=0,
     )
-    scorer_patience: float = setting(
+    scorer_wait: float = setting(
         3.0,
-        "How long after the last scorer was lost cycles wait for one; later they go without.",
+        "How long after the last scorer was lost cycles wait for one; later they give no scores.",
         unit="seconds",
         minimum=0,
     )

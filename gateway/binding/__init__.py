@@ -1,1 +1,1 @@
-"""Hands binds to the binder over one stream, and keeps the pod assumed meanwhile."""
+"""Sends binds to the binder over one stream, and keeps the pods assumed meanwhile."""

@@ -1,4 +1,4 @@
-"""Hands binds to the binder, and keeps the pod assumed on its node meanwhile."""
+"""Sends binds to the binder, and keeps the pod assumed on its node meanwhile."""
 
 import asyncio
 import time
@@ -9,7 +9,7 @@ import grpc
 import grpc.aio
 import msgspec
 
-from gateway.binding.session import BinderError, BindSession
+from gateway.binding.stream import BinderError, BindStream
 from gateway.calls import ANSWER_SECONDS, BindCall, CallFailedError
 from gateway.cluster.state import ClusterState
 from gateway.decisions.log import BindRecord, Decision, summary
@@ -31,13 +31,12 @@ REFUSALS = frozenset(
 )
 """Answers after which the pod is certainly not bound to this node by this call."""
 
-
 ASK_SECONDS = 10.0
-"""How long the binder may take to say which plugins it has, until it is asked again."""
+"""How long the binder may take to list its plugins, until it is asked again."""
 
 
 class BindPolicy(Protocol):
-    """Who knows the policy; learns what the binder can run."""
+    """Knows the policy; learns what the binder can run."""
 
     problem: str
 
@@ -49,13 +48,13 @@ class BindPolicy(Protocol):
 
 
 class Binding:
-    """Binds pods through the binder; any number at a time, and any pod at most once."""
+    """Binds pods through the binder, any number at a time."""
 
     def __init__(self, target: str, state: ClusterState, policy: BindPolicy) -> None:
         """Call the binder at *target*, and have it run the bind plugins of *policy*."""
         self._channel = connect(target)
         self._stub = BinderServiceStub(self._channel)
-        self._session = BindSession(self._channel)
+        self._stream = BindStream(self._channel)
         self._state = state
         self._policy = policy
 
@@ -93,7 +92,7 @@ class Binding:
             error = self._failed(call, failure)
             raise CallFailedError(error) from failure
         except BaseException:
-            self._state.confirm(call.uid)  # nobody knows; it must not stay assumed for ever
+            self._state.confirm(call.uid)  # unknown outcome: assumed, but not for ever
             raise
         finally:
             if decision is not None:
@@ -102,16 +101,15 @@ class Binding:
 
     async def close(self) -> None:
         """Hang up."""
-        await self._session.close()
+        await self._stream.close()
         await self._channel.close()
 
     async def _plugins(self) -> Sequence[types_pb2.Plugin] | None:
         request = pb.BinderServiceListPluginsRequest()
         try:
             answer = await self._stub.ListPlugins(request, timeout=ASK_SECONDS, wait_for_ready=True)
-        except grpc.aio.AioRpcError as failure:
-            # A binder of an earlier version has none.
-            return [] if failure.code() is grpc.StatusCode.UNIMPLEMENTED else None
+        except grpc.aio.AioRpcError:
+            return None
         return list(answer.plugins)
 
     async def _request(self, call: BindCall, decision: Decision | None) -> pb.BindRequest:
@@ -138,7 +136,7 @@ class Binding:
         loop = asyncio.get_running_loop()
         while True:
             try:
-                await self._session.bind(request, call.deadline - ANSWER_SECONDS)
+                await self._stream.bind(request, call.deadline - ANSWER_SECONDS)
             except BinderError as failure:
                 pause = backoff.next()
                 again = failure.code is grpc.StatusCode.UNAVAILABLE
@@ -152,6 +150,7 @@ class Binding:
         if failure.code in REFUSALS:
             self._state.forget(call.uid)
         else:
-            # It may be bound, or may yet be: keep its place until the watch tells, or for a while.
+            # It may be bound, now or later: keep its place until the watch shows that, or for a
+            # while.
             self._state.confirm(call.uid)
         return f"binder service: {failure}"

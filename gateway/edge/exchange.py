@@ -1,14 +1,14 @@
-"""One call and its reply: deadline, failures, metrics; whoever read the call from the wire."""
+"""One call of a verb and its response: body, deadline, failures and metrics."""
 
 import asyncio
-from collections.abc import Awaitable
 
 import structlog
+from aiohttp import web
 
 from gateway.calls import CallFailedError
 from gateway.edge.json.errors import TOO_LARGE, BadRequestError
+from gateway.edge.messages import JsonResponse, empty_response, read_body
 from gateway.edge.metrics import EdgeMetrics, Result
-from gateway.edge.reply import Reply
 from gateway.edge.settings import EdgeSettings
 from gateway.edge.verbs import VerbHandler
 
@@ -21,54 +21,45 @@ NOT_UNDERSTOOD = "moorage: the request was not understood: "
 
 
 class Exchange:
-    """Answers the calls of one verb.
-
-    Attributes:
-        limit: The largest body, in bytes.
-    """
+    """Answers the calls of one verb."""
 
     def __init__(self, handler: VerbHandler, settings: EdgeSettings, metrics: EdgeMetrics) -> None:
-        self.limit = handler.limit
         self._handler = handler
         self._metrics = metrics
         self._budget = settings.http_timeout * (1 - settings.http_timeout_margin)
 
-    async def answer(self, body: bytes | Awaitable[bytes], plugin: str, arrival: float) -> Reply:
-        """Answer, whatever happens; cancelled only when the caller hangs up.
+    async def respond(self, request: web.BaseRequest, plugin: str) -> web.StreamResponse:
+        """Answer a call; cancelled only when the caller hangs up or the gateway stops.
 
         Args:
-            body: The call, or what reads it and may raise BadRequestError.
+            request: The call. Its headers have arrived, its body may still be on the way.
             plugin: Who answers alone; "" is every plugin.
-            arrival: When the call began to come, in the loop's time.
         """
+        loop = asyncio.get_running_loop()
+        arrival = loop.time()
         result: Result = "cancelled"
         try:
-            result, reply = await self._reply(body, plugin, arrival + self._budget)
+            result, response = await self._outcome(request, plugin, arrival + self._budget)
         finally:
-            now = asyncio.get_running_loop().time()
-            self._metrics.answered(self._handler.verb, result, now - arrival)
-        return reply
+            self._metrics.answered(self._handler.verb, result, loop.time() - arrival)
+        return response
 
-    def hung_up(self, seconds: float) -> None:
-        """Count a caller that was gone after *seconds*, before its body had come."""
-        self._metrics.answered(self._handler.verb, "cancelled", seconds)
-
-    async def _reply(
-        self, body: bytes | Awaitable[bytes], plugin: str, deadline: float
-    ) -> tuple[Result, Reply]:
-        handler, is_there = self._handler, isinstance(body, bytes)
+    async def _outcome(
+        self, request: web.BaseRequest, plugin: str, deadline: float
+    ) -> tuple[Result, web.StreamResponse]:
+        handler = self._handler
+        body: bytes | None = None
         try:
             async with asyncio.timeout_at(deadline):
-                if not isinstance(body, bytes):
-                    body, is_there = await body, True
-                return "ok", Reply(await handler.serve(body, plugin, deadline))
+                body = await read_body(request, handler.limit)
+                return "ok", JsonResponse(await handler.serve(body, plugin, deadline))
         except BadRequestError as error:
             return "bad_request", self._bad(error)
         except CallFailedError as error:
             log.warning("a call failed", verb=handler.verb, problem=str(error))
             return "failed", handler.failed(str(error))
         except TimeoutError:
-            if not is_there:
+            if body is None:
                 slow = BadRequestError("its body did not arrive in time", reason="slow_body")
                 return "bad_request", self._bad(slow)
             log.warning("a call was not answered in time", verb=handler.verb)
@@ -77,10 +68,10 @@ class Exchange:
             log.exception("a call failed for an unexpected reason", verb=handler.verb)
             return "internal", handler.failed(INTERNAL)
 
-    def _bad(self, error: BadRequestError) -> Reply:
+    def _bad(self, error: BadRequestError) -> web.StreamResponse:
         verb = self._handler.verb
         self._metrics.bad_request(verb, error.reason)
         log.warning("a call was not understood", verb=verb, problem=str(error))
         if error.reason == TOO_LARGE:
-            return Reply(status=413)
+            return empty_response(web.HTTPRequestEntityTooLarge.status_code)
         return self._handler.bad(f"{NOT_UNDERSTOOD}{error}")

@@ -1,4 +1,4 @@
-"""Which verb, and which plugin of it, is at a path."""
+"""Which verb, and which plugin of it, answers at a path."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,43 +9,41 @@ from gateway.edge.metrics import Verb
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """What is at a path, and below it: whether plugins can be named there."""
+class Route:
+    """What answers at a path: a verb with all plugins, or with one alone."""
 
     verb: Verb
     exchange: Exchange
     plugin: str = ""
-    has_plugins: bool = False
 
 
-class Places:
-    """All paths."""
+class Routes:
+    """All paths: each verb's, those of its plugins below it, and aliases."""
 
     def __init__(
         self, exchanges: Mapping[Verb, Exchange], prefix: str, aliases: Iterable[Alias]
     ) -> None:
         """Put the verbs below *prefix*, and at their aliases."""
-        self._at = {
-            verb_path(prefix, verb): Place(
-                verb=verb, exchange=exchange, has_plugins=verb in WITH_PLUGIN
-            )
+        self._verbs = {
+            verb_path(prefix, verb): Route(verb=verb, exchange=exchange)
             for verb, exchange in exchanges.items()
-        } | {
-            alias.path: Place(verb=alias.verb, exchange=exchanges[alias.verb], plugin=alias.plugin)
+        }
+        self._by_path = self._verbs | {
+            alias.path: Route(verb=alias.verb, exchange=exchanges[alias.verb], plugin=alias.plugin)
             for alias in aliases
         }
-        self.exact = self._at.get
 
-    def found(self, path: str) -> tuple[Place | None, str]:
-        """Return what is at a path, however it is written, and the plugin that it names or ""."""
+    def find(self, path: str) -> Route | None:
+        """Return what answers at a path; a slash at its end makes no difference."""
         path = path.removesuffix("/")
+        if (route := self._by_path.get(path)) is not None:
+            return route
         root, _, plugin = path.rpartition("/")
-        above = self._at.get(root)
-        if above is not None and above.has_plugins and plugin:
-            return above, plugin
-        place = self._at.get(path)
-        return place, place.plugin if place else ""
+        above = self._verbs.get(root)
+        if above is None or above.verb not in WITH_PLUGIN or not plugin:
+            return None
+        return Route(verb=above.verb, exchange=above.exchange, plugin=plugin)
 
     def known(self) -> list[str]:
-        """Return all paths."""
-        return list(self._at)
+        """Return all paths, without those of plugins."""
+        return list(self._by_path)

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import structlog
+from aiohttp import web
 
 from gateway.calls import BindCall, Cycles, PreemptCall, SchedulingCall
 from gateway.edge.json import answers, requests
+from gateway.edge.messages import JsonResponse, empty_response
 from gateway.edge.metrics import EdgeMetrics, Verb
 from gateway.edge.prepared import PreparedAnswers
-from gateway.edge.reply import Reply
 from gateway.edge.settings import EdgeSettings
 
 log = structlog.get_logger()
@@ -43,10 +44,10 @@ class VerbHandler(ABC):
         """Return the answer's JSON; raises BadRequestError, CallFailedError, anything."""
 
     @abstractmethod
-    def failed(self, message: str) -> Reply:
+    def failed(self, message: str) -> web.StreamResponse:
         """Word a failure."""
 
-    def bad(self, message: str) -> Reply:
+    def bad(self, message: str) -> web.StreamResponse:
         """Word a request that was not understood."""
         return self.failed(message)
 
@@ -69,9 +70,9 @@ class FilterHandler(VerbHandler):
         self._context.prepared.expect(outcome, feasible)
         return answers.filter_answer(request, outcome, feasible)
 
-    def failed(self, message: str) -> Reply:
+    def failed(self, message: str) -> web.StreamResponse:
         """Put it where kube-scheduler shows it to users."""
-        return Reply(answers.filter_error(message))
+        return JsonResponse(answers.filter_error(message))
 
 
 class PrioritizeHandler(VerbHandler):
@@ -91,10 +92,10 @@ class PrioritizeHandler(VerbHandler):
         self._context.metrics.nodes(self.verb, len(call.node_names), len(scores))
         return self._context.prepared.answer(request.names, scores)
 
-    def failed(self, message: str) -> Reply:
+    def failed(self, message: str) -> web.StreamResponse:
         """Have no opinion: an error would have the same effect, and cost the connection."""
         del message
-        return Reply(answers.NO_OPINION)
+        return JsonResponse(answers.NO_OPINION)
 
 
 class PreemptHandler(VerbHandler):
@@ -115,15 +116,15 @@ class PreemptHandler(VerbHandler):
         self._context.metrics.nodes(self.verb, len(victims), len(outcome.victims))
         return answers.preempt_answer(outcome)
 
-    def failed(self, message: str) -> Reply:
+    def failed(self, message: str) -> web.StreamResponse:
         """Give up; the protocol has no field for the message."""
         del message
-        return Reply(status=503)
+        return empty_response(web.HTTPServiceUnavailable.status_code)
 
-    def bad(self, message: str) -> Reply:
+    def bad(self, message: str) -> web.StreamResponse:
         """Refuse."""
         del message
-        return Reply(status=400)
+        return empty_response(web.HTTPBadRequest.status_code)
 
 
 class BindHandler(VerbHandler):
@@ -150,9 +151,9 @@ class BindHandler(VerbHandler):
         await self._bind(call)
         return answers.bind_answer("")
 
-    def failed(self, message: str) -> Reply:
+    def failed(self, message: str) -> web.StreamResponse:
         """Put it where kube-scheduler shows it to users."""
-        return Reply(answers.bind_answer(message))
+        return JsonResponse(answers.bind_answer(message))
 
     async def finish(self, timeout: float) -> None:
         """Wait for the binds whose callers are gone, at most so many seconds."""

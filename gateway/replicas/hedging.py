@@ -1,31 +1,30 @@
-"""Has replicas do a piece of work: one, and another one whenever one is slow or lost.
+"""Sends work to one replica, and to a further one whenever one is slow or lost.
 
-The first answer counts. Work is never taken back: cancelling a write would break the stream, and a
-replica that is slow must count as busy until it has answered.
+The first answer counts. Work is never cancelled: a replica that is slow counts as busy until it has
+answered.
 """
 
 import asyncio
-from typing import Protocol
+from collections.abc import Collection
+from functools import partial
+from typing import Any, Protocol
 
-from gateway.replicas.latency import HedgeLimits, Pace
+from gateway.replicas.latency import LatencyTracker
 from gateway.replicas.members import Member, Members
 from gateway.replicas.metrics import Cause, SessionMetrics
-from gateway.replicas.session import SessionLostError
-from gateway.replicas.work import Answer, Work
-
-Attempt = asyncio.Task[Answer | Exception | None]
-"""What comes of asking a replica: an answer, None if the replica is lost, or a bug of ours."""
+from gateway.replicas.work import Answer, Sent, Work
+from moorage_host.rpc.stream import StreamLostError
 
 
 class Replicas(Protocol):
-    """Who takes part."""
+    """The replicas that may be asked."""
 
     @property
     def members(self) -> Members:
-        """The replicas that may be asked."""
+        """Those that take part."""
 
-    async def next_member(self) -> Member:
-        """Return the replica whose turn it is; wait for one if there is none."""
+    async def next_member(self, deadline: float) -> Member:
+        """Return the replica whose turn it is; wait for one until *deadline* if there is none."""
 
     def lose(self, member: Member, reason: str) -> None:
         """Give no more work to a replica that is lost."""
@@ -34,113 +33,94 @@ class Replicas(Protocol):
         """Give no more work to a replica that hangs."""
 
 
-class Racing:
-    """Asks replicas until one of them answers."""
+class HedgedCall:
+    """One piece of work, and the replicas that it was sent to."""
 
     def __init__(
         self,
         replicas: Replicas,
-        tasks: asyncio.TaskGroup,
-        limits: HedgeLimits,
+        work: Work,
+        latency: LatencyTracker,
         metrics: SessionMetrics,
     ) -> None:
-        """Ask *replicas* in *tasks*, which outlive the work for those that are slower."""
         self._replicas = replicas
-        self._tasks = tasks
-        self._limits = limits
+        self._work = work
+        self._latency = latency
         self._metrics = metrics
-        self._pace = Pace(limits)
+        self._sent: dict[asyncio.Future[Any], tuple[Member, Sent]] = {}
 
-    async def alone(self, member: Member, work: Work) -> Answer | None:
-        """Ask the only replica: nobody can be faster, so that needs no task of its own.
-
-        Returns:
-            None if the replica is lost.
+    async def run(self) -> Answer:
+        """Return the first answer.
 
         Raises:
-            TimeoutError: It has not answered before the deadline.
+            CallFailedError: No replica takes part in time.
+            TimeoutError: No replica answers before the deadline.
         """
-        answered = asyncio.get_running_loop().create_future()
-        member.unanswered.add(answered)
-        try:
-            answer = await member.session.run(work)
-        except SessionLostError as error:
-            self._replicas.lose(member, str(error))
-            return None
-        finally:
-            member.unanswered.discard(answered)
-            answered.cancel()
-        self._pace.note(work, answer)
-        return answer
-
-    async def first_answer(
-        self, work: Work, asked: set[Member], cause: Cause | None = None
-    ) -> Answer:
-        """Return the first answer to *work*.
-
-        Args:
-            work: The work.
-            asked: Gets the replicas that owe an answer.
-            cause: Why it is sent again, if it is.
-        """
-        race: dict[Attempt, Member] = {}
+        cause: Cause | None = None
         while True:
-            member = await self._another(race)
+            member = await self._another()
             if member is not None:
-                asked.add(member)
                 if cause is not None:
                     self._metrics.resent(cause)
-                race[self._start(member, work)] = member
-            ended = await self._first_of(race, work)
-            done = {race.pop(attempt) for attempt in ended}
-            answer = _answer(ended)
-            asked -= done
+                self._send(member)
+            ended = await self._first_ended()
+            answer = self._answer(ended)
             if answer is not None:
-                self._pace.note(work, answer)
+                self._latency.observe(self._work, answer)
                 return answer
-            cause = "lost" if done else "slow"
+            cause = "lost" if ended or not self._sent else "slow"
 
-    async def _another(self, race: dict[Attempt, Member]) -> Member | None:
-        """Return a further replica, if there is one to spare; wait for one if nobody is asked."""
-        if race:
-            return self._replicas.members.spare(race.values())
-        return await self._replicas.next_member()
+    async def _another(self) -> Member | None:
+        """Return a further replica; wait for one only if no replica has the work."""
+        if self._sent:
+            return self._replicas.members.spare(self._asked())
+        return await self._replicas.next_member(self._work.deadline)
 
-    def _start(self, member: Member, work: Work) -> Attempt:
-        attempt = self._tasks.create_task(self._attempt(member, work))
-        member.unanswered.add(attempt)
-        attempt.add_done_callback(member.unanswered.discard)
-        return attempt
+    def _asked(self) -> Collection[Member]:
+        return [member for member, _ in self._sent.values()]
 
-    async def _attempt(self, member: Member, work: Work) -> Answer | Exception | None:
-        """Ask a replica; goes on if another one was faster."""
+    def _send(self, member: Member) -> None:
         try:
-            return await member.session.run(work)
-        except SessionLostError as error:
+            sent = member.session.start(self._work)
+        except StreamLostError as error:
             self._replicas.lose(member, str(error))
-        except TimeoutError:
-            self._replicas.give_up(member)
-        except Exception as error:  # noqa: BLE001 - whoever waits gets it
-            return error
-        return None
+            return
+        self._sent[sent.answer] = member, sent
+        member.unanswered.add(sent.answer)
+        sent.answer.add_done_callback(partial(self._ended, member))
 
-    async def _first_of(self, race: dict[Attempt, Member], work: Work) -> set[Attempt]:
-        """Wait for replicas as long as they usually take; return what has ended."""
-        first, floor = asyncio.FIRST_COMPLETED, self._limits.hedge_floor
-        ended, _ = await asyncio.wait(race, timeout=floor, return_when=first)
+    def _ended(self, member: Member, answer: "asyncio.Future[Any]") -> None:
+        """Note an answer, or the loss of a replica, even if another replica was faster."""
+        member.unanswered.discard(answer)
+        error = None if answer.cancelled() else answer.exception()
+        if isinstance(error, StreamLostError):
+            self._replicas.lose(member, str(error))
+        elif isinstance(error, TimeoutError):
+            self._replicas.give_up(member)
+
+    async def _first_ended(self) -> Collection["asyncio.Future[Any]"]:
+        """Wait for an answer or a loss, but only for the hedge delay; return what has ended."""
+        if not self._sent:
+            return ()  # lost before it was asked
+        wait = partial(asyncio.wait, self._sent, return_when=asyncio.FIRST_COMPLETED)
+        if not self._replicas.members.has_others(self._asked()):
+            return (await wait())[0]
+        floor = self._latency.limits.hedge_floor
+        ended, _ = await wait(timeout=floor)
         if not ended:
-            remaining = work.deadline - asyncio.get_running_loop().time()
-            longer = max(self._pace.patience(work, remaining) - floor, 0)
-            ended, _ = await asyncio.wait(race, timeout=longer, return_when=first)
+            remaining = self._work.deadline - asyncio.get_running_loop().time()
+            delay = self._latency.hedge_delay(self._work, remaining)
+            ended, _ = await wait(timeout=max(delay - floor, 0))
         return ended
 
-
-def _answer(ended: set[Attempt]) -> Answer | None:
-    """Return an answer if there is one."""
-    for attempt in ended:
-        outcome = attempt.result()
-        if isinstance(outcome, Exception):
-            raise outcome
-        if outcome is not None:
-            return outcome
-    return None
+    def _answer(self, ended: Collection["asyncio.Future[Any]"]) -> Answer | None:
+        """Return an answer if there is one."""
+        for each in ended:
+            _, sent = self._sent.pop(each)
+            error = each.exception()
+            if error is None:
+                seconds = asyncio.get_running_loop().time() - sent.start
+                return Answer(each.result().result, sent.about, seconds)
+            if not isinstance(error, StreamLostError):
+                raise error
+        return None

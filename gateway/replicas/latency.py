@@ -1,4 +1,4 @@
-"""How long work takes of late, and so when to ask another replica as well."""
+"""How long work usually takes, and so when to ask another replica as well."""
 
 from collections import deque
 from collections.abc import Hashable
@@ -7,16 +7,16 @@ from typing import Protocol
 from gateway.replicas.work import Answer, Work
 
 REMEMBERED = 128
-"""Round trips of each sort of work that are remembered, the newest."""
+"""Round trips that are remembered for each sort of work, the newest."""
 
 ENOUGH = 10
-"""Round trips that have to be known before they say anything."""
+"""Round trips that must be known before the hedge delay depends on them."""
 
 SHARE = 0.25
-"""The part of the remaining time that a replica has to itself before they do."""
+"""Until then, the hedge delay as a part of the remaining time."""
 
 FEW_NODES = 100
-"""Work on fewer nodes takes as long as on so many, so that its fixed costs are not multiplied."""
+"""Work on fewer nodes counts as work on so many: a message has a fixed cost."""
 
 
 class HedgeLimits(Protocol):
@@ -30,25 +30,37 @@ class HedgeLimits(Protocol):
     def hedge_floor(self) -> float: ...  # noqa: D102
 
 
-class Pace:
-    """Remembers round trips, by sort of work and relative to the number of nodes."""
+class LatencyTracker:
+    """Remembers round trips, by sort of work and relative to the number of nodes.
+
+    Attributes:
+        limits: When an answer is late.
+    """
 
     def __init__(self, limits: HedgeLimits) -> None:
-        self._limits = limits
+        self.limits = limits
         self._recent: dict[Hashable, deque[float]] = {}
 
-    def note(self, work: Work, answer: Answer) -> None:
-        """Remember how long an answer took, unless it tells of a failure."""
+    def observe(self, work: Work, answer: Answer) -> None:
+        """Remember how long an answer took, unless it reports a failure."""
         if answer.result.status.code:
             return
-        recent = self._recent.setdefault(work.sort, deque(maxlen=REMEMBERED))
+        recent = self._recent.get(work.sort)
+        if recent is None:
+            recent = self._recent[work.sort] = deque(maxlen=REMEMBERED)
         recent.append(answer.seconds / max(work.nodes, FEW_NODES))
 
-    def patience(self, work: Work, remaining: float) -> float:
-        """Return after how many seconds an answer is late, with *remaining* until the deadline."""
+    def hedge_delay(self, work: Work, remaining: float) -> float:
+        """Return after how many seconds to ask another replica.
+
+        Args:
+            work: The work.
+            remaining: Seconds until its deadline.
+        """
+        floor = self.limits.hedge_floor
         recent = self._recent.get(work.sort, ())
         if len(recent) < ENOUGH:
-            return max(remaining * SHARE, self._limits.hedge_floor)
-        index = min(int(self._limits.hedge_quantile * len(recent)), len(recent) - 1)
+            return max(remaining * SHARE, floor)
+        index = min(int(self.limits.hedge_quantile * len(recent)), len(recent) - 1)
         usual = sorted(recent)[index] * max(work.nodes, FEW_NODES)
-        return max(usual * self._limits.hedge_factor, self._limits.hedge_floor)
+        return max(usual * self.limits.hedge_factor, floor)

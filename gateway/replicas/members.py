@@ -40,11 +40,6 @@ class Members:
         return list(self._members.values())
 
     @property
-    def only(self) -> Member | None:
-        """The replica, if there is just one."""
-        return next(iter(self._members.values())) if len(self._members) == 1 else None
-
-    @property
     def idle(self) -> int:
         """How many have no unanswered work."""
         return sum(not member.unanswered for member in self._members.values())
@@ -58,7 +53,7 @@ class Members:
         return self._members.get(place)
 
     def remove(self, place: str, session: Session) -> bool:
-        """Let a replica take part no more; return whether it did, with this session."""
+        """Remove a replica; return whether it took part with this session."""
         member = self._members.get(place)
         if member is None or member.session is not session:
             return False
@@ -72,6 +67,10 @@ class Members:
             return None
         turn = next(self._turns) % len(members)
         return min(members[turn:] + members[:turn], key=lambda member: len(member.unanswered))
+
+    def has_others(self, asked: Collection[Member]) -> bool:
+        """Whether any replica is none of *asked*."""
+        return any(member not in asked for member in self._members.values())
 
     def spare(self, others: Collection[Member]) -> Member | None:
         """Return a replica without unanswered work that is none of *others*."""

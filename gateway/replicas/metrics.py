@@ -33,8 +33,9 @@ class SessionMetrics:
         self._ready.set(ready)
 
     def caught_up(self, generation: int) -> None:
-        """Note which generation a replica has confirmed."""
-        self._generation.set(generation)
+        """Note which generation a replica has confirmed; 0 while it is sent a full snapshot."""
+        if generation:
+            self._generation.set(generation)
 
     def resent(self, cause: Cause) -> None:
         """Count work that went to a further replica because one is slow or was lost."""

@@ -1,4 +1,4 @@
-"""All replicas of one kind: finds them, keeps a session with each, hands out work.
+"""All replicas of one kind: finds them, keeps a session with each, sends them work.
 
 A replica that is lost is called again with growing pauses; it takes part once it has caught up. If
 one is slow or lost, another gets the same work, and the first answer counts.
@@ -6,7 +6,7 @@ one is slow or lost, another gets the same work, and the first answer counts.
 
 import asyncio
 import itertools
-import time
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Protocol
@@ -16,17 +16,18 @@ import structlog
 from gateway.calls import CallFailedError
 from gateway.replicas.dns import Resolver
 from gateway.replicas.feed import Kinds, StateFeed
-from gateway.replicas.hedging import Racing
-from gateway.replicas.latency import HedgeLimits
+from gateway.replicas.hedging import HedgedCall
+from gateway.replicas.latency import HedgeLimits, LatencyTracker
 from gateway.replicas.members import Member, Members
 from gateway.replicas.metrics import SessionMetrics
 from gateway.replicas.moments import BetweenCycles
-from gateway.replicas.service import Kind
-from gateway.replicas.session import Session, SessionLostError, SessionRefusedError
+from gateway.replicas.service import ServiceKind
+from gateway.replicas.session import Session, SessionRefusedError
 from gateway.replicas.sources import ClusterSource, ObjectSource, PolicySource
 from gateway.replicas.work import Answer, Work
 from moorage.backoff import Backoff
 from moorage.v1 import types_pb2 as pb
+from moorage_host.rpc.stream import StreamLostError
 
 log = structlog.get_logger()
 
@@ -62,7 +63,7 @@ class ReplicaPool:
 
     def __init__(
         self,
-        kind: Kind,
+        kind: ServiceKind,
         targets: Sequence[str],
         *,
         feed: StateFeed,
@@ -72,7 +73,7 @@ class ReplicaPool:
         limits: PoolLimits,
         metrics: SessionMetrics,
         between_cycles: BetweenCycles,
-        patience: float = float("inf"),
+        longest_wait: float = math.inf,
     ) -> None:
         """Look for replicas at *targets* ("host:port").
 
@@ -82,11 +83,11 @@ class ReplicaPool:
             feed: The state that they replicate.
             policy: The policy that they run.
             cluster: Follows nodes and pods; no replica gets the state before they are read.
-            objects: Follows what their plugins read besides nodes and pods.
+            objects: Follows what else their plugins read.
             limits: Timeouts and intervals, in seconds.
             metrics: Counts sessions and bytes.
             between_cycles: Holds cycles off.
-            patience: For how many seconds without any replica a cycle waits for one.
+            longest_wait: For how many seconds without any replica cycles wait for one.
         """
         self.kind = kind
         self.problem = f"no {kind.name} replica has been reached yet"
@@ -98,15 +99,14 @@ class ReplicaPool:
         self._limits = limits
         self._metrics = metrics
         self._between_cycles = between_cycles
-        self._patience = patience
+        self._longest_wait = longest_wait
         self.members = Members()
         self.turnover = 0
         self._changed = asyncio.Condition()
-        self._lost_at = time.monotonic()
+        self._lost_at = asyncio.get_running_loop().time()
         self._joining = 0
         self._has_joined = False
-        self._tasks = asyncio.TaskGroup()
-        self._racing = Racing(self, self._tasks, limits, metrics)
+        self._latency = LatencyTracker(limits)
 
     @property
     def ready(self) -> int:
@@ -125,7 +125,7 @@ class ReplicaPool:
 
     async def run(self) -> None:
         """Keep sessions with all replicas, until cancelled."""
-        async with self._tasks as group:
+        async with asyncio.TaskGroup() as group:
             group.create_task(self._send_deltas())
             known: dict[str, asyncio.Task[None]] = {}
             while True:
@@ -140,28 +140,14 @@ class ReplicaPool:
     async def cycle(self, work: Work) -> Answer:
         """Return the first answer to *work*.
 
-        It goes to a further replica whenever one is lost, or has not answered as soon as usual.
+        A further replica gets it whenever one is lost, or has not answered as soon as usual.
 
         Raises:
             CallFailedError: No replica answers in time.
         """
-        asked: set[Member] = set()
-        only = self.members.only
         try:
-            if only is not None:
-                asked.add(only)
-                answer = await self._racing.alone(only, work)
-                if answer is not None:
-                    return answer
-                asked.clear()
-            async with asyncio.timeout_at(work.deadline):
-                return await self._racing.first_answer(work, asked, "lost" if only else None)
+            return await HedgedCall(self, work, self._latency, self._metrics).run()
         except TimeoutError as error:
-            if not asked:
-                raise CallFailedError(f"{self.kind.name} service is not available") from error
-            # Replicas that are merely slow say so before the deadline: these hang.
-            for member in asked:
-                self.give_up(member)
             raise CallFailedError(f"{self.kind.name} service {SILENT}") from error
 
     def lose(self, member: Member, reason: str) -> None:
@@ -171,20 +157,21 @@ class ReplicaPool:
     def give_up(self, member: Member) -> None:
         """Break off the session with a replica that hangs."""
         self.lose(member, SILENT)
-        member.session.break_off()
+        member.session.break_off(SILENT)
 
-    async def next_member(self) -> Member:
-        """Take replicas in turn; wait for one if none is ready and one may be back soon."""
-        async with self._changed:
-            while not (member := self.members.next()):
-                waited = time.monotonic() - self._lost_at
-                if waited >= self._patience:
-                    raise CallFailedError(f"{self.kind.name} service is not available")
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(
-                        None if self._patience == float("inf") else self._patience - waited
-                    ):
-                        await self._changed.wait()
+    async def next_member(self, deadline: float) -> Member:
+        """Return the replica whose turn it is; wait for one if one may be back soon.
+
+        Raises:
+            CallFailedError: No replica is back soon, or by *deadline*.
+        """
+        while not (member := self.members.next()):
+            end = min(deadline, self._lost_at + self._longest_wait)
+            try:
+                async with asyncio.timeout_at(end), self._changed:
+                    await self._changed.wait_for(lambda: len(self.members) > 0)
+            except TimeoutError as error:
+                raise CallFailedError(f"{self.kind.name} service is not available") from error
         return member
 
     async def _keep_session(self, place: str) -> None:
@@ -196,7 +183,7 @@ class ReplicaPool:
             except SessionRefusedError as error:
                 self.problem = f"{self.kind.name} at {place} refuses the policy: {error}"
                 log.warning("The policy is refused", service=self.kind.name, error=str(error))
-            except SessionLostError as error:
+            except StreamLostError as error:
                 self._lose(place, session, str(error))
             finally:
                 self._remove(place, session)
@@ -219,7 +206,7 @@ class ReplicaPool:
             policy = await self._follow(session)
         self._metrics.session_opened(self.ready)
         log.info("A replica takes part", service=self.kind.name, replica=session.replica)
-        await session.listen(self._metrics.caught_up)
+        await session.wait()
 
     async def _send_everything(
         self, session: Session, place: str, policy: pb.Policy, kinds: Kinds
@@ -251,9 +238,9 @@ class ReplicaPool:
         readers = self._policy.reads(self.kind.policy)
         self._objects.need(session, readers)
         await self._objects.synced(readers)
-        await session.open_kinds(frozenset(readers))
+        session.open_kinds(frozenset(readers))
         await session.switch(policy)
-        await session.keep_kinds(frozenset(readers))
+        session.keep_kinds(frozenset(readers))
         return policy
 
     async def _retire(self, place: str, keeper: asyncio.Task[None]) -> None:
@@ -280,7 +267,8 @@ class ReplicaPool:
         if removed:
             self.turnover += 1
             self._metrics.session_closed(self.ready)
-            self._lost_at = time.monotonic() if not self.ready else self._lost_at
+            if not self.ready:
+                self._lost_at = asyncio.get_running_loop().time()
         return removed
 
     async def _send_deltas(self) -> None:
@@ -292,5 +280,5 @@ class ReplicaPool:
             await asyncio.sleep(self._limits.delta_interval)
             least = MANY_CHANGES if tick % FEW_CHANGES_TICKS else 1
             for member in self.members.all:
-                with suppress(SessionLostError):  # whoever listens to the session finds out
+                with suppress(StreamLostError):  # `_serve` finds out
                     member.session.send_changes(least)

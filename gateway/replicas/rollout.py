@@ -11,10 +11,11 @@ from typing import Any
 
 from gateway.replicas.members import Member
 from gateway.replicas.pool import ReplicaPool
-from gateway.replicas.session import Session, SessionLostError, SessionRefusedError
+from gateway.replicas.session import Session, SessionRefusedError
 from gateway.replicas.sources import ObjectSource
 from moorage.models import ObjectKind
 from moorage.v1 import types_pb2 as pb
+from moorage_host.rpc.stream import StreamLostError
 
 PREPARE_SECONDS = 30.0
 """How long a replica may take to start the plugins of a policy; cycles do not wait for it."""
@@ -80,8 +81,8 @@ class Rollout:
         """Take the objects from replicas that no plugin reads any more."""
         for member in self._pool.members.all:
             self._objects.need(member.session, readers)
-            with suppress(SessionLostError):  # whoever listens to the session finds out
-                await member.session.keep_kinds(frozenset(readers))
+            with suppress(StreamLostError):  # the pool finds out
+                member.session.keep_kinds(frozenset(readers))
 
     async def _all(self, ask: Callable[[Member], Coroutine[Any, Any, str]]) -> str:
         async with asyncio.TaskGroup() as group:
@@ -98,10 +99,10 @@ class Rollout:
             async with asyncio.timeout(PREPARE_SECONDS):
                 await trial.greet(self._greeting)
                 await trial.switch(policy)
-                await member.session.open_kinds(frozenset(readers))
+                member.session.open_kinds(frozenset(readers))
         except SessionRefusedError as error:
             return self._refusal(member, error)
-        except (SessionLostError, TimeoutError) as error:
+        except (StreamLostError, TimeoutError) as error:
             if self._pool.members.at(member.place) is not member:
                 return ""  # when it is back it gets the policy that is in force then
             return f"{self._name(member)} cannot be asked: {error or 'it does not answer in time'}"
@@ -113,7 +114,7 @@ class Rollout:
                 await member.session.switch(policy)
         except SessionRefusedError as error:
             return self._refusal(member, error)
-        except SessionLostError as error:
+        except StreamLostError as error:
             self._pool.lose(member, str(error))
         except TimeoutError:
             self._pool.give_up(member)

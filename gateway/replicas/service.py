@@ -12,7 +12,7 @@ Name = Literal["filter", "scorer"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class ServiceKind:
     """How to talk to one kind of service.
 
     Attributes:
@@ -28,7 +28,7 @@ class Kind:
     open: Callable[[grpc.aio.Channel], "grpc.aio.StreamStreamCall[bytes, Any]"]
 
 
-FILTER = Kind(
+FILTER = ServiceKind(
     name="filter",
     policy="filter",
     request=filter_pb2.FilterServiceSessionRequest,
@@ -38,7 +38,7 @@ FILTER = Kind(
     )(),
 )
 
-SCORER = Kind(
+SCORER = ServiceKind(
     name="scorer",
     policy="score",
     request=scorer_pb2.ScorerServiceSessionRequest,

@@ -1,8 +1,9 @@
-"""A piece of work for any replica of a kind: a cycle, or a part of one.
+"""A piece of work for any replica of a kind: a cycle, or a shard of one.
 
-The halves of a cycle make it; the pool sends it to one replica, or to several if one is slow.
+The phases of a cycle make it; the pool sends it to one replica, or to several if one is slow.
 """
 
+import asyncio
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -10,13 +11,13 @@ import msgspec
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """What is to be done, by whichever replica.
+    """A request to any replica of a kind.
 
     Attributes:
-        fill: Fills a request of a session, but for the cycle's id and timeout, and returns what the
-            answer will be about. Called when it is sent: rows mean the state of that moment, and
-            may have changed when the same work is sent again.
-        deadline: When the answer is of no use any more, in seconds of `loop.time()`.
+        fill: Fills in a session's request, except for the cycle's id and timeout, and returns what
+            the answer will be about. Called when the request is sent: rows refer to the state of
+            that moment, which may differ when the same work is sent again.
+        deadline: When the answer becomes useless, in seconds of `loop.time()`.
         sort: Work of the same sort takes similar times for the same number of nodes.
         nodes: The number of nodes.
     """
@@ -33,3 +34,11 @@ class Answer(msgspec.Struct, frozen=True, eq=False):
     result: Any
     about: Any
     seconds: float
+
+
+class Sent(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """Work that one replica has been sent: its answer to come, what that is about, and when."""
+
+    answer: asyncio.Future[Any]
+    about: Any
+    start: float

@@ -15,13 +15,12 @@ from prometheus_client import CollectorRegistry
 from gateway.app import running
 from gateway.settings import GatewaySettings
 from moorage import FilterPlugin, ScorePlugin
-from moorage.v1 import binder_pb2, filter_pb2_grpc, scorer_pb2, scorer_pb2_grpc, types_pb2
 from moorage.v1 import filter_pb2 as pb
+from moorage.v1 import filter_pb2_grpc, scorer_pb2, scorer_pb2_grpc, types_pb2
 from moorage_host.plugins.registry import Registry
 from moorage_host.rpc.serve import ServerSettings, ServiceDefinition
 from moorage_host.rpc.serve import running as serving
 from sandbox.apiserver import ApiServer, Fault
-from services.binder.servicer import BinderServicer
 from services.binder.servicer import binder_service as binder_definition
 from services.binder.settings import BinderSettings
 from services.filter.plugins import BUILT_INS as FILTERS
@@ -101,13 +100,13 @@ class Misbehaving(FilterServicer):
     ) -> AsyncIterator[pb.FilterServiceSessionResponse]:
         yield pb.FilterServiceSessionResponse(hello=types_pb2.Hello(replica="odd"))
         async for request in request_iterator:
-            if request.HasField("state"):
-                done = types_pb2.Acknowledgement(generation=request.state.generation)
-                yield pb.FilterServiceSessionResponse(acknowledgement=done)
             if request.HasField("cycle"):
                 result = await self._result(request.cycle)
                 result.cycle = request.cycle.id
                 yield pb.FilterServiceSessionResponse(result=result)
+            else:
+                done = types_pb2.Acknowledgement(generation=request.state.generation)
+                yield pb.FilterServiceSessionResponse(acknowledgement=done)
 
 
 Gate = Callable[[Any], Awaitable[bool]]
@@ -186,12 +185,9 @@ async def scorer_service(
 
 @asynccontextmanager
 async def binder_service(
-    directory: Path, *plugins: Path, port: int, grace: float = 0, is_old: bool = False
+    directory: Path, *plugins: Path, port: int, grace: float = 0
 ) -> AsyncIterator[None]:
-    """Run a real binder on the API server of the gateway that runs in *directory*.
-
-    An old one has no sessions.
-    """
+    """Run a real binder on the API server of the gateway that runs in *directory*."""
     settings = BinderSettings(
         host="127.0.0.1",
         port=port,
@@ -202,19 +198,8 @@ async def binder_service(
         kubeconfig=directory / "kubeconfig",
         plugin=plugins,
     )
-    definition = binder_definition(settings)
-    if is_old:
-        definition = replace(definition, register=_without_sessions)
-    async with serving(definition, settings):
+    async with serving(binder_definition(settings), settings):
         yield
-
-
-def _without_sessions(servicer: BinderServicer, server: grpc.aio.Server) -> None:
-    handler = grpc.unary_unary_rpc_method_handler(
-        servicer.Bind, binder_pb2.BindRequest.FromString, binder_pb2.BindResponse.SerializeToString
-    )
-    service = grpc.method_handlers_generic_handler("moorage.v1.BinderService", {"Bind": handler})
-    server.add_generic_rpc_handlers((service,))
 
 
 @asynccontextmanager

@@ -27,6 +27,7 @@ import structlog
 from moorage.errors import ConfigurationError
 from moorage_host.process.admin import Check, address, admin_server, cause_of
 from moorage_host.process.lifecycle import AdminSettings, announce, process
+from moorage_host.process.phase import Phase
 from moorage_host.rpc.channel import LARGEST_MESSAGE
 from moorage_host.rpc.interceptor import CallInterceptor
 from moorage_host.rpc.standard import Health, add_reflection
@@ -124,7 +125,7 @@ async def running(
     Raises:
         ConfigurationError: A port is taken, or the servicer cannot start.
     """
-    phase = _Phase()
+    phase = Phase()
     servicer = definition.create()
     checks = {"serving": phase.problem, **servicer.checks()}
     async with AsyncExitStack() as stack:
@@ -157,13 +158,6 @@ async def _stop(server: grpc.aio.Server, grace: float) -> None:
     tasks = {t for t in asyncio.all_tasks() if getattr(t.get_coro(), "__name__", "") == LAST_STEP}
     if tasks:
         await asyncio.wait(tasks, timeout=LAST_STEP_SECONDS)
-
-
-class _Phase:
-    name = "starting"
-
-    def problem(self) -> str | None:
-        return None if self.name == "serving" else f"the process is {self.name}"
 
 
 def _listening_server(settings: ServerSettings) -> tuple[grpc.aio.Server, int]:
@@ -204,7 +198,7 @@ def _require_free(host: str, port: int) -> None:
         ) from error
 
 
-async def _become_unready(phase: _Phase, health: Health, settings: ServerSettings) -> None:
+async def _become_unready(phase: Phase, health: Health, settings: ServerSettings) -> None:
     log.info("The service drains", delay=settings.shutdown_delay, grace=settings.shutdown_grace)
     phase.name = "shutting down"
     await health.shut_down()

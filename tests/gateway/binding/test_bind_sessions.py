@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import grpc.aio
 import pytest
-import structlog.testing
 from prometheus_client import REGISTRY
 
 from cli.processes import free_ports
@@ -202,35 +201,3 @@ async def test_no_bind_waits_for_those_of_a_binder_that_ends(tmp_path: Path, por
         assert not slow.done()
         assert await slow == "binder service: Deadline Exceeded"
     assert binder.streams[1] == ["later"]
-
-
-@pytest.mark.parametrize("seconds", [60.0, 0.0])
-async def test_a_binder_of_an_earlier_version_gets_calls(
-    tmp_path: Path,
-    port: int,
-    process: Gateway,
-    monkeypatch: pytest.MonkeyPatch,
-    seconds: float,
-) -> None:
-    monkeypatch.setattr("gateway.binding.session.CALL_SECONDS", seconds)
-    before = calls("Bind")
-    with structlog.testing.capture_logs() as logs:
-        async with binder_service(tmp_path, port=port, is_old=True):
-            for name in ("a", "b"):
-                assert await asyncio.gather(*begin(process, name)) == [""]
-            elsewhere = process.api.pod("c", nodeName="x")
-            assert "is bound to node x, not n1" in await bind(process, elsewhere)
-    assert calls("Bind") == before + 3
-    assert ["earlier version" in line["event"] for line in logs].count(True) == 1
-
-
-async def test_a_newer_binder_gets_a_session_again(
-    tmp_path: Path, port: int, process: Gateway, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gateway.binding.session.CALL_SECONDS", 0)
-    async with binder_service(tmp_path, port=port, is_old=True):
-        assert await asyncio.gather(*begin(process, "a")) == [""]
-    before = calls("Bind")
-    async with binder_service(tmp_path, port=port):
-        assert await asyncio.gather(*begin(process, "b")) == [""]
-    assert calls("Bind") == before

@@ -69,7 +69,7 @@ async def test_a_scorer_that_goes_away_costs_the_scores_only(tmp_path: Path) -> 
     address = await service.__aenter__()
     async with (
         filter_service() as filters,
-        gateway(tmp_path, filters=filters, scorer=address, scorer_patience=0) as running,
+        gateway(tmp_path, filters=filters, scorer=address, scorer_wait=0) as running,
     ):
         await running.node("n1", "n2")
         await ready(running)

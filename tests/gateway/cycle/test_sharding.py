@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from gateway.cycle.sharding import Sharding
-from gateway.replicas.latency import ENOUGH, Pace
+from gateway.replicas.latency import ENOUGH, LatencyTracker
 from gateway.replicas.work import Answer, Work
 from moorage.v1 import types_pb2 as pb
 
@@ -82,27 +82,27 @@ def answer(seconds: float, code: int = 0) -> Answer:
 
 
 def test_an_answer_is_late_when_nearly_all_came_much_sooner() -> None:
-    pace = Pace(Limits())
+    tracker = LatencyTracker(Limits())
     for milliseconds in range(1, 101):
-        pace.note(work(1000), answer(milliseconds / 1000))
-    assert pace.patience(work(1000), 5) == pytest.approx(3 * 0.096)
-    assert pace.patience(work(2000), 5) == pytest.approx(6 * 0.096)
-    assert pace.patience(work(10), 5) == 0.05, "never sooner than the floor"
+        tracker.observe(work(1000), answer(milliseconds / 1000))
+    assert tracker.hedge_delay(work(1000), 5) == pytest.approx(3 * 0.096)
+    assert tracker.hedge_delay(work(2000), 5) == pytest.approx(6 * 0.096)
+    assert tracker.hedge_delay(work(10), 5) == 0.05, "never sooner than the floor"
 
 
 def test_without_experience_a_replica_has_a_quarter_of_the_time() -> None:
-    pace = Pace(Limits())
+    tracker = LatencyTracker(Limits())
     for _ in range(ENOUGH - 1):
-        pace.note(work(1000), answer(0.1))
-    pace.note(work(1000), answer(0.1, code=13))
-    assert pace.patience(work(1000), 4) == 1
-    pace.note(work(1000), answer(0.1))
-    assert pace.patience(work(1000), 4) == pytest.approx(0.3)
+        tracker.observe(work(1000), answer(0.1))
+    tracker.observe(work(1000), answer(0.1, code=13))
+    assert tracker.hedge_delay(work(1000), 4) == 1
+    tracker.observe(work(1000), answer(0.1))
+    assert tracker.hedge_delay(work(1000), 4) == pytest.approx(0.3)
 
 
 def test_few_nodes_are_not_taken_for_slow_ones() -> None:
-    pace = Pace(Limits())
+    tracker = LatencyTracker(Limits())
     for _ in range(ENOUGH):
-        pace.note(work(1), answer(0.002))
-    assert pace.patience(work(100), 4) == 0.05
-    assert pace.patience(work(5000), 4) == pytest.approx(3 * 0.1)
+        tracker.observe(work(1), answer(0.002))
+    assert tracker.hedge_delay(work(100), 4) == 0.05
+    assert tracker.hedge_delay(work(5000), 4) == pytest.approx(3 * 0.1)

@@ -110,7 +110,7 @@ async def test_the_gateway_is_ready_when_the_first_scorer_has_everything(tmp_pat
     async with (
         scorer_service(gate=slow) as scorer,
         filter_service() as filters,
-        gateway(tmp_path, filters=filters, scorer=scorer, scorer_patience=0) as running,
+        gateway(tmp_path, filters=filters, scorer=scorer, scorer_wait=0) as running,
     ):
         await running.node("n1", "n2")
         await until(lambda: slow.parts)

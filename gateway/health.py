@@ -1,0 +1,58 @@
+"""What `/readyz` of the gateway checks, and what it notes although the gateway is ready."""
+
+from collections.abc import Mapping
+
+from gateway.cluster.cluster import Cluster
+from gateway.policy.policy import PolicyHolder
+from gateway.policy.reload import PolicyReloader
+from gateway.replicas.pool import ReplicaPool
+from moorage_host.process.admin import Check
+
+
+def readiness_checks(
+    *,
+    cluster: Cluster,
+    policy: PolicyHolder,
+    filters: ReplicaPool,
+    scorers: ReplicaPool,
+    max_cache_age: float,
+) -> Mapping[str, Check]:
+    """Return what must hold before kube-scheduler's calls are worth sending here, by name.
+
+    Args:
+        cluster: What follows the API server.
+        policy: Must be resolved against the replicas' plugins.
+        filters: At least one must be usable.
+        scorers: Once the first is connected it must have the state. None is needed: without scores
+            pods are still placed.
+        max_cache_age: Seconds for which the API server may be silent.
+    """
+
+    def cache() -> str | None:
+        if not cluster.synced():
+            return "nodes and pods have not been read yet"
+        age = cluster.age()
+        return f"the API server is silent for {age:.0f} s" if age > max_cache_age else None
+
+    def objects() -> str | None:
+        return "; ".join(cluster.kinds.problems(max_cache_age)) or None
+
+    return {
+        "cache": cache,
+        "objects": objects,
+        "policy": lambda: policy.problem or None,
+        "filter": lambda: None if filters.ready else filters.problem,
+        "scorer": lambda: scorers.problem if scorers.is_filling else None,
+    }
+
+
+def readiness_notes(reloader: PolicyReloader | None) -> Mapping[str, Check]:
+    """Return what is noted about a gateway that may be ready, by name."""
+
+    def policy() -> str | None:
+        problem = reloader.problem if reloader else ""
+        if not problem:
+            return None
+        return f"the file is refused and the policy before it stays in force: {problem}"
+
+    return {"policy": policy}
