@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from moorage import Nodes, Pod
-from moorage.models.codec import decode_node, decode_pod
+from moorage.models.decoding.codec import decode_node, decode_pod
 from moorage.testing import make_nodes
 
 RECORDED = Path(__file__).parent / "data" / "golden-scores-1.36.json"

@@ -1,6 +1,6 @@
 """The rules for pods, put together from their defaults, checks and admission."""
 
-from moorage.models.codec import decode_pod
+from moorage.models.decoding.codec import decode_pod
 from sandbox.apiserver import podchecks, poddefaults, priorities, shapes
 from sandbox.apiserver.rules import Rules
 

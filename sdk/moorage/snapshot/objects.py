@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 from moorage.errors import UnknownNameError
-from moorage.models.codec import tolerant_decoder
+from moorage.models.decoding.codec import tolerant_decoder
 from moorage.models.kinds import ObjectKind, ObjectName
 
 T = TypeVar("T")

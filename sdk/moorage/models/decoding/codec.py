@@ -5,9 +5,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from moorage.models.decoding.sharing import share_node, share_pod, trim_pod
 from moorage.models.node import NodeManifest
 from moorage.models.pod import Pod
-from moorage.models.sharing import share_node, share_pod, trim_pod
 
 T = TypeVar("T")
 

@@ -14,7 +14,8 @@ from msgspec.structs import force_setattr
 from moorage.models.interning import Interned, InternedTexts
 from moorage.models.meta import OwnerReference
 from moorage.models.node import Condition, ContainerImage, NodeManifest, NodeSpec
-from moorage.models.pod import Pod, PodSpec, PodStatus, Volume
+from moorage.models.pod import Pod, PodStatus
+from moorage.models.pod_spec import PodSpec, Volume
 from moorage.units.quantity import Quantity
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
