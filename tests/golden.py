@@ -1,6 +1,7 @@
-"""What a real kube-scheduler said about small but mean clusters, as models of ours.
+"""What real kube-schedulers decided about small but difficult clusters, as models of ours.
 
-tests/e2e/golden_oracle.py records it; the tests of the filter and scorer services repeat it.
+tests/e2e/golden records it, a file for each minor version of Kubernetes; the tests of the filter
+and scorer services repeat it.
 """
 
 import functools
@@ -19,7 +20,9 @@ from moorage import Nodes, Pod
 from moorage.models.decoding.codec import decode_node, decode_pod
 from moorage.testing import make_nodes
 
-RECORDED = Path(__file__).parent / "data" / "golden-scores-1.36.json"
+DATA = Path(__file__).parent / "data"
+VERSIONS = sorted(file.stem.rpartition("-")[2] for file in DATA.glob("golden-scores-*.json"))
+"""The minor versions of Kubernetes that are recorded."""
 
 Object = dict[str, Any]
 
@@ -29,6 +32,7 @@ class Scored:
     """A pod that was scored.
 
     Attributes:
+        version: The minor version of kube-scheduler.
         cluster: The cluster's name.
         profile: The profile's name.
         arguments: Those of the profile's plugins.
@@ -39,6 +43,7 @@ class Scored:
         message: What was said of the pod if there is none.
     """
 
+    version: str
     cluster: str
     profile: str
     arguments: Mapping[str, Object]
@@ -48,7 +53,7 @@ class Scored:
     message: str | None
 
     def __str__(self) -> str:
-        return f"{self.cluster}-{self.profile}-{self.pod.name}"
+        return f"{self.version}-{self.cluster}-{self.profile}-{self.pod.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +61,7 @@ class Filtered:
     """A pod that was filtered by one plugin, and NodeResourcesFit after it.
 
     Attributes:
+        version: The minor version of kube-scheduler.
         cluster: The cluster's name.
         plugin: The plugin's name.
         pod: The pod.
@@ -64,6 +70,7 @@ class Filtered:
         filled: What was said of the same pod with a request that no node can meet.
     """
 
+    version: str
     cluster: str
     plugin: str
     pod: Pod
@@ -72,7 +79,7 @@ class Filtered:
     filled: str
 
     def __str__(self) -> str:
-        return f"{self.plugin}-{self.pod.name}"
+        return f"{self.version}-{self.plugin}-{self.pod.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,42 +96,53 @@ class Refused:
 
 
 def scored() -> Iterator[Scored]:
-    """Yield each pod with each profile."""
-    recording = _recording()
-    for cluster in recording["clusters"]:
-        for each in cluster["scored"]:
-            for profile, outcome in each["outcomes"].items():
-                yield Scored(
-                    cluster=cluster["name"],
-                    profile=profile,
-                    arguments=recording["profiles"][profile],
-                    pod=_pod(each["pod"]),
-                    feasible=outcome["feasible"],
-                    scores=outcome.get("scores", {}),
-                    message=outcome.get("message"),
-                )
+    """Yield each pod with each profile, for each version."""
+    for version in VERSIONS:
+        recording = recorded(version)
+        for cluster in recording["clusters"]:
+            for each in cluster["scored"]:
+                for profile, outcome in each["outcomes"].items():
+                    yield Scored(
+                        version=version,
+                        cluster=cluster["name"],
+                        profile=profile,
+                        arguments=recording["profiles"][profile],
+                        pod=_pod(each["pod"]),
+                        feasible=outcome["feasible"],
+                        scores=outcome.get("scores", {}),
+                        message=outcome.get("message"),
+                    )
 
 
 def filtered() -> Iterator[Filtered]:
-    """Yield each pod with the plugin that it is about."""
-    for cluster in _recording()["clusters"]:
-        for each in cluster["filtered"]:
-            yield Filtered(
-                cluster=cluster["name"],
-                plugin=each["plugin"],
-                pod=_pod(each["pod"]),
-                feasible=each["feasible"],
-                alone=each["alone"],
-                filled=each["filled"],
-            )
+    """Yield each pod with the plugin that it is about, for each version."""
+    for version in VERSIONS:
+        for cluster in recorded(version)["clusters"]:
+            for each in cluster["filtered"]:
+                yield Filtered(
+                    version=version,
+                    cluster=cluster["name"],
+                    plugin=each["plugin"],
+                    pod=_pod(each["pod"]),
+                    feasible=each["feasible"],
+                    alone=each["alone"],
+                    filled=each["filled"],
+                )
 
 
 @functools.cache
-def cluster(name: str) -> Nodes:
-    """Return a cluster's nodes with the pods on them."""
-    (found,) = (each for each in _recording()["clusters"] if each["name"] == name)
+def cluster(version: str, name: str) -> Nodes:
+    """Return a cluster's nodes with the pods on them, as a version of Kubernetes had them."""
+    (found,) = (each for each in recorded(version)["clusters"] if each["name"] == name)
     nodes = [decode_node(_encoded(obj)) for obj in found["nodes"]]
     return make_nodes(*nodes, pods=map(_pod, found["bound"]))
+
+
+@functools.cache
+def recorded(version: str) -> Object:
+    """Return a recording as it was written."""
+    recording: Object = json.loads((DATA / f"golden-scores-{version}.json").read_text())
+    return recording
 
 
 def parse(message: str) -> Refused:
@@ -139,11 +157,6 @@ def _counts(text: str) -> Counter[str]:
     listed = text.partition("available: ")[2].removesuffix(".")
     pairs = (re.fullmatch(r"(\d+) (.*)", part) for part in listed.split(", "))
     return Counter({found[2]: int(found[1]) for found in pairs if found})
-
-
-@functools.cache
-def _recording() -> Any:
-    return json.loads(RECORDED.read_text())
 
 
 def _pod(obj: Object) -> Pod:

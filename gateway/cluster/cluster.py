@@ -9,7 +9,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from gateway.cluster.state import ClusterState
-from gateway.cluster.watch.extra import FurtherKinds
+from gateway.cluster.watch.extra import ExtraInformers
 from gateway.cluster.watch.metrics import WatchFamilies, WatchMetrics
 from gateway.cluster.watch.reflector import Reflector
 from gateway.cluster.watch.resources import node_reflector, pod_reflector
@@ -42,7 +42,7 @@ class Cluster:
         families = WatchFamilies(registry)
         self.state = state
         self._is_collected = False
-        self.kinds = FurtherKinds(client, state.objects, families, limit=max_object_bytes)
+        self.kinds = ExtraInformers(client, state.objects, families, limit=max_object_bytes)
         self._reflectors: dict[str, Reflector[Any]] = {
             "nodes": node_reflector(client, NodeSink(state), WatchMetrics(families, "nodes")),
             "pods": pod_reflector(client, PodSink(state), WatchMetrics(families, "pods")),

@@ -1,7 +1,6 @@
 """The cluster as the gateway knows it: rows, placed and assumed pods, generations.
 
-Reflectors write it through the sinks, cycles read it, and sessions send its changes to the
-replicas. Pure: no I/O.
+Reflectors write it, cycles read it, and sessions send its changes to replicas. Pure: no I/O.
 """
 
 import heapq
@@ -36,8 +35,9 @@ class ClusterState:
         row_of: The row of each node by name.
         rows_version: Changes whenever `row_of` does.
         touched: When each row last changed.
-        manifests_changed: The generation in which a node last came, went or changed.
-        objects: The objects of further kinds.
+        manifests_changed: The generation in which a node or an object last came, went or changed.
+        objects: The objects of the further kinds that plugins read.
+        listeners: Called after each change, also of pods without a place; must not change anything.
     """
 
     def __init__(
@@ -68,7 +68,8 @@ class ClusterState:
         self._on_node: dict[str, set[str]] = {}
         self._log: deque[tuple[int, int | str | ObjectName]] = deque(maxlen=LOG_LENGTH)
         self._backlogs: list[Backlog] = []
-        self.objects = ObjectTable(self._record)
+        self.objects = ObjectTable(self._record_object)
+        self.listeners: list[Callable[[], None]] = []
 
     @property
     def counts(self) -> dict[str, int]:
@@ -82,7 +83,7 @@ class ClusterState:
 
     @property
     def capacity(self) -> int:
-        """The number of rows in use or free; a row from here on is nobody's."""
+        """The number of rows in use or free; rows from here on have no node."""
         return len(self._names)
 
     def name_at(self, row: int) -> str | None:
@@ -105,10 +106,10 @@ class ClusterState:
     def claim(self, pod: Pod, node: str) -> None:
         """Count *pod* as placed on *node* from here on, before its bind comes."""
         self._assumed.claim(pod, node)
-        self._settle(pod.uid)
+        self._update_placement(pod.uid)
 
     def release(self, uid: str) -> None:
-        """Give up a pod's claim, if it has one and no bind has come."""
+        """Drop a pod's claim, if it has one and no bind has come."""
         assumption = self._assumed.get(uid)
         if assumption is not None and assumption.is_claim:
             self.forget(uid)
@@ -116,16 +117,16 @@ class ClusterState:
     def assume(self, pod: Pod, node: str) -> None:
         """Count *pod* as placed on *node* while its bind is under way."""
         if self._assumed.assume(pod, node):
-            self._settle(pod.uid)
+            self._update_placement(pod.uid)
 
     def confirm(self, uid: str) -> None:
-        """Say that an assumed pod is bound; it stays assumed until that is seen, or too late."""
+        """Note that an assumed pod is bound; it stays assumed until the watch shows that."""
         self._assumed.confirm(uid)
 
     def forget(self, uid: str) -> None:
-        """Say that an assumed pod is not bound after all."""
+        """Note that an assumed pod is not bound after all."""
         if self._assumed.pop(uid) is not None:
-            self._settle(uid)
+            self._update_placement(uid)
 
     def expire(self) -> int:
         """Forget claims and assumed pods that were not seen bound in time; return how many."""
@@ -227,15 +228,17 @@ class ClusterState:
         assumed = self._assumed.pop(pod.uid) if pod.spec.node_name else None
         if assumed is not None and assumed.pod == pod:
             return  # as it was assumed: replicas know it
-        # An unbound pod is of no interest to replicas until it has a place.
+        # Replicas do not need a pod before it has a place.
         if pod.spec.node_name or (old is not None and old.spec.node_name):
-            self._settle(pod.uid)
+            self._update_placement(pod.uid)
+        else:
+            self._notify()
 
     def drop_pod(self, uid: str) -> None:
         """Forget a pod that was deleted or has ended."""
         self._known.pop(uid, None)
         self._assumed.pop(uid)
-        self._settle(uid)
+        self._update_placement(uid)
 
     def known_nodes(self) -> Sequence[str]:
         """Return the names of all nodes."""
@@ -245,8 +248,8 @@ class ClusterState:
         """Return the UIDs of all pods that were seen."""
         return list(self._known)
 
-    def _settle(self, uid: str) -> None:
-        """Work out where a pod is now, and record that it or its place changed."""
+    def _update_placement(self, uid: str) -> None:
+        """Determine where a pod is now, and record that it or its place changed."""
         assumption, pod = self._assumed.get(uid), self._known.get(uid)
         node = assumption.node if assumption else pod.spec.node_name if pod else ""
         before = self._place.pop(uid, "")
@@ -280,6 +283,15 @@ class ClusterState:
         for backlog in self._backlogs:
             for key in keys:
                 backlog.note(key)
+        self._notify()
+
+    def _notify(self) -> None:
+        for listener in self.listeners:
+            listener()
+
+    def _record_object(self, name: ObjectName) -> None:
+        self._record(name)
+        self.manifests_changed = self.generation
 
     def _record_node(self, row: int, name: str, *, with_pods: bool) -> None:
         """Record that a row has another node or none; its pods then have, or lose, their place."""

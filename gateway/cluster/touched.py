@@ -17,7 +17,7 @@ class Touched:
         self.at: Generations = np.zeros(1024, np.int64)
 
     def note(self, row: int, generation: int) -> None:
-        """Say that a row changes in a generation."""
+        """Note that a row changes in a generation."""
         if row >= len(self.at) - 1:
             self.at = np.concatenate([self.at, np.zeros_like(self.at)])
         self.at[row] = generation

@@ -1,15 +1,31 @@
-"""Waits for the cluster state, which is pure and tells nobody when it changes."""
+"""Waits for changes of the cluster state."""
 
 import asyncio
 from collections.abc import Callable
 
-LOOK_AGAIN = 0.002
-"""Seconds between two looks."""
+from gateway.cluster.state import ClusterState
 
 
-async def until(condition: Callable[[], bool], end: float) -> bool:
-    """Wait until *condition* holds; return whether it did before *end*, in `loop.time()`."""
-    now = asyncio.get_running_loop().time
-    while not (holds := condition()) and now() < end:  # noqa: ASYNC110 - there is no event
-        await asyncio.sleep(LOOK_AGAIN)
-    return holds
+async def wait_for(state: ClusterState, condition: Callable[[], bool], end: float) -> bool:
+    """Wait until *condition* holds, which only a change of *state* can bring about.
+
+    Args:
+        state: The state that the condition is about.
+        condition: Checked at once, and after changes.
+        end: How long to wait at most, in `loop.time()`.
+
+    Returns:
+        Whether the condition holds.
+    """
+    changed = asyncio.Event()
+    state.listeners.append(changed.set)
+    try:
+        async with asyncio.timeout_at(end):
+            while not condition():
+                changed.clear()
+                await changed.wait()
+    except TimeoutError:
+        return condition()
+    finally:
+        state.listeners.remove(changed.set)
+    return True

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from gateway.calls import ANSWER_SECONDS, BindCall, CallFailedError, FilterOutcome
 from gateway.cluster.state import ClusterState
-from gateway.cluster.waiters import until
+from gateway.cluster.waiters import wait_for
 from gateway.cycle.filtering import FilterHalf
 from gateway.cycle.request import Subject
 from gateway.cycle.scoring import ScoreHalf
@@ -76,7 +76,7 @@ class Claims:
         """Wait until the pod is known, which it is as soon as the watch has told of it."""
         end = asyncio.get_running_loop().time() + UNKNOWN_SECONDS
         known = lambda: self._state.pod(call.uid) is not None  # noqa: E731
-        await until(known, min(call.deadline - ANSWER_SECONDS, end))
+        await wait_for(self._state, known, min(call.deadline - ANSWER_SECONDS, end))
 
     async def renew(self, call: BindCall, decision: Decision | None) -> None:
         """Claim the node again, as long as the plugins that want claims still let it pass.

@@ -8,7 +8,7 @@ knew before, nothing happens any more, and the pod waits for minutes.
 import asyncio
 
 from gateway.cluster.state import ClusterState
-from gateway.cluster.waiters import until
+from gateway.cluster.waiters import wait_for
 from gateway.cycle.filtering import Filtered, FilterHalf
 from gateway.cycle.request import Subject
 from gateway.decisions.log import Decision
@@ -51,7 +51,8 @@ class Rechecks:
     async def _changes(self, generation: int, end: float) -> bool:
         """Wait until the state is newer; return whether it is before *end*."""
         is_time_left = asyncio.get_running_loop().time() < end
-        return is_time_left and await until(lambda: self._state.generation > generation, end)
+        is_newer = lambda: self._state.generation > generation  # noqa: E731
+        return is_time_left and await wait_for(self._state, is_newer, end)
 
 
 def _rejected(decision: Decision | None) -> bool:

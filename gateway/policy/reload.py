@@ -13,7 +13,7 @@ from typing import Literal
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from gateway.cluster.watch.extra import FurtherKinds
+from gateway.cluster.watch.extra import ExtraInformers
 from gateway.policy.policy import PolicyHolder, policy_for, reads_of
 from gateway.replicas.rollout import PolicyRefusedError, Rollout
 from moorage.errors import ConfigurationError
@@ -68,7 +68,7 @@ class PolicyReloader:
         text: str,
         *,
         policy: PolicyHolder,
-        objects: FurtherKinds,
+        objects: ExtraInformers,
         rollouts: Sequence[Rollout],
         between_cycles: Callable[[], AbstractAsyncContextManager[None]],
         metrics: ReloadMetrics,

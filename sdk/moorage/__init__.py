@@ -6,6 +6,7 @@ from msgspec import Meta
 
 from moorage.errors import ConfigurationError, MoorageError, PluginFailedError, PluginLoadError
 from moorage.models import (
+    DEVICE_CLASSES,
     ENDED_PODS,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
@@ -26,6 +27,7 @@ from moorage.snapshot import Amounts, CarriedTerm, Encoded, Node, Nodes, Objects
 from moorage.snapshot.verdicts import Mask, Rejection, Verdicts
 
 __all__ = [
+    "DEVICE_CLASSES",
     "ENDED_PODS",
     "MAX_SCORE",
     "PERSISTENT_VOLUMES",

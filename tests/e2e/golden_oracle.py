@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from moorage_host.kube import KubeClient, connect
-from tests.e2e.build import kubernetes_version
+from tests.e2e.build import kubernetes_version, minor_version
 from tests.e2e.golden_clusters_nodes import NODE_PROPERTIES
 from tests.e2e.golden_clusters_random import RANDOM
 from tests.e2e.golden_clusters_resources import RESOURCES
@@ -31,7 +31,7 @@ from tests.e2e.golden_scheduler import Log, scheduler
 from tests.e2e.plane import RealPlane
 from tests.scenarios.planes import ROOT, Object, Plane
 
-RECORDED = ROOT / "tests" / "data" / "golden-scores-1.36.json"
+RECORDED = ROOT / "tests" / "data" / f"golden-scores-{minor_version()}.json"
 # In this order: the last one's pods are in the namespaces of the one before.
 CLUSTERS = (RESOURCES, NODE_PROPERTIES, TOPOLOGY, RANDOM)
 

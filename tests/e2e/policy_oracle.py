@@ -1,4 +1,4 @@
-"""Asks kube-scheduler which plugins run, for a table of profiles; records what it says.
+"""Asks kube-scheduler which plugins run, for a table of profiles; records its answers.
 
 What `make test` compares our merge with is recorded by: python -m tests.e2e.policy_oracle
 """
@@ -14,10 +14,10 @@ from typing import Any
 import yaml
 
 from cli.processes import free_ports
-from tests.e2e.build import find, kubernetes_version
+from tests.e2e.build import find, kubernetes_version, minor_version
 from tests.scenarios.planes import ROOT
 
-RECORDED = ROOT / "tests" / "data" / "policy-merge-1.36.json"
+RECORDED = ROOT / "tests" / "data" / f"policy-merge-{minor_version()}.json"
 PATIENCE = 30.0
 
 # Without these two a profile cannot run.

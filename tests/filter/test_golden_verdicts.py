@@ -1,4 +1,4 @@
-"""Our mirrors of in-tree filter plugins reject what a real kube-scheduler rejected, and why."""
+"""Our mirrors of in-tree filter plugins reject what real kube-schedulers rejected, and why."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -52,7 +52,7 @@ def with_unmet_request(pod: Pod) -> Pod:
 
 @pytest.mark.parametrize("case", list(filtered()), ids=str)
 async def test_verdicts_are_those_of_kube_scheduler(case: Filtered) -> None:
-    nodes = cluster(case.cluster)
+    nodes = cluster(case.version, case.cluster)
     alone = await run((case.plugin, FIT), case.pod, nodes)
     assert feasible(alone, nodes) == case.feasible
     if case.alone:
@@ -63,7 +63,7 @@ async def test_verdicts_are_those_of_kube_scheduler(case: Filtered) -> None:
 
 @pytest.mark.parametrize("case", list(scored()), ids=str)
 async def test_all_filters_together_pass_the_same_nodes(case: Scored) -> None:
-    nodes = cluster(case.cluster)
+    nodes = cluster(case.version, case.cluster)
     outcome = await run(ORDER, case.pod, nodes)
     assert feasible(outcome, nodes) == case.feasible
     if case.message:

@@ -33,7 +33,7 @@ Readers = Mapping[ObjectKind, Sequence[str]]
 _log = structlog.get_logger()
 
 
-class FurtherKinds:
+class ExtraInformers:
     """The watches of further kinds."""
 
     def __init__(

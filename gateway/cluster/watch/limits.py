@@ -20,6 +20,8 @@ class Restart(StrEnum):
     """The server has too much to do."""
     REFUSED = "refused"
     """The server does not want it: credentials, permissions, a wrong path."""
+    NOT_SERVED = "not-served"
+    """The server does not have the kind, which is optional: its objects are taken for none."""
     SERVER_ERROR = "server-error"
     """The server failed."""
     NO_STREAMED_LIST = "no-streamed-list"

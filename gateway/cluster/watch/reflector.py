@@ -62,6 +62,7 @@ class Reflector(Generic[T]):
         key: What names an object in `Sink.delete`: its name, or its uid.
         observer: Who counts.
         query: More query parameters, such as a fieldSelector.
+        optional: Whether a server without this collection counts as one where it is empty.
         limits: How patient to be.
     """
 
@@ -75,6 +76,7 @@ class Reflector(Generic[T]):
         key: Key,
         observer: Observer,
         query: Mapping[str, str] | None = None,
+        optional: bool = False,
         limits: ReflectorLimits | None = None,
     ) -> None:
         self.synced = asyncio.Event()
@@ -87,11 +89,13 @@ class Reflector(Generic[T]):
         self._path = path
         self._query = dict(query or {})
         self._observer = observer
+        self._optional = optional
         self._limits = limits or ReflectorLimits()
         self._mirror = Mirror(sink, decode=decode, key=key)
         self._position = ""  # the opaque resource version to go on from
         self._streamed_list = True
         self._cached_list = True
+        self._served = True
 
     def age(self) -> float:
         """Return how long the API server has been silent, in seconds; infinite at first."""
@@ -131,6 +135,8 @@ class Reflector(Generic[T]):
         return _Ending(Restart.CLOSED, at_once=lasted >= SHORT_WATCH)
 
     def _refused(self, error: KubeStatusError) -> _Ending:
+        if error.status == 404 and self._optional:
+            return self._not_served()
         if is_expired(error):
             self._position = ""
             self._cached_list = False
@@ -142,6 +148,16 @@ class Reflector(Generic[T]):
             return self._failed(Restart.THROTTLED, error, retry_after=error.retry_after)
         reason = Restart.SERVER_ERROR if error.status >= 500 else Restart.REFUSED
         return self._failed(reason, error, retry_after=error.retry_after)
+
+    def _not_served(self) -> _Ending:
+        """Take the collection for empty, and look again later."""
+        if self._served:
+            self._complete(Collection(self._mirror), "")
+            self._served = False
+            _log.info("The API server does not serve a kind", path=self._path)
+        self._position = ""
+        self._hear()
+        return _Ending(Restart.NOT_SERVED)
 
     def _failed(
         self,
@@ -223,6 +239,7 @@ class Reflector(Generic[T]):
     def _complete(self, full: Collection[T], position: str) -> None:
         self._mirror.swap(full)
         self._position = position
+        self._served = True
         self.synced.set()
         _log.info("A full list is in", path=self._path, objects=len(full.versions))
 

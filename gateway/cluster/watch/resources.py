@@ -66,5 +66,6 @@ def object_reflector(
         key="uid",
         observer=observer,
         query={"fieldSelector": kind.field_selector} if kind.field_selector else None,
+        optional=kind.optional,
         limits=limits,
     )

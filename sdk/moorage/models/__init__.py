@@ -20,6 +20,7 @@ from moorage.models.constraints import (
 from moorage.models.decoding.codec import decode_node, decode_passing_pod, decode_pod, encode
 from moorage.models.disks import AwsDiskSource, Disk, GceDiskSource, IscsiSource, RbdSource
 from moorage.models.kinds import (
+    DEVICE_CLASSES,
     ENDED_PODS,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
@@ -52,6 +53,7 @@ from moorage.models.pod_spec import (
 from moorage.models.selectors import LabelSelector, Requirement
 
 __all__ = [
+    "DEVICE_CLASSES",
     "ENDED_PODS",
     "PERSISTENT_VOLUMES",
     "PERSISTENT_VOLUME_CLAIMS",

@@ -21,11 +21,14 @@ class ObjectKind(Struct, frozen=True, order=True):
             core group.
         plural: The name in URLs and in RBAC: "statefulsets".
         field_selector: Only the objects that it selects, as `kubectl --field-selector` has it.
+        optional: Whether an API server that does not serve the kind simply has no such objects.
+            Otherwise the gateway is not ready until the kind is served.
     """
 
     api_version: str
     plural: str
     field_selector: str = ""
+    optional: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what no kind is called.
@@ -73,6 +76,9 @@ class ObjectName(NamedTuple):
 STATEFUL_SETS: Final = ObjectKind("apps/v1", "statefulsets")
 PERSISTENT_VOLUMES: Final = ObjectKind("v1", "persistentvolumes")
 PERSISTENT_VOLUME_CLAIMS: Final = ObjectKind("v1", "persistentvolumeclaims")
+DEVICE_CLASSES: Final = ObjectKind("resource.k8s.io/v1", "deviceclasses", optional=True)
+"""Kubernetes has them from 1.34 on."""
+
 ENDED_PODS: Final = ObjectKind(
     "v1", "pods", "status.phase!=Pending,status.phase!=Running,status.phase!=Unknown"
 )

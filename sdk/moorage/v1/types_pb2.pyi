@@ -336,22 +336,28 @@ class ObjectKind(_message.Message):
     API_VERSION_FIELD_NUMBER: _builtins.int
     PLURAL_FIELD_NUMBER: _builtins.int
     FIELD_SELECTOR_FIELD_NUMBER: _builtins.int
+    OPTIONAL_FIELD_NUMBER: _builtins.int
     api_version: _builtins.str
     """Required. The group and the version, as objects have them: "apps/v1"; "v1" for the core group."""
     plural: _builtins.str
     """Required. The kind's name in URLs: "statefulsets"."""
     field_selector: _builtins.str
     """Optional. Only the objects that this field selector selects."""
+    optional: _builtins.bool
+    """Whether an API server that does not serve the kind simply has no such objects. Otherwise the
+    gateway is not ready until the kind is served.
+    """
     def __init__(
         self,
         *,
         api_version: _builtins.str = ...,
         plural: _builtins.str = ...,
         field_selector: _builtins.str = ...,
+        optional: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["api_version", b"api_version", "field_selector", b"field_selector", "plural", b"plural"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["api_version", b"api_version", "field_selector", b"field_selector", "optional", b"optional", "plural", b"plural"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

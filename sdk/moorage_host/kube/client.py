@@ -14,7 +14,7 @@ from yarl import URL
 
 from moorage_host.kube.errors import KubeUnreachableError
 from moorage_host.kube.response import Response
-from moorage_host.kube.session import open_session, way_to
+from moorage_host.kube.session import open_session, proxy_options
 
 if TYPE_CHECKING:
     from kubernetes_asyncio.client import ApiClient
@@ -35,7 +35,7 @@ class KubeClient:
         self._failures = (OSError, aiohttp.ClientError, ConfigException)
         self._api = api
         self._session = open_session(api)
-        self._way = way_to(api.configuration)
+        self._way = proxy_options(api.configuration)
 
     @property
     def host(self) -> str:

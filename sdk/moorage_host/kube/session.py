@@ -27,7 +27,7 @@ def open_session(api: "ApiClient") -> aiohttp.ClientSession:
     )
 
 
-def way_to(configuration: "Configuration") -> dict[str, Any]:
+def proxy_options(configuration: "Configuration") -> dict[str, Any]:
     """Return what all requests need to get there: proxy, and the name to expect of the server.
 
     A proxy comes from the kubeconfig, else from the environment (HTTPS_PROXY, NO_PROXY and so on).

@@ -84,7 +84,7 @@ def kind_from_proto(message: pb.ObjectKind) -> ObjectKind:
     Raises:
         ValueError: It is not called as kinds are.
     """
-    return ObjectKind(message.api_version, message.plural, message.field_selector)
+    return ObjectKind(message.api_version, message.plural, message.field_selector, message.optional)
 
 
 def normalization_from_proto(message: pb.Normalization.ValueType) -> Normalization | None:
@@ -110,7 +110,10 @@ def scope_to_proto(scope: Scope) -> pb.Scope.ValueType:
 def kind_to_proto(kind: ObjectKind) -> pb.ObjectKind:
     """Put a further kind of objects on the wire."""
     return pb.ObjectKind(
-        api_version=kind.api_version, plural=kind.plural, field_selector=kind.field_selector
+        api_version=kind.api_version,
+        plural=kind.plural,
+        field_selector=kind.field_selector,
+        optional=kind.optional,
     )
 
 

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from cli.processes import free_ports
 from gateway.cluster.objects import ObjectSink, ObjectTable, decode_object
-from gateway.cluster.watch.extra import FurtherKinds
+from gateway.cluster.watch.extra import ExtraInformers
 from gateway.cluster.watch.metrics import WatchFamilies
 from moorage import PERSISTENT_VOLUMES, STATEFUL_SETS, FilterPlugin, Nodes, Pod, Rejection, Verdicts
 from moorage.models import ObjectKind, ObjectName
@@ -23,6 +23,7 @@ from tests.gateway.running import Gateway, filter_service, gateway, pod, ready, 
 from tests.live_api import Api, until
 
 SETS = "/apis/apps/v1/namespaces/default/statefulsets"
+OPTIONAL_SETS = ObjectKind("apps/v1", "statefulsets", optional=True)
 POLICY = """
 apiVersion: moorage.io/v1alpha1
 kind: MoorageConfiguration
@@ -40,6 +41,16 @@ class Replicated(FilterPlugin):
     def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
         found = nodes.objects(STATEFUL_SETS).get(pod.name, pod.namespace)
         none = found is None or found["spec"]["replicas"] < 2
+        return nodes.verdicts().reject([none] * len(nodes), Rejection("not replicated"))
+
+
+class OptionallyReplicated(FilterPlugin):
+    """Rejects all nodes unless there is a StatefulSet, a kind that servers need not have."""
+
+    reads = (OPTIONAL_SETS,)
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
+        none = not len(nodes.objects(OPTIONAL_SETS))
         return nodes.verdicts().reject([none] * len(nodes), Rejection("not replicated"))
 
 
@@ -154,6 +165,31 @@ async def _check_refused(found: Gateway, status: int) -> None:
     assert await verdict(found, "db") == ""
 
 
+async def test_an_optional_kind_that_is_not_served_has_no_objects(tmp_path: Path) -> None:
+    config = tmp_path / "policy.yaml"
+    config.write_text(POLICY.replace("Replicated", "OptionallyReplicated"))
+    port = free_ports(1)[0]
+    async with (
+        scorer_service() as scorer,
+        gateway(tmp_path, filters=f"127.0.0.1:{port}", scorer=scorer, config=config) as found,
+    ):
+        asked = found.api.count("*", "statefulsets", status=404)
+        await found.node("n1")
+        async with filter_service(OptionallyReplicated, port=port):
+            await ready(found)
+            assert asked() > 0
+            assert await verdict(found, "db") == "not replicated"
+            # Once it is served, as after an upgrade, its objects come by themselves.
+            found.api.create(SETS, stateful_set("db"))
+            found.api.faults.clear()
+            await becomes(found, "db", "")
+            # When it is served no longer, they are gone.
+            found.api.count("*", "statefulsets", status=404)
+            found.api.faults.drop_watches()
+            await becomes(found, "db", "not replicated")
+            await ready(found)
+
+
 async def test_objects_stay_while_no_replica_is_there(tmp_path: Path) -> None:
     port = free_ports(1)[0]
     async with without_filter(tmp_path, port) as found:
@@ -245,13 +281,13 @@ def test_kinds_have_paths_and_names(kind: ObjectKind, path: str, shown: str) -> 
 
 
 @asynccontextmanager
-async def kinds_of(folder: Path) -> AsyncIterator[tuple[Api, ObjectTable, FurtherKinds]]:
+async def kinds_of(folder: Path) -> AsyncIterator[tuple[Api, ObjectTable, ExtraInformers]]:
     async with ApiServer() as server, asyncio.TaskGroup() as group:
         (folder / "kubeconfig").write_text(server.kubeconfig())
         client = await connect(folder / "kubeconfig")
         table = ObjectTable(lambda _: None)
         families = WatchFamilies(CollectorRegistry())
-        kinds = FurtherKinds(client, table, families, limit=10_000)
+        kinds = ExtraInformers(client, table, families, limit=10_000)
         kinds.start(group)
         try:
             yield Api(server), table, kinds

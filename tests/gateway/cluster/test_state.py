@@ -54,6 +54,21 @@ def synchronised(state: ClusterState) -> Replica:
     return replica
 
 
+def test_objects_count_as_manifests() -> None:
+    state, name = ClusterState(), ObjectName(STATEFUL_SETS, "default", "db")
+    state.objects.open(STATEFUL_SETS)
+    for content in (b"{}", b'{"n":1}', None):
+        before = state.manifests_changed
+        if content is None:
+            state.objects.drop(name)
+        else:
+            state.objects.put(name, content)
+        assert state.manifests_changed == state.generation > before
+    before = state.generation
+    state.claim(place("p"), "n")
+    assert state.manifests_changed == before < state.generation
+
+
 def picture(replica: Replica) -> dict[str, Any]:
     """Return all that plugins could see."""
     nodes = replica.snapshot.nodes()

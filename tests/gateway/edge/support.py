@@ -186,8 +186,12 @@ def nodes_args(*names: str) -> dict[str, Any]:
     return {"Pod": pod(), "Nodes": {"metadata": {}, "items": items}, "NodeNames": None}
 
 
-def recorded(mode: str, *verbs: str) -> list[tuple[str, str]]:
+RECORDINGS = sorted(file.stem.removeprefix("kube-scheduler-") for file in DATA.glob("*.jsonl"))
+"""A recording for each minor version of kube-scheduler with names and with nodes: "1.37-names"."""
+
+
+def recorded(recording: str, *verbs: str) -> list[tuple[str, str]]:
     """Return verb and body of what a real kube-scheduler sent, in order."""
-    lines = (DATA / f"kube-scheduler-1.36-{mode}.jsonl").read_text().splitlines()
+    lines = (DATA / f"kube-scheduler-{recording}.jsonl").read_text().splitlines()
     calls = [(call["verb"], call["body"]) for call in map(json.loads, lines)]
     return [call for call in calls if not verbs or call[0] in verbs]

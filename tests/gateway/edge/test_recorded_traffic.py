@@ -1,4 +1,4 @@
-"""Every request that a real kube-scheduler sent, and answers as Go would decode them."""
+"""Every request that real kube-schedulers sent, and answers as Go would decode them."""
 
 import json
 from typing import Any
@@ -13,7 +13,7 @@ from gateway.calls import (
     PrioritizeOutcome,
     SchedulingCall,
 )
-from tests.gateway.edge.support import ScriptedCycles, recorded, serving
+from tests.gateway.edge.support import RECORDINGS, ScriptedCycles, recorded, serving
 
 
 class FilterResult(msgspec.Struct, forbid_unknown_fields=True):
@@ -63,9 +63,9 @@ async def drop_all(call: PreemptCall) -> PreemptOutcome:
 
 def requests(verb: str) -> list[Any]:
     return [
-        pytest.param(body, id=f"{mode}-{index}")
-        for mode in ("names", "nodes")
-        for index, (_, body) in enumerate(recorded(mode, verb))
+        pytest.param(body, id=f"{recording}-{index}")
+        for recording in RECORDINGS
+        for index, (_, body) in enumerate(recorded(recording, verb))
     ]
 
 
@@ -142,10 +142,10 @@ async def test_bind(body: str) -> None:
     } == args
 
 
-@pytest.mark.parametrize("mode", ["names", "nodes"])
-async def test_the_whole_conversation_on_one_connection(mode: str) -> None:
+@pytest.mark.parametrize("recording", RECORDINGS)
+async def test_the_whole_conversation_on_one_connection(recording: str) -> None:
     async with serving() as edge, edge.connect() as wire:
-        for verb, body in recorded(mode):
+        for verb, body in recorded(recording):
             answer = await wire.post(f"/{verb}", body.encode())
             assert answer.status == 200
             assert b'"Error":"m' not in answer.body

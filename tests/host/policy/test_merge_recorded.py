@@ -1,4 +1,4 @@
-"""Our merge gives what a real kube-scheduler gave for the same profiles (`make e2e` proves it)."""
+"""Our merge gives what real kube-schedulers gave for the same profiles (`make e2e` proves it)."""
 
 import json
 from pathlib import Path
@@ -8,10 +8,23 @@ import pytest
 
 from moorage_host.policy.merge import Entry, EntrySet, expand, merge
 
-RECORDED = Path(__file__).parents[2] / "data" / "policy-merge-1.36.json"
-CASES: list[dict[str, Any]] = json.loads(RECORDED.read_text())["cases"]
-DEFAULT = CASES[0]
-"""The profile that says nothing: its multiPoint set is the default set."""
+DATA = Path(__file__).parents[2] / "data"
+RECORDINGS: dict[str, list[dict[str, Any]]] = {
+    file.stem.rpartition("-")[2]: json.loads(file.read_text())["cases"]
+    for file in sorted(DATA.glob("policy-merge-*.json"))
+}
+"""Cases by the minor version of kube-scheduler."""
+
+CASES = [
+    pytest.param(version, case, id=f"{version} {case['case']}")
+    for version, cases in RECORDINGS.items()
+    for case in cases
+]
+
+
+def default(version: str) -> dict[str, Any]:
+    """Return the profile without plugins: its multiPoint set is the default set."""
+    return RECORDINGS[version][0]
 
 
 def entries(pairs: list[list[Any]]) -> tuple[Entry, ...]:
@@ -24,16 +37,19 @@ def written(plugins: dict[str, Any], point: str) -> EntrySet:
     return EntrySet(enabled, frozenset(p["name"] for p in part.get("disabled", ())))
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["case"])
-def test_multi_point_is_merged_as_kube_scheduler_does(case: dict[str, Any]) -> None:
-    merged = merge(EntrySet(entries(DEFAULT["multiPoint"])), written(case["plugins"], "multiPoint"))
+@pytest.mark.parametrize(("version", "case"), CASES)
+def test_multi_point_is_merged_as_kube_scheduler_does(version: str, case: dict[str, Any]) -> None:
+    defaults = EntrySet(entries(default(version)["multiPoint"]))
+    merged = merge(defaults, written(case["plugins"], "multiPoint"))
     assert merged.enabled == entries(case["multiPoint"])
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["case"])
+@pytest.mark.parametrize(("version", "case"), CASES)
 @pytest.mark.parametrize("point", ["filter", "score"])
-def test_points_are_expanded_as_kube_scheduler_does(case: dict[str, Any], point: str) -> None:
-    implementing = {name for name, _ in DEFAULT[point]}
+def test_points_are_expanded_as_kube_scheduler_does(
+    version: str, case: dict[str, Any], point: str
+) -> None:
+    implementing = {name for name, _ in default(version)[point]}
     expanded = expand(
         written(case["plugins"], point), entries(case["multiPoint"]), implementing.__contains__
     )
@@ -46,5 +62,6 @@ def test_points_are_expanded_as_kube_scheduler_does(case: dict[str, Any], point:
 
 
 def test_the_recording_covers_the_rules() -> None:
-    assert len(CASES) >= 20
-    assert all(case["multiPoint"] for case in CASES)
+    for cases in RECORDINGS.values():
+        assert len(cases) >= 20
+        assert all(case["multiPoint"] for case in cases)

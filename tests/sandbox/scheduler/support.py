@@ -217,10 +217,14 @@ def metas(body: Object) -> Object:
 
 
 def recordings(mode: str) -> Iterator[tuple[str, Object, str]]:
-    """Yield verb, headers and body of each recorded request; the mode is names or nodes."""
-    for line in (DATA / f"kube-scheduler-1.36-{mode}.jsonl").read_text().splitlines():
-        record = json.loads(line)
-        yield record["verb"], record["headers"], record["body"]
+    """Yield verb, headers and body of each recorded request, the newest kube-scheduler's first.
+
+    The mode is names or nodes.
+    """
+    for file in sorted(DATA.glob(f"kube-scheduler-*-{mode}.jsonl"), reverse=True):
+        for line in file.read_text().splitlines():
+            record = json.loads(line)
+            yield record["verb"], record["headers"], record["body"]
 
 
 def known_pod(name: str = "web", *, uid: str = "", **spec: Any) -> KnownPod:

@@ -1,4 +1,4 @@
-"""Prefers nodes that have the images, like kube-scheduler's plugin of the same name."""
+"""Prefers nodes that have the images, like kube-scheduler's plugin of the same name in 1.37."""
 
 from collections import Counter
 from typing import Annotated
@@ -25,7 +25,8 @@ class ImageLocality(ScorePlugin):
 
         Attributes:
             min_threshold: The sum below which images do not matter.
-            max_container_threshold: The sum, for each container, above which more does not help.
+            max_container_threshold: The sum, for each container and each volume that is an image,
+                above which more does not help.
         """
 
         min_threshold: Annotated[int, Meta(ge=0)] = 23 * MIB
@@ -42,26 +43,23 @@ class ImageLocality(ScorePlugin):
         do not crowd on the few that do.
         """
         total = np.zeros(len(nodes), np.int64)
-        for image, uses in _images(pod).items():
+        images = _images(pod)
+        for image, uses in Counter(images).items():
             sizes, holders = nodes.image_sizes(image)
             if holders:
                 spread = holders / nodes.cluster_size
                 total += uses * (sizes * spread).astype(np.int64)
         low = self.args.min_threshold
-        high = self.args.max_container_threshold * max(_container_count(pod), 1)
+        high = self.args.max_container_threshold * max(len(images), 1)
         percent: Amounts = MAX_SCORE * (np.clip(total, low, high) - low) // (high - low)
         return percent.astype(np.float64)
 
 
-def _images(pod: Pod) -> Counter[str]:
+def _images(pod: Pod) -> list[str]:
     spec = pod.spec
     images = [container.image for container in (*spec.init_containers, *spec.containers)]
     images += [volume.image.reference for volume in spec.volumes if volume.image]
-    return Counter(map(_with_tag, images))
-
-
-def _container_count(pod: Pod) -> int:
-    return len(pod.spec.init_containers) + len(pod.spec.containers)
+    return [_with_tag(image) for image in images]
 
 
 def _with_tag(image: str) -> str:

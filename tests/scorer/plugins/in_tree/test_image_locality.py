@@ -62,11 +62,12 @@ def test_each_container_raises_the_upper_threshold() -> None:
     assert run_score(ImageLocality(), pod, *with_image(1000)) == {"n0": 49}
 
 
-def test_image_volumes_count_but_raise_no_threshold() -> None:
+def test_each_image_volume_counts_and_raises_the_upper_threshold() -> None:
+    # 100 * 977 // 1977, as for a second container
     pod = make_pod(image="other")
     volume = Volume(name="model", image=ImageSource(reference="app:v1"))
     pod = replace(pod, spec=replace(pod.spec, volumes=(volume,)))
-    assert run_score(ImageLocality(), pod, *with_image(1000)) == {"n0": 100}
+    assert run_score(ImageLocality(), pod, *with_image(1000)) == {"n0": 49}
 
 
 @pytest.mark.parametrize(
