@@ -16,7 +16,7 @@ from moorage_host.process.lifecycle import ProcessSettings, announce, process
 from moorage_host.settings import parse_settings, setting
 from sandbox.apiserver.server import ApiServer
 from sandbox.apiserver.settings import Settings
-from sandbox.apiserver.store import Store
+from sandbox.apiserver.store.store import Store
 
 NODES, PODS = "/nodes", "/pods"
 """The store's names of both collections."""

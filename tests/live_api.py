@@ -8,8 +8,8 @@ import msgspec
 
 from moorage_host.kube import KubeClient
 from sandbox.apiserver import ApiServer, Fault
-from sandbox.apiserver.cluster import Deletion
-from sandbox.apiserver.paths import parse
+from sandbox.apiserver.resources.paths import parse
+from sandbox.apiserver.store.cluster import Deletion
 
 Object = dict[str, Any]
 COUNTED = 1000

@@ -6,12 +6,13 @@ from typing import Self
 
 from aiohttp import web
 
-from sandbox.apiserver import admin, discovery, openapi
-from sandbox.apiserver.cluster import Cluster
-from sandbox.apiserver.faults import Faults
-from sandbox.apiserver.http import Edge, failures_as_status
-from sandbox.apiserver.kubelet import Kubelet
+from sandbox.apiserver.discovery import documents, openapi
+from sandbox.apiserver.faults import admin
+from sandbox.apiserver.faults.faults import Faults
+from sandbox.apiserver.requests.http import Edge, failures_as_status
 from sandbox.apiserver.settings import Settings
+from sandbox.apiserver.store.cluster import Cluster
+from sandbox.apiserver.store.kubelet import Kubelet
 
 
 class ApiServer:
@@ -30,8 +31,7 @@ class ApiServer:
             shutdown_timeout=self.settings.shutdown_seconds,
         )
         if self.settings.run_bound_pods:
-            kubelet = Kubelet(self.cluster.store, self.settings.run_delay_seconds)
-            self.cluster.on_bound = kubelet.on_bound
+            Kubelet(self.cluster.store, self.settings.run_delay_seconds)
 
     async def __aenter__(self) -> Self:
         """Listen.
@@ -74,8 +74,8 @@ class ApiServer:
             middlewares=[failures_as_status], client_max_size=self.settings.max_body_bytes
         )
         edge = Edge(self.cluster, self.faults, self.settings)
-        discovery.add_routes(application.router, self.settings)
-        openapi.add_routes(application.router)
+        documents.add_routes(application.router, self.cluster.resources, self.settings)
+        openapi.add_routes(application.router, self.cluster.resources)
         admin.add_routes(application.router, self.faults)
         application.router.add_route("*", "/api/{path:.*}", edge.handle)
         application.router.add_route("*", "/apis/{path:.*}", edge.handle)

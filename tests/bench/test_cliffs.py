@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from bench.apiserver import PODS, fill, replace_pod
 from bench.cliffs import pauses_between, read_pauses
 from moorage_host.process.pauses import GarbagePauses
-from sandbox.apiserver.store import Store
+from sandbox.apiserver.store.store import Store
 
 
 def test_pauses_are_read_as_they_are_told() -> None:

@@ -13,7 +13,7 @@ from gateway.settings import GatewaySettings
 from moorage_host.policy import load
 from moorage_host.settings import parse_settings
 from sandbox.apiserver import ApiServer
-from sandbox.apiserver.paths import parse
+from sandbox.apiserver.resources.paths import parse
 from sandbox.scheduler import load_configuration
 from services.binder.settings import BinderSettings
 from services.filter.plugins.stateful_set_zone import StatefulSetZone

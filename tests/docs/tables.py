@@ -23,6 +23,7 @@ from moorage_host.rpc.serve import ServerSettings
 from moorage_host.settings import SettingRow, settings_table
 from moorage_host.settings.fields import Dataclass
 from sandbox.apiserver.__main__ import Options as ApiServerOptions
+from sandbox.apiserver.resources.builtin import BUILT_IN
 from sandbox.scheduler.__main__ import Settings as SchedulerSettings
 from services.binder import metrics as binder_metrics
 from services.binder.settings import BinderSettings
@@ -91,6 +92,16 @@ def command(name: str) -> str:
     return table(("parameter", "default", "meaning"), _parameters(found))
 
 
+def resources(_: str) -> str:
+    """Return what the embedded API server serves without a custom resource definition."""
+    groups: dict[str, list[str]] = {}
+    for resource in BUILT_IN:
+        subresources = ", ".join(code(name) for name in resource.subresources)
+        shown = f"{resource.plural} ({subresources})" if subresources else resource.plural
+        groups.setdefault(resource.api_version, []).append(shown)
+    return table(("group", "resources"), ((key, ", ".join(each)) for key, each in groups.items()))
+
+
 TABLES: Mapping[str, Callable[[str], str]] = {
     "settings": settings,
     "metrics": metrics,
@@ -100,6 +111,7 @@ TABLES: Mapping[str, Callable[[str], str]] = {
     "legacy": legacy,
     "make": make,
     "command": command,
+    "resources": resources,
 }
 
 

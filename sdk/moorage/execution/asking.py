@@ -25,7 +25,7 @@ from moorage.snapshot.verdicts import Mask, Rejection, Verdicts
 
 
 class PluginScores(msgspec.Struct, frozen=True, kw_only=True):
-    """One plugin's opinion of all nodes: as returned, and after normalisation to 0..100."""
+    """One plugin's scores of all nodes: as returned, and after normalisation to 0..100."""
 
     plugin: str
     weight: int
@@ -44,7 +44,7 @@ class CheckedScores(NamedTuple):
 async def ask_for_verdicts(
     enabled: EnabledPlugin, pod: Pod, nodes: Nodes, supervisor: Supervisor
 ) -> Verdicts | None:
-    """Return a filter plugin's verdicts on *nodes*, or None if it has nothing to say about *pod*.
+    """Return a filter plugin's verdicts on *nodes*, or None if it does not apply to *pod*.
 
     Raises:
         PluginFailedError: The plugin raised, answered wrongly, took too long, or is suspended.
@@ -81,7 +81,7 @@ def ask_for_claim(enabled: EnabledPlugin, pod: Pod, supervisor: Supervisor) -> b
 async def ask_for_scores(
     enabled: EnabledPlugin, pod: Pod, nodes: Nodes, supervisor: Supervisor
 ) -> PluginScores | None:
-    """Return a score plugin's opinion of *nodes*, or None if it has nothing to say about *pod*.
+    """Return a score plugin's scores of *nodes*, or None if it does not apply to *pod*.
 
     Raises:
         PluginFailedError: The plugin raised, answered wrongly, took too long, or is suspended.
@@ -91,13 +91,13 @@ async def ask_for_scores(
     if plugin is None:
         return None
     raw = supervisor.call(enabled, _point(plugin), _score, plugin, pod, nodes)
-    return _opinion(enabled, plugin, raw, supervisor)
+    return _normalized_scores(enabled, plugin, raw, supervisor)
 
 
 async def ask_for_raw_scores(
     enabled: EnabledPlugin, pod: Pod, nodes: Nodes, shard: Nodes, supervisor: Supervisor
 ) -> Scores | None:
-    """Return what a score plugin says of those of *nodes* that are in *shard*, not normalised.
+    """Return a score plugin's raw scores of those of *nodes* that are in *shard*.
 
     None and exceptions mean the same as in `ask_for_scores`.
     """
@@ -106,19 +106,23 @@ async def ask_for_raw_scores(
         return None
     raw = supervisor.call(enabled, _point(plugin), _score, plugin, pod, shard)
     if normalization_of(type(plugin)) is not None:
-        enabled.breaker.succeeded()  # of others it is not known before they normalise
+        enabled.breaker.succeeded()  # the others may still fail in `normalize`
     return raw.scores
 
 
 async def ask_to_normalize(
     enabled: EnabledPlugin, pod: Pod, nodes: Nodes, raw: Scores, supervisor: Supervisor
 ) -> PluginScores | None:
-    """Return a score plugin's opinion of *nodes*, of which it said *raw* in shards.
+    """Return a score plugin's normalised scores of *nodes*, given the *raw* scores of all shards.
 
     None and exceptions mean the same as in `ask_for_scores`.
     """
     plugin = await _prepared(enabled, pod, nodes, supervisor)
-    return None if plugin is None else _opinion(enabled, plugin, _with_extremes(raw), supervisor)
+    return (
+        None
+        if plugin is None
+        else _normalized_scores(enabled, plugin, _with_extremes(raw), supervisor)
+    )
 
 
 async def _prepared(
@@ -147,7 +151,7 @@ def _scoring(plugin: ScorePlugin) -> Callable[..., object]:
     return plugin.score_node if type(plugin).score is ScorePlugin.score else plugin.score
 
 
-def _opinion(
+def _normalized_scores(
     enabled: EnabledPlugin, plugin: ScorePlugin, raw: CheckedScores, supervisor: Supervisor
 ) -> PluginScores:
     if _normalizes(plugin):

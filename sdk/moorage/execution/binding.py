@@ -26,8 +26,8 @@ async def ask_before_bind(
     return refusal
 
 
-async def tell_after_bind(enabled: EnabledPlugin, binding: Binding, supervisor: Supervisor) -> None:
-    """Tell a plugin that the pod is bound. Raises the same as `ask_before_bind`."""
+async def call_after_bind(enabled: EnabledPlugin, binding: Binding, supervisor: Supervisor) -> None:
+    """Call a plugin once the pod is bound. Raises the same as `ask_before_bind`."""
     plugin = _bind_plugin(enabled)
     enabled.check_not_suspended("post_bind")
     await supervisor.wait_for(enabled, "post_bind", plugin.post_bind, binding)

@@ -39,7 +39,7 @@ class EnabledPlugin:
         """Refuse to run a plugin that its breaker suspends.
 
         Raises:
-            PluginFailedError: It overran its time budget too often of late.
+            PluginFailedError: It overran its time budget too often recently.
         """
         if self.breaker.is_open:
             raise PluginFailedError(

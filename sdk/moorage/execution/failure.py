@@ -1,4 +1,4 @@
-"""Says what went wrong in a plugin, and on which line of whose file."""
+"""Describes what went wrong in a plugin, with file and line."""
 
 import inspect
 import traceback

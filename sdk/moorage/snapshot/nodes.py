@@ -206,10 +206,10 @@ class Nodes(Sequence[Node]):
         within: "float | npt.NDArray[np.float64]",
         fading: float = 0.0,
     ) -> npt.NDArray[np.float64]:
-        """Return the total amount of the pods that came to each node of late, bound or assumed.
+        """Return the total amount of the pods that came to each node recently, bound or assumed.
 
         What measurements of nodes have not seen yet. Times are those at which this replica heard of
-        the pods; what is older than half an hour does not count.
+        the pods; what is older than 30 minutes does not count.
 
         Args:
             key: Names the amount; the same key must always come with the same *amount*.
@@ -271,7 +271,7 @@ class Nodes(Sequence[Node]):
             model: What to read the objects as: a `msgspec.Struct`, or by default plain dicts.
 
         Raises:
-            UnknownNameError: The plugin does not say that it reads them.
+            UnknownNameError: The plugin does not name the kind in `reads`.
         """
         return self._snapshot.objects.select(kind, model)
 

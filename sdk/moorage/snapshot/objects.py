@@ -94,7 +94,7 @@ class ObjectStore:
         """Return the objects of a kind.
 
         Raises:
-            UnknownNameError: No plugin says that it reads them.
+            UnknownNameError: No plugin names the kind in its `reads`.
         """
         contents = self._contents.get(kind)
         if contents is None:

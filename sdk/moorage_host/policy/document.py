@@ -1,6 +1,6 @@
-"""The policy document, MoorageConfiguration: its fields, and reading it with all mistakes told.
+"""The policy document, MoorageConfiguration: its fields, and reading it with all mistakes listed.
 
-What only the document itself can tell is checked here; whether plugins exist is for `resolve`.
+What the document alone shows is checked here; whether plugins exist is for `resolve`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -127,7 +127,7 @@ class Document:
 
     @property
     def source(self) -> str:
-        """The file, or whatever the text came from."""
+        """Where the text came from, usually a file."""
         return self.tree.source
 
 

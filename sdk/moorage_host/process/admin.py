@@ -1,6 +1,6 @@
 """The small HTTP server beside the work of every process: probes and metrics.
 
-`/livez` answers as long as the event loop does. `/readyz` runs every check and says what is not
+`/livez` answers as long as the event loop does. `/readyz` runs every check and lists what is not
 ready and why. `/metrics` is Prometheus' text format. The gateway adds routes of its own.
 """
 
@@ -36,7 +36,7 @@ async def admin_server(
 ) -> AsyncIterator[str]:
     """Serve until the block is left; give the address as "host:port", with the port that was bound.
 
-    What *notes* say stands in the answer of `/readyz`, which is ready all the same.
+    *notes* are part of the answer of `/readyz` and do not make it unready.
 
     Raises:
         ConfigurationError: The address cannot be listened on.
@@ -101,8 +101,8 @@ def _ready_handler(checks: Mapping[str, Check], notes: Mapping[str, Check]) -> H
         answer: dict[str, object] = {"status": "not ready" if found else "ok"}
         if listed:
             answer["checks"] = [_shown(name, found.get(name)) for name in listed]
-        if noted := problems(notes):
-            answer["notes"] = [{"name": name, "note": text} for name, text in noted.items()]
+        if named := problems(notes):
+            answer["notes"] = [{"name": name, "note": text} for name, text in named.items()]
         return _json(answer, status=503 if found else 200)
 
     return ready

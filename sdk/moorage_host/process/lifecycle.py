@@ -54,7 +54,7 @@ class ProcessSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminSettings(ProcessSettings):
-    """Settings of every process that has an admin server and clients to say goodbye to."""
+    """Settings of every process that has an admin server and clients to take leave of."""
 
     admin_host: str = setting("0.0.0.0", "Address of the admin server.")  # noqa: S104
     admin_port: int = setting(
@@ -96,10 +96,10 @@ def process(name: str, settings: ProcessSettings) -> Iterator[asyncio.Event]:
         finally:
             freezer.stop()
     except (ConfigurationError, ExceptionGroup) as error:
-        told = next((e for e in causes(error) if isinstance(e, ConfigurationError)), None)
-        if told is None:
+        known = next((e for e in causes(error) if isinstance(e, ConfigurationError)), None)
+        if known is None:
             raise
-        raise SystemExit(f"moorage {name}: {' '.join(str(told).split())}") from error
+        raise SystemExit(f"moorage {name}: {' '.join(str(known).split())}") from error
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What all processes count, and helpers for what each counts besides.
+"""Metrics that all processes have, and helpers for those of their own.
 
 Names start with `moorage_`, except for gRPC's and the process's own, where dashboards expect the
 usual ones. Labels never hold names of nodes or pods. All is in prometheus_client's own registry.
@@ -33,13 +33,13 @@ CALL_SECONDS = Histogram(
 
 BUILD_INFO = Gauge(
     "moorage_build_info",
-    "Always 1; the labels say what is running.",
+    "Always 1; the labels name what is running.",
     ("service", "version", "python", "grpc"),
 )
 
 
 def show_build(service: str) -> None:
-    """Tell in `moorage_build_info` what this process is."""
+    """Set `moorage_build_info` for this process."""
     BUILD_INFO.labels(service, _version(), platform.python_version(), grpc.__version__).set(1)
 
 

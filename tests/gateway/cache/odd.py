@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sandbox.apiserver.paths import parse
+from sandbox.apiserver.resources.paths import parse
 from tests.gateway.cache.remembering import (
     NAMES,
     Asked,

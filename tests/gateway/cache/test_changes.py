@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cli.processes import free_ports
-from sandbox.apiserver.paths import parse
+from sandbox.apiserver.resources.paths import parse
 from tests.gateway.cache.remembering import (
     FULL,
     NAMES,

@@ -12,7 +12,7 @@ import pytest
 
 from moorage import FilterPlugin, Nodes, Pod, Rejection, Scope, ScorePlugin, Scores, Verdicts
 from moorage.plugin.base import Plugin
-from sandbox.apiserver.paths import parse
+from sandbox.apiserver.resources.paths import parse
 from tests.gateway.cache.remembering import (
     NAMES,
     Asked,

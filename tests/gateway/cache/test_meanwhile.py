@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.apiserver.paths import parse
+from sandbox.apiserver.resources.paths import parse
 from tests.gateway.cache.remembering import (
     FULL,
     NAMES,

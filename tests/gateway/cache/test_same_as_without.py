@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from moorage import Scope
-from sandbox.apiserver.paths import parse
+from sandbox.apiserver.resources.paths import parse
 from services.filter.plugins import BUILT_INS as FILTERS
 from services.scorer.plugins import BUILT_INS as SCORERS
 from tests.gateway.cache.remembering import policy, remembered, told

@@ -11,8 +11,8 @@ import aiohttp
 from aiohttp import web
 
 from sandbox.apiserver import ApiServer
-from sandbox.apiserver.paths import parse
-from sandbox.apiserver.selection import Selection
+from sandbox.apiserver.resources.paths import parse
+from sandbox.apiserver.store.selection import Selection
 from sandbox.scheduler import Configuration, Scheduler, parse_configuration, running
 from sandbox.scheduler.cache import KnownPod, NodeInfo
 from tests.live_api import Api, Object

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.apiserver.paths import parse
+from sandbox.apiserver.resources.paths import parse
 from tests.live_api import Object, until
 from tests.sandbox.scheduler.support import World, keep, metas, node_names
 

@@ -1,4 +1,4 @@
-"""The arguments by which plugins are told where Prometheus is, and how nodes are named there.
+"""The arguments of plugins for where Prometheus is, and how nodes are named there.
 
 Plugins have `PrometheusSettings` as one of their own arguments, so that in a policy it is the same
 part for all of them.

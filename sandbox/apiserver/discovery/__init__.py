@@ -1,0 +1,1 @@
+"""The documents about what is served: version, groups, resources and OpenAPI."""

@@ -1,0 +1,129 @@
+"""Faults on demand: what tests inject to see whether clients cope.
+
+Used in Python (`api.faults.add(Fault(...))`) and over HTTP:
+
+    POST   /sandbox/faults         one Fault as JSON; answered with all that are left
+    GET    /sandbox/faults         the faults that are left
+    DELETE /sandbox/faults         forget them
+    POST   /sandbox/watches/drop   {"resource": "pods", "expire": false}: end running watches now
+"""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from sandbox.apiserver.errors import StatusError, expired, internal, too_many_requests
+from sandbox.apiserver.store.cluster import Cluster
+from sandbox.apiserver.watch.watch import Watch
+
+ANY = "*"
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """What happens to the next requests that match; with no effect set they are only counted."""
+
+    verb: str = ANY
+    """get, list, watch, create, update, patch, delete, deletecollection, or * for any."""
+    resource: str = ANY
+    """The plural, with the subresource if one is meant: pods, pods/binding; * for any."""
+    name: str = ""
+    """Only requests for the object of this name; for the legacy route bindings there is none."""
+    times: Annotated[int, Meta(ge=1)] = 1
+    """How many requests it applies to."""
+    status: Annotated[int, Meta(ge=400, le=599)] | None = None
+    """Answer with this HTTP code; a watch gets 410 as an ERROR event, as from the real server."""
+    retry_after_seconds: Annotated[int, Meta(ge=0)] = 1
+    """The Retry-After header of a 429 or 503."""
+    delay_seconds: Annotated[float, Meta(ge=0, le=3600)] = 0.0
+    """Wait before the answer: before the request is carried out, or after it with `done`."""
+    done: bool = False
+    """Carry the request out first, then apply the other effects: it happened, but who knows."""
+    drop: bool = False
+    """Close the connection without an answer."""
+
+    def error(self) -> StatusError | None:
+        """Return the failure to answer with."""
+        if self.status is None:
+            return None
+        return _error(self.status, self.retry_after_seconds)
+
+
+class Faults:
+    """The faults that wait for a request, and the running watches."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._waiting: list[tuple[Fault, int]] = []
+        self._watches: set[Watch] = set()
+
+    def add(self, fault: Fault) -> None:
+        """Apply a fault to the next requests that match it; older faults come first."""
+        self._waiting.append((fault, fault.times))
+
+    def clear(self) -> None:
+        """Forget all faults."""
+        self._waiting.clear()
+
+    def waiting(self) -> list[Fault]:
+        """Return what is left, with the number of requests that each still applies to."""
+        return [msgspec.structs.replace(fault, times=left) for fault, left in self._waiting]
+
+    def drop_watches(self, resource: str = ANY) -> int:
+        """Cut the connections of the running watches and return how many there were."""
+        watches = self._matching(resource)
+        for watch in watches:
+            watch.end("dropped")
+        return len(watches)
+
+    def expire_watches(self, resource: str = ANY) -> int:
+        """End the running watches with 410, forget the history, and return how many there were."""
+        watches = self._matching(resource)
+        for watch in watches:
+            watch.end("expired")
+        for storage, collection in self._cluster.store.collections().items():
+            if resource in (ANY, storage.rpartition("/")[2]):
+                self._cluster.store.compact(collection)
+        return len(watches)
+
+    def take(self, verb: str, resource: str, name: str) -> Fault | None:
+        """Return the first fault that matches a request, counting it."""
+        for index, (fault, left) in enumerate(self._waiting):
+            if _matches(fault, verb, resource, name):
+                self._waiting[index : index + 1] = [(fault, left - 1)] if left > 1 else []
+                return fault
+        return None
+
+    def watches(self) -> int:
+        """Return how many watches run."""
+        return len(self._watches)
+
+    def watching(self, watch: Watch) -> None:
+        """Note a running watch."""
+        self._watches.add(watch)
+
+    def watched(self, watch: Watch) -> None:
+        """Note that a watch has ended."""
+        self._watches.discard(watch)
+
+    def _matching(self, resource: str) -> list[Watch]:
+        return [w for w in self._watches if resource in (ANY, w.selection.resource.plural)]
+
+
+def _matches(fault: Fault, verb: str, resource: str, name: str) -> bool:
+    return (
+        fault.verb in (ANY, verb) and fault.resource in (ANY, resource) and fault.name in ("", name)
+    )
+
+
+def _error(code: int, retry_after_seconds: int) -> StatusError:
+    if code == 429:
+        return too_many_requests(retry_after_seconds)
+    if code == 410:
+        return expired("too old resource version: injected fault")
+    if code == 500:
+        return internal("injected fault")
+    reasons = {409: "Conflict", 403: "Forbidden", 404: "NotFound", 503: "ServiceUnavailable",
+               504: "Timeout"}  # fmt: skip
+    headers = {"Retry-After": str(retry_after_seconds)} if code == 503 else None
+    return StatusError(code, reasons.get(code, ""), "injected fault", headers=headers)

@@ -1,0 +1,1 @@
+"""What is special to a kind: defaults, checks and admission, as hooks that the verbs call."""

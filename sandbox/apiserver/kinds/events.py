@@ -1,0 +1,39 @@
+"""Which events are invalid, in either of their API versions."""
+
+from collections.abc import Iterator
+
+from sandbox.apiserver.errors import Cause
+from sandbox.apiserver.kinds import shapes
+from sandbox.apiserver.kinds.hooks import Hooks
+from sandbox.apiserver.resources.events import TO_GROUP
+from sandbox.apiserver.resources.resource import Object
+
+_CLUSTER_WIDE = ("default", "kube-system")
+"""Where the events of objects without a namespace are kept."""
+
+
+def _validate_core(event: Object) -> Iterator[Cause]:
+    return _check_namespace(event, "involvedObject")
+
+
+def _validate_group(event: Object) -> Iterator[Cause]:
+    for key in ("eventTime", "reportingComponent", "reportingInstance", "action", "reason"):
+        if not event.get(key):
+            field = TO_GROUP.get(key, key)
+            yield Cause(field=field, reason="FieldValueRequired", message="Required value")
+    if event.get("type") not in ("Normal", "Warning"):
+        message = f'Invalid value: "{event.get("type", "")}": '
+        yield Cause(field="type", reason="FieldValueInvalid", message=message)
+    yield from _check_namespace(event, "regarding")
+
+
+def _check_namespace(event: Object, name: str) -> Iterator[Cause]:
+    about = event.get("involvedObject", {}).get("namespace", "")
+    kept = event["metadata"].get("namespace", "")
+    if kept != about if about else kept not in _CLUSTER_WIDE:
+        message = f'Invalid value: "{about}": does not match event.namespace'
+        yield Cause(field=f"{name}.namespace", reason="FieldValueInvalid", message=message)
+
+
+CORE_HOOKS = Hooks(validate=_validate_core, shape=shapes.EVENT)
+GROUP_HOOKS = Hooks(validate=_validate_group, shape=shapes.EVENT)

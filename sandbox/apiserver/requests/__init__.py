@@ -1,0 +1,1 @@
+"""Requests about objects over HTTP: reads them, carries them out and answers."""

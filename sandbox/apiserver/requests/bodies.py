@@ -1,0 +1,120 @@
+"""Reads what clients send: JSON or YAML, and whether it is an object of the expected kind."""
+
+from typing import Any
+
+import msgspec
+import yaml
+
+from sandbox.apiserver.errors import bad_request, unsupported_media_type
+from sandbox.apiserver.kinds import shapes
+from sandbox.apiserver.kinds.registry import hooks_of
+from sandbox.apiserver.requests import protobuf
+from sandbox.apiserver.resources.resource import Object, Resource
+from sandbox.apiserver.store.store import encode
+
+MEDIA_TYPES = ("application/json", "application/yaml", protobuf.MEDIA_TYPE)
+_NOT_KEPT = ("selfLink", "managedFields")
+
+
+def decode(body: bytes, media_type: str) -> Any:
+    """Read a body by its media type; none means JSON.
+
+    Raises:
+        StatusError: 415 or 400.
+    """
+    if media_type not in ("", *MEDIA_TYPES):
+        raise unsupported_media_type(media_type, MEDIA_TYPES)
+    if media_type == protobuf.MEDIA_TYPE:
+        return protobuf.decode_protobuf(body)
+    return _decode_yaml(body) if media_type.endswith("yaml") else decode_json(body)
+
+
+def decode_json(body: bytes) -> Any:
+    """Read JSON.
+
+    Raises:
+        StatusError: 400.
+    """
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise bad_request(f"the body of the request is not JSON: {error}") from error
+
+
+def check_object(resource: Resource, value: Any, kind: str | None = None) -> Object:
+    """Return a deep copy of the value as an object in its stored form, without nulls.
+
+    Raises:
+        StatusError: 400, it is of another kind or a field has the wrong type.
+    """
+    kind, api_version = kind or resource.kind, resource.api_version
+    if not isinstance(value, dict):
+        raise bad_request(f"the body of the request must be a {kind}, not {_name_of(value)}")
+    given = (value.get("apiVersion") or api_version, value.get("kind") or kind)
+    if given != (api_version, kind):
+        raise bad_request(_unconvertible(given, kind, api_version))
+    obj: Object = {"kind": kind, "apiVersion": api_version} | without_nulls(value)
+    _check_types(resource, obj, kind)
+    metadata = obj.get("metadata", {})
+    # Empty maps and lists are left out too: Go writes none, and kubectl diff would show them.
+    obj["metadata"] = {
+        key: value
+        for key, value in metadata.items()
+        if key not in _NOT_KEPT and value not in ({}, [])
+    }
+    return resource.view.store(obj) if resource.view else obj
+
+
+def without_nulls(value: Any) -> Any:
+    """Return a deep copy in which fields that are null are absent, as Go writes objects."""
+    if isinstance(value, dict):
+        return {key: without_nulls(each) for key, each in value.items() if each is not None}
+    if isinstance(value, list):
+        return [without_nulls(each) for each in value if each is not None]
+    return value
+
+
+class _PlainLoader(yaml.SafeLoader):
+    """Refuses aliases: a few lines of them expand to gigabytes."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("aliases are not accepted")
+        return super().compose_node(parent, index)
+
+
+def _decode_yaml(body: bytes) -> Any:
+    try:
+        value = yaml.load(body, _PlainLoader)  # noqa: S506 - a SafeLoader
+        # YAML knows dates and keys that are numbers; JSON has only text for both.
+        return msgspec.json.decode(encode(value))
+    except (yaml.YAMLError, ValueError, TypeError) as error:
+        raise bad_request(f"the body of the request is not YAML: {error}") from error
+
+
+def _check_types(resource: Resource, obj: Object, kind: str) -> None:
+    text = encode(obj)
+    try:
+        shapes.ANY(text)
+        shape = hooks_of(resource).shape
+        if shape and kind == resource.kind:
+            shape(text)
+    except msgspec.DecodeError as error:
+        version = resource.api_version.rpartition("/")[2]
+        raise bad_request(
+            f'{kind} in version "{version}" cannot be handled as a {kind}: {error}'
+        ) from error
+
+
+def _unconvertible(given: tuple[object, object], kind: str, api_version: str) -> str:
+    version = str(given[0]).rpartition("/")[2]
+    package = api_version.partition("/")[0].partition(".")[0] if "/" in api_version else "core"
+    return (
+        f'{given[1]} in version "{version}" cannot be handled as a {kind}: converting '
+        f"({version}.{given[1]}) to ({package}.{kind}): unknown conversion"
+    )
+
+
+def _name_of(value: Any) -> str:
+    names = {list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
+    return names.get(type(value), "a number")

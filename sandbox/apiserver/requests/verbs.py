@@ -1,0 +1,154 @@
+"""Carries out every verb but watch, from what a request says to the body of its answer."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from sandbox.apiserver import errors
+from sandbox.apiserver.kinds.registry import hooks_of
+from sandbox.apiserver.requests.bodies import check_object, decode
+from sandbox.apiserver.requests.call import Call
+from sandbox.apiserver.requests.patches import patch
+from sandbox.apiserver.resources.paths import Target, parse
+from sandbox.apiserver.resources.resource import Object
+from sandbox.apiserver.settings import Settings
+from sandbox.apiserver.store import pages
+from sandbox.apiserver.store.binding import bind
+from sandbox.apiserver.store.cluster import Cluster
+from sandbox.apiserver.store.preconditions import Deletion
+from sandbox.apiserver.store.selection import select
+from sandbox.apiserver.store.store import Item, encode
+from sandbox.apiserver.watch.options import check_list_options
+
+_PODS = parse("/api/v1/pods").resource
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An HTTP code and a body."""
+
+    code: int
+    body: bytes
+
+
+class Preconditions(msgspec.Struct, rename="camel"):
+    """What must hold for a deletion."""
+
+    uid: str | None = None
+    resource_version: str | None = None
+
+
+class DeleteOptions(msgspec.Struct, rename="camel"):
+    """The body of a DELETE, as far as it matters here."""
+
+    preconditions: Preconditions | None = None
+    dry_run: list[str] | None = None
+
+
+class Verbs:
+    """Carries out calls on one cluster."""
+
+    def __init__(self, cluster: Cluster, settings: Settings) -> None:
+        self._cluster = cluster
+        self._pages = pages.Pages(cluster, settings.pages)
+        self._run: dict[str, Callable[[Call], Answer]] = {
+            "get": self._get,
+            "list": self._list,
+            "create": self._create,
+            "update": self._update,
+            "patch": self._patch,
+            "delete": self._delete,
+            "deletecollection": self._delete_collection,
+        }
+
+    def run(self, call: Call) -> Answer:
+        """Carry out one call.
+
+        Raises:
+            StatusError: It failed.
+        """
+        return self._run[call.verb](call)
+
+    def _get(self, call: Call) -> Answer:
+        return _object(call, self._cluster.get(call.target))
+
+    def _list(self, call: Call) -> Answer:
+        check_list_options(call.query, watch=False)
+        selection = select(call.target.resource, call.target.namespace, call.query)
+        page = self._pages.list(selection, call.query)
+        return Answer(200, call.format.many(call.target.resource, page.items, page.metadata))
+
+    def _create(self, call: Call) -> Answer:
+        target = call.target
+        if target.subresource == "binding" or target.resource.kind == "Binding":
+            return self._bind(call)
+        if target.subresource == "eviction":
+            return self._evict(call)
+        obj = check_object(target.resource, decode(call.body, call.media_type))
+        return _object(call, self._cluster.create(target, obj, dry_run=call.dry_run), 201)
+
+    def _bind(self, call: Call) -> Answer:
+        target = call.target
+        binding = check_object(target.resource, decode(call.body, call.media_type), "Binding")
+        pod = Target(resource=_PODS, namespace=target.namespace, name=target.name)
+        bind(self._cluster, pod, binding, dry_run=call.dry_run)
+        return Answer(201, encode(errors.success(code=201)))
+
+    def _evict(self, call: Call) -> Answer:
+        body = decode(call.body, call.media_type)
+        if not isinstance(body, dict) or body.get("kind", "Eviction") != "Eviction":
+            raise errors.bad_request("the body of the request must be an Eviction")
+        deletion = _deletion(body.get("deleteOptions") or {}, call)
+        self._cluster.delete(call.target, deletion)
+        return Answer(201, encode(errors.success(code=201)))
+
+    def _update(self, call: Call) -> Answer:
+        obj = check_object(call.target.resource, decode(call.body, call.media_type))
+        return _object(call, self._cluster.update(call.target, obj, dry_run=call.dry_run))
+
+    def _patch(self, call: Call) -> Answer:
+        return _object(call, patch(self._cluster, call))
+
+    def _delete(self, call: Call) -> Answer:
+        item = self._cluster.delete(call.target, _deletion(_delete_options(call), call))
+        metadata, resource = item.object["metadata"], call.target.resource
+        if hooks_of(resource).returned_when_deleted or metadata.get("deletionTimestamp"):
+            return _object(call, item)
+        details: Object = {"name": metadata["name"], "kind": resource.plural}
+        details |= {"group": resource.group} if resource.group else {}
+        return Answer(200, encode(errors.success(details | {"uid": metadata["uid"]})))
+
+    def _delete_collection(self, call: Call) -> Answer:
+        resource = call.target.resource
+        selection = select(resource, call.target.namespace, call.query)
+        items = self._cluster.list(selection)
+        for item in items:
+            metadata = item.object["metadata"]
+            space = metadata.get("namespace")
+            target = Target(resource=resource, namespace=space, name=metadata["name"])
+            self._cluster.delete(target, _deletion(_delete_options(call), call))
+        version = {"resourceVersion": str(self._cluster.store.revision)}
+        return Answer(200, call.format.many(resource, items, version))
+
+
+def _object(call: Call, item: Item, code: int = 200) -> Answer:
+    return Answer(code, call.format.one(call.target.resource, item))
+
+
+def _delete_options(call: Call) -> Any:
+    return decode(call.body, call.media_type) if call.body else {}
+
+
+def _deletion(value: Any, call: Call) -> Deletion:
+    try:
+        options = msgspec.convert(value, DeleteOptions)
+    except msgspec.ValidationError as error:
+        raise errors.bad_request(f"DeleteOptions: {error}") from error
+    wanted = options.preconditions or Preconditions()
+    return Deletion(
+        uid=wanted.uid or "",
+        resource_version=wanted.resource_version or "",
+        dry_run=call.dry_run or options.dry_run == ["All"],
+    )

@@ -1,0 +1,60 @@
+"""Turns a URL path into the resource, namespace, name and subresource that it means."""
+
+from dataclasses import dataclass
+
+from sandbox.apiserver import errors
+from sandbox.apiserver.resources.resource import Resource
+from sandbox.apiserver.resources.table import ResourceTable
+
+_BUILT_IN = ResourceTable()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What a request is about."""
+
+    resource: Resource
+    namespace: str | None = None
+    """None: all namespaces, or the resource has none."""
+    name: str = ""
+    subresource: str = ""
+
+    def not_found(self) -> errors.StatusError:
+        """Return the 404 for this object."""
+        return errors.not_found(self.resource.plural, self.name, group=self.resource.group)
+
+    @property
+    def space(self) -> str:
+        """The namespace as the store keys it."""
+        return self.namespace or ""
+
+
+def parse(path: str, resources: ResourceTable = _BUILT_IN) -> Target:
+    """Read a path below /api or /apis.
+
+    Raises:
+        StatusError: 404, nothing is served there.
+    """
+    parts = [part for part in path.split("/") if part]
+    if parts[:2] == ["api", "v1"]:
+        return _target(resources, "", "v1", parts[2:])
+    if parts[:1] == ["apis"] and len(parts) > 3:
+        return _target(resources, parts[1], parts[2], parts[3:])
+    raise errors.no_such_path()
+
+
+def _target(resources: ResourceTable, group: str, version: str, rest: list[str]) -> Target:
+    namespace: str | None = None
+    if rest[:1] == ["namespaces"] and len(rest) > 2 and resources.find(group, version, rest[2]):
+        namespace, rest = rest[1], rest[2:]
+    if not rest or len(rest) > 3:
+        raise errors.no_such_path()
+    plural, name, subresource = (*rest, "", "")[:3]
+    resource = resources.find(group, version, plural)
+    if resource is None or resource.namespaced < (namespace is not None):
+        raise errors.no_such_path()
+    if name and resource.namespaced and namespace is None:
+        raise errors.no_such_path()
+    if subresource and subresource not in resource.subresources:
+        raise errors.no_such_path()
+    return Target(resource=resource, namespace=namespace, name=name, subresource=subresource)

@@ -1,0 +1,199 @@
+"""The verbs on objects, without HTTP: get, create, update and delete with Kubernetes' rules.
+
+`requests` calls it for clients, tests call it directly. Every method is atomic: nothing awaits.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from sandbox.apiserver import errors
+from sandbox.apiserver.kinds import names
+from sandbox.apiserver.kinds.hooks import Hooks
+from sandbox.apiserver.kinds.priorities import SYSTEM_CLASSES
+from sandbox.apiserver.kinds.registry import hooks_of
+from sandbox.apiserver.resources.custom import DEFINITIONS, read_definition, served_resources
+from sandbox.apiserver.resources.paths import Target, parse
+from sandbox.apiserver.resources.resource import Object, Resource
+from sandbox.apiserver.resources.table import ResourceTable
+from sandbox.apiserver.settings import Settings
+from sandbox.apiserver.store import metadata as metadata_of
+from sandbox.apiserver.store import namespaces
+from sandbox.apiserver.store.preconditions import Deletion, check_deletion, check_identity
+from sandbox.apiserver.store.selection import Selection
+from sandbox.apiserver.store.store import Change, Collection, Item, Store
+from sandbox.apiserver.store.times import now, stamp
+
+__all__ = ["Cluster", "Deletion"]
+
+
+class Cluster:
+    """The state of one embedded cluster and the verbs on it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.store = Store(settings.history)
+        self.resources = ResourceTable()
+        self.store.listen(DEFINITIONS, self._serve_definition)
+        for name in namespaces.INITIAL:
+            self._create_initial("/api/v1/namespaces", name)
+        for name, value in SYSTEM_CLASSES.items():
+            path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+            self._create_initial(path, name, value=value, globalDefault=False)
+
+    def target(self, path: str) -> Target:
+        """Read a path below /api or /apis, custom resources included.
+
+        Raises:
+            StatusError: 404, nothing is served there.
+        """
+        return parse(path, self.resources)
+
+    def collection(self, resource: Resource) -> Collection:
+        """Return where the resource's objects are kept."""
+        return self.store.collection(resource.stored_as)
+
+    def get(self, target: Target) -> Item:
+        """Return an object.
+
+        Raises:
+            StatusError: 404.
+        """
+        item = self.collection(target.resource).get(target.space, target.name)
+        if item is None:
+            raise target.not_found()
+        return item
+
+    def list(self, selection: Selection) -> list[Item]:
+        """Return the selected objects in the order of namespace and name."""
+        items = self.collection(selection.resource).list(selection.namespace)
+        if selection.is_all:
+            return items
+        return [item for item in items if selection.matches(item.object)]
+
+    def create(self, target: Target, obj: Object, *, dry_run: bool = False) -> Item:
+        """Store a new object, which the call may change, and return it as stored.
+
+        Raises:
+            StatusError: 400, 403, 404 (namespace), 409 or 422.
+        """
+        resource, hooks = target.resource, hooks_of(target.resource)
+        metadata = metadata_of.complete_new(target, obj, self.collection(resource))
+        name = metadata.get("name", "")
+        if resource.namespaced:
+            namespaces.require_open(self.store, target.space, resource.plural, name)
+        if resource.has_status and not hooks.keeps_status:
+            obj.pop("status", None)
+        hooks.default(obj)
+        hooks.on_create(obj)
+        hooks.admit(self.store, obj)
+        _check(resource, hooks, obj, hooks.validate(obj))
+        if self.collection(resource).get(target.space, name):
+            raise errors.already_exists(resource.plural, name, group=resource.group)
+        if dry_run or not resource.is_stored:
+            return Item(obj, self.store.revision)
+        return self.store.put(resource.stored_as, obj)
+
+    def update(self, target: Target, obj: Object, *, dry_run: bool = False) -> Item:
+        """Replace an object, or with the subresource status only its status; return it as stored.
+
+        Raises:
+            StatusError: 400, 404, 409 or 422.
+        """
+        resource, hooks = target.resource, hooks_of(target.resource)
+        old = self.get(target)
+        check_identity(target, obj["metadata"], old.object["metadata"])
+        new = metadata_of.merge_update(target, obj, old.object)
+        hooks.default(new)
+        hooks.on_update(new, old.object)
+        causes = [*hooks.validate(new), *hooks.validate_update(new, old.object)]
+        _check(resource, hooks, new, causes)
+        if new == old.object:
+            return old
+        if new.get("spec") != old.object.get("spec"):
+            new["metadata"]["generation"] = new["metadata"].get("generation", 0) + 1
+        if dry_run:
+            return Item(new, old.revision)
+        return self._put_or_finish(resource, new)
+
+    def delete(self, target: Target, deletion: Deletion) -> Item:
+        """Delete an object, or mark it as being deleted while it has finalizers; return it.
+
+        Raises:
+            StatusError: 403, 404 or 409.
+        """
+        item = self.get(target)
+        metadata = item.object["metadata"]
+        check_deletion(target, deletion, metadata)
+        is_namespace = target.resource.stored_as == namespaces.NAMESPACES
+        if is_namespace:
+            namespaces.require_deletable(target.name)
+        if deletion.dry_run:
+            return item
+        if is_namespace:
+            return self._delete_namespace(target, item)
+        if metadata.get("finalizers"):
+            return self._mark_deleted(target.resource, item)
+        return self._remove(target.resource, metadata)
+
+    def _remove(self, resource: Resource, metadata: Object) -> Item:
+        space = metadata.get("namespace", "")
+        item = self.store.remove(resource.stored_as, space, metadata["name"])
+        namespaces.remove_if_empty(self.store, space)
+        return item
+
+    def _mark_deleted(self, resource: Resource, item: Item, **changes: Any) -> Item:
+        if item.object["metadata"].get("deletionTimestamp"):
+            return item
+        metadata = item.object["metadata"] | {
+            "deletionTimestamp": stamp(now()),
+            "deletionGracePeriodSeconds": 0,
+        }
+        return self.store.put(resource.stored_as, item.object | {"metadata": metadata} | changes)
+
+    def _delete_namespace(self, target: Target, item: Item) -> Item:
+        item = self._mark_deleted(target.resource, item, status={"phase": "Terminating"})
+        for storage, collection in self.store.collections().items():
+            for each in collection.list(target.name):
+                name = each.object["metadata"]["name"]
+                resource = self.resources.stored_in(storage)
+                self.delete(Target(resource=resource, namespace=target.name, name=name), Deletion())
+        namespaces.remove_if_empty(self.store, target.name)
+        return item
+
+    def _put_or_finish(self, resource: Resource, new: Object) -> Item:
+        metadata = new["metadata"]
+        item = self.store.put(resource.stored_as, new)
+        waits = metadata.get("finalizers") or resource.stored_as == namespaces.NAMESPACES
+        if metadata.get("deletionTimestamp") and not waits:
+            self._remove(resource, metadata)
+        return item
+
+    def _serve_definition(self, change: Change) -> None:
+        """Serve what a custom resource definition describes, as long as it exists."""
+        obj = change.item.object
+        spec = read_definition(obj)
+        gone = change.kind == "DELETED"
+        rows = [] if gone else served_resources(obj)
+        self.resources.replace(spec.group, spec.names.plural, rows)
+        storage = f"{spec.group}/{spec.names.plural}"
+        for custom in self.store.objects(storage) if gone else ():
+            metadata = custom["metadata"]
+            self.store.remove(storage, metadata.get("namespace", ""), metadata["name"])
+
+    def _create_initial(self, path: str, name: str, **fields: Any) -> None:
+        target = parse(path)
+        obj = {
+            "kind": target.resource.kind,
+            "apiVersion": target.resource.api_version,
+            "metadata": {"name": name},
+        }
+        self.create(replace(target, name=name), obj | fields)
+
+
+def _check(resource: Resource, hooks: Hooks, obj: Object, causes: Iterable[errors.Cause]) -> None:
+    found = list(causes)
+    if resource.is_stored:
+        found = [*names.check_metadata(obj["metadata"], hooks.name_syntax), *found]
+    if found:
+        name = obj["metadata"].get("name", "")
+        raise errors.invalid(resource.kind, name, found, group=resource.group)

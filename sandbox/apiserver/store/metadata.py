@@ -1,0 +1,73 @@
+"""The metadata that the server writes, and what an update may not change."""
+
+import uuid
+
+from sandbox.apiserver.errors import bad_request
+from sandbox.apiserver.kinds import names
+from sandbox.apiserver.resources.paths import Target
+from sandbox.apiserver.resources.resource import Object
+from sandbox.apiserver.store.store import Collection
+from sandbox.apiserver.store.times import now, stamp
+
+_SERVER_OWNED = ("uid", "creationTimestamp", "generation", "deletionTimestamp",
+                 "deletionGracePeriodSeconds", "resourceVersion", "namespace", "name",
+                 "generateName")  # fmt: skip
+_WITH_STATUS = ("kind", "apiVersion", "metadata", "status")
+_ATTEMPTS = 8
+
+
+def complete_new(target: Target, obj: Object, collection: Collection) -> Object:
+    """Give a new object the metadata that every object has, and return that metadata.
+
+    Raises:
+        StatusError: 400, the object names another namespace than the request.
+    """
+    metadata: Object = obj["metadata"]
+    given = metadata.get("namespace", target.space)
+    if given != target.space:
+        raise bad_request(
+            "the namespace of the provided object does not match the namespace sent on the "
+            f"request ({given} and {target.space})"
+        )
+    if not metadata.get("name") and metadata.get("generateName"):
+        metadata["name"] = _free_name(collection, target.space, metadata["generateName"])
+    for key in ("resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds"):
+        metadata.pop(key, None)
+    if target.namespace is not None:
+        metadata["namespace"] = target.namespace
+    metadata |= {"uid": str(uuid.uuid4()), "creationTimestamp": stamp(now()), "generation": 1}
+    return metadata
+
+
+def merge_update(target: Target, obj: Object, old: Object) -> Object:
+    """Return the new object with what the server owns, or this path may not change, from *old*."""
+    kept = {key: old["metadata"][key] for key in _SERVER_OWNED if key in old["metadata"]}
+    given = {key: value for key, value in obj["metadata"].items() if key not in _SERVER_OWNED}
+    new = obj | {"metadata": given | kept}
+    if target.resource.has_status:
+        if target.subresource == "status":
+            # All but the status stays, not only the spec: some kinds have no spec.
+            new = {
+                key: new[key] for key in ("kind", "apiVersion", "metadata", "status") if key in new
+            }
+            other = [key for key in old if key not in ("status", *new)]
+        else:
+            new.pop("status", None)
+            other = ["status"]
+        # Copies, because the hooks may fill in defaults.
+        new |= {key: _copy(old[key]) for key in other if key in old}
+    return new
+
+
+def _copy(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _copy(each) for key, each in value.items()}
+    return [_copy(each) for each in value] if isinstance(value, list) else value
+
+
+def _free_name(collection: Collection, namespace: str, prefix: str) -> str:
+    for _ in range(_ATTEMPTS):
+        name = names.generate(prefix)
+        if collection.get(namespace, name) is None:
+            break
+    return name

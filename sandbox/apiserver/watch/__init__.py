@@ -1,0 +1,1 @@
+"""Watches: what a client asks to follow, and which events it gets."""

@@ -1,0 +1,127 @@
+"""What clients read before they ask for objects."""
+
+import pytest
+
+from sandbox.apiserver.resources.builtin import BUILT_IN
+from sandbox.apiserver.resources.resource import Resource
+from tests.sandbox.apiserver.support import EVENTS, Http
+
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz"])
+async def test_health_is_ok(http: Http, path: str) -> None:
+    reply = await http.get(path)
+    assert (reply.code, reply.text) == (200, b"ok")
+
+
+async def test_the_version_is_told(http: Http) -> None:
+    body = (await http.get("/version")).body
+    assert (body["major"], body["minor"]) == ("1", "36")
+    assert body["gitVersion"].startswith("v1.36.")
+
+
+async def test_groups_lead_to_versions_and_versions_to_resources(http: Http) -> None:
+    groups = {each["name"]: each for each in (await http.get("/apis")).body["groups"]}
+    assert "batch" in groups
+    events = groups["events.k8s.io"]["preferredVersion"]["groupVersion"]
+    listed = (await http.get(f"/apis/{events}")).body
+    assert listed["groupVersion"] == "events.k8s.io/v1"
+    assert [each["name"] for each in listed["resources"]] == ["events"]
+    core = {each["name"]: each for each in (await http.get("/api/v1")).body["resources"]}
+    assert core["pods"]["shortNames"] == ["po"]
+    assert core["pods/binding"]["verbs"] == ["create"]
+    assert core["nodes"]["namespaced"] is False
+    assert (await http.get("/api")).body["versions"] == ["v1"]
+
+
+@pytest.mark.parametrize(("path", "expected"), [("/api", {""}), ("/apis", {"events.k8s.io"})])
+async def test_everything_can_be_asked_at_once(http: Http, path: str, expected: set[str]) -> None:
+    reply = await http.get(path, accept=f"{AGGREGATED},application/json")
+    assert reply.headers["Content-Type"] == AGGREGATED
+    assert reply.body["kind"] == "APIGroupDiscoveryList"
+    groups = {each["metadata"]["name"]: each for each in reply.body["items"]}
+    assert expected <= set(groups)
+    for group in groups.values():
+        for resource in group["versions"][0]["resources"]:
+            assert resource["scope"] in ("Namespaced", "Cluster")
+
+
+@pytest.mark.parametrize("resource", BUILT_IN, ids=lambda row: f"{row.group}/{row.plural}")
+async def test_every_resource_supports_server_side_validation(
+    http: Http, resource: Resource
+) -> None:
+    """kubectl create and apply look for this before they send anything."""
+    index = (await http.get("/openapi/v3")).body["paths"]
+    prefix = "apis" if resource.group else "api"
+    link = index[f"{prefix}/{resource.api_version}"]["serverRelativeURL"]
+    paths = (await http.get(link)).body["paths"].values()
+    patches = {p["patch"]["x-kubernetes-group-version-kind"]["kind"]: p["patch"] for p in paths}
+    parameters = [each["name"] for each in patches[resource.kind]["parameters"]]
+    assert "fieldValidation" in parameters
+
+
+async def test_old_clients_get_an_empty_openapi_v2(http: Http) -> None:
+    assert (await http.get("/openapi/v2")).body["swagger"] == "2.0"
+    accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+    reply = await http.get("/openapi/v2", accept=accept)
+    assert reply.headers["Content-Type"] == accept.replace("@", ".")
+    assert reply.text == b"\x0a\x032.0"
+
+
+async def test_an_event_is_the_same_in_both_api_versions(http: Http) -> None:
+    view = "/apis/events.k8s.io/v1/namespaces/default/events"
+    about = {"kind": "Pod", "name": "web", "namespace": "default"}
+    written = {
+        "metadata": {"generateName": "web."},
+        "regarding": about,
+        "note": "Successfully assigned default/web to n1",
+        "reason": "Scheduled",
+        "action": "Binding",
+        "type": "Normal",
+        "reportingController": "default-scheduler",
+        "reportingInstance": "host-1",
+        "eventTime": "2026-01-01T00:00:00.000000Z",
+    }
+    created = await http.create(view, written)
+    assert created["apiVersion"] == "events.k8s.io/v1"
+    assert created["note"] == written["note"]
+    (core,) = (await http.get(EVENTS)).body["items"]
+    assert core["apiVersion"] == "v1"
+    assert core["message"] == written["note"]
+    assert core["involvedObject"] == about
+    assert core["reportingComponent"] == "default-scheduler"
+    assert core["metadata"] == created["metadata"]
+    for path, field in ((view, "regarding"), (EVENTS, "involvedObject")):
+        assert len(await http.names(f"{path}?fieldSelector={field}.name=web")) == 1
+        assert len(await http.names(f"{path}?fieldSelector={field}.name=db")) == 0
+
+
+async def test_watchers_of_both_api_versions_see_an_event_in_theirs(http: Http) -> None:
+    view = "/apis/events.k8s.io/v1/namespaces/default/events"
+    async with http.watch(view) as new, http.watch(EVENTS) as old:
+        await http.create(EVENTS, {"metadata": {"name": "e"}, "message": "hello"})
+        assert (await new.next())["object"]["note"] == "hello"
+        assert (await old.next())["object"]["message"] == "hello"
+
+
+async def test_incomplete_new_style_events_are_refused(http: Http) -> None:
+    view = "/apis/events.k8s.io/v1/namespaces/default/events"
+    reply = await http.send("POST", view, {"metadata": {"name": "e"}})
+    assert reply.code == 422
+    fields = {cause["field"] for cause in reply.body["details"]["causes"]}
+    assert fields == {
+        "eventTime",
+        "reportingController",
+        "reportingInstance",
+        "action",
+        "reason",
+        "type",
+    }
+
+
+async def test_an_event_lives_in_the_namespace_of_its_object(http: Http) -> None:
+    about = {"kind": "Pod", "name": "web", "namespace": "kube-system"}
+    reply = await http.send("POST", EVENTS, {"metadata": {"name": "e"}, "involvedObject": about})
+    assert reply.code == 422
+    assert "does not match event.namespace" in reply.message

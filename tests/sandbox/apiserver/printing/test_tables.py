@@ -1,0 +1,202 @@
+"""What kubectl prints: the Table form of lists, objects and watches."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from sandbox.apiserver.printing.ages import age, short
+from sandbox.apiserver.printing.pods import pod_state
+from tests.sandbox.apiserver.support import EVENTS, NODES, PODS, Http, Reply, node, pod
+
+TABLE = (
+    "application/json;as=Table;v=v1;g=meta.k8s.io,"
+    "application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"
+)
+
+GATED = {"type": "PodScheduled", "reason": "SchedulingGated"}
+
+
+def waiting(reason: str) -> dict[str, Any]:
+    return {"state": {"waiting": {"reason": reason}}}
+
+
+def terminated(reason: str) -> dict[str, Any]:
+    return {"state": {"terminated": {"reason": reason}}}
+
+
+def cells(table: Any, row: int = 0) -> dict[str, Any]:
+    names = [column["name"] for column in table["columnDefinitions"]]
+    return dict(zip(names, table["rows"][row]["cells"], strict=True))
+
+
+async def table(http: Http, path: str) -> Reply:
+    reply = await http.get(path, accept=TABLE)
+    assert reply.body["kind"] == "Table"
+    return reply
+
+
+async def test_nodes_show_what_kubectl_users_expect(http: Http) -> None:
+    ready = node(
+        conditions=[{"type": "Ready", "status": "True"}],
+        addresses=[{"type": "InternalIP", "address": "10.0.0.1"}],
+        nodeInfo={"kubeletVersion": "v1.36.0", "osImage": "Linux"},
+    )
+    ready["metadata"]["labels"] = {"node-role.kubernetes.io/control-plane": ""}
+    ready["spec"] = {"unschedulable": True}
+    await http.create(NODES, ready)
+    shown = cells((await table(http, NODES)).body)
+    assert shown == {
+        "Name": "n1",
+        "Status": "Ready,SchedulingDisabled",
+        "Roles": "control-plane",
+        "Age": "0s",
+        "Version": "v1.36.0",
+        "Internal-IP": "10.0.0.1",
+        "External-IP": "<none>",
+        "OS-Image": "Linux",
+        "Kernel-Version": "<unknown>",
+        "Container-Runtime": "<unknown>",
+    } | {"Age": shown["Age"]}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "expected"),
+    [
+        ([], "Unknown"),
+        ([{"type": "Ready", "status": "False"}], "NotReady"),
+        ([{"type": "Ready", "status": "Unknown"}], "NotReady"),
+    ],
+)
+async def test_a_node_is_ready_only_if_it_says_so(
+    http: Http, conditions: list[Any], expected: str
+) -> None:
+    await http.create(NODES, node(conditions=conditions))
+    assert cells((await table(http, NODES)).body)["Status"] == expected
+
+
+async def test_pods_show_their_node(http: Http) -> None:
+    await http.create(PODS, pod())
+    await http.bind("web", "n1")
+    shown = cells((await table(http, PODS)).body)
+    expected = {"Name": "web", "Ready": "0/1", "Status": "Pending", "Restarts": "0", "Node": "n1"}
+    assert expected.items() <= shown.items()
+    assert list(shown)[:5] == ["Name", "Ready", "Status", "Restarts", "Age"]
+
+
+async def test_wide_columns_are_marked(http: Http) -> None:
+    columns = (await table(http, PODS)).body["columnDefinitions"]
+    narrow = [column["name"] for column in columns if column["priority"] == 0]
+    assert narrow == ["Name", "Ready", "Status", "Restarts", "Age"]
+
+
+async def test_events_show_their_object(http: Http) -> None:
+    about = {"kind": "Pod", "name": "web", "namespace": "default"}
+    event = {"metadata": {"name": "e"}, "involvedObject": about, "reason": "Failed"}
+    await http.create(EVENTS, event | {"type": "Warning", "message": "no luck\n", "count": 3})
+    shown = cells((await table(http, EVENTS)).body)
+    expected = {"Object": "pod/web", "Reason": "Failed", "Message": "no luck", "Count": 3}
+    assert expected.items() <= shown.items()
+    view = "/apis/events.k8s.io/v1/namespaces/default/events"
+    assert cells((await table(http, view)).body) == shown
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/namespaces",
+        "/apis/scheduling.k8s.io/v1/priorityclasses",
+        "/apis/coordination.k8s.io/v1/leases",
+    ],
+)
+async def test_the_other_resources_have_tables_too(http: Http, path: str) -> None:
+    leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+    await http.create(leases, {"metadata": {"name": "l"}, "spec": {"holderIdentity": "me"}})
+    shown = cells((await table(http, path)).body)
+    assert len(shown) > 2
+    assert None not in shown.values()
+
+
+async def test_a_table_has_the_metadata_of_its_objects(http: Http) -> None:
+    created = await http.create(PODS, pod())
+    row = (await table(http, PODS)).body["rows"][0]
+    assert row["object"]["kind"] == "PartialObjectMetadata"
+    assert row["object"]["metadata"] == created["metadata"]
+    whole = (await table(http, f"{PODS}?includeObject=Object")).body["rows"][0]
+    assert whole["object"]["spec"] == created["spec"]
+    assert "object" not in (await table(http, f"{PODS}?includeObject=None")).body["rows"][0]
+
+
+async def test_a_single_object_can_be_a_table(http: Http) -> None:
+    await http.create(PODS, pod())
+    assert cells((await table(http, f"{PODS}/web")).body)["Name"] == "web"
+
+
+async def test_the_events_of_a_watch_can_be_tables(http: Http) -> None:
+    async with http.session.get(PODS, params={"watch": "1"}, headers={"Accept": TABLE}) as response:
+        await http.create(PODS, pod())
+        line = await response.content.readline()
+    event = Reply(200, {}, line).body
+    assert event["type"] == "ADDED"
+    assert cells(event["object"])["Name"] == "web"
+
+
+async def test_metadata_alone_can_be_asked_for(http: Http) -> None:
+    await http.create(PODS, pod())
+    accept = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+    body = (await http.get(PODS, accept=accept)).body
+    assert body["kind"] == "PartialObjectMetadataList"
+    assert body["items"][0]["metadata"]["name"] == "web"
+    assert "spec" not in body["items"][0]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (-1, "0s"),
+        (0, "0s"),
+        (119, "119s"),
+        (120, "2m"),
+        (150, "2m30s"),
+        (600, "10m"),
+        (3 * 3600, "3h"),
+        (3 * 3600 + 300, "3h5m"),
+        (47 * 3600, "47h"),
+        (48 * 3600, "2d"),
+        (51 * 3600, "2d3h"),
+        (8 * 86400, "8d"),
+        (730 * 86400, "2y"),
+        (740 * 86400, "2y10d"),
+        (3650 * 86400, "10y"),
+    ],
+)
+def test_ages_get_coarser_as_they_grow(seconds: int, expected: str) -> None:
+    present = datetime(2026, 1, 1, tzinfo=UTC)
+    assert short(seconds) == expected
+    if seconds >= 0:
+        assert age((present - timedelta(seconds=seconds)).isoformat(), present) == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), [(None, "<unknown>"), ("soon", "<invalid>")])
+def test_ages_of_what_is_no_time(text: str | None, expected: str) -> None:
+    assert age(text, datetime(2026, 1, 1, tzinfo=UTC)) == expected
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ({"phase": "Running"}, "Running"),
+        ({"phase": "Failed", "reason": "Evicted"}, "Evicted"),
+        ({"phase": "Pending", "containerStatuses": [waiting("ErrPull")]}, "ErrPull"),
+        ({"phase": "Succeeded", "containerStatuses": [terminated("Completed")]}, "Completed"),
+        ({"phase": "Pending", "conditions": [GATED]}, "SchedulingGated"),
+        ({}, ""),
+    ],
+)
+def test_the_state_of_a_pod_in_a_word(status: dict[str, Any], expected: str) -> None:
+    assert pod_state({"metadata": {}, "spec": {}, "status": status}) == expected
+
+
+def test_a_pod_that_is_being_deleted_is_terminating() -> None:
+    leaving = {"metadata": {"deletionTimestamp": "x"}, "status": {"phase": "Running"}}
+    assert pod_state(leaving) == "Terminating"

@@ -1,0 +1,197 @@
+"""Requests that go wrong: the code, the reason and the words, and never a traceback."""
+
+from typing import Any
+
+import aiohttp
+import pytest
+
+from sandbox.apiserver import ApiServer, Settings
+from tests.sandbox.apiserver.support import EVENTS, NODES, PODS, Http, node, pod
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/nothing",
+        "/api/v2/pods",
+        "/api/v1/things",
+        "/apis/example.com/v1/racks",
+        "/apis/example.com/v1/namespaces/default/racks",
+        "/api/v1/namespaces/default/nodes",
+        "/api/v1/pods/web",
+        "/api/v1/namespaces/default/pods/web/log",
+        "/api/v1/namespaces/default/pods/web/status/more",
+        "/openapi/v3/apis/example.com/v1",
+    ],
+)
+async def test_what_is_not_served_is_not_found(http: Http, path: str) -> None:
+    reply = await http.get(path)
+    assert (reply.code, reply.body["reason"]) == (404, "NotFound")
+    assert reply.message == "the server could not find the requested resource"
+
+
+async def test_an_object_that_is_not_there_is_named(http: Http) -> None:
+    reply = await http.get(f"{LEASES}/x")
+    assert reply.message == 'leases.coordination.k8s.io "x" not found'
+    assert reply.body["details"] == {
+        "name": "x",
+        "kind": "leases",
+        "group": "coordination.k8s.io",
+    }
+    for method in ("PUT", "PATCH", "DELETE"):
+        body = None if method == "DELETE" else node("x")
+        media = "application/merge-patch+json" if method == "PATCH" else ""
+        assert (await http.send(method, f"{NODES}/x", body, media=media)).code == 404
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("PUT", PODS),
+        ("PATCH", PODS),
+        ("POST", f"{PODS}/web"),
+        ("POST", "/api/v1/pods"),
+        ("DELETE", "/api/v1/namespaces"),
+        ("DELETE", f"{PODS}/web/status"),
+        ("PUT", f"{PODS}/web/binding"),
+        ("OPTIONS", PODS),
+        ("POST", "/version"),
+        ("DELETE", "/apis"),
+    ],
+)
+async def test_verbs_that_a_path_does_not_have_are_not_allowed(
+    http: Http, method: str, path: str
+) -> None:
+    reply = await http.send(method, path)
+    assert (reply.code, reply.body["reason"]) == (405, "MethodNotAllowed")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'"pod"',
+        b"null",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"a":' * 900 + b"1" + b"}" * 900,
+    ],
+)
+async def test_bodies_that_are_no_objects_are_bad_requests(http: Http, body: bytes) -> None:
+    for method, path in (("POST", PODS), ("PUT", f"{PODS}/web")):
+        reply = await http.send(method, path, body)
+        assert (reply.code, reply.body["reason"]) == (400, "BadRequest")
+
+
+@pytest.mark.parametrize(
+    ("path", "change"),
+    [
+        (PODS, {"kind": "Node"}),
+        (PODS, {"apiVersion": "v2"}),
+        (PODS, {"metadata": []}),
+        (PODS, {"metadata": {"name": 5}}),
+        (PODS, {"metadata": {"name": "a", "labels": {"a": 1}}}),
+        (PODS, {"metadata": {"name": "a", "labels": ["a"]}}),
+        (PODS, {"metadata": {"name": "a", "finalizers": "a"}}),
+        (PODS, {"spec": []}),
+        (PODS, {"spec": {"containers": {}}}),
+        (PODS, {"spec": {"containers": ["a"]}}),
+        (PODS, {"spec": {"nodeName": 1}}),
+        (PODS, {"spec": {"tolerations": [1]}}),
+        (PODS, {"status": {"phase": 1}}),
+        (NODES, {"spec": {"taints": {}}}),
+        (NODES, {"status": {"capacity": ["cpu"]}}),
+        (NODES, {"status": {"conditions": [{}]}}),
+        (EVENTS, {"involvedObject": "pod"}),
+        (EVENTS, {"eventTime": "2026-01-01T00:00:00Z"}),
+        (LEASES, {"spec": {"renewTime": "2026-01-01T00:00:00.123Z"}}),
+        ("/apis/scheduling.k8s.io/v1/priorityclasses", {"value": "high"}),
+    ],
+)
+async def test_fields_of_the_wrong_type_are_bad_requests(
+    http: Http, path: str, change: dict[str, Any]
+) -> None:
+    reply = await http.send("POST", path, {"metadata": {"name": "a"}} | change)
+    assert (reply.code, reply.body["reason"]) == (400, "BadRequest")
+
+
+async def test_the_message_about_a_type_has_the_path_to_it(http: Http) -> None:
+    spec = {"containers": [{"name": "a"}, {"name": 1}]}
+    reply = await http.send("POST", PODS, {"metadata": {"name": "a"}, "spec": spec})
+    assert reply.message.startswith('Pod in version "v1" cannot be handled as a Pod: ')
+    assert "$.spec.containers[1].name" in reply.message
+
+
+async def test_names_and_namespaces_must_agree_with_the_path(http: Http) -> None:
+    await http.create(PODS, pod())
+    reply = await http.send("PUT", f"{PODS}/web", pod("other"))
+    assert reply.code == 400
+    assert "does not match the name on the URL" in reply.message
+    elsewhere = pod("a")
+    elsewhere["metadata"]["namespace"] = "kube-system"
+    reply = await http.send("POST", PODS, elsewhere)
+    assert reply.code == 400
+    assert "does not match the namespace sent on the request" in reply.message
+
+
+async def test_unknown_media_types_are_refused_with_the_known_ones(http: Http) -> None:
+    reply = await http.send("POST", PODS, pod(), media="text/plain")
+    assert (reply.code, reply.body["reason"]) == (415, "UnsupportedMediaType")
+    assert "application/json" in reply.message
+    await http.create(PODS, pod())
+    patch = await http.patch(f"{PODS}/web", {}, kind="json")
+    assert patch.code == 415
+    assert "application/merge-patch+json" in patch.message
+    assert (await http.get(PODS, accept="application/pdf")).code == 406
+
+
+async def test_yaml_that_could_explode_is_refused(http: Http) -> None:
+    text = b"kind: Node\nmetadata: &a {name: n1}\nspec: *a\n"
+    reply = await http.send("POST", NODES, text, media="application/yaml")
+    assert reply.code == 400
+    assert "aliases" in reply.message
+
+
+async def test_a_body_above_the_limit_is_too_large() -> None:
+    settings = Settings(max_body_bytes=10_000)
+    async with ApiServer(settings) as api, aiohttp.ClientSession(api.url) as session:
+        http = Http(session)
+        annotated = pod()
+        annotated["metadata"]["annotations"] = {"a": "x" * 20_000}
+        reply = await http.send("POST", PODS, annotated)
+    assert (reply.code, reply.body["reason"]) == (413, "RequestEntityTooLarge")
+    assert "10000" in reply.message
+
+
+async def test_what_nobody_expected_is_a_500_without_details(http: Http, api: ApiServer) -> None:
+    def explode(_: object) -> None:
+        raise ZeroDivisionError("secret")
+
+    await http.create(PODS, pod())
+    api.cluster.store.listen("/pods", explode)
+    reply = await http.bind("web", "n1")
+    assert (reply.code, reply.body["reason"]) == (500, "InternalError")
+    assert "secret" not in reply.message
+
+
+async def test_unknown_fields_are_kept(http: Http) -> None:
+    created = await http.create(PODS, pod(somethingNew={"a": 1}))
+    assert created["spec"]["somethingNew"] == {"a": 1}
+
+
+async def test_empty_metadata_is_left_out(http: Http) -> None:
+    empty = pod()
+    empty["metadata"] |= {"labels": {}, "annotations": {}, "finalizers": []}
+    metadata = (await http.create(PODS, empty))["metadata"]
+    assert not {"labels", "annotations", "finalizers"} & set(metadata)
+
+
+async def test_nulls_are_left_out(http: Http) -> None:
+    created = await http.create(PODS, pod(nodeName=None, volumes=None))
+    assert "nodeName" not in created["spec"]
+    assert "volumes" not in created["spec"]
