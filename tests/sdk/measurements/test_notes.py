@@ -141,7 +141,7 @@ async def test_a_prometheus_that_never_answered_is_noted(prometheus: FakePrometh
 
 async def test_an_answer_without_nodes_is_noted(prometheus: FakePrometheus) -> None:
     async with disks(prometheus) as plugin:
-        assert "knows no node; its log line says more" in note_of(plugin)
+        assert "knows no node; see its log line" in note_of(plugin)
 
 
 async def test_an_answer_about_other_nodes_is_noted(prometheus: FakePrometheus) -> None:
