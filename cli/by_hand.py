@@ -10,9 +10,9 @@ from pathlib import Path
 from moorage import Binding
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, KubeStatusError, KubeUnreachableError, connect
-from services.binder.attempt import Attempt, RetryLimits
+from services.binder.binding.attempt import Attempt, RetryLimits
+from services.binder.binding.outcomes import Outcome
 from services.binder.cluster import Cluster
-from services.binder.model import Outcome
 
 REQUEST_SECONDS = 5.0
 """How long one request to the API server may take."""

@@ -1,7 +1,6 @@
 """Follows the API server and keeps the cluster state."""
 
 import asyncio
-import gc
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -17,9 +16,6 @@ from gateway.cluster.watch.sinks import NodeSink, PodSink
 from moorage_host.kube import KubeClient
 
 EXPIRY_INTERVAL = 1.0
-
-MANY_PODS = 10_000
-"""With fewer, the garbage collector stops nobody for long; see `moorage_host.process.freezing`."""
 
 
 class Cluster:
@@ -41,7 +37,6 @@ class Cluster:
         """Feed *state*; objects of further kinds of up to *max_object_bytes*."""
         families = WatchFamilies(registry)
         self.state = state
-        self._is_collected = False
         self.kinds = ExtraInformers(client, state.objects, families, limit=max_object_bytes)
         self._reflectors: dict[str, Reflector[Any]] = {
             "nodes": node_reflector(client, NodeSink(state), WatchMetrics(families, "nodes")),
@@ -68,10 +63,6 @@ class Cluster:
         """Wait until nodes and pods have been read."""
         for reflector in self._reflectors.values():
             await reflector.synced.wait()
-        if not self._is_collected and self.state.counts["pods"] >= MANY_PODS:
-            # No cycle runs yet: what was read is frozen now, not in the middle of one.
-            gc.collect()
-        self._is_collected = True
 
     def ages(self) -> Mapping[str, float]:
         """Return for each resource for how many seconds the API server has been silent."""

@@ -44,7 +44,7 @@ class JsonResponse(web.StreamResponse):
 
     @property
     def keep_alive(self) -> bool:
-        """Whether the connection stays open; without a say in HTTP/1.0, it does not."""
+        """Whether the connection stays open afterwards."""
         return not self._is_last
 
     def force_close(self) -> None:

@@ -46,7 +46,7 @@ class EdgeMetrics:
         )
         hidden = Counter(
             "moorage_extender_hidden_failures_total",
-            "Failed prioritize calls: pods are placed without our scores and nobody is told.",
+            "Failed prioritize calls: kube-scheduler places pods without our scores, silently.",
             ("result",),
             registry=registry,
         )

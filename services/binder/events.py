@@ -16,8 +16,8 @@ import structlog
 from moorage import Binding
 from moorage.backoff import Backoff
 from moorage_host.kube import KubeError, KubeStatusError, micro_time
+from services.binder.binding.outcomes import BindError, Outcome, Reason
 from services.binder.cluster import Cluster
-from services.binder.model import BindError, Outcome, Reason
 
 Mode = Literal["failures", "all", "none"]
 

@@ -7,9 +7,9 @@ from prometheus_client import REGISTRY, Counter, Gauge, Histogram
 from moorage import Binding
 from moorage_host.process.histogram import FastHistogram
 from moorage_host.process.metrics import children
-from services.binder.binding_cycle import Point, Result
+from services.binder.binding.cycle import Point, Result
+from services.binder.binding.outcomes import BindError, Outcome
 from services.binder.events import EventRecorder
-from services.binder.model import BindError, Outcome
 
 BINDS = Counter(
     "moorage_binds_total",

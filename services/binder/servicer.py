@@ -18,14 +18,14 @@ from moorage_host.kube import connect
 from moorage_host.plugins.registry import load_registry
 from moorage_host.rpc.describe import describe_plugin
 from moorage_host.rpc.serve import ServiceDefinition, Servicer
-from services.binder.attempt import RetryLimits
-from services.binder.binding import Binder, BindLimits
+from services.binder.binding.attempt import RetryLimits
+from services.binder.binding.binder import Binder, BindLimits
+from services.binder.binding.outcomes import BindError
+from services.binder.binding.policies import Policies
 from services.binder.cluster import Cluster
 from services.binder.events import EventRecorder
 from services.binder.metrics import BindReporter, EventMetrics
-from services.binder.model import BindError
 from services.binder.plugins import BUILT_INS
-from services.binder.policies import Policies
 from services.binder.session import Sessions
 from services.binder.settings import BinderSettings
 from services.binder.wire import OUTCOMES, binding_from_proto, call_error, policy_from_proto

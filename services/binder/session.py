@@ -13,8 +13,8 @@ from moorage import Binding
 from moorage.v1 import binder_pb2 as pb
 from moorage_host.rpc.convert import from_duration
 from moorage_host.rpc.errors import CallError, reason_of, report, status_of
-from services.binder.binding import Binder, too_late
-from services.binder.model import BindError, Outcome
+from services.binder.binding.binder import Binder, too_late
+from services.binder.binding.outcomes import BindError, Outcome
 from services.binder.wire import OUTCOMES, binding_from_proto, call_error, policy_from_proto
 
 Context = grpc.aio.ServicerContext[Any, Any]

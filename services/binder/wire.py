@@ -8,8 +8,8 @@ import msgspec
 from moorage import Binding, DecisionSummary
 from moorage.v1 import binder_pb2 as pb
 from moorage_host.rpc.errors import CallError
-from services.binder.model import BindError, Outcome, Reason
-from services.binder.policies import PolicyText
+from services.binder.binding.outcomes import BindError, Outcome, Reason
+from services.binder.binding.policies import PolicyText
 
 CODES = {
     Reason.INVALID: grpc.StatusCode.INVALID_ARGUMENT,

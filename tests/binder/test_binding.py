@@ -9,7 +9,7 @@ import pytest
 
 from moorage_host.kube import KubeClient, connect
 from sandbox.apiserver import ApiServer, Settings
-from services.binder.model import BindError, Outcome, Reason
+from services.binder.binding.outcomes import BindError, Outcome, Reason
 from tests.binder.world import World, binding_of
 from tests.live_api import Api, Object, send, until
 

@@ -5,9 +5,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from moorage_host.kube import KubeClient
+from services.binder.binding.outcomes import BindError, Outcome, Reason
 from services.binder.cluster import Cluster
 from services.binder.events import EventRecorder, Mode
-from services.binder.model import BindError, Outcome, Reason
 from tests.binder.world import binding_of, events_of
 from tests.live_api import Api, until
 

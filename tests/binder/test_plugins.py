@@ -7,7 +7,7 @@ import pytest
 
 from moorage import Annotated, Arguments, Binding, BindPlugin, Meta, Refusal
 from moorage_host.kube import KubeClient
-from services.binder.model import BindError, Outcome, Reason
+from services.binder.binding.outcomes import BindError, Outcome, Reason
 from tests.binder.world import World, policy_of
 from tests.live_api import Api, until
 

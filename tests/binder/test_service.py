@@ -15,7 +15,7 @@ from moorage.v1 import types_pb2
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
 from moorage_host.kube import KubeClient
 from moorage_host.rpc.serve import running
-from services.binder.model import Reason
+from services.binder.binding.outcomes import Reason
 from services.binder.servicer import binder_service
 from services.binder.wire import CODES
 from tests.binder.world import BINDINGS, events_of, policy_of, request, settings_for

@@ -15,11 +15,11 @@ from moorage_host.policy import (
     EffectiveProfile,
     encode_effective,
 )
-from services.binder.attempt import RetryLimits
-from services.binder.binding import Binder, BindLimits
+from services.binder.binding.attempt import RetryLimits
+from services.binder.binding.binder import Binder, BindLimits
+from services.binder.binding.outcomes import BindError, Outcome
+from services.binder.binding.policies import Policies, PolicyText
 from services.binder.cluster import Cluster
-from services.binder.model import BindError, Outcome
-from services.binder.policies import Policies, PolicyText
 from services.binder.settings import BinderSettings
 from tests.live_api import Object, send
 

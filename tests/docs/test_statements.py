@@ -23,8 +23,8 @@ from moorage_host.plugins.host import START_SECONDS, STOP_SECONDS
 from moorage_host.policy.defaults import DEFAULT_TIME_BUDGET, default_failure_policy
 from moorage_host.policy.document import MAX_TIME_BUDGET
 from sandbox.apiserver.faults.faults import Fault
-from services.binder.attempt import FINAL
-from services.binder.model import Reason
+from services.binder.binding.attempt import FINAL
+from services.binder.binding.outcomes import Reason
 from services.binder.wire import CODES
 from tests.docs.pages import ROOT, blocks
 

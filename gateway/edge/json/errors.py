@@ -41,7 +41,7 @@ def decode_each(
     decoded: list[T] = []
     try:
         for raw in raws:
-            decoded.append(decode(raw))  # noqa: PERF401 - its length tells which item failed
+            decoded.append(decode(raw))  # noqa: PERF401 - its length is the index of what failed
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _bad_request(error, path(len(decoded))) from error
     return decoded

@@ -1,1 +1,1 @@
-"""What every process has for its operation: logs, metrics, the admin server, signals, memory."""
+"""What every process has around its work: logs, metrics, the admin server, signals."""

@@ -4,17 +4,19 @@
 ready and why. `/metrics` is Prometheus' text format. The gateway adds routes of its own.
 """
 
+import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import msgspec
 import structlog
 from aiohttp import web
-from prometheus_client import REGISTRY, CollectorRegistry
+from prometheus_client import REGISTRY, CollectorRegistry, Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
 
 from moorage.errors import ConfigurationError
-from moorage_host.process.exposition import Exposition
 
 log = structlog.get_logger()
 
@@ -36,7 +38,7 @@ async def admin_server(
 ) -> AsyncIterator[str]:
     """Serve until the block is left; give the address as "host:port", with the port that was bound.
 
-    *notes* are part of the answer of `/readyz` and do not make it unready.
+    The answer of `/readyz` shows what *notes* return, and is ready all the same.
 
     Raises:
         ConfigurationError: The address cannot be listened on.
@@ -44,7 +46,7 @@ async def admin_server(
     app = web.Application(middlewares=[_errors_as_json])
     app.router.add_get("/livez", _live)
     app.router.add_get("/readyz", _ready_handler(checks, notes or {}))
-    app.router.add_get("/metrics", _metrics_handler(Exposition(registry)))
+    app.router.add_get("/metrics", _metrics_handler(registry))
     app.router.add_routes(routes)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
@@ -101,17 +103,29 @@ def _ready_handler(checks: Mapping[str, Check], notes: Mapping[str, Check]) -> H
         answer: dict[str, object] = {"status": "not ready" if found else "ok"}
         if listed:
             answer["checks"] = [_shown(name, found.get(name)) for name in listed]
-        if named := problems(notes):
-            answer["notes"] = [{"name": name, "note": text} for name, text in named.items()]
+        if noted := problems(notes):
+            answer["notes"] = [{"name": name, "note": text} for name, text in noted.items()]
         return _json(answer, status=503 if found else 200)
 
     return ready
 
 
-def _metrics_handler(exposition: Exposition) -> Handler:
+class _Collected(Collector):
+    def __init__(self, families: Sequence[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families
+
+
+def _metrics_handler(registry: CollectorRegistry) -> Handler:
     async def metrics(request: web.Request) -> web.Response:
-        accept = ",".join(request.headers.getall("Accept", ()))
-        text, content_type = await exposition.text(accept, request.query.getall("name[]", ()))
+        names = request.query.getall("name[]", ())
+        wanted = registry.restricted_registry(names) if names else registry
+        # Collectors read what belongs to the event loop, so only the text is left to a thread.
+        collected = _Collected(list(wanted.collect()))
+        encode, content_type = choose_encoder(",".join(request.headers.getall("Accept", ())))
+        text = await asyncio.to_thread(encode, collected)
         response = web.Response(body=text, headers={"Content-Type": content_type})
         response.enable_compression()
         return response

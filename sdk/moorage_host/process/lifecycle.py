@@ -20,7 +20,6 @@ from prometheus_client import disable_created_metrics
 
 from moorage.errors import ConfigurationError, causes
 from moorage_host.process import pauses  # noqa: F401 - every process counts them
-from moorage_host.process.freezing import Freezer
 from moorage_host.process.logs import configure_logging
 from moorage_host.process.metrics import show_build
 from moorage_host.settings import setting
@@ -54,7 +53,7 @@ class ProcessSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminSettings(ProcessSettings):
-    """Settings of every process that has an admin server and clients to take leave of."""
+    """Settings of every process that has an admin server and clients."""
 
     admin_host: str = setting("0.0.0.0", "Address of the admin server.")  # noqa: S104
     admin_port: int = setting(
@@ -87,19 +86,15 @@ def process(name: str, settings: ProcessSettings) -> Iterator[asyncio.Event]:
             _exit_with_parent(settings.exit_with_parent)
         configure_logging(settings.log_level, settings.log_format)
         show_build(name)
-        # Otherwise each counter comes with a second series that nobody asks for.
+        # Otherwise each counter has a second series, which nobody needs.
         disable_created_metrics()  # type: ignore[no-untyped-call]
-        freezer = Freezer(asyncio.get_running_loop().call_soon_threadsafe)
-        try:
-            with stop_signals() as stop:
-                yield stop
-        finally:
-            freezer.stop()
+        with stop_signals() as stop:
+            yield stop
     except (ConfigurationError, ExceptionGroup) as error:
-        known = next((e for e in causes(error) if isinstance(e, ConfigurationError)), None)
-        if known is None:
+        mistake = next((e for e in causes(error) if isinstance(e, ConfigurationError)), None)
+        if mistake is None:
             raise
-        raise SystemExit(f"moorage {name}: {' '.join(str(known).split())}") from error
+        raise SystemExit(f"moorage {name}: {' '.join(str(mistake).split())}") from error
 
 
 @contextmanager

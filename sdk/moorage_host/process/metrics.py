@@ -1,7 +1,8 @@
-"""Metrics that all processes have, and helpers for those of their own.
+"""The metrics that all processes have, and helpers for those of each.
 
 Names start with `moorage_`, except for gRPC's and the process's own, where dashboards expect the
-usual ones. Labels never hold names of nodes or pods. All is in prometheus_client's own registry.
+usual ones. Labels never hold names of nodes or pods. All metrics are in prometheus_client's own
+registry.
 """
 
 import functools

@@ -1,4 +1,4 @@
-"""Tells how long a process stands still for Python's garbage collector; for every process.
+"""Measures how long Python's garbage collector stops a process; for every process.
 
 The collector may run at any moment, even while a metric is locked: so this counts without locks.
 """
@@ -18,14 +18,14 @@ GENERATIONS = 3
 
 
 class GarbagePauses:
-    """The pauses since it was made.
+    """Measures the pauses of this process.
 
     Attributes:
-        histogram: Tells them to Prometheus.
+        histogram: Exposes them to Prometheus.
     """
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
-        """Begin to count, and tell *registry*."""
+        """Begin to measure, and register the histogram in *registry*."""
         self._began = 0.0
         self.histogram = FastHistogram(
             "moorage_gc_pause_seconds",
@@ -39,7 +39,7 @@ class GarbagePauses:
         gc.callbacks.append(self._note)
 
     def stop(self) -> None:
-        """Count no more."""
+        """Stop measuring."""
         gc.callbacks.remove(self._note)
 
     def _note(self, phase: str, info: dict[str, Any]) -> None:

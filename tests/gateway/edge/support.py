@@ -1,4 +1,4 @@
-"""What the tests of the edge share: cycles that do as they are told, and a client of bytes."""
+"""What the tests of the edge share: scripted cycles, and a client of bytes."""
 
 import asyncio
 import json
@@ -134,7 +134,7 @@ class ServedEdge:
         return self.registry.get_sample_value(name, labels) or 0.0
 
     async def until_counted(self, **labels: str) -> None:
-        """Wait for a request to be over; metrics tell nobody when they change."""
+        """Wait for a request to be over; there is no event for a change of a metric."""
         while not self.count("moorage_extender_requests_total", **labels):  # noqa: ASYNC110
             await asyncio.sleep(0.001)
 

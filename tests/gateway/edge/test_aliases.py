@@ -1,4 +1,4 @@
-"""Verbs at further paths: what kube-scheduler's configuration says may stay as it was."""
+"""Verbs at further paths: kube-scheduler's configuration may stay as it was."""
 
 import pytest
 

@@ -59,7 +59,7 @@ async def test_filter_names_the_mistake(body: Any, problem: str) -> None:
 
 
 @pytest.mark.parametrize("body", ["", "[]", '{"PodName":1}', "\ufeff{}", '{"Node":NaN}'])
-async def test_bind_says_so_in_its_error_field(body: str) -> None:
+async def test_bind_reports_it_in_its_error_field(body: str) -> None:
     async with serving() as edge:
         answer = await edge.post("/bind", body)
         assert edge.cycles.binds == []

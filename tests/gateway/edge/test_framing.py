@@ -230,7 +230,7 @@ async def refusing(port: int) -> None:
         writer.close()
 
 
-async def test_idle_connections_live_as_long_as_the_setting_says_and_longer_than_go_s() -> None:
+async def test_idle_connections_live_as_long_as_the_setting_and_longer_than_go_s() -> None:
     async with serving(http_keep_alive=0.05) as edge, edge.connect() as wire:
         await wire.post("/filter", BODY)
         assert await wire.closed_by_server()

@@ -1,4 +1,4 @@
-"""What the heads of requests may say that kube-scheduler never does, and those of answers say."""
+"""Headers of requests that kube-scheduler never sends, and the headers of responses."""
 
 from email.utils import parsedate_to_datetime
 
@@ -22,7 +22,7 @@ async def test_a_caller_that_waits_for_leave_to_send_its_body_gets_it() -> None:
         assert (await wire.answer()).json["NodeNames"] == ["a", "b"]
 
 
-async def test_a_caller_that_expects_anything_else_is_told_that_it_cannot() -> None:
+async def test_a_caller_that_expects_anything_else_is_refused() -> None:
     async with serving() as edge, edge.connect() as wire:
         await wire.send(request("/filter", "Expect: the-impossible") + BODY)
         assert (await wire.answer()).status == 417
@@ -49,7 +49,7 @@ async def test_a_caller_that_wants_to_leave_is_let_go() -> None:
         assert await wire.closed_by_server()
 
 
-async def test_answers_say_what_they_are_and_of_when() -> None:
+async def test_responses_have_their_type_and_their_date() -> None:
     async with serving() as edge, edge.connect() as wire:
         headers = await filtered(wire, version="1.1")
     assert headers["content-type"] == "application/json"
@@ -62,3 +62,23 @@ async def test_other_spellings_of_a_path_lead_to_the_same(path: str) -> None:
     async with serving() as edge, edge.connect() as wire:
         await wire.send(request(path) + BODY)
         assert (await wire.answer()).json["NodeNames"] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"nonsense",
+        b"Content-Length: -1",
+        b"Content-Length: 2\r\nContent-Length: 3",
+        b"Content-Length: 2\r\nTransfer-Encoding: chunked",
+        b"X-Long: " + b"x" * 10_000,
+    ],
+    ids=["no header", "negative length", "two lengths", "length and chunks", "long header"],
+)
+async def test_a_malformed_head_is_a_400_and_the_end_of_its_connection_only(line: bytes) -> None:
+    async with serving() as edge, edge.connect() as wire, edge.connect() as other:
+        await wire.send(b"POST /filter HTTP/1.1\r\nHost: g\r\n%b\r\n\r\n" % line + BODY)
+        assert (await wire.answer()).status == 400
+        assert await wire.closed_by_server()
+        assert (await other.post("/filter", BODY)).status == 200
+    assert len(edge.cycles.scheduling) == 1

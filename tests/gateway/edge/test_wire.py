@@ -1,4 +1,4 @@
-"""Whatever the names and the casing, the wire says what json says."""
+"""Whatever the names and the casing, bodies are read and written as json does."""
 
 import json
 from typing import Any

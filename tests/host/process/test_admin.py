@@ -1,12 +1,19 @@
+import asyncio
+from collections.abc import Iterable
 from typing import Any
 
 import aiohttp
 import pytest
 from aiohttp import web
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import CollectorRegistry, Counter, Metric
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as read_text
+from prometheus_client.registry import Collector
 
 from moorage.errors import ConfigurationError
 from moorage_host.process.admin import Check, address, admin_server
+from moorage_host.process.histogram import FastHistogram
 
 
 async def ask(address: str, path: str, method: str = "GET") -> tuple[int, Any]:
@@ -81,6 +88,43 @@ async def test_metrics_come_in_the_format_and_encoding_that_are_accepted() -> No
             assert answer.content_type == "text/plain"
         async with http.get(f"{url}?name[]=no_such") as answer:
             assert await answer.text() == ""
+
+
+@pytest.mark.parametrize("accept", ["text/plain", "application/openmetrics-text;version=1.0.0"])
+async def test_parsers_read_the_histograms_of_hot_paths(accept: str) -> None:
+    registry = CollectorRegistry()
+    fast = FastHistogram("moorage_fast", "Fast.", ["verb"], buckets=(1, 2), registry=registry)
+    fast.observer("filter")(1.5)
+    read = read_openmetrics if "openmetrics" in accept else read_text
+    async with serve(registry=registry) as admin, aiohttp.ClientSession() as http:
+        answer = await http.get(f"http://{admin}/metrics", headers={"Accept": accept})
+        (family,) = read(await answer.text())
+    assert family.type == "histogram"
+    assert ("moorage_fast_sum", {"verb": "filter"}, 1.5) in [tuple(s)[:3] for s in family.samples]
+
+
+async def test_only_the_series_that_are_named_are_collected() -> None:
+    registry = CollectorRegistry()
+    for name in ("moorage_things", "moorage_others"):
+        Counter(name, "Things.", registry=registry).inc(3)
+    async with serve(registry=registry) as admin:
+        _, text = await ask(admin, "/metrics?name[]=moorage_things_total")
+    assert "\nmoorage_things_total 3.0\n" in text
+    assert "moorage_others" not in text
+
+
+async def test_metrics_are_collected_where_the_event_loop_runs() -> None:
+    class State(Collector):
+        """Reads what the event loop's thread may change."""
+
+        def collect(self) -> Iterable[Metric]:
+            asyncio.get_running_loop()
+            yield GaugeMetricFamily("moorage_state", "State.", 1)
+
+    registry = CollectorRegistry()
+    async with serve(registry=registry) as admin:
+        registry.register(State())
+        assert (await ask(admin, "/metrics"))[0] == 200
 
 
 async def test_a_wrong_path_lists_the_right_ones() -> None:

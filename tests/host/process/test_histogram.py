@@ -1,4 +1,4 @@
-"""The histograms of hot paths say what prometheus_client's say."""
+"""The histograms of hot paths are exposed as prometheus_client's are."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,24 +10,24 @@ BUCKETS = (0.001, 0.25, 1, 2.5, 64)
 VALUES = st.lists(st.floats(0, 100) | st.sampled_from(BUCKETS), max_size=30)
 
 
-def said(registry: CollectorRegistry) -> list[str]:
+def exposed(registry: CollectorRegistry) -> list[str]:
     lines = generate_latest(registry).decode().splitlines()
     return [line for line in lines if "_created" not in line]
 
 
 @given(some=VALUES, others=VALUES)
-def test_a_histogram_says_what_that_of_the_library_says(
+def test_a_histogram_is_exposed_as_that_of_the_library(
     some: list[float], others: list[float]
 ) -> None:
     ours, theirs = CollectorRegistry(), CollectorRegistry()
-    fast = FastHistogram("seconds", "Time.", ["half"], buckets=BUCKETS, registry=ours)
-    slow = Histogram("seconds", "Time.", ["half"], buckets=BUCKETS, registry=theirs)
-    for half, values in (("filter", some), ("score", others)):
-        observe, child = fast.observer(half), slow.labels(half)
+    fast = FastHistogram("seconds", "Time.", ["phase"], buckets=BUCKETS, registry=ours)
+    slow = Histogram("seconds", "Time.", ["phase"], buckets=BUCKETS, registry=theirs)
+    for phase, values in (("filter", some), ("score", others)):
+        observe, child = fast.observer(phase), slow.labels(phase)
         for value in values:
             observe(value)
             child.observe(value)
-    assert said(ours) == said(theirs)
+    assert exposed(ours) == exposed(theirs)
 
 
 def test_a_histogram_without_labels_has_its_values_in_one_place() -> None:

@@ -11,11 +11,11 @@ from typing import Protocol
 import structlog
 
 from moorage import Binding
-from services.binder.attempt import Attempt, RetryLimits, RetryObserver
-from services.binder.binding_cycle import BindingCycles, PluginObserver
+from services.binder.binding.attempt import Attempt, RetryLimits, RetryObserver
+from services.binder.binding.cycle import BindingCycles, PluginObserver
+from services.binder.binding.outcomes import BindError, Outcome, Reason
+from services.binder.binding.policies import Policies, PolicyText
 from services.binder.cluster import Cluster
-from services.binder.model import BindError, Outcome, Reason
-from services.binder.policies import Policies, PolicyText
 
 _log = structlog.get_logger()
 

@@ -14,8 +14,8 @@ from moorage import Binding
 from moorage.backoff import Backoff
 from moorage.models import Pod
 from moorage_host.kube import KubeError, KubeStatusError
+from services.binder.binding.outcomes import BindError, Outcome, Reason
 from services.binder.cluster import Cluster
-from services.binder.model import BindError, Outcome, Reason
 
 THROTTLED = 429
 

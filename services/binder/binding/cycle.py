@@ -14,9 +14,9 @@ import structlog
 from moorage import Binding, BindPlugin, PluginFailedError, Refusal
 from moorage.execution import EnabledPlugin, Profile, Supervisor, ask_before_bind, call_after_bind
 from moorage.plugin.points import extension_points
-from services.binder.attempt import Attempt
-from services.binder.model import BindError, Outcome, Reason
-from services.binder.policies import Policies, PolicyRefusedError, PolicyText
+from services.binder.binding.attempt import Attempt
+from services.binder.binding.outcomes import BindError, Outcome, Reason
+from services.binder.binding.policies import Policies, PolicyRefusedError, PolicyText
 
 Point = Literal["PreBind", "PostBind"]
 Result = Literal["ok", "refused", "failed"]
