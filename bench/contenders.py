@@ -14,8 +14,8 @@ import aiohttp
 import yaml
 
 from bench import goprograms
-from cli.processes import Process, Processes, free_ports
-from cli.stack import Addresses, StackOptions, start_stack
+from cli.up.processes import Process, Processes, free_ports
+from cli.up.stack import Addresses, StackOptions, start_stack
 
 HOST = "127.0.0.1"
 READY_SECONDS = 900.0

@@ -64,14 +64,9 @@ def of(profiles: Iterable[object]) -> object:
 
 def profile(name: str, *, filters: Sequence[object], scores: Sequence[object]) -> dict[str, object]:
     """Return the profile of a schedulerName that has these plugins and no others."""
-    none = [{"name": "*"}]
     return {
         "schedulerName": name,
-        "plugins": {
-            "multiPoint": {"disabled": none},
-            "filter": {"disabled": none, "enabled": filters},
-            "score": {"disabled": none, "enabled": scores},
-        },
+        "plugins": {"filter": {"enabled": filters}, "score": {"enabled": scores}},
     }
 
 

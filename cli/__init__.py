@@ -1,1 +1,1 @@
-"""The `moorage` command."""
+"""The `moorage` command: a room for each subcommand, and what several of them share."""

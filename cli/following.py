@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from cli.cluster import Cluster
-from cli.manifests import Object
+from cli.up.cluster import Cluster
+from cli.up.manifests import Object
 
 QUIET_SECONDS = 1.5
 """How long nothing may change before pods that suit no node are taken to stay pending: a place

@@ -29,7 +29,7 @@ class GatewaySettings(EdgeSettings):
     )
     binder: str = setting("dns:///binder:50051", "Where the binder is, as host:port.")
     config: Path | None = setting(
-        None, "The policy (MoorageConfiguration); without one the default profile runs."
+        None, "The policy (MoorageConfiguration); without one the profile moorage has no plugins."
     )
     config_reload_interval: float = setting(
         1.0,

@@ -6,7 +6,7 @@ from cli.legacy.names import FILTERS, MOORAGE_FIT, SCORES
 from cli.legacy.plan import Object, Plan
 from cli.legacy.upstream import resources, shape
 from moorage.plugin.base import Plugin
-from moorage_host.policy import API_VERSION, KIND, Kind
+from moorage_host.policy import API_VERSION, IN_TREE, KIND, Kind
 
 Available = Mapping[Kind, Mapping[str, type[Plugin]]]
 """The plugins that Moorage has, by kind and name."""
@@ -22,6 +22,8 @@ def moorage_configuration(plan: Plan, available: Available, scheduler_name: str)
     """
     filters, scores = _filters(plan, available), _scores(plan, available)
     points: Object = {}
+    if filters is None or scores is None:  # a Policy that lists none has the default ones
+        points["multiPoint"] = {"enabled": [{"name": IN_TREE}]}
     if filters is not None:
         points["filter"] = _only([{"name": name} for name in filters])
     if scores is not None:

@@ -1,6 +1,1 @@
-"""The skeleton of a plugin."""
-
-from cli.skeleton.texts import Form, Kind
-from cli.skeleton.writing import write_skeleton
-
-__all__ = ["Form", "Kind", "write_skeleton"]
+"""`moorage new-plugin`: writes the skeleton of a plugin and of its test."""

@@ -10,7 +10,15 @@ from gateway.cache.scope import ProfileDependencies, dependencies_of
 from moorage.errors import ConfigurationError
 from moorage.models import ObjectKind
 from moorage.v1 import types_pb2 as pb
-from moorage_host.policy import Catalogue, Document, Kind, PluginInfo, ResolvedPolicy, resolve
+from moorage_host.policy import (
+    IN_TREE,
+    Catalogue,
+    Document,
+    Kind,
+    PluginInfo,
+    ResolvedPolicy,
+    resolve,
+)
 from moorage_host.rpc.convert import kind_from_proto, normalization_from_proto, scope_from_proto
 
 log = structlog.get_logger()
@@ -193,7 +201,7 @@ def _names(document: Document) -> tuple[frozenset[str], frozenset[str]]:
     for profile in profiles:
         for points in (profile.plugins.multi_point, profile.plugins.filter, profile.plugins.score):
             named |= {plugin.name for plugin in points.enabled}
-    return frozenset(at_bind), frozenset(named)
+    return frozenset(at_bind), frozenset(named - {IN_TREE})
 
 
 def _info(plugin: pb.Plugin) -> PluginInfo:

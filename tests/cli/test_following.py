@@ -8,9 +8,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from cli.cluster import Cluster, connected
 from cli.following import Following, Outcome
-from cli.workload import Workload
+from cli.up.cluster import Cluster, connected
+from cli.up.workload import Workload
 from moorage.errors import ConfigurationError, causes
 from sandbox.apiserver import ApiServer
 from tests.cli.support import PATIENCE, Object, node, pod, until

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.annotate import annotate
+from cli.annotate.command import annotate
 from tests.docs.pages import blocks
 
 DEPLOY = Path(__file__).parents[2] / "deploy"

@@ -205,7 +205,7 @@ def test_the_gateway_reads_the_policy_of_the_config_map(base: list[Manifest]) ->
     assert policy["kind"] == "MoorageConfiguration"
 
 
-def test_kube_scheduler_asks_the_gateway_for_everything(base: list[Manifest]) -> None:
+def test_kube_scheduler_asks_the_gateway_what_the_policy_needs(base: list[Manifest]) -> None:
     configuration = load_configuration(DEPLOY / "scheduler/kube-scheduler-config.yaml")
     (extender,) = configuration.extenders
     url = urlsplit(extender.url_prefix)
@@ -218,7 +218,7 @@ def test_kube_scheduler_asks_the_gateway_for_everything(base: list[Manifest]) ->
         extender.preempt_verb,
         extender.bind_verb,
     )
-    assert verbs == ("filter", "prioritize", "preempt", "bind")
+    assert verbs == ("filter", "prioritize", "preempt", "")
     assert extender.node_cache_capable
     assert not extender.ignorable
     assert configuration.percentage_of_nodes_to_score == 100

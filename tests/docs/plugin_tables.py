@@ -1,4 +1,4 @@
-"""The tables about plugins: what they do, their arguments, which run by default."""
+"""The tables about plugins: what they do, their arguments, which `InTree` stands for."""
 
 import inspect
 import re
@@ -12,7 +12,7 @@ from moorage.plugin.arguments import Arguments
 from moorage.plugin.base import Plugin
 from moorage.plugin.pod_fields import DISK_FIELDS, PORT_FIELDS, REQUEST_FIELDS
 from moorage.plugin.points import extension_points
-from moorage_host.policy.defaults import DEFAULT_MULTI_POINT
+from moorage_host.policy.defaults import IN_TREE_PLUGINS
 from services.binder.plugins import BUILT_INS as BINDERS
 from services.filter.plugins import BUILT_INS as FILTERS
 from services.scorer.plugins import BUILT_INS as SCORERS
@@ -38,18 +38,18 @@ PLUGINS: Mapping[str, Sequence[type[Plugin]]] = {
 
 def plugins(name: str) -> str:
     """Return the built-in plugins of a service, in the order of their names."""
-    weights = {entry.name: str(entry.weight or 1) for entry in DEFAULT_MULTI_POINT.enabled}
+    weights = {entry.name: str(entry.weight or 1) for entry in IN_TREE_PLUGINS}
     scored = name == "scorer"
-    by_default = "default weight" if scored else "runs by default"
+    in_tree = "weight in `InTree`" if scored else "in `InTree`"
     about_nodes = name != "binder"
     dependencies = ("depends on", "of the pod it reads") if about_nodes else ()
     return table(
-        ("plugin", "points", by_default, *dependencies, "what it does"),
+        ("plugin", "points", in_tree, *dependencies, "what it does"),
         (
             (
                 code(kind.name),
                 ", ".join(extension_points(kind)),
-                weights.get(kind.name, "off") if scored else _yes(kind.name in weights),
+                weights.get(kind.name, "") if scored else _yes(kind.name in weights),
                 *([_scope(kind), _pod_fields(kind)] if about_nodes else ()),
                 escaped(_summary(kind)),
             )
@@ -73,8 +73,8 @@ def arguments(part: str) -> str:
     )
 
 
-def default_policy(_: str) -> str:
-    """Return the plugins that run without a policy, in their order."""
+def in_tree(_: str) -> str:
+    """Return the plugins that `InTree` stands for, in their order."""
     names = {service: {kind.name for kind in group} for service, group in PLUGINS.items()}
     return table(
         ("plugin", "filters", "scores with weight"),
@@ -84,7 +84,7 @@ def default_policy(_: str) -> str:
                 _yes(entry.name in names["filter"]),
                 str(entry.weight or 1) if entry.name in names["scorer"] else "",
             )
-            for entry in DEFAULT_MULTI_POINT.enabled
+            for entry in IN_TREE_PLUGINS
         ),
     )
 

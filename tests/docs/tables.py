@@ -7,7 +7,7 @@ from typing import Any
 import click
 from prometheus_client import CollectorRegistry
 
-from cli.annotating import metrics as annotator_metrics
+from cli.annotate import metrics as annotator_metrics
 from cli.main import main
 from gateway.cluster.watch.metrics import WatchFamilies
 from gateway.edge.metrics import EdgeMetrics
@@ -32,7 +32,7 @@ from services.scorer.settings import ScorerSettings
 from tests.docs.legacy_tables import legacy
 from tests.docs.markdown import Row, code, escaped, table
 from tests.docs.pages import ROOT
-from tests.docs.plugin_tables import arguments, default_policy, plugins
+from tests.docs.plugin_tables import arguments, in_tree, plugins
 
 SETTINGS: Mapping[str, tuple[type[Dataclass], type[Dataclass] | None]] = {
     "process": (ProcessSettings, None),
@@ -107,7 +107,7 @@ TABLES: Mapping[str, Callable[[str], str]] = {
     "metrics": metrics,
     "plugins": plugins,
     "arguments": arguments,
-    "default-policy": default_policy,
+    "in-tree": in_tree,
     "legacy": legacy,
     "make": make,
     "command": command,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.legacy import Conversion, convert
-from cli.policies import available_plugins
+from cli.config.policies import available_plugins
+from cli.legacy.convert import Conversion, convert
 from tests.docs.pages import ROOT, blocks
 
 PAGE = ROOT / "docs" / "convert-policy.md"

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cli.policies import choose_policy
+from cli.config.policies import choose_policy
 from moorage.errors import ConfigurationError
 from moorage_host.policy import KIND, ResolvedPolicy
 from moorage_host.policy.document import (

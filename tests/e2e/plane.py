@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import yaml
 
-from cli.processes import free_ports
+from cli.up.processes import free_ports
 from moorage_host.kube import connect
 from tests.e2e.authority import Authority, private_key
 from tests.e2e.build import find

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from cli.processes import free_ports
+from cli.up.processes import free_ports
 from tests.e2e.build import find, kubernetes_version, minor_version
 from tests.scenarios.planes import ROOT
 

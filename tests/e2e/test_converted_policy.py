@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.legacy import convert
+from cli.config.policies import available_plugins
+from cli.legacy.convert import convert
 from cli.legacy.names import FILTERS, PREDICATES, PRIORITIES, SCORES
-from cli.policies import available_plugins
 from tests.e2e.policy_oracle import kubeconfig, started
 from tests.scenarios.planes import ROOT
 

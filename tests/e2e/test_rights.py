@@ -22,9 +22,9 @@ async def log(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RealPla
     # Without lists that come as watches, the gateway has to list as on servers before 1.34.
     plane = RealPlane(tmp_path_factory.mktemp("rights"), "WatchList=false")
     async with World.started(plane) as world:
-        # As it is deployed, with its lease; only addresses and files are those of this machine.
+        # As it is deployed, with its lease, but with the addresses of this machine and a bindVerb.
         config = shipped_config()
-        config["extenders"][0]["urlPrefix"] = world.services.extender
+        config["extenders"][0] |= world.entry
         config["profiles"] = [{"schedulerName": "steered"}]
         await world.nodes(node("n1"), node("n2"))
         async with world.configured_scheduler("leader", config):

@@ -29,6 +29,14 @@ from services.scorer.plugins import BUILT_INS as SCORERS
 from services.scorer.servicer import ScorerServicer
 from tests.live_api import Api, Object, until
 
+IN_TREE = """
+apiVersion: moorage.io/v1alpha1
+kind: MoorageConfiguration
+profiles:
+- plugins: {multiPoint: {enabled: [{name: InTree}]}}
+"""
+"""A policy with kube-scheduler's own plugins, which tests without plugins of their own use."""
+
 SETTINGS = ServerSettings(
     host="127.0.0.1",
     port=0,
@@ -227,14 +235,18 @@ async def gateway(
 ) -> AsyncIterator[Gateway]:
     """Run a gateway on an API server of its own; wait until it has read the cluster.
 
-    Not if the API server begins with a *fault*.
+    Without a *config* its policy enables the in-tree plugins. With a *fault* it does not wait.
     """
+    # Whatever the machine makes of pauses, and most tests are about asking replicas.
+    usual: dict[str, Any] = {"ample_pause": inf, "remembered_pods": 0}
+    usual["config"] = directory / "in-tree.yaml"
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(ApiServer())
         if fault is not None:
             server.faults.add(fault)
         kubeconfig = directory / "kubeconfig"
         kubeconfig.write_text(server.kubeconfig())
+        (directory / "in-tree.yaml").write_text(IN_TREE)
         registry = CollectorRegistry()
         settings = GatewaySettings(
             extender_host="127.0.0.1",
@@ -247,8 +259,7 @@ async def gateway(
             scorer=(scorer,) if isinstance(scorer, str) else tuple(scorer),
             binder=binder,
             kubeconfig=kubeconfig,
-            # Whatever the machine makes of pauses, and most tests are about asking replicas.
-            **{"ample_pause": inf, "remembered_pods": 0} | more,
+            **usual | more,
         )
         process = await stack.enter_async_context(running(settings, registry))
         session = await stack.enter_async_context(aiohttp.ClientSession())

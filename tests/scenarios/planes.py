@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 import aiohttp
 import yaml
 
-from cli.processes import free_ports
+from cli.up.processes import free_ports
 from tests.scenarios.programs import Program
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from cli.processes import free_ports
+from cli.up.processes import free_ports
 from tests.scenarios.planes import ROOT, Object, Plane, answers, python
 from tests.scenarios.programs import Program, start_all, stop_all
 from tests.scenarios.proxy import Proxy

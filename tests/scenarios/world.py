@@ -74,6 +74,11 @@ class World:
 
     # ---- kube-scheduler
 
+    @property
+    def entry(self) -> Object:
+        """How the shipped extender entry is changed: our address, and Moorage binds."""
+        return {"urlPrefix": self.services.extender, "bindVerb": "bind"}
+
     @asynccontextmanager
     async def scheduler(
         self,
@@ -82,7 +87,7 @@ class World:
         top: Object | None = None,
         **extender: Any,
     ) -> AsyncIterator[Program]:
-        """Run a kube-scheduler with the shipped configuration, changed as told.
+        """Run a kube-scheduler with the shipped configuration and a bindVerb, changed as told.
 
         Args:
             *profiles: The schedulerNames that it serves; by default "steered".
@@ -93,7 +98,7 @@ class World:
         config = shipped_config()
         config["leaderElection"] = {"leaderElect": False}
         config["profiles"] = [{"schedulerName": p} for p in profiles or ("steered",)]
-        changed = config["extenders"][0] | {"urlPrefix": self.services.extender} | extender
+        changed = config["extenders"][0] | self.entry | extender
         config["extenders"] = [{k: v for k, v in changed.items() if v is not None}]
         async with self.configured_scheduler(name, config | (top or {})) as program:
             yield program

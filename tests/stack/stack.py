@@ -11,11 +11,11 @@ from typing import Any
 
 import aiohttp
 
-from cli.cluster import Cluster
-from cli.manifests import Object
-from cli.processes import Processes
-from cli.stack import Addresses
-from cli.workload import Workload
+from cli.up.cluster import Cluster
+from cli.up.manifests import Object
+from cli.up.processes import Processes
+from cli.up.stack import Addresses
+from cli.up.workload import Workload
 
 PATIENCE = 60.0
 KEPT = {

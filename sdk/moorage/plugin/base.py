@@ -46,12 +46,17 @@ class Plugin:
         pod_fields: Which fields of the pod's signature it reads, as JSON paths:
             ("spec.tolerations", "spec.containers[*].image"). Pods that differ elsewhere are equal
             for it. () is none, None all of them. Not inherited.
+        managed_resources: Resources such as "example.com/gpu", if it concerns only pods of which a
+            container or init container requests or limits one of these. If that holds for all
+            plugins of a policy, kube-scheduler need not ask Moorage about other pods. () stands for
+            all pods. Not inherited.
     """
 
     name: ClassVar[str] = ""
     reads: ClassVar[tuple[ObjectKind, ...]] = ()
     depends_on: ClassVar[Scope] = Scope.ANYTHING
     pod_fields: ClassVar[tuple[str, ...] | None] = None
+    managed_resources: ClassVar[tuple[str, ...]] = ()
     __note = ""
 
     class Args(Arguments):
@@ -69,6 +74,8 @@ class Plugin:
             cls.depends_on = Scope.ANYTHING
         if "pod_fields" not in cls.__dict__:
             cls.pod_fields = None
+        if "managed_resources" not in cls.__dict__:
+            cls.managed_resources = ()
         _check_declarations(cls)
         check_definition(cls, is_abstract=abstract)
 
@@ -112,6 +119,12 @@ def _check_declarations(cls: type[Plugin]) -> None:
         refuse(
             f"{cls.__name__} reads further objects, so it depends on more than Scope.NODE: declare "
             "Scope.MANIFESTS, or a wider one"
+        )
+    managed: object = cls.managed_resources
+    if not isinstance(managed, tuple) or not all(isinstance(m, str) and m for m in managed):
+        refuse(
+            f"{cls.__name__}.managed_resources must be a tuple of names such as example.com/gpu, "
+            f"not {managed!r}"
         )
     try:
         check_fields(cls.pod_fields, f"{cls.__name__}.pod_fields")

@@ -37,7 +37,7 @@ class Hooks:
 HOOKS: Final[Mapping[str, Hooks]] = {
     "Plugin": Hooks(
         coroutines=("start", "stop", "prepare"),
-        declarations=("name", "reads", "depends_on", "pod_fields", "Args"),
+        declarations=("name", "reads", "depends_on", "pod_fields", "managed_resources", "Args"),
     ),
     "FilterPlugin": Hooks(
         sync=("filter_node", "filter", "wants_claim"), one_of=("filter_node", "filter")

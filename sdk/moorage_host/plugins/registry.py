@@ -18,6 +18,7 @@ from moorage.plugin.base import Plugin
 from moorage.plugin.bind import BindPlugin
 from moorage.plugin.filter import FilterPlugin
 from moorage.plugin.score import ScorePlugin
+from moorage_host.policy.catalogue import check_name
 
 GROUPS: dict[type[Plugin], str] = {
     FilterPlugin: "moorage.filter",
@@ -61,8 +62,9 @@ class Registry:
         """Add a plugin class.
 
         Raises:
-            PluginLoadError: The name is taken.
+            PluginLoadError: The name is taken, or means something else in a policy.
         """
+        check_name(plugin.name, origin)
         taken = self._plugins.get(plugin.name)
         if taken is not None and taken.kind is not plugin:
             raise PluginLoadError(

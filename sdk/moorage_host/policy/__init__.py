@@ -5,7 +5,7 @@ send `for_kind` to the replicas, which `decode_effective` and `check_arguments`.
 """
 
 from moorage_host.policy.arguments import check_arguments
-from moorage_host.policy.catalogue import KINDS, Catalogue, Kind, PluginInfo
+from moorage_host.policy.catalogue import IN_TREE, KINDS, Catalogue, Kind, PluginInfo
 from moorage_host.policy.document import (
     API_VERSION,
     DEFAULT_PROFILE,
@@ -31,6 +31,7 @@ from moorage_host.policy.resolved import ResolvedPolicy
 __all__ = [
     "API_VERSION",
     "DEFAULT_PROFILE",
+    "IN_TREE",
     "KIND",
     "KINDS",
     "Catalogue",

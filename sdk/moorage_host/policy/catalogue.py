@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from moorage.errors import PluginLoadError
 from moorage.models import ObjectKind
 from moorage.plugin.normalization import Normalization
 from moorage.plugin.scope import Scope
@@ -15,6 +16,26 @@ Kind = Literal["filter", "score", "bind"]
 """A kind of plugin, and the point of the document at which it is enabled."""
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
+
+IN_TREE = "InTree"
+"""Enabled in multiPoint, it stands for kube-scheduler's own plugins; see `defaults`."""
+
+RESERVED_NAMES = frozenset({IN_TREE, "*"})
+"""Names that mean something else in a policy: no plugin may have one."""
+
+
+def check_name(name: str, origin: str) -> None:
+    """Refuse a plugin whose name means something else in a policy.
+
+    Raises:
+        PluginLoadError: Says where the plugin comes from, and what to do.
+    """
+    if name in RESERVED_NAMES:
+        raise PluginLoadError(
+            f"the plugin {name} from {origin} cannot have this name, which means something else "
+            "in a policy; rename it with a class attribute `name`"
+        )
+
 
 _POINTS: Mapping[Kind, frozenset[str]] = {
     "filter": frozenset({"PreFilter", "Filter", "Reserve"}),
@@ -36,6 +57,7 @@ class PluginInfo:
         reads: The further kinds of objects that it reads.
         depends_on: What its verdict or raw score of a node depends on.
         pod_fields: The fields of the signature that matter for it; None if all do.
+        managed_resources: What its class declares; only the command line knows it.
         normalization: How its raw scores become 0..100; None if only its own code knows.
     """
 
@@ -47,6 +69,7 @@ class PluginInfo:
     reads: tuple[ObjectKind, ...] = ()
     depends_on: Scope = Scope.ANYTHING
     pod_fields: tuple[str, ...] | None = None
+    managed_resources: tuple[str, ...] = ()
     normalization: Normalization | None = None
 
     @property
@@ -59,8 +82,15 @@ class Catalogue:
     """Plugins by kind and name. A name may stand for a filter here and a score plugin there."""
 
     def __init__(self, plugins: Iterable[PluginInfo]) -> None:
-        """Take *plugins*; of several with the same kind and name the last counts."""
-        self._plugins = {(kind, info.name): info for info in plugins for kind in info.kinds}
+        """Take *plugins*; of several with the same kind and name the last counts.
+
+        Raises:
+            PluginLoadError: One has a name that means something else in a policy.
+        """
+        self._plugins: dict[tuple[Kind, str], PluginInfo] = {}
+        for info in plugins:
+            check_name(info.name, info.origin)
+            self._plugins |= {(kind, info.name): info for kind in info.kinds}
 
     def __contains__(self, name: str) -> bool:
         return any((kind, name) in self._plugins for kind in KINDS)

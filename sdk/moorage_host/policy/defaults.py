@@ -1,30 +1,57 @@
-"""What runs when the policy says nothing: kube-scheduler's own list, as far as it is ours to run.
+"""What `InTree` in multiPoint stands for, and the limits of a plugin that has none of its own.
 
-Volumes, topology spread and the like stay with kube-scheduler, whose own plugins run before the
-extender is asked. Order and weights are those of its default multiPoint set.
+A profile starts empty: kube-scheduler's own plugins have filtered before it asks an extender, and
+its own scores are added to the extender's. `InTree` makes a profile start from these plugins.
 """
 
-from moorage_host.policy.catalogue import Kind
-from moorage_host.policy.effective import FailurePolicy
-from moorage_host.policy.merge import Entry, EntrySet
+from collections.abc import Iterable
+from dataclasses import replace
 
-DEFAULT_MULTI_POINT = EntrySet(
-    enabled=(
-        Entry("NodeUnschedulable"),
-        Entry("NodeName"),
-        Entry("TaintToleration", 3),
-        Entry("NodeAffinity", 2),
-        Entry("NodePorts"),
-        Entry("NodeResourcesFit"),
-        Entry("NodeResourcesLeastAllocated", 1),
-        Entry("NodeResourcesBalancedAllocation", 1),
-        Entry("ImageLocality", 1),
-    )
+from moorage_host.policy.catalogue import IN_TREE, Kind
+from moorage_host.policy.effective import FailurePolicy
+from moorage_host.policy.merge import Entry, EntrySet, merge
+
+IN_TREE_PLUGINS = (
+    Entry("NodeUnschedulable"),
+    Entry("NodeName"),
+    Entry("TaintToleration", 3),
+    Entry("NodeAffinity", 2),
+    Entry("NodePorts"),
+    Entry("NodeResourcesFit"),
+    Entry("NodeResourcesLeastAllocated", 1),
+    Entry("NodeResourcesBalancedAllocation", 1),
+    Entry("ImageLocality", 1),
 )
-"""The default plugins of every profile; those that the catalogue lacks are left out."""
+"""kube-scheduler's default plugins that exist in Moorage, in its order and with its weights.
+
+Those that the catalogue lacks are left out.
+"""
 
 DEFAULT_TIME_BUDGET = 1.0
 """Seconds that a plugin may take in one cycle."""
+
+
+def merge_multi_point(written: EntrySet) -> EntrySet:
+    """Merge a profile's multiPoint set into the in-tree list if it enables `InTree`.
+
+    The place of `InTree` in the list does not count, only that it is there.
+    """
+    start = next((entry for entry in written.enabled if entry.name == IN_TREE), None)
+    if start is None:
+        return merge(EntrySet(), written)
+    enabled = tuple(entry for entry in written.enabled if entry is not start)
+    return merge(EntrySet(in_tree_entries(start.path)), EntrySet(enabled, written.disabled))
+
+
+def in_tree_entries(path: str) -> tuple[Entry, ...]:
+    """Return the in-tree plugins as enabled by `InTree` at a path of the document."""
+    return tuple(replace(entry, path=path) for entry in IN_TREE_PLUGINS)
+
+
+def in_tree_names(enabled: Iterable[str]) -> frozenset[str]:
+    """Return the names that `InTree` stands for if it is among those *enabled*."""
+    names = frozenset(entry.name for entry in IN_TREE_PLUGINS)
+    return names if IN_TREE in enabled else frozenset()
 
 
 def default_failure_policy(kind: Kind) -> FailurePolicy:

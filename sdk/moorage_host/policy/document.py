@@ -1,6 +1,6 @@
-"""The policy document, MoorageConfiguration: its fields, and reading it with all mistakes listed.
+"""The policy document, MoorageConfiguration: its fields, and reading it with all its mistakes.
 
-What the document alone shows is checked here; whether plugins exist is for `resolve`.
+What needs no catalogue of plugins is checked here; whether plugins exist is for `resolve`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,6 +12,7 @@ import msgspec
 
 from moorage.errors import ConfigurationError
 from moorage.units.durations import format_duration, parse_duration
+from moorage_host.policy.catalogue import IN_TREE
 from moorage_host.policy.checks import find_problems
 from moorage_host.policy.effective import FailurePolicy
 from moorage_host.policy.problems import Problem, child
@@ -50,7 +51,7 @@ class DisabledPlugin(_Part, frozen=True, kw_only=True):
 
 
 class PluginSet(_Part, frozen=True, kw_only=True):
-    """What changes at one point, compared with the defaults."""
+    """What runs at one point beside or instead of what multiPoint enables."""
 
     enabled: tuple[EnabledPlugin, ...] = ()
     disabled: tuple[DisabledPlugin, ...] = ()
@@ -175,7 +176,7 @@ def parse(text: str, source: str) -> Document:
 
 
 def default_document() -> Document:
-    """Return the policy that holds without a file: one profile with the default plugins."""
+    """Return the policy without a file: one profile, in which no plugin is enabled."""
     return parse(f"apiVersion: {API_VERSION}\nkind: {KIND}\n", "default policy")
 
 
@@ -207,6 +208,7 @@ def _profile_problems(configuration: MoorageConfiguration, tree: Tree) -> Iterat
         for point in POINTS:
             entries = getattr(profile.plugins, "multi_point" if point == "multiPoint" else point)
             yield from _enabled_problems(entries, f"{path}.plugins.{point}.enabled")
+            yield from _in_tree_problems(entries, point, f"{path}.plugins.{point}")
         yield from _config_problems(profile, f"{path}.pluginConfig")
     yield from _duplicates(names)
 
@@ -219,6 +221,23 @@ def _enabled_problems(entries: PluginSet, path: str) -> Iterator[Problem]:
     yield from _duplicates(named)
 
 
+def _in_tree_problems(entries: PluginSet, point: str, path: str) -> Iterator[Problem]:
+    for index, enabled in enumerate(entries.enabled):
+        if enabled.name != IN_TREE:
+            continue
+        where = child(f"{path}.enabled", index)
+        if point != "multiPoint":
+            yield Problem(f"{where}.name", f"`{IN_TREE}` may only be enabled in multiPoint")
+        elif enabled.weight:
+            message = f"`{IN_TREE}` has no weight: enable its score plugins with other weights"
+            yield Problem(f"{where}.weight", message)
+    for index, disabled in enumerate(entries.disabled):
+        if disabled.name == IN_TREE:
+            where = f"{child(f'{path}.disabled', index)}.name"
+            message = f"`{IN_TREE}` cannot be disabled, as nothing enables it by default"
+            yield Problem(where, message)
+
+
 def _config_problems(profile: Profile, path: str) -> Iterator[Problem]:
     configs = [(config, child(path, index)) for index, config in enumerate(profile.plugin_config)]
     for config, where in configs:
@@ -229,6 +248,9 @@ def _config_problems(profile: Profile, path: str) -> Iterator[Problem]:
             in_range, message = False, str(error)
         if not in_range:
             yield Problem(f"{where}.timeBudget", message)
+        if config.name == IN_TREE:
+            message = f"`{IN_TREE}` is a list of plugins: configure each by its own name"
+            yield Problem(f"{where}.name", message)
     yield from _duplicates((config.name, f"{where}.name") for config, where in configs)
 
 

@@ -17,7 +17,7 @@ class Entry:
     Attributes:
         name: The plugin.
         weight: As written; 0 means 1.
-        path: Where it is enabled in the document; empty for a default.
+        path: Where it is enabled in the document.
     """
 
     name: str

@@ -6,15 +6,16 @@ Called by the gateway for each new policy or catalogue, and by `moorage config`.
 from collections.abc import Iterator
 
 from moorage.errors import suggestion
-from moorage_host.policy.catalogue import KINDS, Catalogue, Kind
+from moorage_host.policy.catalogue import IN_TREE, KINDS, Catalogue, Kind
 from moorage_host.policy.defaults import (
-    DEFAULT_MULTI_POINT,
     DEFAULT_TIME_BUDGET,
     default_failure_policy,
+    in_tree_names,
+    merge_multi_point,
 )
 from moorage_host.policy.document import POINTS, Document, PluginSet, Profile
 from moorage_host.policy.effective import EffectivePlugin, EffectivePolicy, EffectiveProfile
-from moorage_host.policy.merge import ALL, Entry, EntrySet, expand, merge
+from moorage_host.policy.merge import ALL, Entry, EntrySet, expand
 from moorage_host.policy.problems import Problem, child
 from moorage_host.policy.resolved import ResolvedPolicy
 from moorage_host.policy.schema import schema_problems
@@ -59,7 +60,7 @@ class _Resolver:
             for i, config in enumerate(profile.plugin_config)
         }
         self._sets = {point: self._entries(point) for point in POINTS}
-        self._multi_point = merge(DEFAULT_MULTI_POINT, self._sets["multiPoint"])
+        self._multi_point = merge_multi_point(self._sets["multiPoint"])
 
     def effective(self, kind: Kind) -> EffectiveProfile:
         entries = self._enabled(kind)
@@ -81,9 +82,13 @@ class _Resolver:
     def warnings(self) -> Iterator[Problem]:
         for point in POINTS:
             for index, plugin in enumerate(self._written(point).disabled):
-                if plugin.name != ALL and plugin.name not in self._catalogue:
+                if reason := self._nothing_to_disable(point, plugin.name):
                     path = f"{self._path}.plugins.{point}.disabled[{index}].name"
-                    yield Problem(path, f"nothing to disable: {self._unknown(plugin.name)}")
+                    yield Problem(path, f"nothing to disable: {reason}")
+        multi_point = self._sets["multiPoint"]
+        for entry in multi_point.enabled:
+            if entry.name == IN_TREE and ALL in multi_point.disabled:
+                yield Problem(f"{entry.path}.name", f"`{IN_TREE}` has no effect: `*` is disabled")
         for point in ("filter", "bind"):
             for entry in self._sets[point].enabled:
                 if entry.weight:
@@ -92,6 +97,20 @@ class _Resolver:
         for name, (_, path) in self._configs.items():
             if name not in running:
                 yield Problem(f"{path}.name", f"plugin `{name}` is configured but not enabled")
+
+    def _nothing_to_disable(self, point: str, name: str) -> str:
+        """Return why disabling a name has no effect at a point, "" if it has one."""
+        if name == ALL:
+            return ""
+        if name not in self._catalogue:
+            return self._unknown(name)
+        enabled = {entry.name for entry in self._sets["multiPoint"].enabled}
+        if point != "multiPoint":
+            from_multi_point = {entry.name for entry in self._multi_point.enabled}
+            return "" if name in from_multi_point else f"multiPoint does not enable `{name}`"
+        if name in in_tree_names(enabled):
+            return ""
+        return f"only `{IN_TREE}` could enable `{name}`, and multiPoint does not enable `{IN_TREE}`"
 
     def _enabled(self, kind: Kind) -> list[Entry]:
         known = self._catalogue
@@ -104,28 +123,30 @@ class _Resolver:
     def _plugin(self, kind: Kind, entry: Entry) -> EffectivePlugin:
         config, path = self._configs.get(entry.name, (None, ""))
         where = f"{path}.args" if config and config.args else path or entry.path
-        place = f"{self._tree.source}: {self._path}: default plugin {entry.name}"
         return EffectivePlugin(
             name=entry.name,
             weight=(entry.weight or 1) if kind == "score" else 1,
             args=config.args if config else {},
             failure_policy=(config and config.failure_policy) or default_failure_policy(kind),
             time_budget_seconds=config.time_budget_seconds if config else DEFAULT_TIME_BUDGET,
-            path=self._tree.where(where) if where else place,
+            path=self._tree.where(where),
         )
 
     def _entry_problems(self, point: str, entry: Entry) -> Iterator[Problem]:
         kinds = self._catalogue.kinds(entry.name)
+        if point == "multiPoint" and entry.name == IN_TREE:
+            return
         if not kinds:
-            yield Problem(f"{entry.path}.name", self._unknown(entry.name))
+            further = (IN_TREE,) if point == "multiPoint" else ()
+            yield Problem(f"{entry.path}.name", self._unknown(entry.name, further))
         elif point not in {"multiPoint", *kinds}:
             message = (
                 f"plugin `{entry.name}` has no {point} part: enable it at {' or '.join(kinds)}"
             )
             yield Problem(f"{entry.path}.name", message)
 
-    def _unknown(self, name: str) -> str:
-        near = suggestion(name, self._catalogue.names())
+    def _unknown(self, name: str, further: tuple[str, ...] = ()) -> str:
+        near = suggestion(name, (*self._catalogue.names(), *further))
         origins = ", ".join(self._catalogue.origins()) or "nowhere, no service runs"
         return f"unknown plugin `{name}` (plugins come from: {origins}){near}"
 

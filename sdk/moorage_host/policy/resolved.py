@@ -9,7 +9,7 @@ import yaml
 
 from moorage.units.durations import format_duration
 from moorage_host.policy.catalogue import KINDS, Catalogue, Kind
-from moorage_host.policy.document import ALL, API_VERSION, KIND
+from moorage_host.policy.document import API_VERSION, KIND
 from moorage_host.policy.effective import (
     EffectivePlugin,
     EffectivePolicy,
@@ -74,7 +74,7 @@ class ResolvedPolicy:
         sets = {kind: _describe_set(kind, profile) for kind, profile in profiles.items()}
         return {
             "schedulerName": profiles["filter"].name,
-            "plugins": {"multiPoint": {"disabled": [{"name": ALL}]}, **sets},
+            "plugins": sets,
             "pluginConfig": list(self._describe_configs(profiles)),
         }
 

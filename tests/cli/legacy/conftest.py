@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from cli.legacy import convert
-from cli.policies import available_plugins
+from cli.config.policies import available_plugins
+from cli.legacy.convert import convert
 from tests.cli.legacy.support import HEADER, Converted, Translate
 
 

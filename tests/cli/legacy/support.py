@@ -7,10 +7,10 @@ from typing import Any
 import yaml
 from click.testing import CliRunner, Result
 
-from cli.legacy import Conversion
+from cli.config.policies import choose_policy
+from cli.legacy.convert import Conversion
 from cli.legacy.names import FILTERS
 from cli.main import main
-from cli.policies import choose_policy
 from sandbox.scheduler.config import Configuration, load_configuration
 
 Object = dict[str, Any]

@@ -9,9 +9,9 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cli.legacy import convert
+from cli.config.policies import available_plugins
+from cli.legacy.convert import convert
 from cli.legacy.names import FILTERS, PREDICATES, PRIORITIES, SCORES
-from cli.policies import available_plugins
 from moorage import Arguments, FilterPlugin, Node, Pod, Rejection, ScorePlugin
 from moorage.plugin.base import Plugin
 from tests.cli.legacy.support import HEADER, POLICY, Converted, Object, Translate, names, weighted
@@ -71,13 +71,32 @@ def test_absent_predicates_are_the_default_ones_and_none_listed_are_the_mandator
         converted = translate(**absent)
         assert converted.filters == list(FILTERS)
         assert "plugins" not in converted.profile
-        assert converted.beside["profiles"][0]["plugins"] == {}
+        (filters,) = converted.policy.policies["filter"].profiles
+        assert [plugin.name for plugin in filters.plugins] == [
+            *("NodeUnschedulable", "NodeName", "TaintToleration"),
+            *("NodeAffinity", "NodePorts", "NodeResourcesFit"),
+        ]
     none = translate(predicates=[])
     assert none.filters == ["NodeUnschedulable", "TaintToleration"]
     enabled = none.beside["profiles"][0]["plugins"]["filter"]["enabled"]
     assert enabled == names("NodeUnschedulable", "TaintToleration")
     text = "predicates: added NodeUnschedulable and TaintToleration: they always ran, and do"
     assert text in none.notes
+
+
+def test_absent_priorities_are_the_default_ones_whatever_the_predicates(
+    translate: Translate,
+) -> None:
+    cases: list[Object] = [{}, {"predicates": []}]
+    for fields in cases:
+        (scores,) = translate(**fields).policy.policies["score"].profiles
+        assert {plugin.name: plugin.weight for plugin in scores.plugins} == {
+            "TaintToleration": 3,
+            "NodeAffinity": 2,
+            "NodeResourcesLeastAllocated": 1,
+            "NodeResourcesBalancedAllocation": 1,
+            "ImageLocality": 1,
+        }
 
 
 def test_no_priorities_listed_is_no_score_at_all(translate: Translate) -> None:

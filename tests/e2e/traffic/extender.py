@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import msgspec
 from aiohttp import web
 
-from cli.processes import free_ports
+from cli.up.processes import free_ports
 from moorage_host.kube import KubeClient
 from tests.scenarios.planes import Object
 

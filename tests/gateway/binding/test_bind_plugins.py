@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cli.processes import free_ports
+from cli.up.processes import free_ports
 from gateway.decisions.log import (
     Decision,
     FilterRecord,
@@ -33,7 +33,10 @@ from tests.live_api import until
 
 NOW = datetime.now(UTC)
 HEADER = "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\nprofiles:\n- "
-ANNOTATED = HEADER + "plugins: {bind: {enabled: [{name: DecisionAnnotation}]}}\n"
+ANNOTATED = (
+    HEADER + "plugins: {bind: {enabled: [{name: DecisionAnnotation}]},"
+    " score: {enabled: [{name: NodeResourcesLeastAllocated}]}}\n"
+)
 SCANNED = HEADER + "plugins: {multiPoint: {enabled: [{name: Scan}]}}\n"
 MISSPELT = HEADER + "plugins: {multiPoint: {enabled: [{name: DecisionAnotation}]}}\n"
 

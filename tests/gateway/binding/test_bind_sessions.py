@@ -10,7 +10,7 @@ import grpc.aio
 import pytest
 from prometheus_client import REGISTRY
 
-from cli.processes import free_ports
+from cli.up.processes import free_ports
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import binder_pb2_grpc
 from tests.gateway.running import Gateway, bind, binder_service, gateway

@@ -74,7 +74,7 @@ def policy(
     """Write a policy with these plugins and no others."""
     return (
         "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\nscoreScale: 100\n"
-        "profiles:\n- plugins:\n    multiPoint: {disabled: [{name: '*'}]}\n"
+        "profiles:\n- plugins:\n"
         f"    filter: {{enabled: [{filters}]}}\n    score: {{enabled: [{scores}]}}\n"
         f"  pluginConfig: [{config}]\n"
     )

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cli.processes import free_ports
+from cli.up.processes import free_ports
 from sandbox.apiserver.resources.paths import parse
 from tests.gateway.cache.remembering import (
     FULL,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cli.processes import free_ports
+from cli.up.processes import free_ports
 from tests.gateway.cache.remembering import (
     NAMES,
     Asked,

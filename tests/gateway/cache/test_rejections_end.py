@@ -66,7 +66,7 @@ async def test_pods_fit_again_once_the_state_lets_them(tmp_path: Path) -> None:
 
 
 async def test_a_remembered_pod_waits_for_news_that_is_on_its_way(tmp_path: Path) -> None:
-    async with running(tmp_path, policy("NodeGroup")) as process:
+    async with running(tmp_path, policy("NodeGroup", "NodeAffinity")) as process:
         picky = {"nodeSelector": {"disk": "ssd"}}
         for name in ("first", "second"):
             assert (await process.filter(pod(name, **picky), *NAMES))["NodeNames"] == []

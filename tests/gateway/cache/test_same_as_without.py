@@ -17,7 +17,7 @@ from services.filter.plugins import BUILT_INS as FILTERS
 from services.scorer.plugins import BUILT_INS as SCORERS
 from tests.gateway.cache.remembering import policy, remembered, told
 from tests.gateway.random_clusters import Object, RandomCluster
-from tests.gateway.running import Gateway, filter_service, scorer_service
+from tests.gateway.running import IN_TREE, Gateway, filter_service, scorer_service
 from tests.gateway.sharing import place, same, sharing
 
 COUNT = 24
@@ -149,15 +149,13 @@ def equal(obj: Object, name: str) -> Object:
     }
 
 
-DEFAULT = (
-    "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\nscoreScale: 100\nprofiles: [{}]\n"
-)
+BEST_100 = IN_TREE + "scoreScale: 100\n"
 
 
 @pytest.mark.parametrize(
     ("seed", "text"),
-    [(0, everything()), (1, everything()), (2, DEFAULT)],
-    ids=["local", "local again", "default"],
+    [(0, everything()), (1, everything()), (2, BEST_100)],
+    ids=["local", "local again", "in-tree"],
 )
 async def test_memory_changes_no_answer(tmp_path: Path, seed: int, text: str) -> None:
     random = Random(seed)

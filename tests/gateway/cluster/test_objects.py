@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
-from cli.processes import free_ports
+from cli.up.processes import free_ports
 from gateway.cluster.objects import ObjectSink, ObjectTable, decode_object
 from gateway.cluster.watch.extra import ExtraInformers
 from gateway.cluster.watch.metrics import WatchFamilies

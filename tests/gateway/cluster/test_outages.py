@@ -179,7 +179,8 @@ async def test_a_plugin_that_fails_is_named_with_file_and_line(tmp_path: Path) -
         "profiles:\n"
         "- schedulerName: aborts\n  plugins: {filter: {enabled: [{name: Broken}]}}\n"
         "- schedulerName: ignores\n  plugins: {multiPoint: {enabled: [{name: Broken}, "
-        "{name: BrokenScore}]}}\n  pluginConfig: [{name: Broken, failurePolicy: Ignore}]\n"
+        "{name: BrokenScore}, {name: NodeResourcesLeastAllocated}]}}\n"
+        "  pluginConfig: [{name: Broken, failurePolicy: Ignore}]\n"
     )
     async with (
         filter_service(Broken) as filters,

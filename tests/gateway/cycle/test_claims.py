@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cli.processes import free_ports
+from cli.up.processes import free_ports
 from moorage import Nodes, Pod, ScorePlugin
 from tests.gateway.running import (
     Gateway,

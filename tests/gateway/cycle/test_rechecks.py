@@ -12,7 +12,7 @@ POLICY = """
 apiVersion: moorage.io/v1alpha1
 kind: MoorageConfiguration
 profiles:
-- plugins: {score: {enabled: [{name: Reader}]}}
+- plugins: {filter: {enabled: [{name: NodeAffinity}]}, score: {enabled: [{name: Reader}]}}
 """
 
 

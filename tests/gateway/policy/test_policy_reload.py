@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from cli.processes import free_ports
+from cli.up.processes import free_ports
 from moorage import Arguments, FilterPlugin, Node, Nodes, Pod, Rejection, ScorePlugin
 from tests.gateway.cluster.test_objects import SETS, Replicated, becomes, stateful_set
 from tests.gateway.running import (

@@ -5,9 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moorage.errors import PluginLoadError
 from moorage_host.policy import (
     API_VERSION,
     KIND,
+    KINDS,
     Catalogue,
     Kind,
     PluginInfo,
@@ -30,10 +32,10 @@ UPSTREAM = {
     "NodeResourcesBalancedAllocation": "score",
     "ImageLocality": "score",
 }
-DEFAULT_FILTERS = (
+IN_TREE_FILTERS = (
     "NodeUnschedulable NodeName TaintToleration NodeAffinity NodePorts NodeResourcesFit"
 )
-DEFAULT_SCORES = (
+IN_TREE_SCORES = (
     "TaintToleration=3 NodeAffinity=2 NodeResourcesLeastAllocated=1 "
     "NodeResourcesBalancedAllocation=1 ImageLocality=1"
 )
@@ -81,60 +83,93 @@ def order(policy: ResolvedPolicy, kind: Kind, profile: int = 0) -> str:
     return " ".join(f"{p.name}={p.weight}" if kind == "score" else p.name for p in entries)
 
 
-def test_without_a_document_there_is_one_profile_with_the_defaults() -> None:
+def test_without_a_document_there_is_one_profile_without_plugins() -> None:
     policy = resolve(default_document(), CATALOGUE)
     assert policy.profile_names == ("moorage",)
     assert policy.score_scale == 10
-    assert order(policy, "filter") == DEFAULT_FILTERS
-    assert order(policy, "score") == DEFAULT_SCORES
-    assert order(policy, "bind") == ""
+    assert [order(policy, kind) for kind in KINDS] == ["", "", ""]
 
 
-def test_defaults_that_no_service_has_are_left_out() -> None:
-    policy = resolved(catalogue=Catalogue([plugin("NodeName", "filter")]))
+def test_a_profile_enables_nothing_by_itself() -> None:
+    policy = plugins(
+        "{multiPoint: {enabled: [{name: NodeGroup}]}, score: {enabled: [{name: Extra}]}}"
+    )
+    assert order(policy, "filter") == "NodeGroup"
+    assert order(policy, "score") == "NodeGroup=1 Extra=1"
+
+
+def test_in_tree_plugins_that_no_service_has_are_left_out() -> None:
+    catalogue = Catalogue([plugin("NodeName", "filter")])
+    policy = resolved("profiles: [{plugins: {multiPoint: {enabled: [{name: InTree}]}}}]", catalogue)
     assert (order(policy, "filter"), order(policy, "score")) == ("NodeName", "")
+
+
+@pytest.mark.parametrize("name", ["InTree", "*"])
+def test_no_plugin_can_have_a_name_that_means_something_else(name: str) -> None:
+    with pytest.raises(PluginLoadError, match=r"from acme 1.0 cannot have this name.*rename it"):
+        Catalogue([plugin(name, "filter", "acme 1.0")])
+
+
+IN_TREE = "{name: InTree}"
 
 
 @pytest.mark.parametrize(
     ("sets", "filters", "scores"),
     [
-        ("{}", DEFAULT_FILTERS, DEFAULT_SCORES),
-        (
-            "{multiPoint: {enabled: [{name: NodeGroup, weight: 4}]}}",
-            f"{DEFAULT_FILTERS} NodeGroup",
-            f"{DEFAULT_SCORES} NodeGroup=4",
+        (f"{{multiPoint: {{enabled: [{IN_TREE}]}}}}", IN_TREE_FILTERS, IN_TREE_SCORES),
+        (  # its place in the list does not count
+            f"{{multiPoint: {{enabled: [{{name: NodeGroup, weight: 4}}, {IN_TREE}]}}}}",
+            f"{IN_TREE_FILTERS} NodeGroup",
+            f"{IN_TREE_SCORES} NodeGroup=4",
         ),
-        (
-            "{score: {enabled: [{name: ImageLocality, weight: 5}]}}",
-            DEFAULT_FILTERS,
-            "ImageLocality=5 " + DEFAULT_SCORES.replace(" ImageLocality=1", ""),
-        ),
-        (  # the weight of the point counts, even when it is not written
-            "{score: {enabled: [{name: TaintToleration}]}}",
-            DEFAULT_FILTERS,
-            DEFAULT_SCORES.replace("=3", "=1"),
+        (  # replaced in its place
+            f"{{multiPoint: {{enabled: [{IN_TREE}, {{name: TaintToleration, weight: 9}}]}}}}",
+            IN_TREE_FILTERS,
+            IN_TREE_SCORES.replace("=3", "=9"),
         ),
         (
             (
-                "{multiPoint: {enabled: [{name: TaintToleration, weight: 9}]},"
+                f"{{multiPoint: {{enabled: [{IN_TREE}]}},"
+                " score: {enabled: [{name: ImageLocality, weight: 5}]}}"
+            ),
+            IN_TREE_FILTERS,
+            "ImageLocality=5 " + IN_TREE_SCORES.replace(" ImageLocality=1", ""),
+        ),
+        (  # the weight of the point counts, even when it is not written
+            (
+                f"{{multiPoint: {{enabled: [{IN_TREE}]}},"
+                " score: {enabled: [{name: TaintToleration}]}}"
+            ),
+            IN_TREE_FILTERS,
+            IN_TREE_SCORES.replace("=3", "=1"),
+        ),
+        (
+            (
+                f"{{multiPoint: {{enabled: [{IN_TREE}, {{name: TaintToleration, weight: 9}}]}},"
                 " score: {enabled: [{name: TaintToleration, weight: 4}]}}"
             ),
-            DEFAULT_FILTERS,
-            DEFAULT_SCORES.replace("=3", "=4"),
+            IN_TREE_FILTERS,
+            IN_TREE_SCORES.replace("=3", "=4"),
         ),
         (
-            "{multiPoint: {disabled: [{name: TaintToleration}]}}",
-            DEFAULT_FILTERS.replace("TaintToleration ", ""),
-            DEFAULT_SCORES.replace("TaintToleration=3 ", ""),
+            f"{{multiPoint: {{enabled: [{IN_TREE}], disabled: [{{name: TaintToleration}}]}}}}",
+            IN_TREE_FILTERS.replace("TaintToleration ", ""),
+            IN_TREE_SCORES.replace("TaintToleration=3 ", ""),
         ),
         (
-            "{score: {disabled: [{name: TaintToleration}]}}",
-            DEFAULT_FILTERS,
-            DEFAULT_SCORES.replace("TaintToleration=3 ", ""),
+            (
+                f"{{multiPoint: {{enabled: [{IN_TREE}]}},"
+                " score: {disabled: [{name: TaintToleration}]}}"
+            ),
+            IN_TREE_FILTERS,
+            IN_TREE_SCORES.replace("TaintToleration=3 ", ""),
         ),
         (
-            "{score: {disabled: [{name: '*'}], enabled: [{name: Extra}]}}",
-            DEFAULT_FILTERS,
+            (
+                f"{{multiPoint: {{enabled: [{IN_TREE}]}},"
+                " score: {disabled: [{name: '*'}], enabled: [{name: Extra}]}}"
+            ),
+            IN_TREE_FILTERS,
             "Extra=1",
         ),
         (
@@ -142,11 +177,7 @@ def test_defaults_that_no_service_has_are_left_out() -> None:
             "NodeAffinity",
             "NodeAffinity=1",
         ),
-        (
-            "{multiPoint: {disabled: [{name: '*'}]}, filter: {enabled: [{name: NodeGroup}]}}",
-            "NodeGroup",
-            "",
-        ),
+        ("{filter: {enabled: [{name: NodeGroup}]}}", "NodeGroup", ""),
     ],
 )
 def test_a_profile_is_merged_as_kube_scheduler_does(sets: str, filters: str, scores: str) -> None:
@@ -163,16 +194,16 @@ def test_bind_plugins_are_enabled_at_bind_or_multi_point() -> None:
 def test_profiles_are_independent_of_each_other() -> None:
     policy = resolved("""profiles:
 - schedulerName: a
-  plugins: {multiPoint: {disabled: [{name: "*"}]}}
 - schedulerName: b
+  plugins: {multiPoint: {enabled: [{name: InTree}]}}
 """)
     assert policy.profile_names == ("a", "b")
     assert order(policy, "filter", 0) == ""
-    assert order(policy, "filter", 1) == DEFAULT_FILTERS
+    assert order(policy, "filter", 1) == IN_TREE_FILTERS
 
 
 CONFIGURED = """profiles:
-- plugins: {multiPoint: {enabled: [{name: NodeGroup}]}}
+- plugins: {multiPoint: {enabled: [{name: InTree}, {name: NodeGroup}]}}
   pluginConfig:
   - name: NodeGroup
     args: {limit: 7}
@@ -196,7 +227,7 @@ def test_every_plugin_says_where_it_comes_from() -> None:
     policy = resolved(CONFIGURED)
     paths = {p.name: p.path for p in policy.policies["filter"].profiles[0].plugins}
     assert paths["NodeName"] == "p.yaml:9: profiles[0].pluginConfig[1]"
-    assert paths["NodePorts"] == "p.yaml: profiles[0]: default plugin NodePorts"
+    assert paths["NodePorts"] == "p.yaml:4: profiles[0].plugins.multiPoint.enabled[0]"
     policy = plugins("{score: {enabled: [{name: Extra}]}}")
     (extra,) = [p for p in policy.policies["score"].profiles[0].plugins if p.name == "Extra"]
     assert extra.path == "p.yaml:4: profiles[0].plugins.score.enabled[0]"
@@ -234,7 +265,7 @@ def test_a_weight_concerns_the_scorer_only() -> None:
 def test_the_description_fills_in_everything() -> None:
     (profile,) = resolved(CONFIGURED).describe()["profiles"]
     assert profile["schedulerName"] == "moorage"
-    assert profile["plugins"]["multiPoint"] == {"disabled": [{"name": "*"}]}
+    assert "multiPoint" not in profile["plugins"]
     assert profile["plugins"]["score"]["enabled"][0] == {"name": "TaintToleration", "weight": 3}
     assert profile["plugins"]["filter"]["enabled"][0] == {"name": "NodeUnschedulable"}
     configs = {config.pop("name"): config for config in profile["pluginConfig"]}
@@ -245,15 +276,19 @@ def test_the_description_fills_in_everything() -> None:
     assert configs["NodeName"] == {"args": {}, "failurePolicy": "Ignore", "timeBudget": "1s"}
 
 
-NAMES = st.lists(st.sampled_from([*UPSTREAM, "NodeGroup"]), unique=True, max_size=4)
+NAMES = st.lists(st.sampled_from([*UPSTREAM, "NodeGroup", "InTree"]), unique=True, max_size=4)
 SCORE_NAMES = st.lists(
     st.sampled_from(["NodeGroup", "Extra", "NodeAffinity", "ImageLocality"]), unique=True
 )
 DISABLED = st.lists(st.sampled_from([*UPSTREAM, "*", "Unknown"]), unique=True, max_size=3)
 
 
-def items(names: list[str], **more: object) -> list[dict[str, object]]:
-    return [{"name": name, **more} for name in names]
+def items(names: list[str]) -> list[dict[str, object]]:
+    return [{"name": name} for name in names]
+
+
+def weighted(names: list[str], weight: int) -> list[dict[str, object]]:
+    return [{"name": n} | ({} if n == "InTree" else {"weight": weight}) for n in names]
 
 
 @given(NAMES, DISABLED, SCORE_NAMES, DISABLED, st.integers(0, 5))
@@ -261,7 +296,7 @@ def test_the_description_is_a_document_that_means_the_same(
     enabled: list[str], disabled: list[str], scores: list[str], unscored: list[str], weight: int
 ) -> None:
     sets = {
-        "multiPoint": {"enabled": items(enabled, weight=weight), "disabled": items(disabled)},
+        "multiPoint": {"enabled": weighted(enabled, weight), "disabled": items(disabled)},
         "score": {"enabled": items(scores), "disabled": items(unscored)},
     }
     document = {"apiVersion": API_VERSION, "kind": KIND, "profiles": [{"plugins": sets}]}

@@ -110,6 +110,62 @@ def test_all_names_that_do_not_fit_are_told(body: str, messages: list[str]) -> N
     assert mistakes(body) == messages
 
 
+@pytest.mark.parametrize(
+    ("sets", "place", "message"),
+    [
+        (
+            "{filter: {enabled: [{name: InTree}]}}",
+            "filter.enabled[0].name",
+            "`InTree` may only be enabled in multiPoint",
+        ),
+        (
+            "{score: {enabled: [{name: InTree}]}}",
+            "score.enabled[0].name",
+            "`InTree` may only be enabled in multiPoint",
+        ),
+        (
+            "{bind: {enabled: [{name: InTree}]}}",
+            "bind.enabled[0].name",
+            "`InTree` may only be enabled in multiPoint",
+        ),
+        (
+            "{multiPoint: {enabled: [{name: InTree, weight: 2}]}}",
+            "multiPoint.enabled[0].weight",
+            "`InTree` has no weight: enable its score plugins with other weights",
+        ),
+        (
+            "{multiPoint: {disabled: [{name: InTree}]}}",
+            "multiPoint.disabled[0].name",
+            "`InTree` cannot be disabled, as nothing enables it by default",
+        ),
+        (
+            "{multiPoint: {enabled: [{name: InTree}, {name: InTree}]}}",
+            "multiPoint.enabled[1].name",
+            f'"InTree" is there already, at {SETS}.multiPoint.enabled[0].name',
+        ),
+        (
+            "{multiPoint: {enabled: [{name: Intree}]}}",
+            "multiPoint.enabled[0].name",
+            f"unknown plugin `Intree` {ORIGINS}, did you mean `InTree`?",
+        ),
+        (  # where it may not be enabled, it is not suggested
+            "{filter: {enabled: [{name: Intree}]}}",
+            "filter.enabled[0].name",
+            f"unknown plugin `Intree` {ORIGINS}",
+        ),
+    ],
+)
+def test_in_tree_where_it_means_nothing_is_refused(sets: str, place: str, message: str) -> None:
+    assert mistakes(f"profiles:\n- plugins: {sets}\n") == [f"p.yaml:4: {SETS}.{place}: {message}"]
+
+
+def test_in_tree_has_no_configuration() -> None:
+    problem = "`InTree` is a list of plugins: configure each by its own name"
+    assert mistakes("profiles:\n- pluginConfig:\n  - name: InTree\n") == [
+        f"p.yaml:5: profiles[0].pluginConfig[0].name: {problem}"
+    ]
+
+
 def test_without_any_service_an_unknown_plugin_says_so() -> None:
     with pytest.raises(ConfigurationError, match=r"come from: nowhere, no service runs"):
         resolved("profiles:\n- pluginConfig: [{name: A}]\n", Catalogue([]))
@@ -136,6 +192,46 @@ def test_what_has_no_effect_is_allowed_and_warned_of() -> None:
             "but not enabled"
         ),
     )
+
+
+@pytest.mark.parametrize(
+    ("sets", "place", "message"),
+    [
+        (
+            "{multiPoint: {disabled: [{name: NodeName}]}}",
+            "multiPoint.disabled[0].name",
+            (
+                "nothing to disable: only `InTree` could enable `NodeName`, "
+                "and multiPoint does not enable `InTree`"
+            ),
+        ),
+        (
+            "{filter: {disabled: [{name: NodeName}]}}",
+            "filter.disabled[0].name",
+            "nothing to disable: multiPoint does not enable `NodeName`",
+        ),
+        (
+            "{multiPoint: {enabled: [{name: InTree}], disabled: [{name: '*'}]}}",
+            "multiPoint.enabled[0].name",
+            "`InTree` has no effect: `*` is disabled",
+        ),
+    ],
+)
+def test_a_set_that_has_no_effect_is_warned_of(sets: str, place: str, message: str) -> None:
+    (warning,) = resolved(f"profiles:\n- plugins: {sets}\n").warnings
+    assert warning == f"p.yaml:4: {SETS}.{place}: {message}"
+
+
+@pytest.mark.parametrize(
+    "sets",
+    [
+        "{multiPoint: {enabled: [{name: InTree}], disabled: [{name: NodeName}]}}",
+        "{multiPoint: {enabled: [{name: InTree}]}, filter: {disabled: [{name: NodeName}]}}",
+        "{multiPoint: {enabled: [{name: NodeGroup}]}, score: {disabled: [{name: NodeGroup}]}}",
+    ],
+)
+def test_disabling_what_runs_is_not_warned_of(sets: str) -> None:
+    assert resolved(f"profiles:\n- plugins: {sets}\n").warnings == ()
 
 
 def test_a_policy_in_which_everything_has_an_effect_gives_no_warning() -> None:

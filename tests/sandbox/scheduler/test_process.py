@@ -50,7 +50,7 @@ async def test_the_deployed_configuration_runs_against_the_sandbox(world: World)
         if process.returncode is None:
             process.kill()
         await process.communicate()
-    assert world.extender.verbs("web") == ["filter", "bind"]
+    assert world.extender.verbs("web") == ["filter"]
     assert [event["reason"] for event in world.events("web")] == ["Scheduled"]
 
 

@@ -1,0 +1,1 @@
+"""`moorage annotate`: writes measurements of Prometheus into annotations of nodes."""

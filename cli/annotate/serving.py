@@ -1,0 +1,159 @@
+"""Runs `moorage annotate`: one round and its result, or rounds until a signal, with an admin port.
+
+Whatever goes wrong in a round is logged and counted, and the annotations stay as they are: their
+time tells that they are old. The next round comes the sooner.
+"""
+
+import asyncio
+import math
+import random
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import NoReturn
+
+import structlog
+
+from cli.annotate.cluster import Nodes
+from cli.annotate.metrics import LAST_SUCCESS, NODES, ROUNDS
+from cli.annotate.options import AnnotateOptions
+from cli.annotate.planning import Need
+from cli.annotate.report import show_round
+from cli.annotate.rounds import Annotator, Done, Result, Round
+from cli.screen import Screen
+from moorage.backoff import Backoff
+from moorage.errors import MoorageError
+from moorage_host.kube import KubeUnreachableError, connect
+from moorage_host.process.admin import admin_server
+from moorage_host.process.lifecycle import ProcessSettings, announce, process
+from moorage_host.process.logs import configure_logging
+
+READY_ROUNDS = 3
+"""How many intervals may pass without a good round before the process is not ready."""
+
+FIRST_BACKOFF = 1.0
+"""The longest wait after the first failed round, in seconds."""
+
+_log = structlog.get_logger()
+
+
+async def annotate_once(options: AnnotateOptions, screen: Screen) -> int:
+    """Run one round and show it; return the exit code: 1 if a node could not be written.
+
+    Raises:
+        MoorageError: Prometheus or the API server does not answer, or not with what is needed.
+    """
+    configure_logging(options.log_level, options.log_format)
+    async with _annotator(options) as annotator:
+        with screen.status("Asking Prometheus and reading the nodes ..."):
+            plan = await annotator.plan()
+        if options.dry_run:
+            nodes = [Done(planned=planned) for planned in plan.nodes]
+            ended = Round(nodes=nodes, strangers=plan.strangers)
+        else:
+            with screen.progress("Nodes written", plan.work) as progress:
+                ended = await annotator.carry_out(plan, progress)
+    show_round(screen, ended, options)
+    return 1 if ended.count(Result.FAILED) else 0
+
+
+async def annotate_until_told(options: AnnotateOptions) -> None:
+    """Run rounds until SIGTERM or SIGINT.
+
+    Writes one line of JSON on stdout when it begins: event, service, admin.
+
+    Raises:
+        SystemExit: The user must change something; what it is, is on stderr in one line.
+    """
+    settings = ProcessSettings(log_level=options.log_level, log_format=options.log_format)
+    with process("annotate", settings) as stop:
+        async with _annotator(options) as annotator:
+            rounds = Rounds(annotator, options.interval)
+            async with (
+                admin_server(
+                    options.admin_host, options.admin_port, checks={"rounds": rounds.problem}
+                ) as admin,
+                asyncio.TaskGroup() as group,
+            ):
+                announce("serving", service="annotate", admin=admin)
+                running = group.create_task(rounds.run())
+                await stop.wait()
+                _log.info("The annotator stops.")
+                running.cancel()
+
+
+class Rounds:
+    """Round after round, however each goes.
+
+    Args:
+        annotator: Who runs one.
+        interval: From the start of one to the start of the next, in seconds.
+    """
+
+    def __init__(self, annotator: Annotator, interval: float) -> None:
+        self._annotator = annotator
+        self._interval = interval
+        self._succeeded = -math.inf
+        self._problem = "no round has ended yet"
+
+    def problem(self) -> str | None:
+        """Return what is wrong if there was no good round for too long."""
+        if time.monotonic() - self._succeeded <= READY_ROUNDS * self._interval:
+            return None
+        return self._problem or "the latest round takes too long"
+
+    async def run(self) -> NoReturn:
+        """Run rounds until cancelled."""
+        backoff = Backoff(min(FIRST_BACKOFF, self._interval), self._interval)
+        while True:
+            began = time.monotonic()
+            if await self._round():
+                backoff.reset()
+                wait = self._interval * random.uniform(0.95, 1) - (time.monotonic() - began)
+            else:
+                wait = backoff.next()
+            await asyncio.sleep(max(wait, 0))
+
+    async def _round(self) -> bool:
+        try:
+            ended = await self._annotator.carry_out(await self._annotator.plan())
+        except (MoorageError, TimeoutError) as error:
+            return self._failed(str(error))
+        _show(ended)
+        if ended.failure:
+            return self._failed(ended.failure)
+        if self._problem:
+            _log.info("Nodes are annotated.", nodes=len(ended.nodes))
+        ROUNDS.labels("ok").inc()
+        LAST_SUCCESS.set_to_current_time()
+        self._succeeded, self._problem = time.monotonic(), ""
+        return True
+
+    def _failed(self, problem: str) -> bool:
+        ROUNDS.labels("failed").inc()
+        if problem != self._problem:
+            _log.warning("A round failed; annotations stay as they are.", problem=problem)
+        self._problem = problem
+        return False
+
+
+def _show(ended: Round) -> None:
+    failed, unmeasured = ended.count(Result.FAILED), ended.count(Need.NOT_MEASURED)
+    NODES.labels("failed").set(failed)
+    NODES.labels("unmeasured").set(unmeasured)
+    NODES.labels("measured").set(len(ended.nodes) - unmeasured)
+    for done in ended.nodes:
+        if done.result is Result.FAILED:
+            _log.warning("A node was not written.", node=done.planned.node, problem=done.problem)
+
+
+@asynccontextmanager
+async def _annotator(options: AnnotateOptions) -> AsyncIterator[Annotator]:
+    client = await connect(options.kubeconfig)
+    nodes = Nodes(client, request_timeout=options.request_timeout, retries=options.retries)
+    try:
+        yield Annotator(options, nodes)
+    except TimeoutError as error:
+        raise KubeUnreachableError(str(error)) from error
+    finally:
+        await client.close()

@@ -1,1 +1,0 @@
-"""What `moorage annotate` does: Prometheus' measurements become annotations of the nodes."""

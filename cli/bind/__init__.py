@@ -1,0 +1,1 @@
+"""`moorage bind`: binds one pod without a scheduler."""

@@ -1,0 +1,35 @@
+"""The command `moorage bind`."""
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from cli.failures import clear_failures
+
+
+@click.command()
+@click.argument("pod", metavar="NAMESPACE/POD")
+@click.argument("node")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="How to reach the cluster. Without it: KUBECONFIG, else ~/.kube/config.",
+)
+@click.option(
+    "--timeout",
+    default=10.0,
+    type=click.FloatRange(0.5),
+    show_default=True,
+    help="Seconds to try for when the API server has trouble.",
+)
+def bind(pod: str, node: str, kubeconfig: Path | None, timeout: float) -> None:
+    """Bind a pod to NODE by hand, whatever any scheduler thinks of that.
+
+    Nothing is checked but that the pod and the node exist and that the pod may be bound. Bind
+    plugins do not run. Pods are best kept from schedulers by a schedulerName that nobody serves.
+    """
+    with clear_failures():
+        from cli.bind.by_hand import bind_by_hand
+
+        click.echo(asyncio.run(bind_by_hand(pod, node, kubeconfig, timeout)))

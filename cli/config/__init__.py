@@ -1,0 +1,1 @@
+"""`moorage config`: checks and shows policies, and prints what kube-scheduler needs for them."""

@@ -1,0 +1,81 @@
+"""The commands `moorage config ...`."""
+
+import re
+from pathlib import Path
+
+import click
+
+from cli.failures import clear_failures
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+PATH = click.Path(exists=True, path_type=Path)
+
+
+@click.group()
+def config() -> None:
+    """Check and show policies, and what kube-scheduler needs for them."""
+
+
+@config.command()
+@click.argument("file", type=FILE)
+@click.option("--plugin", "plugins", type=PATH, multiple=True, help="A Python file or folder.")
+def validate(file: Path, plugins: tuple[Path, ...]) -> None:
+    """Check FILE against the plugins of this machine; say what is wrong and where."""
+    with clear_failures():
+        from cli.config.policies import choose_policy
+
+        policy = choose_policy(file, plugins)
+    for note in policy.notes:
+        click.echo(f"Note: {note}", err=True)
+    click.echo(f"{file}: valid, profiles: {', '.join(policy.resolved.profile_names)}")
+
+
+@config.command()
+@click.argument("file", type=FILE, required=False)
+@click.option("--plugin", "plugins", type=PATH, multiple=True, help="A Python file or folder.")
+def show(file: Path | None, plugins: tuple[Path, ...]) -> None:
+    """Print the effective policy of FILE with everything filled in.
+
+    Without FILE the profile moorage has just the plugins of --plugin, as `moorage up` runs it.
+    """
+    with clear_failures():
+        from cli.config.policies import choose_policy
+
+        policy = choose_policy(file, plugins)
+    for note in policy.notes:
+        click.echo(f"Note: {note}", err=True)
+    click.echo(policy.resolved.to_yaml(), nl=False)
+
+
+@config.command()
+@click.argument("file", type=FILE)
+@click.option(
+    "--url",
+    metavar="URL",
+    default="http://gateway.moorage.svc:8888",
+    show_default=True,
+    help="Where kube-scheduler finds Moorage's gateway.",
+)
+@click.option(
+    "--ignorable",
+    is_flag=True,
+    help="Place pods without Moorage while it is down, instead of making them wait.",
+)
+@click.option("--plugin", "plugins", type=PATH, multiple=True, help="A Python file or folder.")
+def extender(file: Path, url: str, ignorable: bool, plugins: tuple[Path, ...]) -> None:
+    """Print the extender entry of kube-scheduler's configuration that FILE needs.
+
+    It has only the verbs that the enabled plugins need, and says what each of them costs.
+    """
+    if not re.fullmatch(r"https?://[^/\s]+(/\S*)?", url):
+        raise click.BadParameter(f"{url!r} is not of the form http://HOST:PORT", param_hint="--url")
+    with clear_failures():
+        from cli.config.entries import plan_entries
+        from cli.config.extender import extender_yaml
+        from cli.config.policies import choose_policy
+
+        policy = choose_policy(file, plugins)
+        entries = plan_entries(policy.resolved, ignorable=ignorable)
+    for note in policy.notes:
+        click.echo(f"Note: {note}", err=True)
+    click.echo(extender_yaml(entries, url, policy.resolved.score_scale), nl=False)

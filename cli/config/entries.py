@@ -1,0 +1,79 @@
+"""Which extender entries kube-scheduler needs for a policy; `cli.config.extender` prints them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal, get_args
+
+from moorage_host.policy import Kind, PluginInfo, ResolvedPolicy
+
+Verb = Literal["filter", "prioritize", "preempt", "bind"]
+
+VERBS: tuple[Verb, ...] = get_args(Verb)
+"""All verbs, in the order in which kube-scheduler's configuration is written."""
+
+CLAIMS = "Reserve"
+"""The extension point of filter plugins that claim nodes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtenderEntry:
+    """One entry of `extenders`.
+
+    Attributes:
+        verbs: The verbs that it has, with the plugins that need each.
+        resources: Only pods that request one of these are sent; empty: all pods are.
+        ignorable: Whether pods are placed without it when it fails.
+    """
+
+    verbs: Mapping[Verb, tuple[str, ...]] = field(default_factory=dict)
+    resources: tuple[str, ...] = ()
+    ignorable: bool = False
+
+
+def plan_entries(policy: ResolvedPolicy, *, ignorable: bool = False) -> list[ExtenderEntry]:
+    """Return the entries that a policy needs; none if no profile enables a plugin.
+
+    Binds have an entry of their own where they concern pods that the other verbs do not, and where
+    the other verbs are ignorable: a bind that fails must never fall back to kube-scheduler's own.
+    """
+    filters, scores, binders = (_enabled(policy, kind) for kind in ("filter", "score", "bind"))
+    claiming = [plugin for plugin in filters if CLAIMS in plugin.points]
+    cycle = ExtenderEntry(
+        verbs=_needed({"filter": filters, "prioritize": scores, "preempt": filters}),
+        resources=_resources([*filters, *scores]),
+        ignorable=ignorable,
+    )
+    binding = ExtenderEntry(
+        verbs=_needed({"bind": [*claiming, *binders]}),
+        resources=_resources([*claiming, *binders]),
+    )
+    if not (cycle.verbs and binding.verbs):
+        return [entry for entry in (cycle, binding) if entry.verbs]
+    if ignorable:
+        # kube-scheduler refuses a resource in two entries.
+        shared = set(cycle.resources) & set(binding.resources)
+        return [cycle, replace(binding, resources=()) if shared else binding]
+    if bool(cycle.resources) != bool(binding.resources):
+        return [cycle, binding]
+    resources = tuple(sorted({*cycle.resources, *binding.resources}))
+    return [replace(cycle, verbs={**cycle.verbs, **binding.verbs}, resources=resources)]
+
+
+def _enabled(policy: ResolvedPolicy, kind: Kind) -> list[PluginInfo]:
+    """Return the plugins of one kind that any profile enables, in their order."""
+    profiles = policy.policies[kind].profiles
+    names = dict.fromkeys(plugin.name for profile in profiles for plugin in profile.plugins)
+    found = (policy.catalogue.get(kind, name) for name in names)
+    return [plugin for plugin in found if plugin is not None]
+
+
+def _needed(users: Mapping[Verb, Iterable[PluginInfo]]) -> dict[Verb, tuple[str, ...]]:
+    """Return the verbs that any plugin needs, with the names of these plugins."""
+    named = {verb: tuple(dict.fromkeys(p.name for p in plugins)) for verb, plugins in users.items()}
+    return {verb: names for verb, names in named.items() if names}
+
+
+def _resources(plugins: Iterable[PluginInfo]) -> tuple[str, ...]:
+    """Return the resources that the plugins concern; empty if one of them concerns all pods."""
+    declared = [plugin.managed_resources for plugin in plugins]
+    return tuple(sorted(set().union(*declared))) if all(declared) else ()

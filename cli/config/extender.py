@@ -1,0 +1,139 @@
+"""Writes the extender entries for a policy, with comments that say why and what each line costs."""
+
+import textwrap
+from collections.abc import Iterator, Mapping
+
+import yaml
+
+from cli.config.entries import VERBS, ExtenderEntry, Verb
+
+WIDTH = 118
+
+IN_TREE_SUM = 1400
+"""About the highest sum of kube-scheduler's own scores, times their default weights."""
+
+NAMES_BUDGETS = {5000: 0.6, 500: 1.5}
+"""Budgets of `make bench` by number of nodes: the time of filter and prioritize.
+
+It is relative to the time of an extender in Go that does nothing.
+"""
+
+PODS_BUDGET = 0.9
+"""Budget of `make bench` for pods a second, relative to the same extender in Go."""
+
+HEAD = """
+    What each verb costs is measured in docs/performance.md. With 5,000 nodes, kube-scheduler binds
+    about half as many pods a second with any extender as with none."""
+
+COSTS: Mapping[Verb, str] = {
+    "filter": f"""
+        One call for each pod. The budget for filter and prioritize together is
+        {NAMES_BUDGETS[5000]} times what an extender in Go that does nothing takes with 5,000 nodes,
+        and {NAMES_BUDGETS[500]} times with 500.""",
+    "prioritize": "One call for each pod that more than one node is left for.",
+    "preempt": "One call for a pod that fits nowhere and may evict others; none for other pods.",
+    "bind": f"""
+        One call for each pod, while the next pods are scheduled. The budget is {PODS_BUDGET} times
+        the pods a second with an extender in Go that binds.""",
+}
+"""What a verb costs."""
+
+REASONS: Mapping[Verb, str] = {
+    "filter": "no filter plugin is enabled",
+    "prioritize": "no score plugin is enabled",
+    "preempt": "no filter plugin is enabled",
+    "bind": "no plugin acts on binds or claims nodes, so kube-scheduler binds the pods itself",
+}
+"""Why an entry lacks a verb."""
+
+RESOURCES = """
+    All plugins concern only pods of which a container or init container requests or limits one of
+    these; kube-scheduler asks about no others. It goes on counting the resources itself: add
+    "ignoredByScheduler: true" to those that nodes do not have as allocatable."""
+
+TIMEOUT = """
+    For one call with reading the answer. Moorage answers in milliseconds, and gives up before
+    this."""
+
+NAMES = """
+    Names instead of whole nodes: smaller, faster, and since Kubernetes 1.33 the other mode makes
+    in-tree plugins see every node as empty (kubernetes/kubernetes#141781)."""
+
+
+def extender_yaml(entries: list[ExtenderEntry], url: str, score_scale: int) -> str:
+    """Return the field `extenders` of a KubeSchedulerConfiguration.
+
+    Args:
+        entries: As `plan_entries` returns them.
+        url: Where kube-scheduler finds the gateway.
+        score_scale: The highest score that the policy sends.
+    """
+    if not entries:
+        return "# No profile enables a plugin, so no extender is needed.\nextenders: []\n"
+    lines = ["extenders:", *_comment(HEAD, 0)]
+    for entry in entries:
+        first, *others = _fields(entry, url, score_scale)
+        lines += [f"- {first}", *(f"  {line}" for line in others)]
+    used = {verb for entry in entries for verb in entry.verbs}
+    for verb in VERBS:
+        if verb not in used:
+            comment = _comment(f"{verb}Verb is left out: {REASONS[verb]}.")
+            lines += [f"  {line}" for line in comment]
+    return "\n".join([*lines, ""])
+
+
+def _fields(entry: ExtenderEntry, url: str, score_scale: int) -> Iterator[str]:
+    yield _field("urlPrefix", url)
+    if url.startswith("https:"):
+        yield "enableHTTPS: true"
+    for verb, plugins in entry.verbs.items():
+        yield from _comment(f"{COSTS[verb]} For {', '.join(plugins)}.")
+        yield f"{verb}Verb: {verb}"
+    if "prioritize" in entry.verbs:
+        yield from _weight(score_scale)
+    if entry.resources:
+        yield from _comment(RESOURCES)
+        yield "managedResources:"
+        yield from (f"- {_field('name', name)}" for name in entry.resources)
+    yield from _comment(TIMEOUT)
+    yield "httpTimeout: 5s"
+    yield from _comment(NAMES)
+    yield "nodeCacheCapable: true"
+    yield from _comment(_when_down(entry))
+    yield f"ignorable: {str(entry.ignorable).lower()}"
+
+
+def _weight(score_scale: int) -> Iterator[str]:
+    """Write the least weight with which the best score of Moorage beats all in-tree scores."""
+    best = score_scale * 10
+    weight = IN_TREE_SUM // best + 1
+    yield from _comment(f"""
+        Moorage's score, at most {score_scale}, x weight x 10 is added to the sum of the in-tree
+        scores: at most {best * weight:,}, while that sum reaches about {IN_TREE_SUM:,}. So a full
+        lead in Moorage's score always wins, and in-tree scores decide between nodes that Moorage
+        finds alike.""")
+    yield f"weight: {weight}"
+
+
+def _when_down(entry: ExtenderEntry) -> str:
+    if entry.ignorable:
+        return "If Moorage is down, pods are placed without its rules. false would make them wait."
+    if set(entry.verbs) == {"bind"}:
+        return "If Moorage is down, pods are not bound: kube-scheduler must not bind instead."
+    return "If Moorage is down, pods wait. true would mean that they are placed without its rules."
+
+
+def _field(name: str, value: str) -> str:
+    return str(yaml.safe_dump({name: value}, width=1 << 16)).rstrip()
+
+
+def _comment(text: str, indent: int = 2) -> list[str]:
+    """Return a text as lines of comments that are to be indented."""
+    return textwrap.wrap(
+        " ".join(text.split()),
+        WIDTH - indent,
+        initial_indent="# ",
+        subsequent_indent="# ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

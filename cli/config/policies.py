@@ -1,0 +1,154 @@
+"""Chooses, checks and shows policies, with the plugins of this machine."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import yaml
+
+from moorage import BindPlugin, FilterPlugin, ScorePlugin
+from moorage.errors import ConfigurationError
+from moorage.plugin.base import Plugin
+from moorage.plugin.points import extension_points
+from moorage_host.plugins.registry import Registry, load_registry
+from moorage_host.policy import (
+    API_VERSION,
+    DEFAULT_PROFILE,
+    KIND,
+    Catalogue,
+    Kind,
+    PluginInfo,
+    ResolvedPolicy,
+    check_arguments,
+    default_document,
+    load,
+    parse,
+    resolve,
+)
+from services.binder.plugins import BUILT_INS as BINDERS
+from services.filter.plugins import BUILT_INS as FILTERS
+from services.scorer.plugins import BUILT_INS as SCORERS
+
+MADE_HERE = "policy made from --plugin"
+
+KINDS: Mapping[Kind, tuple[type[Plugin], Sequence[type[Plugin]]]] = {
+    "filter": (FilterPlugin, FILTERS),
+    "score": (ScorePlugin, SCORERS),
+    "bind": (BindPlugin, BINDERS),
+}
+"""The kinds whose plugins can be loaded here, and the built-in ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The policy that runs.
+
+    Attributes:
+        text: The document, if it is neither a file nor the default.
+        notes: What people should know: what was enabled for them, and what has no effect.
+    """
+
+    resolved: ResolvedPolicy
+    text: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def choose_policy(config: Path | None, plugins: Sequence[Path]) -> Policy:
+    """Resolve the policy in *config*; without one, a profile with just *plugins*.
+
+    Args:
+        config: The policy file.
+        plugins: Files and folders with plugins beside the built-in and installed ones.
+
+    Raises:
+        ConfigurationError: The policy or a plugin is wrong; says where.
+    """
+    registries = {kind: load_registry(*KINDS[kind], plugins) for kind in KINDS}
+    given = _given(registries)
+    if config is None and given:
+        return _made(given, registries)
+    resolved = resolve(load(config) if config else default_document(), _catalogue(registries))
+    _check_arguments(resolved, registries)
+    unused = sorted(given - _running(resolved))
+    notes = [
+        f"plugin {name} is enabled in no profile of {config}: add it to plugins.multiPoint.enabled"
+        for name in unused
+    ]
+    return Policy(resolved=resolved, notes=(*resolved.warnings, *notes))
+
+
+def available_plugins() -> Mapping[Kind, Mapping[str, type[Plugin]]]:
+    """Return the built-in and installed plugins of each kind by name.
+
+    Raises:
+        PluginLoadError: An installed one cannot be loaded.
+    """
+    return {kind: _by_name(load_registry(*KINDS[kind], ())) for kind in KINDS}
+
+
+def _by_name(registry: Registry) -> Mapping[str, type[Plugin]]:
+    found = {name: registry.get(name) for name in registry}
+    return {name: registered.kind for name, registered in found.items() if registered}
+
+
+def _made(given: set[str], registries: Mapping[Kind, Registry]) -> Policy:
+    names = sorted(given)
+    enabled = {"multiPoint": {"enabled": [{"name": name} for name in names]}}
+    profile = {"schedulerName": DEFAULT_PROFILE, "plugins": enabled}
+    document = {"apiVersion": API_VERSION, "kind": KIND, "profiles": [profile]}
+    text = yaml.safe_dump(document, sort_keys=False)
+    resolved = resolve(parse(text, MADE_HERE), _catalogue(registries))
+    try:
+        _check_arguments(resolved, registries)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{error}; give arguments in a policy: --config FILE") from error
+    note = f"without --config, profile {DEFAULT_PROFILE} enables just {', '.join(names)}"
+    return Policy(resolved=resolved, text=text, notes=(note, *resolved.warnings))
+
+
+def _given(registries: Mapping[Kind, Registry]) -> set[str]:
+    """Return the names that are there only because of --plugin."""
+    everything = {name for registry in registries.values() for name in registry}
+    return everything - {name for kind in KINDS for name in load_registry(*KINDS[kind], ())}
+
+
+def _running(policy: ResolvedPolicy) -> set[str]:
+    profiles = [profile for kind in KINDS for profile in policy.policies[kind].profiles]
+    return {plugin.name for profile in profiles for plugin in profile.plugins}
+
+
+def _catalogue(registries: Mapping[Kind, Registry]) -> Catalogue:
+    return Catalogue(info for registry in registries.values() for info in _infos(registry))
+
+
+def _infos(registry: Registry) -> Iterator[PluginInfo]:
+    for name in registry:
+        registered = registry.get(name)
+        assert registered is not None  # noqa: S101 - it has just named it
+        arguments = registered.kind.Args
+        yield PluginInfo(
+            name=name,
+            points=frozenset(extension_points(registered.kind)),
+            origin=registered.origin,
+            args_schema=msgspec.json.schema(arguments),
+            default_args=_defaults(arguments),
+            managed_resources=registered.kind.managed_resources,
+        )
+
+
+def _defaults(arguments: type[msgspec.Struct]) -> dict[str, object]:
+    try:
+        defaults: dict[str, object] = msgspec.to_builtins(arguments())
+    except TypeError:  # some arguments are required
+        return {}
+    return defaults
+
+
+def _check_arguments(policy: ResolvedPolicy, registries: Mapping[Kind, Registry]) -> None:
+    for kind, registry in registries.items():
+        for profile in policy.policies[kind].profiles:
+            for plugin in profile.plugins:
+                registered = registry.get(plugin.name)
+                if registered is not None:
+                    check_arguments(plugin.args, registered.kind.Args, plugin.path)

@@ -1,0 +1,54 @@
+"""The command `moorage new-plugin`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.failures import clear_failures
+
+if TYPE_CHECKING:
+    from cli.skeleton.texts import Form, Kind
+
+
+@click.command("new-plugin")
+@click.argument("name")
+@click.argument(
+    "directory",
+    metavar="[DIR]",
+    default=".",
+    type=click.Path(file_okay=False, path_type=Path),
+)
+@click.option(
+    "--kind",
+    default="filter",
+    type=click.Choice(["filter", "score", "bind"]),
+    show_default=True,
+    help="Whether it rules nodes out, ranks them, or acts when pods are bound.",
+)
+@click.option(
+    "--form",
+    default="node",
+    type=click.Choice(["node", "batch"]),
+    show_default=True,
+    help="Whether a filter or score plugin is asked node by node, or about all nodes at once.",
+)
+@click.option("--package", is_flag=True, help="Add a pyproject.toml, so that pip can install it.")
+def new_plugin(name: str, directory: Path, kind: "Kind", form: "Form", package: bool) -> None:
+    """Write the skeleton of a plugin and its test into DIR, by default here.
+
+    NAME is the plugin's name, such as MaxTemperature. No file is written over.
+    """
+    if kind == "bind" and form == "batch":
+        raise click.UsageError("a bind plugin is asked about one pod and node: omit --form batch")
+    with clear_failures():
+        from cli.config.policies import available_plugins
+        from cli.skeleton.writing import write_skeleton
+
+        taken = available_plugins()[kind]
+        files = write_skeleton(name, kind, form, directory, package=package, taken=taken)
+    for file in files:
+        click.echo(f"wrote {file}")
+    plugin, test = files[:2]
+    click.echo(f"Test it: pytest {test}")
+    click.echo(f"Run it:  moorage up --plugin {plugin}")

@@ -1,0 +1,128 @@
+"""Talks to the embedded API server: creates the workload and follows its pods."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from cli.up.manifests import Object
+from cli.up.workload import Workload
+from moorage.errors import ConfigurationError
+
+AT_ONCE = 16
+"""Objects that are created side by side."""
+
+LONGEST_LINE = 1 << 24
+"""Bytes of a line of a watch; a node with its images is a long one."""
+
+PATHS = {
+    "Namespace": "/api/v1/namespaces",
+    "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
+    "Node": "/api/v1/nodes",
+    "Pod": "/api/v1/namespaces/{namespace}/pods",
+    "StatefulSet": "/apis/apps/v1/namespaces/{namespace}/statefulsets",
+    "PersistentVolume": "/api/v1/persistentvolumes",
+    "PersistentVolumeClaim": "/api/v1/namespaces/{namespace}/persistentvolumeclaims",
+}
+
+MAY_EXIST = ("Namespace", "PriorityClass")
+"""Kinds that the API server has objects of from its start."""
+
+
+class Cluster:
+    """A client of the embedded API server."""
+
+    def __init__(self, session: aiohttp.ClientSession, api: str) -> None:
+        self._session = session
+        self._api = api
+
+    async def create(self, workload: Workload, progress: Callable[[], None]) -> list[Object]:
+        """Create everything; call *progress* after each object; return the pods as created.
+
+        Raises:
+            ConfigurationError: In ExceptionGroups: the API server refuses an object; names it and
+                the reason.
+        """
+        before = (workload.namespaces, workload.priority_classes, workload.further, workload.nodes)
+        for objects in before:
+            await self._create_all(objects, progress)
+        return await self._create_all(workload.pods, progress)
+
+    async def pods(self) -> tuple[list[Object], str]:
+        """Return all pods, and the version to watch from."""
+        page = await self._get("/api/v1/pods")
+        return page["items"], page["metadata"]["resourceVersion"]
+
+    async def failed_attempts(self) -> list[Object]:
+        """Return the events of attempts to schedule a pod that came to nothing."""
+        page = await self._get("/api/v1/events?fieldSelector=reason=FailedScheduling")
+        events: list[Object] = page["items"]
+        return events
+
+    async def watch(self, version: str) -> AsyncIterator[tuple[str, Object]]:
+        """Yield what happens to pods, the kind of event and the pod, until the server ends it."""
+        query = {"watch": "true", "resourceVersion": version}
+        timeout = aiohttp.ClientTimeout(total=None)
+        async with self._session.get(
+            f"{self._api}/api/v1/pods", params=query, timeout=timeout
+        ) as response:
+            async for line in response.content:
+                event = json.loads(line)
+                if event["type"] in ("ADDED", "MODIFIED", "DELETED"):
+                    yield event["type"], event["object"]
+
+    async def follow(self) -> AsyncIterator[tuple[str, Object]]:
+        """Yield all pods as ADDED, then what happens to them, for ever."""
+        while True:
+            pods, version = await self.pods()
+            for pod in pods:
+                yield "ADDED", pod
+            async for kind, pod in self.watch(version):
+                yield kind, pod
+
+    async def _get(self, path: str) -> Any:
+        async with self._session.get(self._api + path) as response:
+            return await response.json()
+
+    async def _create_all(
+        self, objects: Sequence[Object], progress: Callable[[], None]
+    ) -> list[Object]:
+        places = asyncio.Semaphore(AT_ONCE)
+
+        async def create(obj: Object) -> Object:
+            async with places:
+                created = await self._create(obj)
+            progress()
+            return created
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(create(obj)) for obj in objects]
+        return [task.result() for task in tasks]
+
+    async def _create(self, obj: Object) -> Object:
+        kind, metadata = obj["kind"], obj["metadata"]
+        path = PATHS[kind].format(namespace=metadata.get("namespace") or "default")
+        # YAML has values that the standard library's JSON does not know, such as dates.
+        body = msgspec.json.encode(obj)
+        headers = {"Content-Type": "application/json"}
+        async with self._session.post(self._api + path, data=body, headers=headers) as response:
+            answer: dict[str, Any] = await response.json()
+        if response.status == 409 and kind in MAY_EXIST:
+            return obj
+        if response.status >= 400:
+            raise ConfigurationError(
+                f"the API server refuses {kind} {metadata.get('name')}: {answer.get('message')}"
+            )
+        return answer
+
+
+@asynccontextmanager
+async def connected(api: str) -> AsyncIterator[Cluster]:
+    """Connect to the API server at *api*."""
+    connector = aiohttp.TCPConnector(limit=2 * AT_ONCE)
+    async with aiohttp.ClientSession(connector=connector, read_bufsize=LONGEST_LINE) as session:
+        yield Cluster(session, api)

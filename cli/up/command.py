@@ -1,0 +1,89 @@
+"""The command `moorage up`."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from cli.failures import clear_failures
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+PATH = click.Path(exists=True, path_type=Path)
+PORT = click.IntRange(0, 65535)
+
+
+@click.command()
+@click.option("--nodes", metavar="N|FILE", help="Nodes: how many, or a file.  [default: 3]")
+@click.option("--pods", metavar="N|FILE", help="Pods: how many, or a file.  [default: 0]")
+@click.option(
+    "--scorers",
+    default=1,
+    type=click.IntRange(1, 64),
+    show_default=True,
+    help="How many scorer replicas to run.",
+)
+@click.option("--config", type=FILE, help="The policy (MoorageConfiguration).")
+@click.option(
+    "--plugin",
+    "plugins",
+    type=PATH,
+    multiple=True,
+    help="A Python file or folder with plugins; repeatable. Without --config they are enabled.",
+)
+@click.option("--kubeconfig", type=FILE, help="Serve this cluster instead of an embedded one.")
+@click.option("--once", is_flag=True, help="End with the result once all pods are decided on.")
+@click.option(
+    "--timeout",
+    default=120.0,
+    type=click.FloatRange(0, min_open=True),
+    show_default=True,
+    help="Seconds that --once may take.",
+)
+@click.option("--extender-port", default=0, type=PORT, help="The extender's port; 0: a free one.")
+@click.option("--admin-port", default=0, type=PORT, help="The admin port; 0: a free one.")
+@click.option("--api-port", default=0, type=PORT, help="The API server's port; 0: a free one.")
+def up(
+    nodes: str | None,
+    pods: str | None,
+    scorers: int,
+    config: Path | None,
+    plugins: tuple[Path, ...],
+    kubeconfig: Path | None,
+    once: bool,
+    timeout: float,
+    extender_port: int,
+    admin_port: int,
+    api_port: int,
+) -> None:
+    """Start every process, schedule the pods, and show where each went and why.
+
+    FILE holds manifests in YAML, or what `kubectl get nodes,pods -A -o json` (or yaml) prints of a
+    real cluster; pods that were bound there stay bound. A file given for nodes brings its pods too
+    and the other way round, unless --pods or --nodes says something else; pods that are bound in
+    the nodes' file always come with their nodes.
+
+    Exit codes of --once: 0 when every pod is bound or suits no node, 1 when scheduling fails or
+    takes too long, 130 after Ctrl-C.
+    """
+    if kubeconfig and (nodes or pods or once or api_port):
+        raise click.UsageError(
+            "--kubeconfig serves a cluster as it is: leave out --nodes, --pods, --once, --api-port"
+        )
+    with clear_failures():
+        from cli.up.run import UpOptions
+        from cli.up.run import up as run
+
+        options = UpOptions(
+            nodes=nodes,
+            pods=pods,
+            scorers=scorers,
+            config=config,
+            plugins=plugins,
+            kubeconfig=kubeconfig,
+            once=once,
+            timeout=timeout,
+            extender_port=extender_port,
+            admin_port=admin_port,
+            api_port=api_port,
+        )
+        sys.exit(run(options))

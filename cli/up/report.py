@@ -1,0 +1,59 @@
+"""What `moorage up` tells: where everything listens, and where each pod went and why."""
+
+from cli.following import Following, Outcome, PodState
+from cli.reasons import why
+from cli.screen import Screen
+from cli.up.gateway import Gateway
+from cli.up.stack import Addresses
+
+
+def show_addresses(screen: Screen, addresses: Addresses) -> None:
+    """Show where everything listens."""
+    rows = [
+        ("gateway", addresses.extender, "kube-scheduler's extender: urlPrefix"),
+        ("admin port", addresses.admin, "/readyz /metrics /decisions/NAMESPACE/POD"),
+        *((n, p, f"grpcurl -plaintext {p} list") for n, p in addresses.services.items()),
+    ]
+    if addresses.api:
+        rows.append(("API server", addresses.api, "kubectl, with the kubeconfig below"))
+    screen.lines(("PROCESS", "ADDRESS", "FOR"), rows)
+    screen.say(f"export KUBECONFIG={addresses.kubeconfig}")
+
+
+async def show_result(screen: Screen, following: Following, gateway: Gateway) -> None:
+    """Show the pods that had to be scheduled; if they are too many, the pending ones first."""
+    pods, shown = following.pods, screen.most_rows
+    if len(pods) > shown:
+        pods.sort(key=lambda pod: pod.outcome is Outcome.BOUND)
+    rows = [
+        (f"{pod.namespace}/{pod.name}", _place(pod), await _reason(gateway, pod))
+        for pod in pods[:shown]
+    ]
+    if rows:
+        screen.table(("POD", "NODE", "WHY"), rows)
+    if len(pods) > shown:
+        screen.say(f"... and {len(pods) - shown} more")
+    bound = sum(pod.outcome is Outcome.BOUND for pod in pods)
+    deleted = sum(pod.outcome is Outcome.DELETED for pod in pods)
+    screen.say(
+        f"{bound} of {len(pods)} pods bound, {len(pods) - bound - deleted} pending"
+        + (f", {deleted} deleted" if deleted else "")
+    )
+    if following.failing:
+        screen.say("Scheduling fails; the table says why.", style="red")
+
+
+async def show_change(screen: Screen, pod: PodState, gateway: Gateway) -> None:
+    """Show what became of one pod."""
+    reason = await _reason(gateway, pod)
+    screen.say(f"{pod.namespace}/{pod.name} -> {_place(pod)}: {reason}")
+
+
+async def _reason(gateway: Gateway, pod: PodState) -> str:
+    return why(pod, await gateway.decision(pod.namespace, pod.name))
+
+
+def _place(pod: PodState) -> str:
+    if pod.outcome is Outcome.DELETED:
+        return "deleted"
+    return pod.node or "pending"

@@ -1,0 +1,185 @@
+"""Which processes `moorage up` starts, with which options, and where they are found."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from cli.up.processes import Process, Processes, free_ports
+
+SCHEDULER_CONFIG = (
+    Path(__file__).resolve().parents[2] / "deploy" / "scheduler" / "kube-scheduler-config.yaml"
+)
+"""What the real kube-scheduler is deployed with; the stand-in reads the same, with a bindVerb."""
+
+HOST = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackOptions:
+    """What the user chose.
+
+    Attributes:
+        directory: Where logs and the kubeconfig go.
+        kubeconfig: A real cluster instead of the embedded one.
+        config: The policy file.
+        profiles: The schedulerNames that the policy serves.
+        plugins: Files and folders with plugins.
+        scorers: How many scorer replicas to run.
+        gateway_options: More options of the gateway.
+        extender_port: The gateway's port for kube-scheduler, 0 for a free one.
+        admin_port: The gateway's admin port, 0 for a free one.
+        api_port: The embedded API server's port, 0 for a free one.
+    """
+
+    directory: Path
+    kubeconfig: Path | None
+    config: Path | None
+    profiles: Sequence[str]
+    plugins: Sequence[Path]
+    scorers: int = 1
+    gateway_options: Sequence[str] = ()
+    extender_port: int = 0
+    admin_port: int = 0
+    api_port: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addresses:
+    """Where everything listens; gRPC services as host:port, the others as URLs."""
+
+    extender: str
+    admin: str
+    services: Mapping[str, str]
+    api: str
+    kubeconfig: Path
+
+
+async def start_stack(options: StackOptions, processes: Processes) -> Addresses:
+    """Start everything at once: what comes up first waits for the others.
+
+    Raises:
+        ProcessFailedError: In an ExceptionGroup: a process does not serve.
+    """
+    addresses = _choose_addresses(options)
+    services = [_service(name, options, addresses) for name in addresses.services]
+    groups = [[*services], [_gateway(options, addresses)]]
+    if addresses.api:
+        _write_kubeconfig(addresses)
+        groups = [[_api_server(options, addresses)], *groups, [_scheduler(options, addresses)]]
+    await processes.start(*groups)
+    return addresses
+
+
+def _choose_addresses(options: StackOptions) -> Addresses:
+    names = ["filter", *(f"scorer-{i + 1}" for i in range(options.scorers)), "binder"]
+    extender, admin, api, *ports = free_ports(3 + len(names))
+    return Addresses(
+        extender=f"http://{HOST}:{options.extender_port or extender}",
+        admin=f"http://{HOST}:{options.admin_port or admin}",
+        services={name: f"{HOST}:{port}" for name, port in zip(names, ports, strict=True)},
+        api="" if options.kubeconfig else f"http://{HOST}:{options.api_port or api}",
+        kubeconfig=options.kubeconfig or options.directory / "kubeconfig",
+    )
+
+
+def _write_kubeconfig(addresses: Addresses) -> None:
+    """Write it before the API server runs, so that nobody has to wait for that."""
+    name = "moorage"
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": name,
+        "clusters": [{"name": name, "cluster": {"server": addresses.api}}],
+        "users": [{"name": name, "user": {}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+    }
+    addresses.kubeconfig.write_text(yaml.safe_dump(config, sort_keys=False))
+
+
+def _api_server(options: StackOptions, addresses: Addresses) -> Process:
+    return Process(
+        name="api-server",
+        module="sandbox.apiserver",
+        options=[f"--port={_port(addresses.api)}", "--run-bound-pods", *_common()],
+        log=options.directory / "api-server.log",
+        replaceable=False,
+    )
+
+
+def _scheduler(options: StackOptions, addresses: Addresses) -> Process:
+    """Return the stand-in for kube-scheduler, with the configuration that is deployed.
+
+    It calls all verbs: the policy may change while it runs.
+    """
+    config = yaml.safe_load(SCHEDULER_CONFIG.read_text())
+    config["extenders"][0]["bindVerb"] = "bind"
+    config["profiles"] = [{"schedulerName": name} for name in options.profiles]
+    file = options.directory / "kube-scheduler-config.yaml"
+    file.write_text(yaml.safe_dump(config))
+    return Process(
+        name="kube-scheduler",
+        module="sandbox.scheduler",
+        options=[
+            f"--config={file}",
+            f"--api-server={addresses.api}",
+            f"--extender-url={addresses.extender}",
+            *_common(),
+        ],
+        log=options.directory / "kube-scheduler.log",
+    )
+
+
+def _service(name: str, options: StackOptions, addresses: Addresses) -> Process:
+    service, port = name.partition("-")[0], _port(addresses.services[name])
+    more = [f"--plugin={path.resolve()}" for path in options.plugins]
+    if service == "binder":
+        more.append(f"--kubeconfig={addresses.kubeconfig}")
+    # Nobody needs its admin port to be the same after a restart.
+    return Process(
+        name=name,
+        module=f"services.{service}",
+        options=[f"--host={HOST}", f"--port={port}", *_common(), *_admin(0), *more],
+        log=options.directory / f"{name}.log",
+    )
+
+
+def _gateway(options: StackOptions, addresses: Addresses) -> Process:
+    services = addresses.services
+    more = [f"--config={options.config}"] if options.config else []
+    more += [f"--scorer={place}" for name, place in services.items() if name.startswith("scorer")]
+    return Process(
+        name="gateway",
+        module="gateway",
+        options=[
+            f"--extender-host={HOST}",
+            f"--extender-port={_port(addresses.extender)}",
+            f"--kubeconfig={addresses.kubeconfig}",
+            f"--filter={services['filter']}",
+            f"--binder={services['binder']}",
+            *_common(),
+            *_admin(_port(addresses.admin)),
+            *more,
+            *options.gateway_options,
+        ],
+        log=options.directory / "gateway.log",
+    )
+
+
+def _common() -> list[str]:
+    return ["--log-format=text", f"--exit-with-parent={os.getpid()}"]
+
+
+def _admin(port: int) -> list[str]:
+    return [
+        f"--admin-host={HOST}",
+        f"--admin-port={port}",
+        "--shutdown-delay=0s",
+        "--shutdown-grace=2s",
+    ]
+
+
+def _port(address: str) -> int:
+    return int(address.rpartition(":")[2])

@@ -1,0 +1,215 @@
+"""What `moorage up` creates: generated nodes and pods, or those of files, made at home here."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from cli.up.manifests import Object, read_objects
+from moorage.errors import ConfigurationError
+
+DEFAULT_NODES = 3
+"""Nodes that are generated if neither an option nor a file says anything of nodes."""
+
+ZONES = 3
+"""Generated nodes are spread over this many zones."""
+
+SERVER_SET = ("resourceVersion", "uid", "creationTimestamp", "generation", "managedFields")
+"""Metadata that the embedded API server sets anew."""
+
+BUILT_IN_CLASSES = "system-"
+"""The priority classes that every API server has, and nobody may create."""
+
+LEFT_OUT = {"Node": "--nodes says otherwise", "Pod": "--pods says otherwise"}
+"""Why objects of a file are not taken over, by kind."""
+
+FINISHED = ("Succeeded", "Failed")
+
+FURTHER = ("StatefulSet", "PersistentVolume", "PersistentVolumeClaim")
+"""Kinds that built-in plugins read, or that go with these."""
+
+UNCLAIMED = ("Released", "Failed")
+"""Phases of volumes that no pod can use any more."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Workload:
+    """What to create, in this order.
+
+    Attributes:
+        notes: What people should know about how it was read.
+    """
+
+    namespaces: list[Object] = field(default_factory=list)
+    priority_classes: list[Object] = field(default_factory=list)
+    further: list[Object] = field(default_factory=list)
+    nodes: list[Object] = field(default_factory=list)
+    pods: list[Object] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """How many objects there are."""
+        kinds = (self.namespaces, self.priority_classes, self.further, self.nodes, self.pods)
+        return sum(map(len, kinds))
+
+    def without_pods(self) -> "Workload":
+        """Return what must be there before the pods."""
+        return replace(self, pods=[])
+
+
+def read_workload(nodes: str | None, pods: str | None, profiles: Sequence[str]) -> Workload:
+    """Read or generate nodes and pods.
+
+    A file given for one kind brings the other kind too, unless that has an option of its own; but
+    pods that are bound in the nodes' file come with their nodes in any case.
+
+    Args:
+        nodes: How many to generate, a file, or None.
+        pods: How many to generate, a file, or None.
+        profiles: The schedulerNames that are served; the first is given to pods that name none.
+
+    Raises:
+        ConfigurationError: A file cannot be read, or holds something else.
+    """
+    workload = Workload()
+    for file in dict.fromkeys(text for text in (nodes, pods) if text and not text.isdecimal()):
+        taken = _Taken(
+            nodes=nodes in (None, file), pods=pods in (None, file), bound_pods=file == nodes
+        )
+        _take(workload, file, taken)
+    if nodes is None and not workload.nodes:
+        nodes = str(DEFAULT_NODES)
+    workload.nodes += [_node(i) for i in range(_count(nodes))]
+    workload.pods += [_pod(i) for i in range(_count(pods))]
+    _adopt(workload, profiles)
+    workload.notes += _homeless(workload)
+    return workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Taken:
+    """What is taken from a file."""
+
+    nodes: bool
+    pods: bool
+    bound_pods: bool
+
+
+def _count(text: str | None) -> int:
+    return int(text) if text and text.isdecimal() else 0
+
+
+def _take(workload: Workload, file: str, taken: _Taken) -> None:
+    left: Counter[str] = Counter()
+    seen: set[tuple[str, str, str]] = set()
+    for obj in read_objects(Path(file)):
+        kind, metadata = obj["kind"], obj["metadata"]
+        name = metadata.get("name")
+        key = (kind, metadata.get("namespace", "default"), name or "")
+        if name and key in seen:
+            raise ConfigurationError(f"{file}: {kind} {key[1]}/{name} is there twice")
+        seen.add(key)
+        for field_name in SERVER_SET:
+            metadata.pop(field_name, None)
+        if not _take_one(workload, obj, taken, file):
+            left[kind] += 1
+    workload.notes += [
+        f"{file}: {count} of kind {kind} left out: {LEFT_OUT.get(kind, 'it has no place here')}"
+        for kind, count in left.items()
+    ]
+
+
+def _take_one(workload: Workload, obj: Object, taken: _Taken, file: str) -> bool:
+    match obj["kind"]:
+        case "Namespace":
+            workload.namespaces.append(obj)
+        case "PriorityClass":
+            if not obj["metadata"].get("name", "").startswith(BUILT_IN_CLASSES):
+                workload.priority_classes.append(obj)
+        case kind if kind in FURTHER:
+            if (obj.get("status") or {}).get("phase") not in UNCLAIMED:
+                workload.further.append(obj)
+        case "Node" if taken.nodes:
+            workload.nodes.append(obj)
+        case "Pod":
+            return _take_pod(workload, obj, taken, file)
+        case _:
+            return False
+    return True
+
+
+def _take_pod(workload: Workload, pod: Object, taken: _Taken, file: str) -> bool:
+    if not isinstance(pod.get("spec"), dict):
+        raise ConfigurationError(f"{file}: pod {pod['metadata'].get('name')} has no spec")
+    bound = bool(pod["spec"].get("nodeName"))
+    if not (taken.pods or (taken.bound_pods and bound)):
+        return False
+    if (pod.get("status") or {}).get("phase") not in FINISHED:
+        workload.pods.append(pod)
+    return True  # a finished pod takes no room: not worth a word
+
+
+def _adopt(workload: Workload, profiles: Sequence[str]) -> None:
+    """Make pods that were written for another cluster at home in this one."""
+    names = {obj["metadata"].get("name") for obj in workload.namespaces}
+    classes = {obj["metadata"].get("name") for obj in workload.priority_classes}
+    renamed: Counter[str] = Counter()
+    namespaced = [obj for obj in workload.further if obj["kind"] != "PersistentVolume"]
+    for obj in (*namespaced, *workload.pods):
+        namespace = obj["metadata"].setdefault("namespace", "default")
+        if namespace not in names:
+            names.add(namespace)
+            workload.namespaces.append(_named("v1", "Namespace", namespace))
+    for pod in workload.pods:
+        spec = pod["spec"]
+        wanted = spec.get("priorityClassName") or ""
+        if wanted and wanted not in classes and not wanted.startswith(BUILT_IN_CLASSES):
+            classes.add(wanted)
+            workload.priority_classes.append(_priority_class(wanted, spec))
+        scheduler = spec.get("schedulerName") or "default-scheduler"
+        if not spec.get("nodeName") and scheduler not in profiles:
+            spec["schedulerName"] = profiles[0]
+            renamed[scheduler] += 1
+    workload.notes += [
+        f"pods of schedulerName {scheduler} are scheduled as {profiles[0]} here: {count}"
+        for scheduler, count in renamed.items()
+    ]
+
+
+def _homeless(workload: Workload) -> Iterator[str]:
+    names = {node["metadata"].get("name") for node in workload.nodes}
+    places = [pod["spec"].get("nodeName") for pod in workload.pods]
+    if count := sum(bool(place) and place not in names for place in places):
+        yield f"pods that are bound to nodes that are not here: {count}"
+
+
+def _priority_class(name: str, spec: Object) -> Object:
+    policy = {key: spec[key] for key in ("preemptionPolicy",) if spec.get(key)}
+    made = _named("scheduling.k8s.io/v1", "PriorityClass", name)
+    return {**made, "value": spec.get("priority") or 0, **policy}
+
+
+def _named(api_version: str, kind: str, name: str) -> Object:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}}
+
+
+def _node(index: int) -> Object:
+    amounts = {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110"}
+    name = f"node-{index:04}"
+    labels = {
+        "kubernetes.io/hostname": name,
+        "topology.kubernetes.io/zone": f"zone-{index % ZONES + 1}",
+    }
+    ready = {"type": "Ready", "status": "True"}
+    return {
+        **_named("v1", "Node", name),
+        "metadata": {"name": name, "labels": labels},
+        "status": {"capacity": amounts, "allocatable": amounts, "conditions": [ready]},
+    }
+
+
+def _pod(index: int) -> Object:
+    requests = {"cpu": "100m", "memory": "128Mi"}
+    container = {"name": "main", "image": "example.com/app:1", "resources": {"requests": requests}}
+    return {**_named("v1", "Pod", f"pod-{index:04}"), "spec": {"containers": [container]}}

@@ -1,0 +1,307 @@
+"""`moorage annotate` as people and Deployments run it."""
+
+import asyncio
+import json
+import re
+import signal
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, get_args
+
+import aiohttp
+import pytest
+from click.testing import CliRunner
+
+from cli.annotate.command import PRESETS
+from cli.main import main
+from moorage.measurements import Preset
+from sandbox.apiserver import ApiServer
+from tests.cli.support import PATIENCE, Command, moorage, node
+from tests.fake_prometheus import FakePrometheus, fake_prometheus
+from tests.live_api import Api, until
+
+GIB = 1024**3
+READY = {"status": "ok"}
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ApiServer]:
+    async with ApiServer() as server:
+        yield server
+
+
+@pytest.fixture
+def api(server: ApiServer, tmp_path: Path) -> Api:
+    api = Api(server)
+    for name in ("n1", "n2", "n3"):
+        api.create("/api/v1/nodes", node(name))
+    (tmp_path / "kubeconfig").write_text(server.kubeconfig())
+    return api
+
+
+@pytest.fixture
+async def prometheus() -> AsyncIterator[FakePrometheus]:
+    async with fake_prometheus() as fake:
+        fake.measures(
+            {
+                "mean-free-cpu": {"n1": 6000, "n2": 700, "far": 1},
+                "std-free-cpu": {"n1": 12.4, "n2": 0, "far": 1},
+                "mean-free-memory": {"n1": 20 * GIB, "far": 1},
+                "std-free-memory": {"n1": 0.5 * GIB, "far": 1},
+            }
+        )
+        yield fake
+
+
+def words(prometheus: FakePrometheus, *more: str) -> list[str]:
+    found = ["annotate", "--prometheus", prometheus.address, "--kubeconfig", "kubeconfig", *more]
+    return [*found, "--admin-host=127.0.0.1", "--admin-port=0"]
+
+
+async def ended(home: Path, *arguments: str) -> tuple[int, list[str], str]:
+    """Run the command to its end; return its exit code and what it wrote, line by line."""
+    async with moorage(home, *arguments) as command:
+        code, errors = await command.ended()
+    return code, command.lines, errors
+
+
+def annotations(api: Api, name: str) -> dict[str, str]:
+    found: dict[str, str] = api.read(f"/api/v1/nodes/{name}")["metadata"].get("annotations", {})
+    return found
+
+
+async def test_the_result_is_a_table_with_a_summary(
+    api: Api, prometheus: FakePrometheus, tmp_path: Path
+) -> None:
+    code, lines, errors = await ended(tmp_path, *words(prometheus, "--once"))
+    assert (code, errors) == (0, "")
+    table = lines[lines.index("Nodes written: 2/2") + 1 :]
+    assert [re.split("  +", line) for line in table] == [
+        ["NODE", "CPU FREE", "MEMORY FREE", "RESULT"],
+        ["n1", "6000m ±12m", "20.00Gi ±0.50Gi", "written: new"],
+        ["n2", "700m ±0m", "-", "written: new"],
+        ["n3", "-", "-", "not measured"],
+        ["Prometheus measures 1 nodes that the cluster does not have, such as far"],
+        ["2 of 3 nodes written, 0 unchanged, 1 not measured"],
+    ]
+    assert annotations(api, "n1")["std-free-cpu"] == "12"
+    assert annotations(api, "n3") == {}
+
+
+async def test_a_dry_run_writes_nothing(
+    api: Api, prometheus: FakePrometheus, tmp_path: Path
+) -> None:
+    patches = api.count("patch", "nodes")
+    code, lines, _ = await ended(tmp_path, *words(prometheus, "--dry-run"))
+    assert code == 0
+    assert lines[-1] == "2 of 3 nodes to be written, 0 unchanged, 1 not measured"
+    assert sum("would be written: new" in line for line in lines) == 2
+    assert patches() == 0
+
+
+async def test_a_node_that_could_not_be_written_is_told_with_the_reason(
+    api: Api, prometheus: FakePrometheus, tmp_path: Path
+) -> None:
+    api.fault("patch", "nodes", name="n1", status=403)
+    code, lines, _ = await ended(tmp_path, *words(prometheus, "--once"))
+    assert code == 1
+    (line,) = (line for line in lines if line.startswith("n1 "))
+    assert "failed: PATCH /api/v1/nodes/n1: API server answered 403 Forbidden" in line
+    assert lines[-1] == "1 of 3 nodes written, 0 unchanged, 1 not measured, 1 failed"
+    assert annotations(api, "n2")
+
+
+async def test_a_prometheus_that_is_gone_is_one_line(
+    api: Api, prometheus: FakePrometheus, tmp_path: Path
+) -> None:
+    prometheus.status = 500
+    code, _, errors = await ended(tmp_path, *words(prometheus, "--once"))
+    assert code == 1
+    (line,) = errors.splitlines()
+    assert line.startswith(f"moorage: cannot query Prometheus at {prometheus.address}: HTTP")
+
+
+async def test_an_api_server_that_is_gone_is_one_line(
+    server: ApiServer, api: Api, prometheus: FakePrometheus, tmp_path: Path
+) -> None:
+    await server.__aexit__(None, None, None)
+    code, _, errors = await ended(tmp_path, *words(prometheus, "--once", "--retries=0"))
+    assert code == 1
+    (line,) = errors.splitlines()
+    assert line.startswith(f"moorage: GET /api/v1/nodes: cannot reach {server.url}")
+
+
+async def test_an_api_server_that_is_silent_is_one_line(
+    api: Api, prometheus: FakePrometheus, tmp_path: Path
+) -> None:
+    api.fault("list", "nodes", delay_seconds=60)
+    silent = ("--once", "--retries=0", "--request-timeout=200ms")
+    code, _, errors = await ended(tmp_path, *words(prometheus, *silent))
+    assert code == 1
+    (line,) = errors.splitlines()
+    assert line.startswith("moorage: GET /api/v1/nodes: nothing heard from")
+
+
+async def test_tokens_and_timeouts_are_those_of_the_options(
+    api: Api, prometheus: FakePrometheus, tmp_path: Path
+) -> None:
+    (tmp_path / "token").write_text("secret\n")
+    given = ("--once", "--bearer-token-file=token", "--node-label=host", "--window=3m")
+    prometheus.measures({"mean-free-cpu": {"n1": 1}}, label="host")
+    code, _, _ = await ended(tmp_path, *words(prometheus, *given, "--prefix=example.com/"))
+    assert code == 0
+    ((_, _, form, headers),) = prometheus.requests
+    assert headers["Authorization"] == "Bearer secret"
+    assert "sum by (host)" in form["query"]
+    assert "[3m:12s]" in form["query"]
+    assert annotations(api, "n1")["example.com/mean-free-cpu"] == "1"
+
+
+class Service:
+    """The command without --once."""
+
+    def __init__(self, command: Command, admin: str) -> None:
+        self.command = command
+        self._admin = f"http://{admin}"
+
+    async def get(self, path: str) -> tuple[int, str]:
+        async with aiohttp.ClientSession() as session, session.get(self._admin + path) as answer:
+            return answer.status, await answer.text()
+
+    async def becomes(self, status: int) -> dict[str, Any]:
+        """Wait until /readyz answers with a status; return what it says."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                found, body = await self.get("/readyz")
+                if found == status:
+                    answer: dict[str, Any] = json.loads(body)
+                    return answer
+                await asyncio.sleep(0.02)
+
+    async def metrics(self) -> dict[str, float]:
+        _, text = await self.get("/metrics")
+        found = re.findall(r"^(?:moorage_annotator_)(\S+) (\S+)$", text, re.M)
+        return {name: float(value) for name, value in found}
+
+
+@pytest.fixture
+async def service(api: Api, prometheus: FakePrometheus, tmp_path: Path) -> AsyncIterator[Service]:
+    async with moorage(tmp_path, *words(prometheus, "--interval=200ms")) as command:
+        said = json.loads(await command.line("{"))
+        assert (said["event"], said["service"]) == ("serving", "annotate")
+        yield Service(command, said["admin"])
+
+
+async def test_rounds_go_on_until_a_signal(
+    service: Service, api: Api, prometheus: FakePrometheus
+) -> None:
+    assert await service.becomes(200) == READY
+    assert (await service.get("/livez"))[0] == 200
+    prometheus.measures({"mean-free-cpu": {"n1": 3000, "n3": 1}})
+    await until(lambda: annotations(api, "n3"), PATIENCE)
+    await until(lambda: annotations(api, "n1")["mean-free-cpu"] == "3000", PATIENCE)
+    found = await service.metrics()
+    assert found['patches_total{result="written"}'] >= 4
+    assert found['rounds_total{result="ok"}'] >= 2
+    assert found['nodes{state="measured"}'] == 2
+    assert found['nodes{state="unmeasured"}'] == 1
+    assert found["samples_total"] > 0
+    assert found["last_success_timestamp_seconds"] > 1.7e9
+    service.command.signal(signal.SIGTERM)
+    code, _ = await service.command.ended()
+    assert code == 0
+
+
+async def test_a_dead_prometheus_shows_and_removes_nothing(
+    service: Service, api: Api, prometheus: FakePrometheus
+) -> None:
+    await service.becomes(200)
+    before = annotations(api, "n1")
+    prometheus.status = 503
+    (check,) = (await service.becomes(503))["checks"]
+    assert check["name"] == "rounds"
+    assert check["reason"].startswith("cannot query Prometheus at")
+    found = await service.metrics()
+    assert found['rounds_total{result="failed"}'] >= 1
+    assert annotations(api, "n1") == before
+    prometheus.status = 200
+    assert await service.becomes(200) == READY
+    service.command.signal(signal.SIGTERM)
+    code, errors = await service.command.ended()
+    logged = [json.loads(line)["event"] for line in errors.splitlines()]
+    assert (code, logged) == (
+        0,
+        [
+            "Nodes are annotated.",
+            "A round failed; annotations stay as they are.",
+            "Nodes are annotated.",
+            "The annotator stops.",
+        ],
+    )
+
+
+async def test_rights_that_are_missing_make_it_unready(
+    api: Api, prometheus: FakePrometheus, tmp_path: Path
+) -> None:
+    api.count("patch", "nodes", status=403)
+    async with moorage(tmp_path, *words(prometheus, "--interval=200ms")) as command:
+        service = Service(command, json.loads(await command.line("{"))["admin"])
+        patches = 'patches_total{result="failed"}'
+        async with asyncio.timeout(PATIENCE):
+            while (await service.metrics()).get(patches, 0) < 2:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        (check,) = (await service.becomes(503))["checks"]
+        assert re.match("none of 2 nodes could be written: .* 403 Forbidden", check["reason"])
+
+
+async def test_a_signal_ends_it_while_the_api_server_is_silent(
+    api: Api, prometheus: FakePrometheus, tmp_path: Path
+) -> None:
+    patches = api.count("patch", "nodes", delay_seconds=60)
+    async with moorage(tmp_path, *words(prometheus, "--request-timeout=1m")) as command:
+        await command.line("{")
+        await until(lambda: patches() == 2, PATIENCE)
+        command.signal(signal.SIGTERM)
+        code, _ = await command.ended()
+    assert code == 0
+
+
+async def test_a_port_that_is_taken_is_one_line(
+    api: Api, prometheus: FakePrometheus, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = f"--admin-port={taken.getsockname()[1]}"
+        code, _, errors = await ended(tmp_path, *words(prometheus), port)
+    assert code == 1
+    (line,) = errors.splitlines()
+    assert line.startswith("moorage annotate: cannot listen on 127.0.0.1:")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "Missing option '--prometheus'"),
+        (("--prometheus=prometheus:9090",), "Invalid value for '--prometheus': 'prometheus:9090'"),
+        (("--prometheus=http://user:secret@p",), "is not of the form http://prometheus-server"),
+        (("--prometheus=http://p", "--preset=nodes"), "Invalid value for '--preset'"),
+        (("--prometheus=http://p", "--interval=1"), 'expected a duration such as "500ms"'),
+        (("--prometheus=http://p", "--window=0s"), "'--window': 0s is less than 1s"),
+        (("--prometheus=http://p", "--username=me"), "username and passwordFile need each other"),
+        (("--prometheus=http://p", "--node-label=a-b"), "Invalid value for '--node-label'"),
+        (
+            ("--prometheus=http://p", "--node-label=a", "--node-format=b"),
+            'nodeFormat "b" must contain {name}',
+        ),
+        (("--prometheus=http://p", "--prefix=a b/"), "is not of the form example.com/"),
+        (("--prometheus=http://p", "--threshold=101"), "101.0 is not in the range 0<=x<=100"),
+    ],
+)
+def test_an_option_that_is_wrong_is_named(arguments: tuple[str, ...], message: str) -> None:
+    result = CliRunner().invoke(main, ["annotate", *arguments, "--once"])
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())
+
+
+def test_the_presets_are_those_of_the_library() -> None:
+    assert get_args(Preset) == PRESETS

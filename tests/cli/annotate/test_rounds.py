@@ -1,0 +1,369 @@
+"""Rounds of `moorage annotate`: a server in the place of Prometheus, the embedded API server."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from structlog.testing import capture_logs
+
+from cli.annotate import cluster
+from cli.annotate.cluster import Nodes
+from cli.annotate.metrics import RETRIES
+from cli.annotate.options import AnnotateOptions
+from cli.annotate.planning import Need
+from cli.annotate.rounds import Annotator, Result, Round
+from moorage import PluginFailedError
+from moorage.measurements import PrometheusError
+from moorage.models import NodeManifest, decode_node
+from moorage.testing import make_pod, run_filter, run_score
+from moorage_host.kube import KubeError, KubeStatusError, connect
+from sandbox.apiserver import ApiServer
+from services.filter.plugins.safe_overload import SafeOverload
+from services.scorer.plugins.load.safe_balance import SafeBalance
+from tests.cli.support import node
+from tests.fake_prometheus import FakePrometheus, fake_prometheus
+from tests.live_api import Api
+
+GIB = 1024**3
+Run = Callable[..., Awaitable[Round]]
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ApiServer]:
+    async with ApiServer() as server:
+        yield server
+
+
+@pytest.fixture
+def api(server: ApiServer) -> Api:
+    """A cluster of three nodes with 8 CPUs and 32 GiB."""
+    api = Api(server)
+    for name in ("n1", "n2", "n3"):
+        api.create("/api/v1/nodes", node(name))
+    return api
+
+
+@pytest.fixture
+async def prometheus() -> AsyncIterator[FakePrometheus]:
+    async with fake_prometheus() as fake:
+        fake.measures(measured(n1=(6000, 20), n2=(700, 30), n3=(3000, 5)))
+        yield fake
+
+
+def measured(**free: tuple[float, float]) -> dict[str, dict[str, float]]:
+    """Say what is free: millicores and GiB, by node; nothing deviates."""
+    return {
+        "mean-free-cpu": {name: cpu for name, (cpu, _) in free.items()},
+        "std-free-cpu": dict.fromkeys(free, 0.0),
+        "mean-free-memory": {name: memory * GIB for name, (_, memory) in free.items()},
+        "std-free-memory": dict.fromkeys(free, 0.0),
+    }
+
+
+@asynccontextmanager
+async def nodes_of(kubeconfig: str, folder: Path, **limits: Any) -> AsyncIterator[Nodes]:
+    (folder / "kubeconfig").write_text(kubeconfig)
+    client = await connect(folder / "kubeconfig")
+    try:
+        given = {"request_timeout": 5.0, "retries": 3, "longest_wait": 0.01, **limits}
+        yield Nodes(client, **given)
+    finally:
+        await client.close()
+
+
+def options(prometheus: FakePrometheus, **others: Any) -> AnnotateOptions:
+    given: dict[str, Any] = {
+        "prometheus": prometheus.settings(interval="1m"),
+        "kubeconfig": None,
+        "window": 900.0,
+        "prefix": "",
+        "threshold": 1.0,
+        "refresh": 300.0,
+        "concurrency": 8,
+        "retries": 3,
+        "request_timeout": 5.0,
+        "dry_run": False,
+        "once": True,
+        "interval": 60.0,
+        "admin_host": "127.0.0.1",
+        "admin_port": 0,
+        "log_level": "info",
+        "log_format": "auto",
+    }
+    return AnnotateOptions(**{**given, **others})
+
+
+@pytest.fixture
+def run(server: ApiServer, prometheus: FakePrometheus, tmp_path: Path) -> Run:
+    async def one_round(
+        later: timedelta = timedelta(), limits: Mapping[str, Any] | None = None, **others: Any
+    ) -> Round:
+        now = datetime.now(UTC) + later
+        async with nodes_of(server.kubeconfig(), tmp_path, **(limits or {})) as nodes:
+            annotator = Annotator(options(prometheus, **others), nodes, lambda: now)
+            return await annotator.carry_out(await annotator.plan())
+
+    return one_round
+
+
+def annotations(api: Api, name: str) -> dict[str, str]:
+    found: dict[str, str] = api.read(f"/api/v1/nodes/{name}")["metadata"].get("annotations", {})
+    return found
+
+
+def manifests(api: Api) -> list[NodeManifest]:
+    """Return the nodes as the API server has them, in the form that plugins get."""
+    paths = (f"/api/v1/nodes/n{number}" for number in (1, 2, 3))
+    return [decode_node(json.dumps(api.read(path))) for path in paths]
+
+
+async def decide(api: Api) -> tuple[list[str], dict[str, float]]:
+    """Ask the plugins about a pod of half a CPU, by nothing but annotations of nodes."""
+    pod, found = make_pod(requests={"cpu": "500m"}), manifests(api)
+    verdicts = await asyncio.to_thread(run_filter, SafeOverload(), pod, *found)
+    rejected = [name for name, verdict in verdicts.items() if verdict]
+    return rejected, await asyncio.to_thread(run_score, SafeBalance(), pod, *found)
+
+
+async def test_plugins_decide_by_what_was_written(api: Api, run: Run) -> None:
+    assert (await decide(api))[0] == []
+    ended = await run()
+    assert ended.count(Result.WRITTEN) == ended.count(Need.NEW) == 3
+    rejected, scores = await decide(api)
+    assert rejected == ["n2"]  # 7300 + 500 of 8000 millicores are more than 90 percent
+    assert scores["n1"] > scores["n3"] > scores["n2"]
+
+
+async def test_all_nodes_are_asked_for_in_one_query(
+    api: Api, run: Run, prometheus: FakePrometheus
+) -> None:
+    await run()
+    assert len(prometheus.requests) == 1
+
+
+async def test_other_annotations_and_other_nodes_stay_as_they_are(api: Api, run: Run) -> None:
+    api.create("/api/v1/nodes", node("n4", annotations={"example.com/mine": "1"}))
+    patches = api.count("patch", "nodes")
+    await run()
+    assert annotations(api, "n4") == {"example.com/mine": "1"}
+    assert annotations(api, "n1").keys() == {
+        "mean-free-cpu",
+        "std-free-cpu",
+        "mean-free-memory",
+        "std-free-memory",
+        "load-measured-at",
+    }
+    assert patches() == 3
+
+
+async def test_only_what_changed_is_written_until_it_is_old(
+    api: Api, run: Run, prometheus: FakePrometheus
+) -> None:
+    await run()
+    prometheus.measures(measured(n1=(6010, 20), n2=(6000, 30), n3=(3000, 5)))
+    patches = api.count("patch", "nodes")
+    ended = await run(timedelta(minutes=1))
+    assert patches() == 1
+    assert (ended.count(Need.CHANGED), ended.count(Need.NONE)) == (1, 2)
+    assert annotations(api, "n2")["mean-free-cpu"] == "6000"
+    assert annotations(api, "n1")["mean-free-cpu"] == "6000"
+    assert annotations(api, "n1")["load-measured-at"] < annotations(api, "n2")["load-measured-at"]
+    ended = await run(timedelta(minutes=5, seconds=1))
+    needs = {done.planned.node: done.planned.need for done in ended.nodes}
+    assert needs["n1"] is needs["n3"] is Need.AGED
+    assert annotations(api, "n1")["mean-free-cpu"] == "6010"
+
+
+async def test_a_node_that_is_not_measured_keeps_its_annotations_which_age(
+    api: Api, run: Run, prometheus: FakePrometheus
+) -> None:
+    await run(timedelta(minutes=-20))
+    before = annotations(api, "n2")
+    prometheus.measures(measured(n1=(6000, 20), n3=(3000, 5)))
+    ended = await run()
+    assert ended.count(Need.NOT_MEASURED) == 1
+    assert annotations(api, "n2") == before
+    assert (await decide(api))[0] == []  # plugins do not go by it any more
+
+
+async def test_a_dead_prometheus_changes_nothing_and_plugins_see_the_age(
+    api: Api, run: Run, prometheus: FakePrometheus
+) -> None:
+    await run(timedelta(minutes=-14))
+    before = annotations(api, "n2")
+    prometheus.status = 503
+    requests = api.count("*", "nodes")
+    with pytest.raises(PrometheusError, match=r"cannot query Prometheus at http.*HTTP status 503"):
+        await run()
+    assert requests() == 0
+    assert annotations(api, "n2") == before
+    assert (await decide(api))[0] == ["n2"]
+    older = SafeOverload(SafeOverload.Args(annotation_max_age="13m", on_missing="fail"))
+    with pytest.raises(PluginFailedError, match="nodes without measurements"):
+        await asyncio.to_thread(run_filter, older, make_pod(), *manifests(api))
+
+
+async def test_the_presets_that_would_fit_are_named(
+    api: Api, run: Run, prometheus: FakePrometheus
+) -> None:
+    def by_address(query: str) -> list[tuple[dict[str, str], float]]:
+        label = {"instance": "10.0.0.1:9100", "moorage_measure": "mean-free-cpu"}
+        return [(label, 1.0)] if "by (instance)" in query else []
+
+    prometheus.answer = by_address
+    expected = (
+        r'measures no node by the label "node": it knows nodes under --preset instance-ip \(1\)'
+    )
+    with pytest.raises(PrometheusError, match=expected):
+        await run()
+
+
+async def test_nothing_measured_at_all_is_said(
+    api: Api, run: Run, prometheus: FakePrometheus
+) -> None:
+    prometheus.measures({})
+    with pytest.raises(PrometheusError, match="are nodes scraped"):
+        await run()
+
+
+async def test_nodes_of_another_name_are_named(
+    api: Api, run: Run, prometheus: FakePrometheus
+) -> None:
+    prometheus.measures(measured(**{"n1.example.com": (1, 1), "n2.example.com": (1, 1)}))
+    expected = 'measures nodes such as "n1.example.com", the cluster has nodes such as "n1"'
+    with pytest.raises(PrometheusError, match=expected):
+        await run()
+
+
+async def test_nodes_that_the_cluster_does_not_have_are_told(
+    api: Api, run: Run, prometheus: FakePrometheus
+) -> None:
+    prometheus.measures(measured(n1=(1, 1), gone=(1, 1), away=(1, 1)))
+    assert (await run()).strangers == ["away", "gone"]
+
+
+@pytest.mark.parametrize(
+    ("effects", "cause"),
+    [
+        ({"status": 409}, "409"),
+        ({"status": 429, "retry_after_seconds": 0}, "429"),
+        ({"status": 500}, "500"),
+        ({"status": 503, "retry_after_seconds": 0, "done": True}, "503"),
+        ({"drop": True}, "unreachable"),
+        ({"delay_seconds": 5}, "timeout"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["patch", "list"])
+async def test_what_may_pass_is_tried_again(
+    api: Api, run: Run, verb: str, effects: dict[str, Any], cause: str
+) -> None:
+    api.fault(verb, "nodes", times=2, **effects)
+    before = retries(cause)
+    quick = {"request_timeout": 0.5, "retries": 6} if cause == "timeout" else {}
+    ended = await run(limits=quick)
+    assert ended.count(Result.WRITTEN) == 3
+    # aiohttp itself sends a GET again whose connection was closed.
+    assert retries(cause) - before >= (1 if cause == "unreachable" else 2)
+
+
+async def test_what_does_not_pass_fails_one_node(api: Api, run: Run) -> None:
+    patches = api.count("patch", "nodes", name="n2", status=409)
+    ended = await run(limits={"retries": 2})
+    assert patches() == 3
+    assert (ended.count(Result.WRITTEN), ended.count(Result.FAILED)) == (2, 1)
+    assert ended.failure == ""
+
+
+@pytest.mark.parametrize("status", [401, 403, 422])
+async def test_a_refusal_is_not_tried_again(api: Api, run: Run, status: int) -> None:
+    patches = api.count("patch", "nodes", status=status)
+    ended = await run()
+    assert patches() == ended.count(Result.FAILED) == 3
+    assert ended.failure.startswith("none of 3 nodes could be written: PATCH /api/v1/nodes/n1")
+    assert str(status) in ended.failure
+
+
+async def test_nodes_that_may_not_be_read_end_the_round(api: Api, run: Run) -> None:
+    api.fault("list", "nodes", status=403)
+    with pytest.raises(KubeStatusError, match="403 Forbidden"):
+        await run()
+
+
+async def test_a_node_that_is_deleted_meanwhile_is_no_failure(api: Api, run: Run) -> None:
+    api.fault("patch", "nodes", name="n2", status=404)
+    ended = await run()
+    assert (ended.count(Result.GONE), ended.failure) == (1, "")
+
+
+async def test_nodes_are_read_page_by_page_and_again_if_the_pages_expire(
+    api: Api, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "PAGE_SIZE", 2)
+    api.fault("list", "nodes")
+    api.fault("list", "nodes", status=410)
+    lists = api.count("list", "nodes")
+    assert len((await run()).nodes) == 3
+    assert lists() == 2  # besides the first page and the one that expired
+
+
+async def test_an_answer_of_something_else_is_told(
+    prometheus: FakePrometheus, tmp_path: Path
+) -> None:
+    async def handle(_: web.Request) -> web.Response:
+        return web.Response(text="<h1>Please log in</h1>")
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", handle)
+    async with TestServer(app) as api_server:
+        kubeconfig = ApiServer().kubeconfig().replace('""', f'"{api_server.make_url("")}"')
+        async with nodes_of(kubeconfig, tmp_path) as nodes:
+            with pytest.raises(KubeError, match="GET /api/v1/nodes: the answer is no list"):
+                await Annotator(options(prometheus), nodes).plan()
+
+
+async def test_no_more_nodes_are_written_at_once_than_is_said(
+    prometheus: FakePrometheus, tmp_path: Path
+) -> None:
+    third = asyncio.Event()
+    running = 0
+    forms = set()
+
+    async def handle(request: web.Request) -> web.Response:
+        nonlocal running
+        if request.method == "GET":
+            items = [{"metadata": {"name": f"n{number}"}} for number in (1, 2, 3)]
+            return web.json_response({"metadata": {}, "items": [*items, {"metadata": 5}]})
+        forms.add((request.content_type, request.query["fieldManager"]))
+        running += 1
+        if running == 3:
+            third.set()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await third.wait()
+        running -= 1
+        return web.json_response({})
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", handle)
+    async with TestServer(app) as api_server:
+        kubeconfig = ApiServer().kubeconfig().replace('""', f'"{api_server.make_url("")}"')
+        async with nodes_of(kubeconfig, tmp_path) as nodes:
+            annotator = Annotator(options(prometheus, concurrency=2), nodes)
+            with capture_logs() as logs:
+                ended = await annotator.carry_out(await annotator.plan())
+    assert ended.count(Result.WRITTEN) == 3
+    assert not third.is_set()
+    assert forms == {("application/merge-patch+json", "moorage-annotator")}
+    assert [log["event"] for log in logs] == ["A node cannot be read and is left out."]
+
+
+def retries(cause: str) -> float:
+    found: float = RETRIES.labels(cause)._value.get()
+    return found

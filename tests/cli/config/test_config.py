@@ -1,0 +1,138 @@
+"""`moorage config`, and what `moorage up` refuses before it starts anything."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from cli.main import main
+from tests.cli.up.test_up import MAX_TEMPERATURE
+
+HEADER = "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\n"
+
+
+def moorage(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Path:
+    file = tmp_path / "max_temperature.py"
+    file.write_text(MAX_TEMPERATURE)
+    return file
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    file = tmp_path / "policy.yaml"
+    file.write_text(HEADER)
+    return file
+
+
+def test_show_prints_a_valid_document_in_which_nothing_is_enabled(tmp_path: Path) -> None:
+    shown = moorage("config", "show")
+    assert (shown.exit_code, shown.stderr) == (0, "")
+    (profile,) = yaml.safe_load(shown.stdout)["profiles"]
+    assert profile == {
+        "schedulerName": "moorage",
+        "plugins": {point: {"enabled": []} for point in ("filter", "score", "bind")},
+        "pluginConfig": [],
+    }
+    file = tmp_path / "shown.yaml"
+    file.write_text(shown.stdout)
+    assert moorage("config", "validate", file).stdout == f"{file}: valid, profiles: moorage\n"
+    assert moorage("config", "show", file).stdout == shown.stdout
+
+
+def test_show_names_the_plugins_that_in_tree_stands_for(policy: Path) -> None:
+    policy.write_text(HEADER + "profiles: [{plugins: {multiPoint: {enabled: [{name: InTree}]}}}]")
+    shown = moorage("config", "show", policy)
+    (profile,) = yaml.safe_load(shown.stdout)["profiles"]
+    assert {"name": "NodeResourcesFit"} in profile["plugins"]["filter"]["enabled"]
+    assert {"name": "TaintToleration", "weight": 3} in profile["plugins"]["score"]["enabled"]
+    assert "InTree" not in shown.stdout
+
+
+def test_a_given_plugin_is_enabled_without_a_policy(plugin: Path) -> None:
+    shown = moorage("config", "show", "--plugin", plugin)
+    (profile,) = yaml.safe_load(shown.stdout)["profiles"]
+    enabled = {point: plugins["enabled"] for point, plugins in profile["plugins"].items()}
+    assert enabled == {"filter": [{"name": "MaxTemperature"}], "score": [], "bind": []}
+    assert shown.stderr == "Note: without --config, profile moorage enables just MaxTemperature\n"
+
+
+def test_with_a_policy_a_plugin_that_it_does_not_enable_is_told(plugin: Path, policy: Path) -> None:
+    result = moorage("config", "validate", policy, "--plugin", plugin)
+    assert result.exit_code == 0
+    assert result.stderr == (
+        f"Note: plugin MaxTemperature is enabled in no profile of {policy}: "
+        "add it to plugins.multiPoint.enabled\n"
+    )
+
+
+def test_warnings_of_the_policy_are_told(policy: Path) -> None:
+    policy.write_text(f"{HEADER}profiles:\n- pluginConfig:\n  - name: NodeGroup\n")
+    result = moorage("config", "validate", policy)
+    assert result.stderr.startswith(f"Note: {policy}:5: profiles[0].pluginConfig[0].name: ")
+
+
+@pytest.mark.parametrize("command", ["validate", "show"])
+def test_a_mistake_in_a_policy_is_told_with_line_and_path(policy: Path, command: str) -> None:
+    policy.write_text(f"{HEADER}profiles:\n- plugins: {{multiPoint: {{enabeld: []}}}}\n")
+    result = moorage("config", command, policy)
+    assert result.exit_code == 1
+    assert result.stderr.startswith(
+        f"moorage: {policy}:4: profiles[0].plugins.multiPoint.enabeld: "
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "place", "problem"),
+    [
+        ("import moorage\nimport nowhere\n", ":2", "No module named 'nowhere'"),
+        ("\ndef f(:\n", ":2", "SyntaxError"),
+        ("\n\n1 / 0\n", ":3", "ZeroDivisionError: division by zero"),
+        ("import sys\nsys.exit('bye')\n", ":2", "SystemExit: bye"),
+        ("x = 1\n", "", "defines no plugin: subclass moorage.FilterPlugin, ScorePlugin"),
+        ("from moorage import FilterPlugin\n", "", "defines no plugin"),
+    ],
+)
+def test_a_plugin_file_that_cannot_be_loaded_is_told_with_its_line(
+    tmp_path: Path, code: str, place: str, problem: str
+) -> None:
+    file = tmp_path / "broken.py"
+    file.write_text(code)
+    for command in (("up", "--once"), ("config", "show")):
+        result = moorage(*command, "--plugin", file)
+        assert result.exit_code == 1
+        (line,) = result.stderr.splitlines()
+        assert line.startswith("moorage: ")
+        assert f"{file}{place}" in line
+        assert problem in line
+
+
+def test_a_plugin_that_needs_arguments_asks_for_a_policy(plugin: Path) -> None:
+    plugin.write_text(MAX_TEMPERATURE.replace(" = 80.0", ""))
+    result = moorage("config", "show", "--plugin", plugin)
+    assert result.exit_code == 1
+    assert "limit" in result.stderr
+    assert result.stderr.endswith("; give arguments in a policy: --config FILE\n")
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--once",), ("--nodes=3",), ("--pods=0",), ("--api-port=8001",)]
+)
+def test_a_real_cluster_is_not_given_nodes_or_pods(tmp_path: Path, arguments: tuple[str]) -> None:
+    file = tmp_path / "config"
+    file.touch()
+    result = moorage("up", "--kubeconfig", file, *arguments)
+    assert result.exit_code == 2
+    assert "--kubeconfig serves a cluster as it is" in result.stderr
+
+
+def test_a_bad_workload_is_told_before_anything_starts(tmp_path: Path) -> None:
+    (tmp_path / "pods.yaml").write_text("kind: Pod\n")
+    result = moorage("up", "--once", "--pods", tmp_path / "pods.yaml")
+    assert result.exit_code == 1
+    assert result.stderr == f"moorage: {tmp_path}/pods.yaml: document 1: the Pod has no metadata\n"

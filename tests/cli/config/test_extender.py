@@ -1,0 +1,206 @@
+"""`moorage config extender`: the entry of kube-scheduler's configuration that a policy needs."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from bench.budgets import BUDGETS
+from cli.config.extender import NAMES_BUDGETS, PODS_BUDGET
+from cli.main import main
+from sandbox.scheduler.config import parse_configuration
+from tests.cli.support import ROOT
+
+HEADER = "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\n"
+KUBE_SCHEDULER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+PLUGINS = """\
+from moorage import BindPlugin, FilterPlugin, ScorePlugin
+
+class FreeSlice(FilterPlugin):
+    managed_resources = ("example.com/gpu", "example.com/slice")
+    def filter_node(self, pod, node):
+        return None
+
+class FullestCard(ScorePlugin):
+    managed_resources = ("example.com/gpu",)
+    def score_node(self, pod, node):
+        return 0
+
+class ClaimsCard(FilterPlugin):
+    managed_resources = ("example.com/gpu",)
+    def filter_node(self, pod, node):
+        return None
+    CLAIM
+
+class MarksCard(BindPlugin):
+    managed_resources = ("example.com/gpu",)
+    async def pre_bind(self, binding):
+        return None
+
+class ByName(FilterPlugin):
+    def filter_node(self, pod, node):
+        return None
+"""
+CLAIM = "def reserve(self, pod):\n        return True"
+
+
+def moorage(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["config", "extender", *map(str, arguments)])
+
+
+def printed(folder: Path, profiles: str, *arguments: object, header: str = HEADER) -> str:
+    """Return what is printed for a policy with these profiles and the plugins above."""
+    (folder / "policy.yaml").write_text(f"{header}profiles:\n{profiles}")
+    (folder / "plugins.py").write_text(PLUGINS.replace("CLAIM", CLAIM))
+    result = moorage(folder / "policy.yaml", "--plugin", folder / "plugins.py", *arguments)
+    assert result.exit_code == 0, result.stderr
+    return result.stdout
+
+
+def entries(text: str) -> list[dict[str, Any]]:
+    """Return the entries, after a reader that is as strict as kube-scheduler has read them."""
+    parse_configuration(KUBE_SCHEDULER + text)
+    found: list[dict[str, Any]] = yaml.safe_load(text)["extenders"]
+    return found
+
+
+def verbs(entry: dict[str, Any]) -> set[str]:
+    return {key.removesuffix("Verb") for key in entry if key.endswith("Verb")}
+
+
+def multi_point(*names: str) -> str:
+    enabled = ", ".join(f"{{name: {name}}}" for name in names)
+    return f"- plugins: {{multiPoint: {{enabled: [{enabled}]}}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("plugins", "needed"),
+    [
+        (("ByName",), {"filter", "preempt"}),
+        (("ImageLocality",), {"prioritize"}),
+        (("ByName", "ImageLocality"), {"filter", "prioritize", "preempt"}),
+        (("DecisionAnnotation",), {"bind"}),
+        (("OneNodePerPipelineRun",), {"filter", "preempt", "bind"}),  # it claims nodes
+        (("InTree",), {"filter", "prioritize", "preempt"}),
+    ],
+)
+def test_an_entry_has_the_verbs_that_plugins_need(
+    tmp_path: Path, plugins: tuple[str, ...], needed: set[str]
+) -> None:
+    text = printed(tmp_path, multi_point(*plugins))
+    (entry,) = entries(text)
+    assert verbs(entry) == needed
+    assert ("weight" in entry) == ("prioritize" in needed)
+    assert (entry["nodeCacheCapable"], entry["ignorable"]) == (True, False)
+    for verb in {"filter", "prioritize", "preempt", "bind"} - needed:
+        assert f"# {verb}Verb is left out: " in text
+
+
+def test_the_plugins_of_all_profiles_count(tmp_path: Path) -> None:
+    profiles = (
+        "- schedulerName: a\n  plugins: {filter: {enabled: [{name: ByName}]}}\n"
+        "- schedulerName: b\n  plugins: {bind: {enabled: [{name: DecisionAnnotation}]}}\n"
+    )
+    (entry,) = entries(printed(tmp_path, profiles))
+    assert verbs(entry) == {"filter", "preempt", "bind"}
+
+
+def test_each_verb_names_the_plugins_that_need_it_and_what_it_costs(tmp_path: Path) -> None:
+    text = printed(tmp_path, multi_point("ByName", "OneNodePerPipelineRun"))
+    comments = dict(re.findall(r"((?:^  # .*\n)+)  (\w+): ", text, re.M))
+    by_field = {field: " ".join(text.split()) for text, field in comments.items()}
+    assert by_field["filterVerb"].startswith("# One call for each pod.")
+    assert by_field["filterVerb"].endswith("For ByName, OneNodePerPipelineRun.")
+    assert by_field["bindVerb"].endswith("For OneNodePerPipelineRun.")
+
+
+def test_a_policy_without_plugins_needs_no_entry(tmp_path: Path) -> None:
+    text = printed(tmp_path, "- schedulerName: moorage\n")
+    assert entries(text) == []
+    assert "No profile enables a plugin" in text
+
+
+@pytest.mark.parametrize(("scale", "weight"), [(10, 15), (100, 2)])
+def test_the_best_score_beats_all_in_tree_scores(tmp_path: Path, scale: int, weight: int) -> None:
+    text = printed(tmp_path, multi_point("ImageLocality"), header=f"{HEADER}scoreScale: {scale}\n")
+    (entry,) = entries(text)
+    assert entry["weight"] == weight
+    assert f"at most {scale * weight * 10:,}, while" in " ".join(text.replace("#", "").split())
+
+
+@pytest.mark.parametrize(
+    ("plugins", "resources"),
+    [
+        (("FreeSlice",), ["example.com/gpu", "example.com/slice"]),
+        (("FullestCard", "MarksCard"), ["example.com/gpu"]),
+        (("FreeSlice", "ClaimsCard"), ["example.com/gpu", "example.com/slice"]),
+        (("FullestCard", "ByName"), []),  # one of them concerns all pods
+    ],
+)
+def test_only_pods_that_any_plugin_concerns_are_sent(
+    tmp_path: Path, plugins: tuple[str, ...], resources: list[str]
+) -> None:
+    (entry,) = entries(printed(tmp_path, multi_point(*plugins)))
+    managed = entry.get("managedResources", [])
+    assert managed == [{"name": name} for name in resources]
+
+
+def test_binds_that_concern_other_pods_have_an_entry_of_their_own(tmp_path: Path) -> None:
+    cards, binds = entries(printed(tmp_path, multi_point("FullestCard", "DecisionAnnotation")))
+    assert (verbs(cards), cards["managedResources"]) == (
+        {"prioritize"},
+        [{"name": "example.com/gpu"}],
+    )
+    assert (verbs(binds), "managedResources" in binds) == ({"bind"}, False)
+    names, cards = entries(printed(tmp_path, multi_point("ByName", "MarksCard")))
+    assert (verbs(names), "managedResources" in names) == ({"filter", "preempt"}, False)
+    assert (verbs(cards), cards["managedResources"]) == ({"bind"}, [{"name": "example.com/gpu"}])
+
+
+def test_binds_are_never_ignorable(tmp_path: Path) -> None:
+    text = printed(tmp_path, multi_point("ByName", "DecisionAnnotation"), "--ignorable")
+    cycles, binds = entries(text)
+    assert (verbs(cycles), cycles["ignorable"]) == ({"filter", "preempt"}, True)
+    assert (verbs(binds), binds["ignorable"]) == ({"bind"}, False)
+    # kube-scheduler refuses a resource that two entries have.
+    cycles, binds = entries(printed(tmp_path, multi_point("ClaimsCard"), "--ignorable"))
+    assert cycles["managedResources"] == [{"name": "example.com/gpu"}]
+    assert "managedResources" not in binds
+
+
+def test_the_url_is_taken_as_it_is_given(tmp_path: Path) -> None:
+    (entry,) = entries(printed(tmp_path, multi_point("ByName"), "--url", "https://10.0.0.1:1/x"))
+    assert (entry["urlPrefix"], entry["enableHTTPS"]) == ("https://10.0.0.1:1/x", True)
+    result = moorage(ROOT / "deploy/base/policy.yaml", "--url", "gateway:8888")
+    assert result.exit_code == 2
+    assert "is not of the form http://HOST:PORT" in result.stderr
+
+
+def test_mistakes_and_notes_are_those_of_validate(tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(f"{HEADER}profiles:\n{multi_point('ImageLocalty')}")
+    result = moorage(file)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "did you mean `ImageLocality`?" in result.stderr
+    file.write_text(f"{HEADER}profiles:\n- pluginConfig: [{{name: NodeGroup}}]\n")
+    assert "is configured but not enabled" in moorage(file).stderr
+
+
+def test_the_shipped_configuration_has_the_entry_of_the_shipped_policy() -> None:
+    shipped = (ROOT / "deploy/scheduler/kube-scheduler-config.yaml").read_text()
+    extenders = "extenders:\n" + shipped.partition("\nextenders:\n")[2]
+    assert moorage(ROOT / "deploy/base/policy.yaml").stdout == extenders
+
+
+def test_the_budgets_in_comments_are_those_of_the_bench() -> None:
+    limits = {budget.work: budget.limit for budget in BUDGETS}
+    for nodes, limit in NAMES_BUDGETS.items():
+        work = f"filter + prioritize, {nodes:,} names, 3 filters and 3 scores, numbered pods"
+        assert limits[work] == limit
+    assert (
+        limits["pods/s through a real kube-scheduler, 5,000 nodes, the worst case"] == PODS_BUDGET
+    )

@@ -1,0 +1,130 @@
+"""Plugins in packages: the example is installed by pip, as a stranger's package would be."""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import grpc.aio
+import pytest
+import yaml
+
+from cli.up.processes import Process, Processes
+from moorage.v1 import filter_pb2, filter_pb2_grpc
+from tests.cli.support import MOORAGE, PATIENCE
+
+SOURCE = Path(__file__).parents[2] / "data" / "acme-zone-spread"
+
+POLICY = """\
+apiVersion: moorage.io/v1alpha1
+kind: MoorageConfiguration
+profiles:
+- plugins: {multiPoint: {enabled: [{name: ZoneSpread, weight: 5}]}}
+  pluginConfig: [{name: ZoneSpread, args: {app: example.com/app}}]
+"""
+REGISTRY = """\
+from moorage import FilterPlugin, ScorePlugin
+from moorage_host.plugins.registry import load_registry
+for kind in (FilterPlugin, ScorePlugin):
+    print(kind.__name__, load_registry(kind, (), ()).get("ZoneSpread").origin)
+"""
+
+
+def run(*command: object, folder: Path) -> str:
+    done = subprocess.run(list(map(str, command)), cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def pip_install(source: Path, target: Path) -> None:
+    """Install without network and outside of this environment; hatchling is in it."""
+    # Without these, pip would want wheels for the requirements of the build, or ask for its own.
+    alone = ("--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check")
+    pip = (sys.executable, "-m", "pip", "install", "--quiet", *alone)
+    run(*pip, "--target", target, source, folder=source)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that the example is installed in."""
+    folder = tmp_path_factory.mktemp("packages")
+    shutil.copytree(SOURCE, folder / "source", ignore=shutil.ignore_patterns("__pycache__"))
+    pip_install(folder / "source", folder / "target")
+    return folder / "target"
+
+
+@pytest.fixture
+def environment(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes that are started find what is installed."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(installed), os.getenv("PYTHONPATH", "")]))
+
+
+@pytest.fixture
+async def processes() -> AsyncIterator[Processes]:
+    said: list[str] = []
+    running = Processes(said.append)
+    yield running
+    await running.stop()
+
+
+def test_the_example_s_own_tests_pass(tmp_path: Path, environment: None) -> None:
+    file = shutil.copy(SOURCE / "tests" / "test_zone_spread.py", tmp_path)
+    quiet = ("-q", "-p", "no:asyncio", "-p", "no:cacheprovider")
+    out = run(sys.executable, "-m", "pytest", *quiet, file, folder=tmp_path)
+    assert "4 passed" in out
+
+
+def test_both_registries_find_it_with_name_and_version(tmp_path: Path, environment: None) -> None:
+    out = run(sys.executable, "-c", REGISTRY, folder=tmp_path)
+    assert out.splitlines() == [
+        "FilterPlugin acme-zone-spread 1.0",
+        "ScorePlugin acme-zone-spread 1.0",
+    ]
+
+
+def test_a_policy_can_enable_it(tmp_path: Path, environment: None) -> None:
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    shown = yaml.safe_load(run(MOORAGE, "config", "show", "policy.yaml", folder=tmp_path))
+    (profile,) = shown["profiles"]
+    assert {"name": "ZoneSpread"} in profile["plugins"]["filter"]["enabled"]
+    assert {"name": "ZoneSpread", "weight": 5} in profile["plugins"]["score"]["enabled"]
+    (config,) = (each for each in profile["pluginConfig"] if each["name"] == "ZoneSpread")
+    assert config["args"]["app"] == "example.com/app"
+
+
+def test_it_is_not_enabled_by_being_installed(tmp_path: Path, environment: None) -> None:
+    assert "ZoneSpread" not in run(MOORAGE, "config", "show", folder=tmp_path)
+
+
+async def test_a_filter_process_lists_it_with_its_origin(
+    tmp_path: Path, environment: None, processes: Processes
+) -> None:
+    local = ("--host=127.0.0.1", "--port=0", "--admin-host=127.0.0.1", "--admin-port=0")
+    process = Process(
+        name="filter",
+        module="services.filter",
+        options=(*local, "--shutdown-delay=0s"),
+        log=tmp_path / "filter.log",
+    )
+    await processes.start([process])
+    async with asyncio.timeout(PATIENCE), grpc.aio.insecure_channel(process.served["grpc"]) as to:
+        stub = filter_pb2_grpc.FilterServiceStub(to)
+        answer = await stub.ListPlugins(filter_pb2.FilterServiceListPluginsRequest())
+    origins = {plugin.name: plugin.origin for plugin in answer.plugins}
+    assert origins["ZoneSpread"] == "acme-zone-spread 1.0"
+    assert origins["NodeName"] == "built-in"
+
+
+def test_a_new_plugin_with_package_can_be_installed(tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    run(MOORAGE, "new-plugin", "OfMyOwn", source, "--package", folder=tmp_path)
+    pip_install(source, target)
+    assert {path.name for path in target.glob("of_my_own*")} == {
+        "of_my_own.py",
+        "of_my_own-0.1.0.dist-info",
+    }
+    (entries,) = target.glob("*.dist-info/entry_points.txt")
+    assert entries.read_text().split() == ["[moorage.filter]", "OfMyOwn", "=", "of_my_own:OfMyOwn"]

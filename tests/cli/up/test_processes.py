@@ -1,0 +1,103 @@
+"""Processes are started, kept and stopped."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from cli.up.processes import Process, Processes, ProcessFailedError
+from moorage.errors import causes
+from tests.cli.support import PATIENCE, until
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+async def processes(said: list[str]) -> AsyncIterator[Processes]:
+    running = Processes(said.append)
+    yield running
+    await running.stop()
+
+
+def process(directory: Path, deed: str = "serves", *, replaceable: bool = True) -> Process:
+    return Process(
+        name=f"it-{deed}",
+        module="tests.cli.up.tiny",
+        options=[deed],
+        log=directory / f"{deed}.log",
+        replaceable=replaceable,
+    )
+
+
+async def test_a_process_that_dies_is_started_again(
+    tmp_path: Path, processes: Processes, said: list[str]
+) -> None:
+    one = process(tmp_path)
+    await processes.start([one])
+    assert one.served["address"] == "here"
+    first = one.pid
+    async with processes.kept():
+        os.kill(first, signal.SIGKILL)
+        await until(lambda: one.pid != first)
+    assert said == ["it-serves was killed by SIGKILL; starting it again in 0.2 s"]
+
+
+async def test_a_process_that_dies_again_and_again_is_given_up_with_its_last_words(
+    tmp_path: Path, processes: Processes, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cli.up.processes.RESTART_PAUSE", 0.001)
+    await processes.start([process(tmp_path, "dies")])
+    with pytest.raises(ExceptionGroup) as caught:
+        async with asyncio.timeout(PATIENCE), processes.kept():
+            await asyncio.Event().wait()
+    (error,) = causes(caught.value)
+    end = "it-dies ended with exit code 1: these are its last words"
+    assert str(error) == f"{end}; it died 6 times in a row"
+    assert said == [f"{end}; starting it again in {0.001 * 2**i:g} s" for i in range(5)]
+
+
+async def test_a_process_that_holds_the_cluster_cannot_be_replaced(
+    tmp_path: Path, processes: Processes, said: list[str]
+) -> None:
+    await processes.start([process(tmp_path, "dies", replaceable=False)])
+    with pytest.raises(ExceptionGroup) as caught:
+        async with asyncio.timeout(PATIENCE), processes.kept():
+            await asyncio.Event().wait()
+    assert "the embedded cluster is lost" in str(next(causes(caught.value)))
+    assert said == []
+
+
+async def test_a_process_that_never_serves_is_an_error_and_killed(
+    tmp_path: Path, processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cli.up.processes.START_SECONDS", 0.05)
+    silent = process(tmp_path, "silent")
+    with pytest.raises(ExceptionGroup) as caught:
+        await processes.start([silent])
+    (error,) = causes(caught.value)
+    assert isinstance(error, ProcessFailedError)
+    assert "it-silent is not ready after 0.05 s" in str(error)
+    async with asyncio.timeout(PATIENCE):
+        assert await silent.wait() == "it-silent was killed by SIGTERM"
+
+
+async def test_what_was_started_last_stops_first(
+    tmp_path: Path, processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends: list[str] = []
+    stop = Process.stop
+
+    async def noted(self: Process) -> None:
+        await stop(self)
+        ends.append(self.name)
+
+    monkeypatch.setattr(Process, "stop", noted)
+    await processes.start([process(tmp_path)], [process(tmp_path, "first")])
+    await processes.stop()
+    assert ends == ["it-first", "it-serves"]

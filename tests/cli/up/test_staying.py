@@ -1,0 +1,140 @@
+"""`moorage up` that stays: until a signal, with kubectl, or beside a cluster of its own."""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import socket
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from cli.up.processes import free_ports
+from sandbox.apiserver import ApiServer
+from tests.cli.support import Command, moorage, pod, until
+
+STARTING = "Starting the processes"
+STAYS = "The cluster stays up"
+IN_TREE = """
+apiVersion: moorage.io/v1alpha1
+kind: MoorageConfiguration
+profiles:
+- plugins: {multiPoint: {enabled: [{name: InTree}]}}
+"""
+
+
+async def test_it_keeps_fixed_ports_obeys_kubectl_and_takes_all_processes_with_it(
+    tmp_path: Path,
+) -> None:
+    extender, admin, api = free_ports(3)
+    ports = (f"--extender-port={extender}", f"--admin-port={admin}", f"--api-port={api}")
+    (tmp_path / "policy.yaml").write_text(IN_TREE)
+    options = ("--config=policy.yaml", "--nodes=2", "--scorers=2")
+    async with moorage(tmp_path, "up", *ports, *options) as command:
+        await command.line(STAYS)
+        addresses = [line.split()[-3:] for line in command.lines if "127.0.0.1" in line]
+        told = "\n".join(command.lines)
+        assert all(f"http://127.0.0.1:{port} " in told for port in (extender, admin, api))
+        assert len(addresses) == 7  # three of them, filter, two scorers, binder
+        for port in (extender, admin, api):
+            socket.create_connection(("127.0.0.1", port)).close()
+
+        await kubectl(command, "create", "-f", "-", stdin=json.dumps(scheduled_here("late")))
+        assert (await command.line("default/late -> node-")).count("score ") == 1
+        answer = await kubectl(command, "get", "nodes", "--output=name")
+        assert answer.split() == ["node/node-0000", "node/node-0001"]
+
+        assert len(command.processes()) == 8
+        command.signal(signal.SIGKILL)
+        await until(lambda: command.processes() == [])
+
+
+async def test_ctrl_c_while_it_starts_leaves_nothing_behind(tmp_path: Path) -> None:
+    async with moorage(tmp_path, "up", "--once", "--pods=5") as command:
+        await command.line(STARTING)
+        await until(lambda: len(command.processes()) >= 3)
+        command.signal(signal.SIGINT, group=True)
+        assert await command.ended() == (130, "")
+        assert command.processes() == []
+        assert list(command.home.iterdir()) == []
+
+
+async def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
+    async with moorage(tmp_path, "up") as command:
+        await command.line(STARTING)
+        await until(lambda: len(command.processes()) >= 3)
+        command.signal(signal.SIGTERM)
+        await command.line("Stopping")
+        command.signal(signal.SIGINT)
+        code, errors = await command.ended()
+        assert code in (0, 130)  # 0: it had stopped already
+        assert "Traceback" not in errors
+        await until(lambda: command.processes() == [])
+
+
+async def test_without_its_api_server_it_ends_with_one_clear_line(tmp_path: Path) -> None:
+    async with moorage(tmp_path, "up", "--pods=2") as command:
+        await command.line(STAYS)
+        (api,) = (pid for pid in command.processes() if "sandbox.apiserver" in words(pid))
+        os.kill(api, signal.SIGKILL)
+        code, errors = await command.ended()
+        assert code == 1
+        line, directory = errors.splitlines()
+        assert line == "moorage: api-server was killed by SIGKILL; the embedded cluster is lost"
+        assert directory.startswith("The logs of this run are in ")
+        assert command.processes() == []
+
+
+async def test_it_serves_a_real_cluster_without_touching_it(tmp_path: Path) -> None:
+    async with ApiServer() as api:
+        (tmp_path / "config").write_text(api.kubeconfig())
+        version = await resource_version(api)
+        async with moorage(tmp_path, "up", "--kubeconfig=config") as command:
+            line = await command.line("Point kube-scheduler's extender at urlPrefix http://")
+            (extender,) = (word.rstrip(",") for word in line.split() if "http://" in word)
+            assert len(command.processes()) == 5  # the command, gateway, filter, scorer, binder
+            async with aiohttp.ClientSession() as session:
+                call = {"Pod": pod("p", schedulerName="moorage"), "NodeNames": ["n"]}
+                async with session.post(f"{extender}/filter", json=call) as response:
+                    assert response.status == 200
+            assert await resource_version(api) == version
+            command.signal(signal.SIGINT)
+            assert await command.ended() == (0, "")
+            assert command.processes() == []
+            assert list(command.home.iterdir()) == []
+
+
+def words(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+
+
+async def resource_version(api: ApiServer) -> str:
+    """Return the version that every write to the API server raises."""
+    async with aiohttp.ClientSession() as session, session.get(f"{api.url}/api/v1/pods") as answer:
+        version: str = (await answer.json())["metadata"]["resourceVersion"]
+        return version
+
+
+def scheduled_here(name: str) -> dict[str, object]:
+    return pod(name, schedulerName="moorage")
+
+
+async def kubectl(command: Command, *arguments: str, stdin: str = "") -> str:
+    """Run kubectl with the kubeconfig that the command printed."""
+    program = shutil.which("kubectl")
+    if program is None:
+        pytest.skip("kubectl is not installed")
+    (line,) = (line for line in command.lines if line.startswith("export KUBECONFIG="))
+    process = await asyncio.create_subprocess_exec(
+        program,
+        f"--kubeconfig={line.partition('=')[2]}",
+        *arguments,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, errors = await process.communicate(stdin.encode())
+    assert process.returncode == 0, errors.decode()
+    return out.decode()

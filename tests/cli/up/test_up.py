@@ -1,0 +1,195 @@
+"""`moorage up --once`: from the command line to the table, with real processes."""
+
+import json
+import re
+import socket
+from pathlib import Path
+
+import yaml
+
+from tests.cli.support import ROOT, Command, dump, moorage, node, pod
+
+DEMO = ROOT / "deploy" / "demo"
+
+MAX_TEMPERATURE = """\
+from moorage import Annotated, Arguments, FilterPlugin, Meta, Node, Pod, Rejection
+
+class MaxTemperature(FilterPlugin):
+    \"\"\"Keeps pods off nodes that run hot.\"\"\"
+
+    class Args(Arguments):
+        limit: Annotated[float, Meta(gt=0)] = 80.0  # degrees Celsius
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        if float(node.annotations.get("example.com/temperature", 0)) > self.args.limit:
+            return Rejection("node is too hot")
+"""
+
+FAILING = """\
+import time
+
+from moorage import FilterPlugin, ScorePlugin
+
+class Raises(FilterPlugin):
+    def filter_node(self, pod, node):
+        raise ValueError("no thermometer")
+
+class AnswersText(FilterPlugin):
+    def filter_node(self, pod, node):
+        return "too hot"
+
+class Loops(FilterPlugin):
+    def filter_node(self, pod, node):
+        while True:
+            pass
+
+class Sleeps(FilterPlugin):
+    def filter_node(self, pod, node):
+        time.sleep(3600)
+
+class RaisesInScore(ScorePlugin):
+    def score_node(self, pod, node):
+        raise KeyError("no data")
+
+class ScoresText(ScorePlugin):
+    def score_node(self, pod, node):
+        return "best"
+"""
+
+
+async def once(home: Path, *arguments: object) -> tuple[Command, int, str]:
+    async with moorage(home, "up", "--once", *arguments) as command:
+        code, errors = await command.ended()
+        assert command.processes() == []
+    return command, code, errors
+
+
+async def test_the_demonstration_puts_each_app_on_its_group_and_the_notebook_on_its_image(
+    tmp_path: Path,
+) -> None:
+    files = [f"--{name}={DEMO}/{name}.yaml" for name in ("nodes", "pods")]
+    command, code, errors = await once(tmp_path, *files, f"--config={DEMO}/policy.yaml")
+
+    assert (code, errors) == (0, "")
+    places = {pod: place for pod, (place, _) in command.rows().items()}
+    assert places == {
+        "default/hello-1-a": "demo-m02",
+        "default/hello-1-b": "demo-m02",
+        "default/hello-2-a": "demo-m03",
+        "default/hello-2-b": "demo-m03",
+        "default/notebook": "demo-m03",
+        "default/misplaced": "pending",
+    }
+    reasons = {pod: reason for pod, (_, reason) in command.rows().items()}
+    assert "ImageLocality" in reasons["default/notebook"]
+    assert "NodeGroup" in reasons["default/hello-1-a"]
+    assert "nodeGroup of pod and node don't match" in reasons["default/misplaced"]
+    assert "5 of 6 pods bound, 1 pending" in command.lines
+    assert list(command.home.iterdir()) == []
+
+
+async def test_the_ten_line_plugin_decides_placements_on_a_dump_of_a_cluster(
+    tmp_path: Path,
+) -> None:
+    hot = {"annotations": {"example.com/temperature": "90"}}
+    warm = {"annotations": {"example.com/temperature": "70"}}
+    cluster = dump(
+        *(node(name, **hot) for name in ("hot-1", "hot-2")),
+        node("cool", **warm),
+        pod("stays", "prod", nodeName="hot-1"),
+    )
+    (tmp_path / "max_temperature.py").write_text(MAX_TEMPERATURE)
+    (tmp_path / "cluster.json").write_text(json.dumps(cluster))
+    (tmp_path / "pods.yaml").write_text(yaml.safe_dump_all(pod(f"p{i}") for i in range(4)))
+
+    command, code, errors = await once(
+        tmp_path,
+        *("--plugin", "max_temperature.py", "--nodes", "cluster.json", "--pods", "pods.yaml"),
+    )
+
+    assert (code, errors) == (0, "")
+    rows = command.rows()
+    assert {pod: place for pod, (place, _) in rows.items()} == {
+        f"default/p{i}": "cool" for i in range(4)
+    }
+    assert "MaxTemperature rejected 2" in rows["default/p0"][1]
+    note = "Note: without --config, profile moorage enables just MaxTemperature"
+    assert command.lines[0] == note
+
+
+async def test_a_plugin_that_fails_is_named_with_file_and_line(tmp_path: Path) -> None:
+    file = tmp_path / "failing.py"
+    file.write_text(FAILING)
+    filters = ["Raises", "AnswersText", "Loops", "Sleeps"]
+    profiles = [profile(name) for name in filters]
+    profiles.append(profile("RaisesInScore", "ScoresText"))
+    header = {"apiVersion": "moorage.io/v1alpha1", "kind": "MoorageConfiguration"}
+    policy = {**header, "profiles": profiles}
+    (tmp_path / "policy.yaml").write_text(yaml.safe_dump(policy))
+    names = [str(profile["schedulerName"]) for profile in profiles]
+    pods = [pod(name.lower(), schedulerName=name) for name in names]
+    (tmp_path / "pods.yaml").write_text(yaml.safe_dump_all(pods))
+
+    command, code, errors = await once(
+        tmp_path,
+        *("--plugin", file, "--config", "policy.yaml", "--pods", "pods.yaml", "--nodes", "2"),
+    )
+
+    assert code == 1
+    rows = command.rows()
+    pending = {pod for pod, (place, _) in rows.items() if place == "pending"}
+    assert pending == {f"default/{name.lower()}" for name in filters}
+    assert len(rows) == len(profiles)
+    told = "\n".join(reason for _, reason in rows.values())
+    for words, line in {
+        "Raises failed in filter_node: ValueError: no thermometer": "7",
+        # A wrong answer has no line of its own: it is the method's.
+        "AnswersText failed in filter_node: filter_node must return Rejection or None": "10",
+        "Loops failed in filter_node: it took longer than its time budget of 0.3 s": "1[56]",
+        "Sleeps failed in filter_node: it took longer than its time budget of 0.3 s": "20",
+        "RaisesInScore failed: KeyError: 'no data'": "24",
+        "ScoresText failed: score_node must return a number, not str": "27",
+    }.items():
+        assert re.search(rf"{re.escape(words)}[^(]*\({re.escape(str(file))}:{line}\)", told), (
+            words,
+            told,
+        )
+    (kept,) = command.home.iterdir()
+    assert errors == f"The logs of this run are in {kept}\n"
+    assert (kept / "filter.log").stat().st_size
+
+
+async def test_a_process_that_does_not_start_is_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / "moody.py").write_text(
+        f"{MAX_TEMPERATURE}import sys\nif not sys.argv[0].endswith('moorage'): "
+        "raise OSError('not here')\n"
+    )
+    _, code, errors = await once(tmp_path, "--plugin", "moody.py")
+
+    assert code == 1
+    line, directory = errors.splitlines()
+    assert " ended with exit code 1: moorage " in line
+    assert line.startswith("moorage: ")
+    assert f"{tmp_path}/moody.py:13: OSError: not here" in line
+    assert directory.startswith("The logs of this run are in ")
+
+
+async def test_a_taken_port_is_one_clear_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        _, code, errors = await once(tmp_path, f"--extender-port={port}")
+
+    assert code == 1
+    assert errors.startswith("moorage: gateway ended with exit code 1: moorage gateway: cannot ")
+    assert f"127.0.0.1:{port}" in errors
+    assert "--extender-port" in errors
+    assert len(errors.splitlines()) == 2
+
+
+def profile(name: str, *more: str) -> dict[str, object]:
+    enabled = [{"name": plugin} for plugin in (name, *more)]
+    return {
+        "schedulerName": name,
+        "plugins": {"multiPoint": {"enabled": enabled}},
+        "pluginConfig": [{"name": name, "timeBudget": "300ms"}],
+    }

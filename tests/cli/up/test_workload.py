@@ -1,0 +1,193 @@
+"""What people have becomes a workload."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cli.up.workload import DEFAULT_NODES, Workload, read_workload
+from moorage.errors import ConfigurationError
+from tests.cli.support import Object, dump, node, pod
+
+PROFILES = ("moorage", "second")
+
+
+def read(nodes: object = None, pods: object = None) -> Workload:
+    nodes, pods = (None if v is None else str(v) for v in (nodes, pods))
+    return read_workload(nodes, pods, PROFILES)
+
+
+def names(objects: list[Object]) -> list[str]:
+    return [obj["metadata"]["name"] for obj in objects]
+
+
+def write(path: Path, *objects: Any) -> Path:
+    path.write_text(yaml.safe_dump_all(objects) if path.suffix == ".yaml" else json.dumps(*objects))
+    return path
+
+
+def test_without_options_there_are_a_few_nodes_and_no_pods() -> None:
+    workload = read()
+    assert len(workload.nodes) == DEFAULT_NODES
+    assert workload.pods == []
+
+
+@pytest.mark.parametrize(("nodes", "pods"), [(0, 0), (0, 3), (5, 0), (2, 7)])
+def test_counts_are_taken_literally(nodes: int, pods: int) -> None:
+    workload = read(nodes, pods)
+    assert len(set(names(workload.nodes))) == nodes
+    assert len(set(names(workload.pods))) == pods
+
+
+def test_a_file_of_manifests_brings_nodes_and_pods(tmp_path: Path) -> None:
+    file = write(tmp_path / "all.yaml", node("n"), None, pod("a"), pod("b", "team"))
+    workload = read(pods=file)
+    assert names(workload.nodes) == ["n"]
+    assert names(workload.pods) == ["a", "b"]
+    assert "team" in names(workload.namespaces)
+
+
+def test_a_file_of_pods_alone_gets_the_default_nodes(tmp_path: Path) -> None:
+    workload = read(pods=write(tmp_path / "pods.yaml", pod("a")))
+    assert len(workload.nodes) == DEFAULT_NODES
+
+
+@pytest.mark.parametrize("suffix", ["json", "yaml"])
+def test_a_dump_of_a_cluster_is_read_without_what_the_server_set(
+    tmp_path: Path, suffix: str
+) -> None:
+    running = pod("runs", nodeName="n") | {"status": {"phase": "Running"}}
+    finished = [pod(p) | {"status": {"phase": p.capitalize()}} for p in ("succeeded", "failed")]
+    listed = node("n", uid="u", resourceVersion="7", creationTimestamp="2024-01-01T00:00:00Z")
+    file = write(tmp_path / f"dump.{suffix}", dump(listed, running, *finished, pod("waits")))
+
+    workload = read(file, file)
+
+    assert workload.nodes == [node("n")]
+    assert names(workload.pods) == ["runs", "waits"]
+    assert workload.pods[0]["spec"]["nodeName"] == "n"
+
+
+def test_the_items_of_a_typed_list_need_no_kind(tmp_path: Path) -> None:
+    items = [{k: v for k, v in pod("a").items() if k not in ("kind", "apiVersion")}]
+    file = write(tmp_path / "pods.json", {"apiVersion": "v1", "kind": "PodList", "items": items})
+    assert [(p["kind"], p["metadata"]["name"]) for p in read(pods=file).pods] == [("Pod", "a")]
+
+
+def test_each_option_decides_for_its_kind_but_bound_pods_come_with_their_nodes(
+    tmp_path: Path,
+) -> None:
+    bound = pod("bound", nodeName="n")
+    cluster = write(tmp_path / "cluster.json", dump(node("n"), bound, pod("waits")))
+    pods = write(tmp_path / "pods.yaml", node("other"), pod("new"))
+
+    workload = read(cluster, pods)
+
+    assert names(workload.nodes) == ["n"]
+    assert names(workload.pods) == ["bound", "new"]
+    notes = "\n".join(workload.notes)
+    assert "1 of kind Pod left out: --pods says otherwise" in notes
+    assert "1 of kind Node left out: --nodes says otherwise" in notes
+    assert names(read(cluster, 1).pods) == ["bound", "pod-0000"]
+    assert names(read(cluster, 0).nodes) == ["n"]
+    assert read(0, cluster).nodes == []
+
+
+def test_pods_bound_to_nodes_that_are_not_here_are_told(tmp_path: Path) -> None:
+    file = write(tmp_path / "pods.yaml", pod("a", nodeName="gone"), pod("b"))
+    assert "pods that are bound to nodes that are not here: 1" in read(2, file).notes
+
+
+def test_pods_of_other_schedulers_are_scheduled_here_unless_they_are_bound(tmp_path: Path) -> None:
+    theirs = pod("theirs", schedulerName="volcano")
+    bound = pod("bound", schedulerName="volcano", nodeName="n")
+    ours = pod("ours", schedulerName="second")
+    workload = read(pods=write(tmp_path / "pods.yaml", theirs, bound, ours, pod("default")))
+    schedulers = [p["spec"].get("schedulerName") for p in workload.pods]
+    assert schedulers == ["moorage", "volcano", "second", "moorage"]
+    assert "pods of schedulerName volcano are scheduled as moorage here: 1" in workload.notes
+
+
+def test_priority_classes_that_pods_name_are_made_with_the_pods_priority(tmp_path: Path) -> None:
+    high: Object = {"priorityClassName": "high", "priority": 1000, "preemptionPolicy": "Never"}
+    system: Object = {"priorityClassName": "system-node-critical", "priority": 2000001000}
+    low: Object = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 1}
+    low["metadata"] = {"name": "low"}
+    pods = [
+        pod("a", **high),
+        pod("b", **high),
+        pod("c", **system),
+        pod("d", priorityClassName="low"),
+    ]
+    workload = read(pods=write(tmp_path / "pods.yaml", low, *pods))
+    assert names(workload.priority_classes) == ["low", "high"]
+    made = workload.priority_classes[1]
+    assert (made["value"], made["preemptionPolicy"]) == (1000, "Never")
+
+
+def test_other_kinds_are_left_out_and_told(tmp_path: Path) -> None:
+    deployment = {"kind": "Deployment", "metadata": {"name": "web"}}
+    workload = read(pods=write(tmp_path / "pods.yaml", deployment, pod("a")))
+    assert any("1 of kind Deployment left out" in note for note in workload.notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("kind: Pod\n  metadata: {}\n", ":2: not YAML: "),
+        ('{"kind": "List",\n "items": [}', ":2: not JSON: "),
+        ("- kind: Pod\n", ": document 1 is no Kubernetes object: it has no kind"),
+        ("apiVersion: v1\n", ": document 1 is no Kubernetes object: it has no kind"),
+        ("kind: List\nitems: [3]\n", ": document 1: items[0] is no Kubernetes object"),
+        ("kind: List\nitems: 3\n", ": document 1: items is no list"),
+        ("kind: Pod\n", ": document 1: the Pod has no metadata"),
+        ("kind: Pod\nmetadata: {}\n", ": document 1: the Pod has no name"),
+        ("kind: Pod\nmetadata: {name: 3}\n", "name and namespace of the Pod must be text"),
+        ("kind: Pod\nmetadata: {name: a}\n", ": pod a has no spec"),
+        ("\0", ": neither YAML nor JSON: "),
+    ],
+)
+def test_a_file_of_something_else_is_refused_with_the_place(
+    tmp_path: Path, text: str, problem: str
+) -> None:
+    file = tmp_path / "pods"
+    file.write_text(text)
+    with pytest.raises(ConfigurationError) as caught:
+        read(pods=file)
+    assert str(caught.value).startswith(str(file))
+    assert problem in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_object_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    file = write(tmp_path / "pods.yaml", pod("a"), pod("a", "other"), pod("a"))
+    with pytest.raises(ConfigurationError, match=r"pods\.yaml: Pod default/a is there twice"):
+        read(pods=file)
+
+
+@pytest.mark.parametrize(("file", "reason"), [("none.yaml", "No such file"), (".", "directory")])
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, file: str, reason: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"cannot read .*{reason}"):
+        read(nodes=tmp_path / file)
+
+
+def test_what_plugins_read_comes_with_its_namespaces(tmp_path: Path) -> None:
+    def further(kind: str, name: str, phase: str = "", **metadata: str) -> Object:
+        obj: Object = {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, **metadata}}
+        return {**obj, "status": {"phase": phase}} if phase else obj
+
+    file = write(
+        tmp_path / "all.yaml",
+        further("StatefulSet", "db", namespace="team", uid="u"),
+        further("PersistentVolume", "used", "Bound"),
+        further("PersistentVolume", "old", "Released"),
+        further("PersistentVolumeClaim", "data-db-0", namespace="other"),
+    )
+    workload = read(pods=file)
+    assert names(workload.further) == ["db", "used", "data-db-0"]
+    assert names(workload.namespaces) == ["team", "other"]
+    assert "uid" not in workload.further[0]["metadata"]
+    assert workload.notes == []
+    assert workload.size == 5 + DEFAULT_NODES
