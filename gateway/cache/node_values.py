@@ -4,10 +4,10 @@ from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from moorage.plugin.scope import Scope
 
 from gateway.calls.node_set import Mask, NodeRows, Rows
 from gateway.cluster.state import ClusterState
+from moorage.plugin.scope import Scope
 
 Value = TypeVar("Value", bound=np.generic)
 
