@@ -30,7 +30,7 @@ class Context:
     cycles: Cycles
     settings: EdgeSettings
     metrics: EdgeMetrics
-    memory: requests.Memory
+    caches: requests.RequestCaches
 
 
 class VerbHandler(ABC):
@@ -63,12 +63,12 @@ class FilterHandler(VerbHandler):
 
     async def serve(self, body: bytes, plugin: str, deadline: float) -> bytes:
         """Return an ExtenderFilterResult."""
-        request = requests.read_scheduling(body, self._context.memory, plugin, deadline)
+        request = requests.read_scheduling(body, self._context.caches, plugin, deadline)
         outcome = await self._context.cycles.filter(request)
         feasible = outcome.feasible
         self._context.metrics.nodes(self.verb, len(request.nodes), len(feasible))
         if feasible.given is None:
-            self._context.memory.names.keep(feasible)
+            self._context.caches.names.keep(feasible)
         if outcome.scores is not None:
             write = partial(_write_ahead, feasible, self._context.settings.omit_zero_scores)
             outcome.scores.add_done_callback(write)
@@ -90,7 +90,7 @@ class PrioritizeHandler(VerbHandler):
 
     async def serve(self, body: bytes, plugin: str, deadline: float) -> bytes:
         """Return a HostPriorityList."""
-        request = requests.read_scheduling(body, self._context.memory, plugin, deadline)
+        request = requests.read_scheduling(body, self._context.caches, plugin, deadline)
         outcome = await self._context.cycles.prioritize(request)
         self._context.metrics.nodes(self.verb, len(request.nodes), len(outcome.scores))
         if outcome.encoded:

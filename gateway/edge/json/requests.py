@@ -16,7 +16,7 @@ from gateway.calls import CycleRequest, GivenNode, NodeSet, Victims
 from gateway.edge.json import casing
 from gateway.edge.json.errors import BadRequestError, decode_each, decoding
 from gateway.edge.json.names import NodeNamesCache
-from gateway.edge.json.nodes import NodesMemory
+from gateway.edge.json.nodes import GivenNodesCache
 from moorage.models import Pod, decode_passing_pod, decode_pod
 
 _OPENING, _NAMES_MODE = b'{"Pod":', b',"Nodes":null,"NodeNames":'
@@ -76,8 +76,8 @@ class PreemptionArgs(msgspec.Struct, forbid_unknown_fields=True):
     NodeNameToMetaVictims: dict[str, MetaVictims] | None = None
 
 
-class PodMemory:
-    """Reads pods, and knows the newest again: prioritize brings the pod of the filter call."""
+class PodCache:
+    """Reads pods, and recognises the newest: prioritize brings the pod of the filter call."""
 
     def __init__(self) -> None:
         self._newest: deque[tuple[bytes, Pod]] = deque(maxlen=_PODS_KEPT)
@@ -93,43 +93,45 @@ class PodMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
-    """What is known again from call to call."""
+class RequestCaches:
+    """What is recognised from one call to the next, instead of being decoded again."""
 
     names: NodeNamesCache
-    nodes: NodesMemory
-    pods: PodMemory
+    nodes: GivenNodesCache
+    pods: PodCache
 
 
-def read_scheduling(body: bytes, memory: Memory, plugin: str, deadline: float) -> CycleRequest:
+def read_scheduling(
+    body: bytes, caches: RequestCaches, plugin: str, deadline: float
+) -> CycleRequest:
     """Read a filter or prioritize call; raises BadRequestError."""
-    pod, pod_json, nodes = _split(body, memory) or _whole(body, memory)
+    pod, pod_json, nodes = _split(body, caches) or _whole(body, caches)
     return CycleRequest(pod=pod, pod_json=pod_json, nodes=nodes, plugin=plugin, deadline=deadline)
 
 
 _Parts = tuple[Pod, bytes, NodeSet]
 
 
-def _split(body: bytes, memory: Memory) -> _Parts | None:
+def _split(body: bytes, caches: RequestCaches) -> _Parts | None:
     # kube-scheduler's bodies end with the names. When what is before and after the cut are both
     # JSON, the whole is: cutting spares one pass over the pod and the names, or two if known.
     cut = body.find(_NAMES_MODE) if body.startswith(_OPENING) and body.endswith(b"]}") else -1
     if cut > 0:
         with suppress(BadRequestError, msgspec.DecodeError, UnicodeDecodeError):
             pod_json = body[len(_OPENING) : cut]
-            nodes = memory.names.read(body[cut + len(_NAMES_MODE) : -1])
-            return memory.pods.read(pod_json), pod_json, nodes
+            nodes = caches.names.read(body[cut + len(_NAMES_MODE) : -1])
+            return caches.pods.read(pod_json), pod_json, nodes
     return None
 
 
-def _whole(body: bytes, memory: Memory) -> _Parts:
+def _whole(body: bytes, caches: RequestCaches) -> _Parts:
     args = _read_extender_args(body)
     with decoding("$.NodeNames"):
         is_named = not _is_null(args.NodeNames)
-        names = memory.names.read(bytes(args.NodeNames)) if is_named else None
+        names = caches.names.read(bytes(args.NodeNames)) if is_named else None
     pod_json = bytes(args.Pod)
-    pod = memory.pods.read(pod_json)
-    nodes = None if args.Nodes is None else memory.nodes.read(args.Nodes.items or [])
+    pod = caches.pods.read(pod_json)
+    nodes = None if args.Nodes is None else caches.nodes.read(args.Nodes.items or [])
     if names is None and nodes is None:
         raise BadRequestError("the call has neither NodeNames nor Nodes")
     if nodes is None:
