@@ -128,7 +128,7 @@ class Document:
 
     @property
     def source(self) -> str:
-        """The file, or whatever the text came from."""
+        """The file, or another name of the document in messages."""
         return self.tree.source
 
 

@@ -154,6 +154,22 @@ def test_a_plugin_cannot_name_what_is_no_field(fields: Any, message: str) -> Non
         type("Wrong", (FilterPlugin,), {"pod_fields": fields})
 
 
+def test_managed_resources_are_not_inherited_as_a_subclass_may_concern_other_pods() -> None:
+    class Cards(FilterPlugin):
+        managed_resources = ("example.com/gpu",)
+
+    class More(Cards):
+        pass
+
+    assert (Cards.managed_resources, More.managed_resources) == (("example.com/gpu",), ())
+
+
+@pytest.mark.parametrize("wrong", ["example.com/gpu", ["example.com/gpu"], (7,), ("",)])
+def test_managed_resources_are_a_tuple_of_names(wrong: Any) -> None:
+    with pytest.raises(TypeError, match=r"^Wrong\.managed_resources must be a tuple of names such"):
+        type("Wrong", (FilterPlugin,), {"managed_resources": wrong})
+
+
 @pytest.mark.parametrize(
     ("kind", "scope"),
     [
