@@ -16,9 +16,10 @@ from typing import Any
 
 import msgspec
 
-from moorage import Nodes, Pod
+from moorage import DEVICE_CLASSES, Nodes, Pod
 from moorage.models.codec import decode_node, decode_pod
 from moorage.testing import make_nodes
+from moorage.testing.objects import GivenObjects
 
 DATA = Path(__file__).parent / "data"
 VERSIONS = sorted(file.stem.rpartition("-")[2] for file in DATA.glob("golden-scores-*.json"))
@@ -135,7 +136,14 @@ def cluster(version: str, name: str) -> Nodes:
     """Return a cluster's nodes with the pods on them, as a version of Kubernetes had them."""
     (found,) = (each for each in recorded(version)["clusters"] if each["name"] == name)
     nodes = [decode_node(_encoded(obj)) for obj in found["nodes"]]
-    return make_nodes(*nodes, pods=map(_pod, found["bound"]))
+    none: GivenObjects = {DEVICE_CLASSES: ()}
+    return make_nodes(*nodes, pods=map(_pod, found["bound"]), objects=none)
+
+
+def objects(version: str, name: str) -> tuple[list[Object], list[Object]]:
+    """Return a cluster's nodes, and the pods on them, as the API server has them."""
+    (found,) = (each for each in recorded(version)["clusters"] if each["name"] == name)
+    return found["nodes"], [msgspec.json.decode(_encoded(obj)) for obj in found["bound"]]
 
 
 @functools.cache

@@ -5,6 +5,7 @@ from cli.reasons import why
 from cli.screen import Screen
 from cli.up.gateway import Gateway
 from cli.up.stack import Addresses
+from cli.up.standin import StandIn
 
 
 def show_addresses(screen: Screen, addresses: Addresses) -> None:
@@ -20,13 +21,15 @@ def show_addresses(screen: Screen, addresses: Addresses) -> None:
     screen.write(f"export KUBECONFIG={addresses.kubeconfig}")
 
 
-async def show_result(screen: Screen, following: Following, gateway: Gateway) -> None:
+async def show_result(
+    screen: Screen, following: Following, scheduler: StandIn, gateway: Gateway
+) -> None:
     """Show the pods that had to be scheduled; if they are too many, the pending ones first."""
     pods, shown = following.pods, screen.most_rows
     if len(pods) > shown:
         pods.sort(key=lambda pod: pod.outcome is Outcome.BOUND)
     rows = [
-        (f"{pod.namespace}/{pod.name}", _place(pod), await _reason(gateway, pod))
+        (f"{pod.namespace}/{pod.name}", _place(pod), await _reason(pod, scheduler, gateway))
         for pod in pods[:shown]
     ]
     if rows:
@@ -43,14 +46,15 @@ async def show_result(screen: Screen, following: Following, gateway: Gateway) ->
         screen.write("Scheduling fails; the table says why.", style="red")
 
 
-async def show_change(screen: Screen, pod: PodState, gateway: Gateway) -> None:
+async def show_change(screen: Screen, pod: PodState, scheduler: StandIn, gateway: Gateway) -> None:
     """Show what became of one pod."""
-    reason = await _reason(gateway, pod)
+    reason = await _reason(pod, scheduler, gateway)
     screen.write(f"{pod.namespace}/{pod.name} -> {_place(pod)}: {reason}")
 
 
-async def _reason(gateway: Gateway, pod: PodState) -> str:
-    return why(pod, await gateway.decision(pod.namespace, pod.name))
+async def _reason(pod: PodState, scheduler: StandIn, gateway: Gateway) -> str:
+    place = (pod.namespace, pod.name)
+    return why(pod, await scheduler.decision(*place), await gateway.decision(*place))
 
 
 def _place(pod: PodState) -> str:

@@ -21,6 +21,7 @@ from cli.up.manifests import Object
 from cli.up.processes import Processes, ProcessFailedError
 from cli.up.report import show_addresses, show_change, show_result
 from cli.up.stack import Addresses, StackOptions, start_stack
+from cli.up.standin import StandIn
 from cli.up.workload import Workload, read_workload
 from moorage_host.process.lifecycle import stop_signals
 
@@ -118,8 +119,13 @@ class _Up:
                 return await self._serve(addresses, problem)
             if problem:
                 raise ProcessFailedError(f"the gateway is not ready: {problem}")
-            async with _news_of_deaths(), connected(addresses.api) as cluster:
-                return await self._schedule(cluster, gateway, workload)
+            async with (
+                _news_of_deaths(),
+                connected(addresses.api) as cluster,
+                aiohttp.ClientSession() as session,
+            ):
+                scheduler = StandIn(session, addresses.scheduler)
+                return await self._schedule(cluster, scheduler, gateway, workload)
 
     async def _serve(self, addresses: Addresses, problem: str) -> int:
         """Serve a cluster that is not ours, until cancelled."""
@@ -132,7 +138,9 @@ class _Up:
         await asyncio.Event().wait()
         return 0
 
-    async def _schedule(self, cluster: Cluster, gateway: Gateway, workload: Workload) -> int:
+    async def _schedule(
+        self, cluster: Cluster, scheduler: StandIn, gateway: Gateway, workload: Workload
+    ) -> int:
         following = Following(cluster, await self._create(cluster, gateway, workload))
         limit = self._options.timeout if self._options.once else None
         settled = True
@@ -142,14 +150,14 @@ class _Up:
                     await following.until_settled(progress)
         except TimeoutError:
             settled = False
-        await show_result(self._screen, following, gateway)
+        await show_result(self._screen, following, scheduler, gateway)
         if not settled:
             self._screen.write(f"Not settled within {limit:g} s.", style="red")
         if self._options.once:
             return 0 if settled and not following.failing else 1
         self._screen.write("The cluster stays up; Ctrl-C stops it.")
         async for pod in following.changes():
-            await show_change(self._screen, pod, gateway)
+            await show_change(self._screen, pod, scheduler, gateway)
         return 0
 
     async def _create(self, cluster: Cluster, gateway: Gateway, workload: Workload) -> list[Object]:

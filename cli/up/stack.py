@@ -52,6 +52,7 @@ class Addresses:
 
     extender: str
     admin: str
+    scheduler: str
     services: Mapping[str, str]
     api: str
     kubeconfig: Path
@@ -75,10 +76,11 @@ async def start_stack(options: StackOptions, processes: Processes) -> Addresses:
 
 def _choose_addresses(options: StackOptions) -> Addresses:
     names = ["filter", *(f"scorer-{i + 1}" for i in range(options.scorers)), "binder"]
-    extender, admin, api, *ports = free_ports(3 + len(names))
+    extender, admin, scheduler, api, *ports = free_ports(4 + len(names))
     return Addresses(
         extender=f"http://{HOST}:{options.extender_port or extender}",
         admin=f"http://{HOST}:{options.admin_port or admin}",
+        scheduler="" if options.kubeconfig else f"http://{HOST}:{scheduler}",
         services={name: f"{HOST}:{port}" for name, port in zip(names, ports, strict=True)},
         api="" if options.kubeconfig else f"http://{HOST}:{options.api_port or api}",
         kubeconfig=options.kubeconfig or options.directory / "kubeconfig",
@@ -126,6 +128,7 @@ def _scheduler(options: StackOptions, addresses: Addresses) -> Process:
             f"--config={file}",
             f"--api-server={addresses.api}",
             f"--extender-url={addresses.extender}",
+            f"--decisions-port={_port(addresses.scheduler)}",
             *_common(),
         ],
         log=options.directory / "kube-scheduler.log",

@@ -76,11 +76,8 @@ def dependencies_of(resolved: ResolvedPolicy) -> ProfileDependencies:
 
 
 def _is_local(info: PluginInfo) -> bool:
-    """Whether what it depends on can be told from the rows and the manifests.
-
-    Objects are not: a plugin that reads some is treated as if it depended on the cluster.
-    """
-    return info.depends_on <= Scope.MANIFESTS and not info.reads
+    """Whether what it depends on can be told from the rows and the manifests."""
+    return info.depends_on <= Scope.MANIFESTS
 
 
 def _comparing(profiles: Infos) -> frozenset[str]:

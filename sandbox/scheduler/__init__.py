@@ -4,11 +4,10 @@ It runs against an API server over HTTP and calls extenders with the same bytes,
 and with the same consequences as kube-scheduler. `moorage up`, `make demo` and the tests use it;
 `tests/e2e` runs the real one.
 
-On purpose it differs in this: there is no in-tree scoring (every node starts at 0, so extenders
-decide); of the in-tree filters only those in `sandbox.scheduler.filters` exist; there are no
-volumes, resource claims, pod groups, disruption budgets and no leader election; backoffs are not
-rounded to whole seconds; and victims are deleted before the preemptor is queued again, not in the
-background.
+In-tree filters and scores are those of Moorage's built-in plugins, with kube-scheduler's order and
+weights. On purpose it differs in this: there are no volumes, resource claims, pod groups,
+disruption budgets and no leader election; backoffs are not rounded to whole seconds; and victims
+are deleted before the preemptor is queued again, not in the background.
 """
 
 from sandbox.scheduler.config import Configuration, load_configuration, parse_configuration

@@ -1,6 +1,7 @@
 """Runs the stand-in for kube-scheduler as a process.
 
 python -m sandbox.scheduler --config FILE --api-server URL [--extender-url URL] [--seed N]
+    [--decisions-port PORT]
 """
 
 import asyncio
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from moorage_host.process.lifecycle import ProcessSettings, process
 from moorage_host.settings import parse_settings, setting
+from sandbox.scheduler.admin import serving_decisions
 from sandbox.scheduler.config import Configuration, load_configuration
 from sandbox.scheduler.scheduler import Scheduler
 
@@ -26,6 +28,12 @@ class Settings(ProcessSettings):
     api_server: str = setting("http://127.0.0.1:8001", "Where the API server listens.")
     extender_url: str | None = setting(None, "Replaces every extender's urlPrefix.")
     seed: int | None = setting(None, "Makes ties between nodes break the same way every time.")
+    decisions_port: int | None = setting(
+        None,
+        "Serves `/decisions/NAMESPACE/POD` on this port of 127.0.0.1: what was decided, and why.",
+        minimum=0,
+        maximum=65535,
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -38,7 +46,10 @@ async def _schedule(settings: Settings) -> None:
     with process("kube-scheduler", settings) as stop:
         configuration = load_configuration(settings.config, settings.extender_url)
         scheduler = Scheduler(configuration, settings.api_server, seed=settings.seed)
-        async with asyncio.TaskGroup() as group:
+        async with (
+            serving_decisions(scheduler, settings.decisions_port),
+            asyncio.TaskGroup() as group,
+        ):
             announcing = group.create_task(_announce(scheduler, configuration, settings))
             running = group.create_task(scheduler.run())
             await stop.wait()

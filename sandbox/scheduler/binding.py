@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import structlog
 
 from moorage.models import Pod
-from sandbox.scheduler.answers import AnswerError, bind_answer
-from sandbox.scheduler.api import Api, ApiError
-from sandbox.scheduler.extender import Extender, ExtenderError, bind_body
+from sandbox.scheduler.cluster.api import Api, ApiError
+from sandbox.scheduler.extenders.answers import AnswerError, bind_answer
+from sandbox.scheduler.extenders.client import Extender, ExtenderError
+from sandbox.scheduler.extenders.requests import bind_body
 
 _log = structlog.get_logger()
 
@@ -29,7 +30,7 @@ class Binder:
         self._extenders = extenders
 
     async def bind(self, pod: Pod, node: str) -> None:
-        """Bind a pod; an extender's word is final unless it is ignorable.
+        """Bind a pod; an extender's answer is final unless it is ignorable.
 
         Raises:
             BindError: The extender or the API server refused, or did not answer.

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from sandbox.scheduler.cache import Cache, KnownPod
+from sandbox.scheduler.cluster.cache import Cache, KnownPod
 from sandbox.scheduler.queue import ClusterEvent, SchedulingQueue
 
 
@@ -11,8 +11,8 @@ class Changes:
     """Where the informers report to.
 
     Args:
-        cache: Told everything.
-        queue: Given the pods that want a node from one of the schedulers.
+        cache: Gets every change.
+        queue: Gets the pods that want a node from one of the schedulers.
         schedulers: The names that pods may ask for.
         wake: Set when there may be something to do.
     """
@@ -60,8 +60,7 @@ class Changes:
     def node_set(self, document: dict[str, Any]) -> None:
         """Take in a node that is new or has changed; a mere heartbeat changes nothing."""
         before = self._cache.set_node(document)
-        node = self._cache.node(document["metadata"]["name"])
-        if node and node.manifest != before:
+        if self._cache.nodes[document["metadata"]["name"]].manifest != before:
             self._happened(ClusterEvent.NODE_CHANGED)
 
     def node_gone(self, document: dict[str, Any]) -> None:

@@ -1,16 +1,16 @@
-"""What happens after an attempt failed: the pod is queued again, and told why."""
+"""What happens after an attempt failed: the pod is queued again, with a condition and an event."""
 
 from typing import Literal
 
 import structlog
 
-from sandbox.scheduler.api import Api, ApiError
-from sandbox.scheduler.cache import Cache, KnownPod
-from sandbox.scheduler.informer import Informer
-from sandbox.scheduler.preemption import Plan
+from sandbox.scheduler.cluster.api import Api, ApiError
+from sandbox.scheduler.cluster.cache import Cache, KnownPod
+from sandbox.scheduler.cluster.informer import Informer
+from sandbox.scheduler.cluster.recorder import Recorder, status_patch, with_condition
+from sandbox.scheduler.cycle.diagnosis import Diagnosis
+from sandbox.scheduler.cycle.preemption import Plan
 from sandbox.scheduler.queue import QueuedPod, SchedulingQueue
-from sandbox.scheduler.recorder import Recorder, status_patch, with_condition
-from sandbox.scheduler.verdicts import Unschedulable
 
 _log = structlog.get_logger()
 
@@ -29,9 +29,10 @@ class Failures:
         self._recorder = recorder
         self._pods = pods
 
-    async def rejected(self, queued: QueuedPod, verdict: Unschedulable) -> None:
+    async def rejected(self, queued: QueuedPod, diagnosis: Diagnosis) -> None:
         """End an attempt in which no node fitted."""
-        await self._end(queued, "Unschedulable", str(verdict), verdict.plugins, verdict.nominated)
+        plugins = frozenset(diagnosis.plugins)
+        await self._end(queued, "Unschedulable", str(diagnosis), plugins, diagnosis.nominated)
 
     async def broken(self, queued: QueuedPod, error: Exception, reason: Reason) -> None:
         """End an attempt that an error broke off."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from sandbox.scheduler.cache import KnownPod
+from sandbox.scheduler.cluster.cache import KnownPod
 
 MAX_UNSCHEDULABLE_SECONDS = 300.0
 
@@ -30,6 +30,7 @@ class ClusterEvent(Enum):
 
 _NODE = frozenset((ClusterEvent.NODE_CHANGED, ClusterEvent.OWN_SPEC_CHANGED))
 _NODE_OR_POD = _NODE | {ClusterEvent.POD_CHANGED, ClusterEvent.POD_DELETED}
+_CLUSTER = frozenset(ClusterEvent) - {ClusterEvent.OWN_STATUS_CHANGED}
 # Extenders, and whoever is not listed, are interested in everything.
 _HELPS = {
     "NodeUnschedulable": _NODE,
@@ -37,6 +38,9 @@ _HELPS = {
     "NodeAffinity": _NODE,
     "NodePorts": _NODE_OR_POD,
     "NodeResourcesFit": _NODE_OR_POD,
+    "VolumeRestrictions": _NODE_OR_POD,
+    "PodTopologySpread": _CLUSTER,
+    "InterPodAffinity": _CLUSTER,
 }
 
 

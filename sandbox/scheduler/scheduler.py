@@ -8,30 +8,34 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import structlog
 
-from sandbox.scheduler.api import Api, ApiError
+from moorage.errors import PluginFailedError
 from sandbox.scheduler.binding import Binder, BindError
-from sandbox.scheduler.cache import Cache
 from sandbox.scheduler.changes import Changes
+from sandbox.scheduler.cluster.api import Api, ApiError
+from sandbox.scheduler.cluster.cache import Cache
+from sandbox.scheduler.cluster.informer import Informer
+from sandbox.scheduler.cluster.recorder import Recorder
 from sandbox.scheduler.config import Configuration
-from sandbox.scheduler.cycle import Cycle
-from sandbox.scheduler.extender import Extender, ExtenderError
-from sandbox.scheduler.failures import Failures
-from sandbox.scheduler.filters import Filters
-from sandbox.scheduler.informer import Informer
-from sandbox.scheduler.preemption import (
+from sandbox.scheduler.cycle.cycle import Cycle
+from sandbox.scheduler.cycle.decision import Attempt, Decisions
+from sandbox.scheduler.cycle.diagnosis import Diagnosis, NoNodesError
+from sandbox.scheduler.cycle.extending import Extenders
+from sandbox.scheduler.cycle.in_tree import InTreePlugins
+from sandbox.scheduler.cycle.preemption import (
+    NAME,
     NoCandidatesError,
     Preemption,
     PreemptionError,
     PreemptionFailedError,
 )
+from sandbox.scheduler.extenders.client import Extender, ExtenderError
+from sandbox.scheduler.failures import Failures
 from sandbox.scheduler.queue import ClusterEvent, QueuedPod, SchedulingQueue
-from sandbox.scheduler.recorder import Recorder
-from sandbox.scheduler.verdicts import NoNodesError, Unschedulable
 
 _log = structlog.get_logger()
 
 NO_CLAIMS = "no new claims to deallocate"
-"""What DynamicResources says of a pod without resource claims that fits nowhere."""
+"""The message of DynamicResources about a pod without resource claims that fits nowhere."""
 
 GRACE_SECONDS = 2.0
 """How long binding cycles under way may take when the scheduler stops."""
@@ -41,7 +45,7 @@ class Scheduler:
     """A stand-in for one kube-scheduler process.
 
     Args:
-        configuration: What a KubeSchedulerConfiguration says.
+        configuration: A KubeSchedulerConfiguration.
         api_url: Where the API server listens.
         seed: Makes ties break the same way every time.
         clock: Returns the time for the queue, in seconds.
@@ -59,7 +63,10 @@ class Scheduler:
         ignorable_last = sorted(configuration.extenders, key=lambda config: config.ignorable)
         extenders = [Extender(config) for config in ignorable_last]
         self._profiles = {
-            profile.scheduler_name: (profile, Filters(profile, configuration.ignored_resources))
+            profile.scheduler_name: (
+                profile,
+                InTreePlugins(profile, configuration.ignored_resources),
+            )
             for profile in configuration.profiles
         }
         self._connections: tuple[Api | Extender, ...] = (api := Api(api_url), *extenders)
@@ -67,6 +74,7 @@ class Scheduler:
         self._stop = asyncio.Event()
         self._bindings: set[asyncio.Task[None]] = set()
         self.cache = Cache()
+        self.decisions = Decisions()
         self.queue = SchedulingQueue(
             initial_backoff=configuration.pod_initial_backoff_seconds,
             max_backoff=configuration.pod_max_backoff_seconds,
@@ -77,7 +85,7 @@ class Scheduler:
         pods = Informer(api, "/api/v1/pods", changes.pod_set, changes.pod_gone)
         self._informers = (nodes, pods)
         self._recorder = Recorder(api)
-        self._cycle = Cycle(configuration, self.cache, extenders, rng)
+        self._cycle = Cycle(configuration, self.cache, Extenders(extenders), rng)
         self._preemption = Preemption(self.cache, extenders, rng)
         self._binder = Binder(api, extenders)
         self._failures = Failures(api, self.cache, self.queue, self._recorder, pods)
@@ -138,18 +146,20 @@ class Scheduler:
             self._recorder.failed(pod, f"skip schedule deleting pod: {queued.pod.key}")
             self.queue.done(queued)
             return
-        profile, filters = self._profiles[pod.spec.scheduler_name]
+        attempt = Attempt(pod=queued.pod, diagnosis=Diagnosis(len(self.cache.nodes)))
         try:
-            node = await self._cycle.choose(queued.pod, profile, filters)
+            node = await self._cycle.choose(attempt, *self._profiles[pod.spec.scheduler_name])
         except NoNodesError as error:
             await self._failures.broken(queued, error, "Unschedulable")
-        except ExtenderError as error:
+        except (ExtenderError, PluginFailedError) as error:
             await self._failures.broken(queued, error, "SchedulerError")
-        except Unschedulable as verdict:
-            await self._preempt(queued, verdict)
-            await self._failures.rejected(queued, verdict)
         else:
-            self._assume(queued, node, group)
+            self.decisions.add(attempt, node or "")
+            if node:
+                self._assume(queued, node, group)
+            else:
+                await self._preempt(queued, attempt.diagnosis)
+                await self._failures.rejected(queued, attempt.diagnosis)
 
     def _assume(self, queued: QueuedPod, node: str, group: asyncio.TaskGroup) -> None:
         self.queue.done(queued)
@@ -172,23 +182,22 @@ class Scheduler:
         else:
             self._recorder.scheduled(queued.pod.pod, node)
 
-    async def _preempt(self, queued: QueuedPod, verdict: Unschedulable) -> None:
-        profile, filters = self._profiles[queued.pod.pod.spec.scheduler_name]
-        said = [NO_CLAIMS] if profile.frees_claims else []
-        if not profile.preempts:
-            verdict.aftermath, verdict.nominated = ", ".join(said), ""
+    async def _preempt(self, queued: QueuedPod, diagnosis: Diagnosis) -> None:
+        profile, plugins = self._profiles[queued.pod.pod.spec.scheduler_name]
+        messages = [NO_CLAIMS] if "DynamicResources" in profile.post_filters else []
+        if NAME not in profile.post_filters:
+            diagnosis.aftermath, diagnosis.nominated = ", ".join(messages), ""
             return
-        checks = filters.prepare(queued.pod.pod)
         try:
-            plan = await self._preemption.plan(queued.pod, checks, verdict)
+            plan = await self._preemption.plan(queued.pod, plugins, diagnosis)
             await self._failures.evict(queued.pod, plan)
         except (PreemptionFailedError, ApiError) as error:
-            verdict.aftermath = f"preemption: {error}"  # an error hides what others said
+            diagnosis.aftermath = f"preemption: {error}"  # an error hides the other messages
         except PreemptionError as error:
-            verdict.aftermath = ", ".join([*said, f"preemption: {error}"])
-            verdict.nominated = "" if isinstance(error, NoCandidatesError) else None
+            diagnosis.aftermath = ", ".join([*messages, f"preemption: {error}"])
+            diagnosis.nominated = "" if isinstance(error, NoCandidatesError) else None
         else:
-            verdict.nominated = plan.node
+            diagnosis.nominated = plan.node
 
 
 @asynccontextmanager

@@ -26,8 +26,16 @@ PATHS = {
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
     "StatefulSet": f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets",
     "PersistentVolume": "/api/v1/persistentvolumes",
+    "DeviceClass": "/apis/resource.k8s.io/v1/deviceclasses",
+    "ResourceSlice": "/apis/resource.k8s.io/v1/resourceslices",
 }
-REMOVED_BY_NAME = ("PriorityClass", "StatefulSet", "PersistentVolume")
+REMOVED_BY_NAME = (
+    "PriorityClass",
+    "StatefulSet",
+    "PersistentVolume",
+    "DeviceClass",
+    "ResourceSlice",
+)
 EVENTS = f"/apis/events.k8s.io/v1/namespaces/{NAMESPACE}/events"
 PODS = PATHS["Pod"]
 
@@ -143,6 +151,12 @@ class World:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one(obj)) for obj in objects]
         return [task.result() for task in tasks]
+
+    async def remove(self, obj: Object) -> None:
+        """Delete an object that `clear` would delete by its name."""
+        path = f"{PATHS[obj['kind']]}/{obj['metadata']['name']}"
+        (await self.request("DELETE", path)).check()
+        self._extra.remove(path)
 
     async def nodes(self, *objects: Object, patience: float = PATIENCE) -> None:
         """Create nodes and wait until the gateway knows them."""
@@ -291,7 +305,13 @@ class World:
         self._finished.clear()
 
         async def gone() -> bool:
-            kept = ("nodes", "pods", "statefulsets.apps", "persistentvolumes")
+            kept = (
+                "nodes",
+                "pods",
+                "statefulsets.apps",
+                "persistentvolumes",
+                "deviceclasses.resource.k8s.io",
+            )
             return not any([await self.metric("moorage_cache_size", type=t) for t in kept])
 
         await self.until(gone)

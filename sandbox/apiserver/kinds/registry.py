@@ -64,9 +64,6 @@ def _encode_secret(obj: Object) -> None:
 
 
 def _establish(definition: Object) -> None:
-    names = definition["spec"]["names"]
-    names.setdefault("singular", names["kind"].lower())
-    names.setdefault("listKind", f"{names['kind']}List")
     definition["spec"].setdefault("conversion", {"strategy": "None"})
     definition["status"] = custom.established(definition)
 
@@ -104,6 +101,9 @@ _BY_STORAGE: Mapping[str, Hooks] = {
     "coordination.k8s.io/leases": Hooks(shape=shapes.LEASE),
     priorities.CLASSES: priorities.HOOKS,
     custom.DEFINITIONS: Hooks(
-        on_create=_establish, validate=_check_definition, shape=shapes.DEFINITION
+        default=custom.default_names,
+        on_create=_establish,
+        validate=_check_definition,
+        shape=shapes.DEFINITION,
     ),
 }

@@ -1,45 +1,22 @@
-"""Reads the few objects that kubectl sends as protobuf, whatever the server prefers.
+"""Reads the objects that kubectl sends as protobuf, as JSON would have them.
 
-`kubectl create namespace`, `kubectl create priorityclass`, `kubectl auth can-i` and `kubectl drain`
-use Go's typed clients, which write protobuf and do not fall back to JSON. Field numbers are those
-of the Kubernetes API's .proto files; fields that are not listed are skipped.
+`kubectl create KIND`, `kubectl auth can-i` and `kubectl drain` use Go's typed clients, which write
+protobuf and do not fall back to JSON.
 """
 
-from collections.abc import Iterator, Mapping
+from base64 import b64encode
+from collections.abc import Iterator
 from typing import Any
 
 from sandbox.apiserver.errors import bad_request
+from sandbox.apiserver.requests.protobuf_kinds import DATA, INT_OR_TEXT, KINDS, TEXTS, Schema
 from sandbox.apiserver.resources.resource import Object
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 _MAGIC = b"k8s\x00"
-
-_Schema = Mapping[int, tuple[str, Any]]
-"""Field number to name and type: str, int, bool, a schema, or dict for a map of strings."""
-
-_META: _Schema = {
-    1: ("name", str), 2: ("generateName", str), 3: ("namespace", str), 5: ("uid", str),
-    6: ("resourceVersion", str), 11: ("labels", dict), 12: ("annotations", dict),
-}  # fmt: skip
-_PRECONDITIONS: _Schema = {1: ("uid", str), 2: ("resourceVersion", str)}
-_DELETE_OPTIONS: _Schema = {
-    1: ("gracePeriodSeconds", int), 2: ("preconditions", _PRECONDITIONS),
-    4: ("propagationPolicy", str),
-}  # fmt: skip
-_REFERENCE: _Schema = {1: ("kind", str), 2: ("namespace", str), 3: ("name", str), 4: ("uid", str)}
-_KINDS: Mapping[str, _Schema] = {
-    "Namespace": {1: ("metadata", _META)},
-    "PriorityClass": {
-        1: ("metadata", _META), 2: ("value", int), 3: ("globalDefault", bool),
-        4: ("description", str), 5: ("preemptionPolicy", str),
-    },
-    "SelfSubjectAccessReview": {1: ("metadata", _META)},
-    "Binding": {1: ("metadata", _META), 2: ("target", _REFERENCE)},
-    "Eviction": {1: ("metadata", _META), 2: ("deleteOptions", _DELETE_OPTIONS)},
-    "DeleteOptions": _DELETE_OPTIONS,
-}  # fmt: skip
-_TYPE_META: _Schema = {1: ("apiVersion", str), 2: ("kind", str)}
-_ENVELOPE: _Schema = {1: ("typeMeta", _TYPE_META), 2: ("raw", bytes)}
+_TYPE_META: Schema = {1: ("apiVersion", str), 2: ("kind", str)}
+_ENVELOPE: Schema = {1: ("typeMeta", _TYPE_META), 2: ("raw", bytes)}
+_INT_OR_TEXT: Schema = {1: ("type", int), 2: ("number", int), 3: ("text", str)}
 
 
 def decode_protobuf(body: bytes) -> Object:
@@ -53,34 +30,46 @@ def decode_protobuf(body: bytes) -> Object:
     try:
         envelope = _message(body[len(_MAGIC) :], _ENVELOPE)
         kind = envelope.get("typeMeta", {})
-        schema = _KINDS.get(kind.get("kind", ""))
+        schema = KINDS.get(kind.get("kind", ""))
         if schema is None:
             raise bad_request(
-                f"a {kind.get('kind', '')} in protobuf is not understood here: send JSON"
+                f"a {kind.get('kind', '')} in protobuf is not understood here: "
+                "write a manifest and use kubectl apply"
             )
         return {**kind, **_message(envelope.get("raw", b""), schema)}
     except (IndexError, ValueError, RecursionError) as error:
         raise bad_request("the body of the request is malformed protobuf") from error
 
 
-def _message(data: bytes, schema: _Schema) -> Object:
+def _message(data: bytes, schema: Schema) -> Object:
     result: Object = {}
     for number, value in _fields(data):
         if number not in schema:
             continue
         name, kind = schema[number]
-        if kind is dict:
-            pair = _message(_bytes(value), {1: ("key", str), 2: ("value", str)})
-            result.setdefault(name, {})[pair.get("key", "")] = pair.get("value", "")
-        elif kind in (int, bool):
-            result[name] = kind(_signed(value))
-        elif kind is bytes:
-            result[name] = _bytes(value)
-        elif kind is not str:
-            result[name] = _message(_bytes(value), kind)
-        elif text := _bytes(value).decode():
-            result[name] = text  # Go writes empty strings, where JSON leaves them out
+        if isinstance(kind, list):
+            result.setdefault(name, []).append(_value(value, kind[0]))
+        elif kind in (TEXTS, DATA):
+            pair = _message(_bytes(value), {1: ("key", str), 2: ("value", kind[str])})
+            content = pair.get("value", "")
+            text = b64encode(content).decode() if isinstance(content, bytes) else content
+            result.setdefault(name, {})[pair.get("key", "")] = text
+        elif (read := _value(value, kind)) != "":
+            result[name] = read  # Go writes empty strings, where JSON leaves them out
     return result
+
+
+def _value(value: int | bytes, kind: Any) -> Any:
+    if kind in (int, bool):
+        return kind(_signed(value))
+    if kind is bytes:
+        return _bytes(value)
+    if kind is str:
+        return _bytes(value).decode()
+    if kind == INT_OR_TEXT:
+        either = _message(_bytes(value), _INT_OR_TEXT)
+        return either.get("text", "") if either.get("type") else either.get("number", 0)
+    return _message(_bytes(value), kind)
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:

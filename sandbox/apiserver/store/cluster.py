@@ -12,7 +12,7 @@ from sandbox.apiserver.kinds import names
 from sandbox.apiserver.kinds.hooks import Hooks
 from sandbox.apiserver.kinds.priorities import SYSTEM_CLASSES
 from sandbox.apiserver.kinds.registry import hooks_of
-from sandbox.apiserver.resources.custom import DEFINITIONS, read_definition, served_resources
+from sandbox.apiserver.resources.custom import DEFINITIONS, served_resources
 from sandbox.apiserver.resources.paths import Target, parse
 from sandbox.apiserver.resources.resource import Object, Resource
 from sandbox.apiserver.resources.table import ResourceTable
@@ -170,14 +170,12 @@ class Cluster:
 
     def _serve_definition(self, change: Change) -> None:
         """Serve what a custom resource definition describes, as long as it exists."""
-        obj = change.item.object
-        spec = read_definition(obj)
-        gone = change.kind == "DELETED"
-        rows = [] if gone else served_resources(obj)
-        self.resources.replace(spec.group, spec.names.plural, rows)
-        storage = f"{spec.group}/{spec.names.plural}"
-        for custom in self.store.objects(storage) if gone else ():
-            metadata = custom["metadata"]
+        definition, gone = change.item.object, change.kind == "DELETED"
+        group, plural = definition["spec"]["group"], definition["spec"]["names"]["plural"]
+        self.resources.replace(group, plural, [] if gone else served_resources(definition))
+        storage = f"{group}/{plural}"
+        for obj in self.store.objects(storage) if gone else ():
+            metadata = obj["metadata"]
             self.store.remove(storage, metadata.get("namespace", ""), metadata["name"])
 
     def _create_initial(self, path: str, name: str, **fields: Any) -> None:

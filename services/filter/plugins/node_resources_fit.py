@@ -6,8 +6,19 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from moorage import Amounts, Arguments, FilterPlugin, Mask, Nodes, Pod, Rejection, Scope, Verdicts
+from moorage import (
+    DEVICE_CLASSES,
+    Arguments,
+    FilterPlugin,
+    Mask,
+    Nodes,
+    Pod,
+    Rejection,
+    Scope,
+    Verdicts,
+)
 from moorage.plugin.pod_fields import REQUEST_FIELDS
+from moorage.rules.device_classes import DeviceClass, backed_resources
 
 TOO_MANY_PODS = "Too many pods"
 
@@ -19,9 +30,14 @@ Positions = npt.NDArray[np.intp]
 
 
 class NodeResourcesFit(FilterPlugin):
-    """Keeps pods off nodes that lack the resources they request."""
+    """Keeps pods off nodes that lack the resources they request.
 
-    depends_on = Scope.NODE
+    A resource that a DeviceClass backs counts only where the node itself offers it. Elsewhere
+    kube-scheduler's DynamicResources allocates the devices, and rejects the node if it cannot.
+    """
+
+    depends_on = Scope.MANIFESTS
+    reads = (DEVICE_CLASSES,)
     pod_fields = REQUEST_FIELDS
 
     class Args(Arguments):
@@ -38,17 +54,18 @@ class NodeResourcesFit(FilterPlugin):
         verdicts = nodes.verdicts()
         texts = [TOO_MANY_PODS]
         shortages = [nodes.requested("pods") >= nodes.allocatable("pods")]
-        offers: list[tuple[int, Amounts]] = []
+        excesses: list[Mask] = []
         for resource, amount in self._wanted(pod):
             allocatable = nodes.allocatable(resource)
+            counts = allocatable > 0 if _is_backed(resource, nodes) else np.True_
             texts.append(f"Insufficient {resource}")
-            shortages.append(amount > allocatable - nodes.requested(resource))
-            offers.append((amount, allocatable))
+            shortages.append((amount > allocatable - nodes.requested(resource)) & counts)
+            excesses.append((amount > allocatable) & counts)
         for pattern, concerned in _patterns(shortages):
             reason = ", ".join(t for t, short in zip(texts, pattern, strict=True) if short)
             hopeless = np.zeros(len(concerned), np.bool_)
-            for amount, allocatable in offers:
-                hopeless |= amount > allocatable[concerned]
+            for excess in excesses:
+                hopeless |= excess[concerned]
             for (unresolvable,), positions in _split((), concerned, hopeless):
                 verdicts.reject_at(positions, Rejection(reason, unresolvable=unresolvable))
         return verdicts
@@ -62,6 +79,14 @@ class NodeResourcesFit(FilterPlugin):
             return False
         group = resource.partition("/")[0]
         return resource in self.args.ignored_resources or group in self.args.ignored_resource_groups
+
+
+def _is_backed(resource: str, nodes: Nodes) -> bool:
+    """Whether a DeviceClass backs a resource; it never does one of Kubernetes' own."""
+    if "/" not in resource:
+        return False
+    classes = nodes.objects(DEVICE_CLASSES, DeviceClass)
+    return resource in classes.derived("resources", backed_resources)
 
 
 def _order(request: tuple[str, int]) -> tuple[int, str]:

@@ -36,7 +36,8 @@ class Converted:
     @property
     def filters(self) -> list[str]:
         """Return which filters of kube-scheduler run."""
-        return [name for name in FILTERS if self.configuration.profiles[0].filters_with(name)]
+        runs = self.configuration.profiles[0].filters
+        return [name for name in FILTERS if name in runs]
 
     @property
     def scores(self) -> Object:

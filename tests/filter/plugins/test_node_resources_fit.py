@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given, settings
 
-from moorage import Pod, Rejection
+from moorage import DEVICE_CLASSES, Pod, Rejection
 from moorage.models import NodeManifest
 from moorage.testing import make_node, make_pod, run_filter
 from services.filter.plugins.node_resources_fit import NodeResourcesFit
@@ -77,6 +77,56 @@ def test_resources_of_kubernetes_cannot_be_ignored() -> None:
     plugin = NodeResourcesFit(NodeResourcesFit.Args(ignored_resources=("cpu",)))
     verdicts = run_filter(plugin, make_pod(requests={"cpu": "9"}), NODE)
     assert verdicts == {"n1": Rejection("Insufficient cpu")}
+
+
+IMPLICIT = "deviceclass.resource.kubernetes.io/fast"
+FPGA = "example.com/fpga"
+CLASSES = {
+    DEVICE_CLASSES: [
+        {"metadata": {"name": "fast"}, "spec": {"extendedResourceName": FPGA}},
+        {"metadata": {"name": "plain"}, "spec": {}},
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("requests", "verdict"),
+    [
+        pytest.param({FPGA: "1"}, None, id="named by a class"),
+        pytest.param({IMPLICIT: "1"}, None, id="the class's own name"),
+        pytest.param({"deviceclass.resource.kubernetes.io/plain": "9"}, None, id="its only name"),
+        pytest.param({GPU: "3"}, Rejection(f"Insufficient {GPU}"), id="backed by no class"),
+        pytest.param(
+            {"deviceclass.resource.kubernetes.io/slow": "1"},
+            Rejection("Insufficient deviceclass.resource.kubernetes.io/slow"),
+            id="of a class that does not exist",
+        ),
+        pytest.param(
+            {FPGA: "1", "cpu": "2"}, resolvable("Insufficient cpu"), id="beside what is short"
+        ),
+    ],
+)
+def test_resources_that_a_device_class_backs_are_left_to_dynamic_resources(
+    requests: dict[str, str], verdict: Rejection | None
+) -> None:
+    pod = make_pod(requests=requests)
+    verdicts = run_filter(NodeResourcesFit(), pod, NODE, pods=[OTHER], objects=CLASSES)
+    assert verdicts == {"n1": verdict}
+    without = run_filter(NodeResourcesFit(), pod, NODE, pods=[OTHER])
+    assert without["n1"] is not None
+
+
+def test_a_node_that_offers_such_a_resource_itself_must_have_enough() -> None:
+    nodes = [make_node(f"has-{n}", allocatable={FPGA: str(n)}) for n in range(4)]
+    taken = make_pod("other", node="has-2", requests={FPGA: "1"})
+    pod = make_pod(requests={FPGA: "2"})
+    verdicts = run_filter(NodeResourcesFit(), pod, *nodes, pods=[taken], objects=CLASSES)
+    assert verdicts == {
+        "has-0": None,
+        "has-1": Rejection(f"Insufficient {FPGA}"),
+        "has-2": resolvable(f"Insufficient {FPGA}"),
+        "has-3": None,
+    }
 
 
 @settings(deadline=None, max_examples=50)

@@ -12,7 +12,9 @@ from tests.clusters import GPU
 from tests.locality import check_locality, forgetful, local, marked, with_each_field
 
 LOCAL = tuple(
-    plugin for plugin in BUILT_INS if plugin.depends_on is Scope.NODE and plugin is not NodeGroup
+    plugin
+    for plugin in BUILT_INS
+    if plugin.depends_on <= Scope.MANIFESTS and plugin is not NodeGroup
 )
 WITH_ARGUMENTS = (
     lambda: NodeGroup(NodeGroup.Args(label="zone")),

@@ -14,7 +14,7 @@ from sandbox.apiserver import ApiServer
 from sandbox.apiserver.resources.paths import parse
 from sandbox.apiserver.store.selection import Selection
 from sandbox.scheduler import Configuration, Scheduler, parse_configuration, running
-from sandbox.scheduler.cache import KnownPod, NodeInfo
+from sandbox.scheduler.cluster.cache import KnownPod
 from tests.live_api import Api, Object
 
 DATA = Path(__file__).parents[2] / "data"
@@ -236,15 +236,6 @@ def known_pod(name: str = "web", *, uid: str = "", **spec: Any) -> KnownPod:
 def requesting(**requests: str) -> Object:
     """Return the containers of a pod that requests this."""
     return {"containers": [{"name": "main", "resources": {"requests": requests}}]}
-
-
-def node_info(name: str = "node", *, allocatable: Object | None = None, **fields: Any) -> NodeInfo:
-    """Build a node as the scheduler's cache has it."""
-    info = NodeInfo(name)
-    status = {"allocatable": allocatable or {"cpu": "4", "memory": "8Gi", "pods": "110"}}
-    metadata = {"name": name, "labels": fields.pop("labels", {})}
-    info.set({"metadata": metadata, "spec": fields, "status": status})
-    return info
 
 
 async def never() -> None:

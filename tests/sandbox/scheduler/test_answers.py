@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.scheduler.answers import (
+from sandbox.scheduler.extenders.answers import (
     AnswerError,
     bind_answer,
     decode_answer,

@@ -99,7 +99,48 @@ def test_the_extenders_url_can_be_replaced() -> None:
 )
 def test_in_tree_filters_can_be_disabled(plugins: str, runs: bool) -> None:
     (profile,) = read(f"profiles: [{{plugins: {plugins}}}]").profiles
-    assert profile.filters_with("NodePorts") is runs
+    assert ("NodePorts" in profile.filters) is runs
+
+
+def test_plugins_keep_kube_schedulers_order_and_weights_where_nothing_else_is_configured() -> None:
+    (profile,) = read("").profiles
+    assert profile.filters[:4] == (
+        "SchedulingGates",
+        "PrioritySort",
+        "NodeUnschedulable",
+        "NodeName",
+    )
+    weights = {
+        "TaintToleration": 3,
+        "NodeAffinity": 2,
+        "NodeResourcesFit": 1,
+        "PodTopologySpread": 2,
+        "InterPodAffinity": 2,
+        "NodeResourcesBalancedAllocation": 1,
+        "ImageLocality": 1,
+    }
+    assert {name: profile.scores[name] for name in weights} == weights
+
+
+@pytest.mark.parametrize(
+    ("plugins", "scores"),
+    [
+        ("{score: {enabled: [{name: ImageLocality, weight: 5}]}}", {"ImageLocality": 5}),
+        ("{multiPoint: {enabled: [{name: ImageLocality, weight: 7}]}}", {"ImageLocality": 7}),
+        ("{score: {enabled: [{name: ImageLocality}]}}", {"ImageLocality": 1}),
+        (
+            "{multiPoint: {disabled: [{name: '*'}], enabled: [{name: B, weight: 2}, {name: A}]}}",
+            {"B": 2, "A": 1},
+        ),
+    ],
+)
+def test_weights_are_those_of_the_point_or_of_multi_point(
+    plugins: str, scores: dict[str, int]
+) -> None:
+    (profile,) = read(f"profiles: [{{plugins: {plugins}}}]").profiles
+    assert {name: profile.scores[name] for name in scores} == scores
+    if "'*'" in plugins:
+        assert list(profile.scores) == list(scores)
 
 
 def test_a_file_that_is_missing_or_wrong_is_named(tmp_path: Path) -> None:

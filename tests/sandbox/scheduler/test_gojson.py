@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.scheduler.gojson import dumps, node_json, pod_json
+from sandbox.scheduler.extenders.gojson import dumps, node_json, pod_json
 from tests.sandbox.scheduler.support import recordings
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from sandbox.scheduler.cycle import sample_size
+from sandbox.scheduler.cycle.cycle import sample_size
 from tests.live_api import until
 from tests.sandbox.scheduler.support import World, node_names
 

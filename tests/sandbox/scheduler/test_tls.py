@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from sandbox.scheduler.config import TLS, ExtenderConfig
-from sandbox.scheduler.extender import Extender, ExtenderError
+from sandbox.scheduler.config.document import TLS, ExtenderConfig
+from sandbox.scheduler.extenders.client import Extender, ExtenderError
 
 
 @pytest.fixture(scope="module")

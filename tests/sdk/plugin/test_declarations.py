@@ -1,6 +1,6 @@
 """What plugins declare of themselves, so that others can cache their answers."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -156,7 +156,7 @@ def test_a_plugin_cannot_name_what_is_no_field(fields: Any, message: str) -> Non
 
 def test_managed_resources_are_not_inherited_as_a_subclass_may_concern_other_pods() -> None:
     class Cards(FilterPlugin):
-        managed_resources = ("example.com/gpu",)
+        managed_resources: ClassVar[tuple[str, ...]] = ("example.com/gpu",)
 
     class More(Cards):
         pass

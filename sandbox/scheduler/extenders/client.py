@@ -1,15 +1,13 @@
 """Calls one extender as kube-scheduler's HTTP client does, byte for byte."""
 
 import ssl
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import aiohttp
 
 from moorage.models import Pod
-from sandbox.scheduler.answers import AnswerError, decode_answer
 from sandbox.scheduler.config import ExtenderConfig
-from sandbox.scheduler.gojson import dumps
+from sandbox.scheduler.extenders.answers import AnswerError, decode_answer
 
 _IDLE_SECONDS = 90.0  # Go's IdleConnTimeout
 
@@ -105,39 +103,6 @@ class Extender:
         if (tls and tls.insecure) or (self.config.enable_https and not trusts):
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         return context
-
-
-def filter_body(pod: bytes, nodes: Mapping[str, bytes], names_only: bool) -> bytes:
-    """Write ExtenderArgs, the body of filter and prioritize."""
-    if names_only:
-        return b'{"Pod":%b,"Nodes":null,"NodeNames":%b}' % (pod, dumps(list(nodes)))
-    items = b",".join(nodes.values())
-    return b'{"Pod":%b,"Nodes":{"metadata":{},"items":[%b]},"NodeNames":null}' % (pod, items)
-
-
-def preempt_body(
-    pod: bytes, victims: Mapping[str, Sequence[tuple[str, bytes]]], uids_only: bool
-) -> bytes:
-    """Write ExtenderPreemptionArgs; victims are uid and JSON per node, highest priority first."""
-    nodes = b",".join(
-        b'%b:{"Pods":[%b],"NumPDBViolations":0}'
-        % (dumps(node), b",".join(_victim(*victim, uids_only) for victim in victims[node]))
-        for node in sorted(victims)
-    )
-    if uids_only:
-        return b'{"Pod":%b,"NodeNameToVictims":null,"NodeNameToMetaVictims":{%b}}' % (pod, nodes)
-    return b'{"Pod":%b,"NodeNameToVictims":{%b},"NodeNameToMetaVictims":null}' % (pod, nodes)
-
-
-def bind_body(pod: Pod, node: str) -> bytes:
-    """Write ExtenderBindingArgs."""
-    return dumps(
-        {"PodName": pod.name, "PodNamespace": pod.namespace, "PodUID": pod.uid, "Node": node}
-    )
-
-
-def _victim(uid: str, document: bytes, uids_only: bool) -> bytes:
-    return b'{"UID":%b}' % dumps(uid) if uids_only else document
 
 
 def _headers(body: bytes) -> dict[str, str]:

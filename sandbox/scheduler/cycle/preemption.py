@@ -9,17 +9,19 @@ from dataclasses import dataclass
 
 import structlog
 
-from sandbox.scheduler.answers import AnswerError, preempt_answer
-from sandbox.scheduler.cache import Cache, KnownPod, NodeInfo
-from sandbox.scheduler.cycle import refusal_with_nominees
-from sandbox.scheduler.extender import Extender, ExtenderError, preempt_body
-from sandbox.scheduler.filters import Checks
-from sandbox.scheduler.verdicts import Refusal, Unschedulable, summary
+from sandbox.scheduler.cluster.cache import Cache, KnownPod, NodeInfo
+from sandbox.scheduler.cycle.cycle import rejection_of
+from sandbox.scheduler.cycle.diagnosis import Diagnosis, Rejection, summary
+from sandbox.scheduler.cycle.in_tree import InTreePlugins
+from sandbox.scheduler.extenders.answers import AnswerError, preempt_answer
+from sandbox.scheduler.extenders.client import Extender, ExtenderError
+from sandbox.scheduler.extenders.requests import preempt_body
 
 _log = structlog.get_logger()
 
+NAME = "DefaultPreemption"
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
-NO_VICTIMS = Refusal(("No preemption victims found for incoming pod",), unresolvable=True)
+NO_VICTIMS = Rejection(NAME, ("No preemption victims found for incoming pod",), unresolvable=True)
 _MIN_CANDIDATES = 100
 _MIN_PERCENTAGE = 10
 
@@ -33,6 +35,10 @@ class PreemptionError(Exception):
 
 class PreemptionFailedError(PreemptionError):
     """What kube-scheduler calls an error, not an answer."""
+
+
+class NoCandidatesError(PreemptionError):
+    """No node would fit the pod even without its less important pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +63,15 @@ class Preemption:
         self._extenders = extenders
         self._rng = rng
 
-    async def plan(self, pod: KnownPod, checks: Checks, verdict: Unschedulable) -> Plan:
+    async def plan(self, pod: KnownPod, plugins: InTreePlugins, diagnosis: Diagnosis) -> Plan:
         """Return who has to go from where.
 
         Raises:
             PreemptionError: Nobody can or may be preempted for this pod.
             NoCandidatesError: The same, and no room needs to be held any more.
         """
-        self._require_eligible(pod, verdict)
-        candidates = self._candidates(pod, checks, verdict)
+        self._require_eligible(pod, diagnosis)
+        candidates = await self._candidates(pod, plugins, diagnosis)
         for extender in self._extenders:
             if not extender.config.preempt_verb or not extender.is_interested(pod.pod):
                 continue
@@ -76,35 +82,33 @@ class Preemption:
             raise PreemptionError("no candidate node for preemption")
         return self._pick(candidates)
 
-    def _require_eligible(self, pod: KnownPod, verdict: Unschedulable) -> None:
+    def _require_eligible(self, pod: KnownPod, diagnosis: Diagnosis) -> None:
         if pod.pod.spec.preemption_policy == "Never":
             raise PreemptionError("not eligible due to preemptionPolicy=Never.")
-        node = self._cache.node(self._cache.nomination(pod))
-        if node is None:
+        node = self._cache.nomination(pod)
+        rejection = diagnosis.rejections.get(node)
+        if node not in self._cache.nodes or (rejection and rejection.unresolvable):
             return
-        refusal = verdict.refusals.get(node.name)
-        if refusal and refusal.unresolvable:
-            return
-        if any(v.pod.metadata.deletion_timestamp for v in _lower(pod, node)):
+        if any(victim.pod.metadata.deletion_timestamp for victim in self._lower(pod, node)):
             raise PreemptionError("not eligible due to a terminating pod on the nominated node.")
 
-    def _candidates(
-        self, pod: KnownPod, checks: Checks, verdict: Unschedulable
+    async def _candidates(
+        self, pod: KnownPod, plugins: InTreePlugins, diagnosis: Diagnosis
     ) -> dict[str, Victims]:
-        refusals = verdict.refusals
+        rejections = diagnosis.rejections
         curable = [
             node
-            for node in self._cache.nodes
-            if (no := refusals.get(node.name)) and not no.unresolvable
+            for name, node in self._cache.nodes.items()
+            if (rejection := rejections.get(name)) and not rejection.unresolvable
         ]
         start = self._rng.randrange(len(curable)) if curable else 0
         enough = max(len(curable) * _MIN_PERCENTAGE // 100, _MIN_CANDIDATES)
         candidates: dict[str, Victims] = {}
-        failures: dict[str, Refusal] = {}
+        failures: dict[str, Rejection] = {}
         problems: list[str] = []
         for node in curable[start:] + curable[:start]:
-            found = self._dry_run(pod, checks, node)
-            if isinstance(found, Refusal):
+            found = await self._dry_run(pod, plugins, node)
+            if isinstance(found, Rejection):
                 failures[node.name] = found
             elif found:
                 candidates[node.name] = found
@@ -117,29 +121,36 @@ class Preemption:
         return candidates
 
     def _no_candidates(
-        self, failures: Mapping[str, Refusal], problems: list[str]
+        self, failures: Mapping[str, Rejection], problems: list[str]
     ) -> PreemptionError:
         if problems:
             text = ", ".join(sorted(problems))
             return PreemptionFailedError(text if len(problems) == 1 else f"[{text}]")
         return NoCandidatesError(summary(len(self._cache.nodes), failures, NOT_HELPFUL))
 
-    def _dry_run(self, pod: KnownPod, checks: Checks, node: NodeInfo) -> Victims | Refusal:
-        lower = sorted(_lower(pod, node), key=_importance)
+    async def _dry_run(
+        self, pod: KnownPod, plugins: InTreePlugins, node: NodeInfo
+    ) -> Victims | Rejection:
+        lower = sorted(self._lower(pod, node.name), key=_importance)
         if not lower:
             return NO_VICTIMS
-        trial = node.copy()
-        for other in lower:
-            trial.remove(other.uid)
-        if no := refusal_with_nominees(self._cache, pod, checks, trial):
-            return no[1]
-        victims = []
-        for other in lower:  # give back whoever still fits, the most important first
-            trial.add(other)
-            if refusal_with_nominees(self._cache, pod, checks, trial):
-                trial.remove(other.uid)
-                victims.append(other)
-        return victims
+        with self._cache.trial(node) as trial:
+            for other in lower:
+                trial.remove(other)
+            if rejection := await rejection_of(self._cache, pod, plugins, node):
+                return rejection
+            victims = []
+            for other in lower:  # give back whoever still fits, the most important first
+                trial.add(other)
+                if await rejection_of(self._cache, pod, plugins, node):
+                    trial.remove(other)
+                    victims.append(other)
+            return victims
+
+    def _lower(self, pod: KnownPod, node: str) -> Victims:
+        priority = pod.pod.spec.priority
+        pods = self._cache.pods_on(node).values()
+        return [other for other in pods if other.pod.spec.priority < priority]
 
     async def _consult(
         self, extender: Extender, pod: KnownPod, candidates: dict[str, Victims]
@@ -168,30 +179,25 @@ class Preemption:
             raise ExtenderError(str(error)) from error
         return {node: self._known(extender, node, uids) for node, uids in answer.items()}
 
-    def _known(self, extender: Extender, name: str, uids: list[str]) -> Victims:
-        node = self._cache.node(name)
-        if node is None:
-            raise ExtenderError(f'nodeinfo not found for node name "{name}"')
+    def _known(self, extender: Extender, node: str, uids: list[str]) -> Victims:
+        if node not in self._cache.nodes:
+            raise ExtenderError(f'nodeinfo not found for node name "{node}"')
+        pods = self._cache.pods_on(node)
         for uid in uids:
-            if uid not in node.pods:
+            if uid not in pods:
                 raise ExtenderError(
                     f"extender: {extender.name} claims to preempt pod (UID: {uid}) on node: "
-                    f"{name}, but the pod is not found on that node"
+                    f"{node}, but the pod is not found on that node"
                 )
-        return [node.pods[uid] for uid in uids]
+        return [pods[uid] for uid in uids]
 
     def _pick(self, candidates: dict[str, Victims]) -> Plan:
         names = list(candidates)
         for score in _PREFERENCES:
             best = min(score(candidates[name]) for name in names)
             names = [name for name in names if score(candidates[name]) == best]
-        names = _latest_start(names, candidates)
-        node = self._rng.choice(sorted(names))
+        node = self._rng.choice(sorted(_latest_start(names, candidates)))
         return Plan(node, candidates[node])
-
-
-class NoCandidatesError(PreemptionError):
-    """No node would fit the pod even without its less important pods."""
 
 
 # Disruption budgets come first in kube-scheduler; there are none here.
@@ -212,11 +218,6 @@ def _earliest_start(victims: Victims) -> str:
     highest = victims[0].pod.spec.priority
     starts = [v.start_time for v in victims if v.pod.spec.priority == highest]
     return min(start or "~" for start in starts)  # not started counts as now, later than any date
-
-
-def _lower(pod: KnownPod, node: NodeInfo) -> Victims:
-    priority = pod.pod.spec.priority
-    return [other for other in node.pods.values() if other.pod.spec.priority < priority]
 
 
 def _importance(pod: KnownPod) -> tuple[int, str]:

@@ -14,12 +14,12 @@ from typing import Any, Literal
 import structlog
 
 from moorage.models import Pod
-from sandbox.scheduler.api import Api, ApiError
-from sandbox.scheduler.cache import KnownPod
-from sandbox.scheduler.verdicts import truncated
+from sandbox.scheduler.cluster.api import Api, ApiError
+from sandbox.scheduler.cluster.cache import KnownPod
 
 _log = structlog.get_logger()
 
+NOTE_LIMIT = 1024  # characters of an event's note
 _QUEUED_EVENTS = 1000
 _REMEMBERED_EVENTS = 4096
 
@@ -145,3 +145,8 @@ def with_condition(
     since = before.get("lastTransitionTime") if same else now
     others = [c for c in conditions if c["type"] != wanted["type"]]
     return [*others, {**wanted, "lastTransitionTime": since or now}]
+
+
+def truncated(message: str) -> str:
+    """Cut a message to what fits an event."""
+    return message if len(message) <= NOTE_LIMIT else message[: NOTE_LIMIT - 4] + " ..."

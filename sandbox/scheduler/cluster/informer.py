@@ -7,7 +7,7 @@ from typing import Any
 import structlog
 
 from moorage.backoff import Backoff
-from sandbox.scheduler.api import Api, ApiError
+from sandbox.scheduler.cluster.api import Api, ApiError
 
 _log = structlog.get_logger()
 

@@ -1,0 +1,24 @@
+"""Asks the stand-in for kube-scheduler what it decided about a pod."""
+
+from typing import Any
+
+import aiohttp
+
+
+class StandIn:
+    """A client of the port on which it serves decisions."""
+
+    def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
+        self._session = session
+        self._url = url
+
+    async def decision(self, namespace: str, pod: str) -> dict[str, Any] | None:
+        """Return the newest decision about a pod; None if it has none or does not answer."""
+        try:
+            async with self._session.get(f"{self._url}/decisions/{namespace}/{pod}") as response:
+                if response.status != 200:
+                    return None
+                decision: dict[str, Any] = await response.json()
+                return decision
+        except aiohttp.ClientError:
+            return None

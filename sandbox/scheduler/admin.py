@@ -1,0 +1,36 @@
+"""The stand-in's HTTP server: health, and what was decided about each pod."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import msgspec
+from aiohttp import web
+
+from moorage_host.process.admin import admin_server
+from sandbox.scheduler.scheduler import Scheduler
+
+HOST = "127.0.0.1"
+
+
+@asynccontextmanager
+async def serving_decisions(scheduler: Scheduler, port: int | None) -> AsyncIterator[None]:
+    """Serve `/decisions/NAMESPACE/POD` for as long as the block lasts; nothing without a port.
+
+    Raises:
+        ConfigurationError: The port cannot be listened on.
+    """
+    if port is None:
+        yield
+        return
+
+    async def show(request: web.Request) -> web.Response:
+        namespace, pod = request.match_info["namespace"], request.match_info["pod"]
+        decision = scheduler.decisions.get(namespace, pod)
+        if decision is None:
+            message = f"no decision about {namespace}/{pod} is remembered"
+            return web.json_response({"error": message}, status=404)
+        return web.Response(body=msgspec.json.encode(decision), content_type="application/json")
+
+    routes = [web.get("/decisions/{namespace}/{pod}", show)]
+    async with admin_server(HOST, port, checks={}, routes=routes):
+        yield

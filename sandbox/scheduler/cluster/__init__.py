@@ -1,0 +1,1 @@
+"""What the scheduler reads from the API server and writes to it."""

@@ -1,0 +1,1 @@
+"""The scheduling cycle: in-tree plugins, extenders' filters and scores, preemption."""

@@ -1,0 +1,188 @@
+"""The in-tree plugins of a profile: Moorage's built-in ones of the same names.
+
+They run in the engines of the filter and the scorer service, so there is one implementation of each
+rule. What kube-scheduler has and the built-in plugins have not is in `MISSING`.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from moorage import FilterPlugin, Nodes, Pod, ScorePlugin
+from moorage.execution import EnabledPlugin, PluginScores, Supervisor
+from moorage.execution import Profile as RunningProfile
+from moorage.plugin.classes import Plugin
+from moorage_host.policy.arguments import check_arguments
+from sandbox.scheduler.config import Profile
+from sandbox.scheduler.cycle.diagnosis import Rejection
+from services.filter.engine import run_filters
+from services.filter.plugins import BUILT_INS as FILTERS
+from services.scorer.engine import run_scores
+from services.scorer.plugins import BUILT_INS as SCORES
+
+MISSING: Final = ("NodeVolumeLimits", "VolumeBinding", "VolumeZone", "DynamicResources")
+"""Default plugins of kube-scheduler that do not run here: they read volumes and resource claims."""
+
+FIT: Final = "NodeResourcesFit"
+STRATEGIES: Final = {
+    "LeastAllocated": "NodeResourcesLeastAllocated",
+    "MostAllocated": "NodeResourcesMostAllocated",
+    "RequestedToCapacityRatio": "RequestedToCapacityRatio",
+}
+"""The built-in score plugins that are the scoring strategies of NodeResourcesFit."""
+
+_FILTERS: Final[Mapping[str, type[FilterPlugin]]] = {
+    kind.name: kind
+    for kind in FILTERS
+    if kind.name
+    in (
+        "NodeUnschedulable",
+        "NodeName",
+        "TaintToleration",
+        "NodeAffinity",
+        "NodePorts",
+        FIT,
+        "VolumeRestrictions",
+        "PodTopologySpread",
+        "InterPodAffinity",
+    )
+}
+_SCORES: Final[Mapping[str, type[ScorePlugin]]] = {
+    kind.name: kind
+    for kind in SCORES
+    if kind.name
+    in (
+        "TaintToleration",
+        "NodeAffinity",
+        "PodTopologySpread",
+        "InterPodAffinity",
+        "NodeResourcesBalancedAllocation",
+        "ImageLocality",
+        *STRATEGIES.values(),
+    )
+}
+
+
+Points = npt.NDArray[np.int64]
+"""One whole number for each node; sums wrap around as in Go."""
+
+
+class Verdicts(NamedTuple):
+    """For each node 0 if it passes, i if `rejections[i - 1]` rejects it."""
+
+    codes: npt.NDArray[np.uint16]
+    rejections: list[Rejection]
+
+    def of(self, position: int) -> Rejection | None:
+        """Return why the node at *position* is rejected, None if it passes."""
+        code = int(self.codes[position])
+        return self.rejections[code - 1] if code else None
+
+
+class PluginScore(msgspec.Struct, frozen=True):
+    """What an in-tree plugin gives the nodes, 0..100, and its weight."""
+
+    plugin: str
+    weight: int
+    scores: Points
+
+
+class InTreePlugins:
+    """Runs a profile's in-tree plugins.
+
+    Args:
+        profile: Which plugins run, with their weights and arguments.
+        ignored_resources: Resources that only an extender counts.
+
+    Raises:
+        ConfigurationError: A plugin does not take its arguments.
+    """
+
+    def __init__(self, profile: Profile, ignored_resources: frozenset[str]) -> None:
+        self._profile = profile
+        self._ignored = ignored_resources
+        self._filters = _running(self._filter(name) for name in profile.filters)
+        self._scores = _running(self._score(*entry) for entry in profile.scores.items())
+        self.narrows = "NodeAffinity" in profile.filters
+
+    async def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
+        """Return which of *nodes* pass all filters, and why the others do not."""
+        run = await run_filters(self._filters, pod, nodes, Supervisor())
+        return Verdicts(
+            run.codes,
+            [
+                Rejection(
+                    reason.plugin,
+                    # The built-in plugin lists all that is short in one text.
+                    tuple(reason.rejection.reason.split(", "))
+                    if reason.plugin == FIT
+                    else (reason.rejection.reason,),
+                    unresolvable=reason.rejection.unresolvable,
+                )
+                for reason in run.reasons
+            ],
+        )
+
+    async def score(self, pod: Pod, nodes: Nodes) -> list[PluginScore]:
+        """Return what each plugin that does not skip the pod gives to *nodes*."""
+        run = await run_scores(self._scores, pod, nodes, Supervisor())
+        return [_as_in_tree(scores) for scores in run.scores]
+
+    def _filter(self, name: str) -> EnabledPlugin | None:
+        kind = _FILTERS.get(name)
+        if kind is None:
+            return None
+        given = dict(self._profile.arguments(name))
+        if name == FIT and self._ignored:  # kube-scheduler replaces what the profile says
+            given["ignoredResources"] = sorted(self._ignored)
+        return _enabled(kind, given, name)
+
+    def _score(self, name: str, weight: int) -> EnabledPlugin | None:
+        given = dict(self._profile.arguments(name))
+        ours = name
+        if name == FIT:
+            given = dict(given.get("scoringStrategy", {}))
+            given |= given.pop("requestedToCapacityRatio", {})
+            ours = STRATEGIES.get(given.pop("type", "LeastAllocated"), "")
+        kind = _SCORES.get(ours)
+        return _enabled(kind, given, name, weight) if kind else None
+
+
+def _running(plugins: Iterable[EnabledPlugin | None]) -> RunningProfile:
+    return RunningProfile(name="in-tree", plugins=tuple(filter(None, plugins)))
+
+
+def _enabled(
+    kind: type[Plugin], given: Mapping[str, Any], name: str, weight: int = 1
+) -> EnabledPlugin:
+    """Build a plugin with those of kube-scheduler's arguments that it has."""
+    known = {field.encode_name for field in msgspec.structs.fields(kind.Args)}
+    args = {key: value for key, value in given.items() if key in known}
+    plugin = kind(check_arguments(args, kind.Args, f"pluginConfig of {name}"))
+    return EnabledPlugin(plugin=plugin, weight=weight, time_budget=float("inf"))
+
+
+def _as_in_tree(scores: PluginScores) -> PluginScore:
+    name = FIT if scores.plugin in STRATEGIES.values() else scores.plugin
+    return PluginScore(name, scores.weight, scores.normalized.astype(np.int64))
+
+
+def named_nodes(pod: Pod) -> frozenset[str] | None:
+    """Return the only nodes that a pod (of a DaemonSet, usually) accepts, None if it names none.
+
+    This is PreFilter of NodeAffinity: filters run on these nodes only.
+    """
+    affinity = pod.spec.affinity
+    required = affinity.node_affinity.required if affinity and affinity.node_affinity else None
+    if not required or not required.node_selector_terms:
+        return None
+    names: set[str] = set()
+    for term in required.node_selector_terms:
+        fields = [r for r in term.match_fields if r.key == "metadata.name" and r.operator == "In"]
+        if not fields:
+            return None
+        names |= frozenset.intersection(*(frozenset(r.values) for r in fields))
+    return frozenset(names)

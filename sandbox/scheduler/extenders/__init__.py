@@ -1,0 +1,1 @@
+"""Extenders' requests and answers, byte for byte as kube-scheduler writes and reads them."""

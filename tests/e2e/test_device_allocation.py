@@ -1,0 +1,80 @@
+"""Beside Moorage a pod gets a device for its extended resource as it does without it (KEP-5004)."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import pytest
+import pytest_asyncio
+
+from tests.scenarios.devices import FPGA, IMPLICIT, device_class, requesting, resource_slice
+from tests.scenarios.objects import NAMESPACE, node
+from tests.scenarios.planes import Object, shipped_config
+from tests.scenarios.services import Services
+from tests.scenarios.world import World
+
+pytest_plugins = ["tests.e2e.bare_plane"]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+CLAIMS = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/resourceclaims"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def services(bare: World) -> AsyncIterator[Services]:
+    async with AsyncExitStack() as stack:
+        services = Services(bare.plane)
+        await services.start(stack)
+        yield services
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def world(bare: World, services: Services) -> AsyncIterator[World]:
+    """A world that is empty before and after."""
+    world = World(bare.plane, services, bare.client)
+    try:
+        yield world
+    finally:
+        # Without a controller manager nobody deletes the claims of pods that are gone.
+        for claim in (await world.read(CLAIMS))["items"]:
+            path = f"{CLAIMS}/{claim['metadata']['name']}"
+            await world.request("PATCH", path, {"metadata": {"finalizers": None}})
+            await world.request("DELETE", path)
+        await world.clear()
+
+
+def alone() -> Object:
+    """Return the configuration of a kube-scheduler without extenders."""
+    config = shipped_config() | {"extenders": [], "leaderElection": {"leaderElect": False}}
+    return config | {"profiles": [{"schedulerName": "fitting"}]}
+
+
+@pytest.mark.parametrize("resource", [FPGA, IMPLICIT], ids=["named", "implicit"])
+async def test_a_pod_gets_its_device_beside_moorage_as_without_it(
+    world: World, resource: str
+) -> None:
+    await world.create(device_class(), resource_slice("n2", devices=2))
+    await world.nodes(node("n1"), node("n2"), node("n3"))
+    async with world.configured_scheduler("alone", alone()):
+        await world.create(requesting("without", resource))
+        await world.bound("without")
+    async with world.scheduler("fitting"):
+        await world.create(requesting("beside", resource))
+        places = await world.bound("beside")
+        assert places == {"without": "n2", "beside": "n2"}
+        # Both have a device of their own, so there is none left.
+        await world.create(requesting("late", resource))
+        message = await world.condition("late", "Unschedulable")
+    claims = {name: allocated(obj) for name, obj in (await world.pods()).items()}
+    assert claims["without"] == claims["beside"] == [resource]
+    assert "0/3 nodes are available: 3 cannot allocate all claims" in message
+    results = [
+        result["device"]
+        for claim in (await world.read(CLAIMS))["items"]
+        for result in claim["status"]["allocation"]["devices"]["results"]
+    ]
+    assert sorted(results) == ["device-0", "device-1"]
+
+
+def allocated(obj: Object) -> list[str]:
+    """Return the resources for which a pod has devices."""
+    status = obj["status"].get("extendedResourceClaimStatus", {})
+    return [mapping["resourceName"] for mapping in status.get("requestMappings", ())]

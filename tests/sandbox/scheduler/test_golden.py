@@ -1,0 +1,104 @@
+"""The stand-in decides as a real kube-scheduler did on the golden clusters.
+
+With the exceptions of tests/scorer/test_golden_scores.py, whose scores are not compared here.
+"""
+
+import functools
+import json
+import random
+from copy import deepcopy
+
+import msgspec
+import pytest
+
+from moorage import Pod
+from moorage.models.codec import encode
+from sandbox.scheduler import parse_configuration
+from sandbox.scheduler.cluster.cache import Cache, KnownPod
+from sandbox.scheduler.config import Configuration
+from sandbox.scheduler.cycle.cycle import Cycle
+from sandbox.scheduler.cycle.decision import Attempt
+from sandbox.scheduler.cycle.diagnosis import Diagnosis
+from sandbox.scheduler.cycle.extending import Extenders
+from sandbox.scheduler.cycle.in_tree import InTreePlugins
+from sandbox.scheduler.cycle.preemption import Preemption, PreemptionError
+from tests.e2e.golden_profiles import UNMET
+from tests.e2e.golden_profiles import configuration as golden_profiles
+from tests.golden import Filtered, Object, Scored, filtered, objects, scored
+
+
+@functools.cache
+def configuration() -> Configuration:
+    return parse_configuration(json.dumps(golden_profiles()))
+
+
+@functools.cache
+def cluster(version: str, name: str) -> Cache:
+    cache, (nodes, pods) = Cache(), objects(version, name)
+    for node in nodes:
+        cache.set_node(deepcopy(node))
+    for pod in pods:
+        cache.set_pod(KnownPod(pod))
+    return cache
+
+
+async def attempt(case: Scored | Filtered, profile: str, pod: Object) -> tuple[Attempt, str | None]:
+    """Schedule a pod as the scheduler does; return the node, None if there is none."""
+    cache, rng = cluster(case.version, case.cluster), random.Random(1)
+    profiles = {profile.scheduler_name: profile for profile in configuration().profiles}
+    plugins = InTreePlugins(profiles[profile], frozenset())
+    tried = Attempt(pod=KnownPod(pod), diagnosis=Diagnosis(len(cache.nodes)))
+    cycle = Cycle(configuration(), cache, Extenders([]), rng)
+    node = await cycle.choose(tried, profiles[profile], plugins)
+    if node is None:
+        with pytest.raises(PreemptionError) as caught:
+            await Preemption(cache, [], rng).plan(tried.pod, plugins, tried.diagnosis)
+        tried.diagnosis.aftermath = f"preemption: {caught.value}"
+    return tried, node
+
+
+def document(pod: Pod) -> Object:
+    decoded: Object = msgspec.json.decode(encode(pod))
+    return decoded
+
+
+def feasible(tried: Attempt, node: str | None) -> list[str]:
+    return sorted(tried.names) or ([node] if node else [])
+
+
+@pytest.mark.parametrize("case", list(scored()), ids=str)
+async def test_scores_and_reasons_are_those_of_kube_scheduler(case: Scored) -> None:
+    tried, node = await attempt(case, case.profile, document(case.pod))
+    assert feasible(tried, node) == sorted(case.feasible)
+    if case.message:
+        assert str(tried.diagnosis) == case.message
+    given = {
+        each.plugin: dict(zip(tried.names, each.scores.tolist(), strict=True))
+        for each in tried.in_tree
+    }
+    exempt = set()
+    if case.pod.spec.resources.requests:
+        exempt.add("NodeResourcesFit")
+    if case.version == "1.36" and any(volume.image for volume in case.pod.spec.volumes):
+        exempt.add("ImageLocality")
+    for plugin in case.scores.keys() - exempt:
+        assert given[plugin] == case.scores[plugin]
+    assert given.keys() == case.scores.keys()
+    if tried.names and not exempt:
+        totals = {name: sum(s[name] for s in case.scores.values()) for name in tried.names}
+        assert totals[str(node)] == max(totals.values())
+
+
+@pytest.mark.parametrize("case", list(filtered()), ids=str)
+async def test_rejections_are_those_of_kube_scheduler(case: Filtered) -> None:
+    tried, node = await attempt(case, case.plugin, document(case.pod))
+    assert feasible(tried, node) == sorted(case.feasible)
+    assert (case.alone is None) == (node is not None)
+    if case.alone:
+        assert str(tried.diagnosis) == case.alone
+    unmet = document(case.pod)
+    resources = unmet["spec"]["containers"][0].setdefault("resources", {})
+    resources["requests"] = {**resources.get("requests", {}), UNMET: "1"}
+    tried, node = await attempt(case, case.plugin, unmet)
+    assert node is None
+    assert str(tried.diagnosis) == case.filled

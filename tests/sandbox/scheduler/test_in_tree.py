@@ -1,0 +1,150 @@
+"""In-tree plugins as a profile configures them; test_golden.py compares their results."""
+
+from typing import Any
+
+import pytest
+
+from moorage.errors import ConfigurationError
+from sandbox.scheduler.cluster.cache import Cache, KnownPod
+from sandbox.scheduler.cycle.diagnosis import Rejection
+from sandbox.scheduler.cycle.in_tree import InTreePlugins, named_nodes
+from tests.live_api import Object, until
+from tests.sandbox.scheduler.support import World, configuration, known_pod, requesting
+
+TAINT = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
+
+
+def in_tree(ignored: frozenset[str] = frozenset(), **profile: Any) -> InTreePlugins:
+    (read,) = configuration(profiles=[profile]).profiles
+    return InTreePlugins(read, ignored)
+
+
+async def rejection(
+    plugins: InTreePlugins, pod: KnownPod, *others: KnownPod, **node: Any
+) -> Rejection | None:
+    cache = Cache()
+    allocatable = {"cpu": "4", "memory": "8Gi", "pods": "110", **node.pop("allocatable", {})}
+    metadata = {"name": "node", "labels": node.pop("labels", {})}
+    cache.set_node({"metadata": metadata, "spec": node, "status": {"allocatable": allocatable}})
+    for other in others:
+        cache.assume(other, "node")
+    return (await plugins.filter(pod.pod, cache.one(cache.nodes["node"]))).of(0)
+
+
+async def test_the_first_plugin_in_kube_schedulers_order_gives_the_reason() -> None:
+    pod = known_pod(**requesting(cpu="9"), nodeSelector={"disk": "ssd"})
+    hostile = {"unschedulable": True, "taints": [TAINT]}
+    assert await rejection(in_tree(), pod, **hostile) == Rejection(
+        "NodeUnschedulable", ("node(s) were unschedulable",), unresolvable=True
+    )
+    assert await rejection(in_tree(), pod, taints=[TAINT]) == Rejection(
+        "TaintToleration", ("node(s) had untolerated taint(s)",), unresolvable=True
+    )
+    assert await rejection(in_tree(), pod) == Rejection(
+        "NodeAffinity", ("node(s) didn't match Pod's node affinity/selector",), unresolvable=True
+    )
+
+
+async def test_all_that_is_short_is_a_reason_of_its_own() -> None:
+    pod, other = known_pod(**requesting(memory="4Gi", cpu="2")), known_pod("other")
+    full = {"allocatable": {"cpu": "1", "memory": "1Gi", "pods": "1"}}
+    assert await rejection(in_tree(), pod, other, **full) == Rejection(
+        "NodeResourcesFit",
+        ("Too many pods", "Insufficient cpu", "Insufficient memory"),
+        unresolvable=True,
+    )
+
+
+async def test_resources_that_only_an_extender_counts_are_not_checked() -> None:
+    pod = known_pod(containers=[{"resources": {"requests": {"x/gpu": "1"}}}])
+    ignoring = {"name": "NodeResourcesFit", "args": {"ignoredResources": ["y/other"]}}
+    assert await rejection(in_tree(), pod)
+    assert await rejection(in_tree(pluginConfig=[ignoring]), pod)
+    assert await rejection(in_tree(frozenset({"x/gpu"}), pluginConfig=[ignoring]), pod) is None
+
+
+async def test_a_disabled_filter_rejects_nothing() -> None:
+    plugins = in_tree(plugins={"filter": {"disabled": [{"name": "*"}]}})
+    assert await rejection(plugins, known_pod(**requesting(cpu="99")), unschedulable=True) is None
+
+
+def test_arguments_that_a_plugin_does_not_take_are_refused() -> None:
+    wrong = {"name": "InterPodAffinity", "args": {"hardPodAffinityWeight": "much"}}
+    with pytest.raises(ConfigurationError, match=r"pluginConfig of InterPodAffinity"):
+        in_tree(pluginConfig=[wrong])
+
+
+def test_pods_of_a_daemon_set_name_their_node() -> None:
+    def required(*terms: Any) -> Any:
+        selector = {"nodeSelectorTerms": list(terms)}
+        return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": selector}}
+
+    def names(*values: str) -> Any:
+        return {"matchFields": [{"key": "metadata.name", "operator": "In", "values": values}]}
+
+    assert named_nodes(known_pod().pod) is None
+    assert named_nodes(known_pod(affinity=required(names("a"), names("b"))).pod) == frozenset("ab")
+    free = {"matchExpressions": [{"key": "a", "operator": "Exists"}]}
+    assert named_nodes(known_pod(affinity=required(names("a"), free)).pod) is None
+
+
+async def test_nodes_that_a_pod_does_not_name_are_not_evaluated(world: World) -> None:
+    world.node("a", cpu="1")
+    world.node("b", taints=[TAINT])
+    world.node("c")
+    field = {"key": "metadata.name", "operator": "In", "values": ["a"]}
+    agent = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    torn = {"nodeSelectorTerms": [{"matchFields": [field, {**field, "values": ["b"]}]}]}
+    for name, required in (("agent", agent), ("torn", torn)):
+        affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+        world.pod(name, cpu="2", affinity=affinity)
+    async with world.scheduler():
+        await until(lambda: world.condition("agent")[0] and world.condition("torn")[0])
+    hopeless = (
+        " no new claims to deallocate, preemption: 0/3 nodes are available: "
+        "3 Preemption is not helpful for scheduling."
+    )
+    assert world.condition("agent")[1] == (
+        "0/3 nodes are available: 1 Insufficient cpu, "
+        f"2 node(s) didn't satisfy plugin(s) [NodeAffinity].{hopeless}"
+    )
+    assert world.condition("torn")[1] == (
+        f"0/3 nodes are available: pod affinity terms conflict.{hopeless}"
+    )
+
+
+async def test_in_tree_scores_decide_where_no_extender_does(world: World) -> None:
+    soft = {"key": "busy", "effect": "PreferNoSchedule"}
+    world.node("avoided", taints=[soft], cpu="8")
+    world.node("small", cpu="2")
+    world.node("large", cpu="8")
+    world.pod("web", cpu="1")
+    async with world.scheduler() as scheduler:
+        await until(world.placed("web"))
+        decision = scheduler.decisions.get("default", "web")
+    assert world.place("web") == "large"
+    assert decision
+    assert decision.scores
+    points = {each.plugin: each.score * each.weight for each in decision.scores.plugins}
+    assert points["TaintToleration"] == 300
+    assert decision.scores.in_tree == sum(points.values())
+    assert decision.scores.extenders is None
+
+
+@pytest.mark.parametrize(("weight", "place"), [(1, "idle"), (50, "busy")])
+async def test_extender_scores_are_added_to_in_tree_scores(
+    world: World, weight: int, place: str
+) -> None:
+    world.node("idle")
+    world.node("busy", taints=[{"key": "busy", "effect": "PreferNoSchedule"}])
+    world.extender.on["prioritize"] = lambda _: [{"Host": "busy", "Score": 10}]
+    scorer: Object = {"prioritizeVerb": "prioritize", "nodeCacheCapable": True, "weight": weight}
+    world.pod("web")
+    async with world.scheduler(scorer) as scheduler:
+        await until(world.placed("web"))
+        decision = scheduler.decisions.get("default", "web")
+    assert world.place("web") == place
+    assert decision
+    assert decision.scores
+    assert decision.scores.extenders == (100 * weight if place == "busy" else 0)
+    assert (decision.scores.in_tree_best, decision.scores.extenders_best) == ("idle", "busy")
