@@ -1,9 +1,9 @@
 """The output of `moorage up`: where everything listens, and where each pod went and why."""
 
-from cli.following import Following, Outcome, PodState
-from cli.reasons import why
 from cli.screen import Screen
+from cli.up.following import Following, Outcome, PodState
 from cli.up.gateway import Gateway
+from cli.up.reasons import why
 from cli.up.stack import Addresses
 from cli.up.standin import StandIn
 

@@ -13,9 +13,9 @@ import click
 
 from cli.config.policies import choose_policy
 from cli.failures import clear_failures
-from cli.following import Following
 from cli.screen import Screen
 from cli.up.cluster import Cluster, connected
+from cli.up.following import Following
 from cli.up.gateway import Gateway, gateway_at
 from cli.up.manifests import Object
 from cli.up.processes import Processes, ProcessFailedError
