@@ -21,13 +21,7 @@ from sandbox.scheduler.cycle.decision import Attempt, Decisions
 from sandbox.scheduler.cycle.diagnosis import Diagnosis, NoNodesError
 from sandbox.scheduler.cycle.extending import Extenders
 from sandbox.scheduler.cycle.in_tree import InTreePlugins
-from sandbox.scheduler.cycle.preemption import (
-    NAME,
-    NoCandidatesError,
-    Preemption,
-    PreemptionError,
-    PreemptionFailedError,
-)
+from sandbox.scheduler.cycle.preemption import NAME, Preemption, PreemptionError
 from sandbox.scheduler.extenders.client import Extender, ExtenderError
 from sandbox.scheduler.failures import Failures
 from sandbox.scheduler.queue import ClusterEvent, QueuedPod, SchedulingQueue
@@ -75,6 +69,8 @@ class Scheduler:
         self._bindings: set[asyncio.Task[None]] = set()
         self.cache = Cache()
         self.decisions = Decisions()
+        for _, plugins in self._profiles.values():
+            self.cache.snapshot.objects.open(plugins.reads)  # nobody watches these: there are none
         self.queue = SchedulingQueue(
             initial_backoff=configuration.pod_initial_backoff_seconds,
             max_backoff=configuration.pod_max_backoff_seconds,
@@ -191,11 +187,12 @@ class Scheduler:
         try:
             plan = await self._preemption.plan(queued.pod, plugins, diagnosis)
             await self._failures.evict(queued.pod, plan)
-        except (PreemptionFailedError, ApiError) as error:
-            diagnosis.aftermath = f"preemption: {error}"  # an error hides the other messages
+        except (PluginFailedError, ApiError) as error:
+            diagnosis.aftermath = f"preemption: {error}"
         except PreemptionError as error:
-            diagnosis.aftermath = ", ".join([*messages, f"preemption: {error}"])
-            diagnosis.nominated = "" if isinstance(error, NoCandidatesError) else None
+            shown = [] if error.failed else messages
+            diagnosis.aftermath = ", ".join([*shown, f"preemption: {error}"])
+            diagnosis.nominated = "" if error.hopeless else None
         else:
             diagnosis.nominated = plan.node
 

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from moorage import Nodes, Pod
+from moorage import DEVICE_CLASSES, Nodes, Pod
 from moorage.models import NodeManifest
 from moorage.models.codec import decode_node, decode_pod
 from moorage.snapshot import Snapshot
@@ -79,6 +79,9 @@ class Cache:
         self.names: list[str] = []
         self.pods: dict[str, KnownPod] = {}
         self.snapshot = Snapshot()
+        # Nothing here allocates devices, so no DeviceClass is followed: pods that request a
+        # resource that one backs fit nowhere, as with a kube-scheduler without any devices.
+        self.snapshot.objects.open((DEVICE_CLASSES,))
         self._free_rows: list[int] = []
         self._rows: dict[str, int] = {}
         self._order: Rows | None = None

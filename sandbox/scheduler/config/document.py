@@ -73,7 +73,7 @@ class Profile(Strict, frozen=True):
     @property
     def scores(self) -> Mapping[str, int]:
         """The plugins at the extension point Score, in order, with their weights."""
-        return {name: weight or 1 for name, weight in self.plugins.at(self.plugins.score).items()}
+        return self.plugins.at(self.plugins.score)
 
     @property
     def post_filters(self) -> tuple[str, ...]:

@@ -1,31 +1,34 @@
-"""Which in-tree plugins a profile runs, in which order, by kube-scheduler's rules for merging."""
+"""Which in-tree plugins a profile runs, in which order."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-DEFAULTS: Mapping[str, int] = {
-    "SchedulingGates": 0,
-    "PrioritySort": 0,
-    "NodeUnschedulable": 0,
-    "NodeName": 0,
-    "TaintToleration": 3,
-    "NodeAffinity": 2,
-    "NodePorts": 0,
-    "NodeResourcesFit": 1,
-    "VolumeRestrictions": 0,
-    "NodeVolumeLimits": 0,
-    "VolumeBinding": 0,
-    "VolumeZone": 0,
-    "PodTopologySpread": 2,
-    "InterPodAffinity": 2,
-    "DynamicResources": 2,
-    "DefaultPreemption": 0,
-    "NodeResourcesBalancedAllocation": 1,
-    "ImageLocality": 1,
-    "DefaultBinder": 0,
-}
+from moorage_host.policy.merge import Entry, EntrySet, expand, merge
+
+DEFAULTS = EntrySet(
+    (
+        Entry("SchedulingGates"),
+        Entry("PrioritySort"),
+        Entry("NodeUnschedulable"),
+        Entry("NodeName"),
+        Entry("TaintToleration", 3),
+        Entry("NodeAffinity", 2),
+        Entry("NodePorts"),
+        Entry("NodeResourcesFit", 1),
+        Entry("VolumeRestrictions"),
+        Entry("NodeVolumeLimits"),
+        Entry("VolumeBinding"),
+        Entry("VolumeZone"),
+        Entry("PodTopologySpread", 2),
+        Entry("InterPodAffinity", 2),
+        Entry("DynamicResources", 2),
+        Entry("DefaultPreemption"),
+        Entry("NodeResourcesBalancedAllocation", 1),
+        Entry("ImageLocality", 1),
+        Entry("DefaultBinder"),
+    )
+)
 """kube-scheduler's default plugins in its order, with the weights of their scores."""
 
 
@@ -47,16 +50,10 @@ class PluginSet(Strict, frozen=True):
     disabled: tuple[PluginName, ...] = ()
 
     @property
-    def weights(self) -> dict[str, int]:
-        """The weights of the enabled plugins."""
-        return {plugin.name: plugin.weight for plugin in self.enabled}
-
-    def without_disabled(self, plugins: Mapping[str, int]) -> dict[str, int]:
-        """Return the plugins that this set does not disable."""
-        disabled = {plugin.name for plugin in self.disabled}
-        if "*" in disabled:
-            return {}
-        return {name: weight for name, weight in plugins.items() if name not in disabled}
+    def entries(self) -> EntrySet:
+        """The same as the rules for merging take it."""
+        enabled = tuple(Entry(plugin.name, plugin.weight) for plugin in self.enabled)
+        return EntrySet(enabled, frozenset(plugin.name for plugin in self.disabled))
 
 
 class Plugins(Strict, frozen=True):
@@ -77,18 +74,10 @@ class Plugins(Strict, frozen=True):
     multi_point: PluginSet = PluginSet()
 
     def at(self, point: PluginSet) -> dict[str, int]:
-        """Return the plugins of one extension point in order, with their weights.
-
-        First those that the point names and `multiPoint` has, then the others of `multiPoint`, then
-        the others that the point names. A default plugin that is configured again keeps its place.
-        """
-        multi = {**self.multi_point.without_disabled(DEFAULTS), **self.multi_point.weights}
-        own = point.weights
-        return {
-            **{name: weight for name, weight in own.items() if name in multi},
-            **{n: w for n, w in point.without_disabled(multi).items() if n not in own},
-            **own,
-        }
+        """Return the plugins of one extension point in order, with their weights."""
+        everywhere = merge(DEFAULTS, self.multi_point.entries).enabled
+        merged = expand(point.entries, everywhere, lambda _: True)
+        return {entry.name: entry.weight or 1 for entry in merged}
 
 
 class PluginArguments(Strict, frozen=True):

@@ -1,7 +1,8 @@
 """The in-tree plugins of a profile: Moorage's built-in ones of the same names.
 
 They run in the engines of the filter and the scorer service, so there is one implementation of each
-rule. What kube-scheduler has and the built-in plugins have not is in `MISSING`.
+rule. Those that kube-scheduler has and Moorage lacks do not run: NodeVolumeLimits, VolumeBinding,
+VolumeZone and DynamicResources, which read volumes and resource claims.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,17 +15,16 @@ import numpy.typing as npt
 from moorage import FilterPlugin, Nodes, Pod, ScorePlugin
 from moorage.execution import EnabledPlugin, PluginScores, Supervisor
 from moorage.execution import Profile as RunningProfile
+from moorage.models import ObjectKind
 from moorage.plugin.classes import Plugin
 from moorage_host.policy.arguments import check_arguments
 from sandbox.scheduler.config import Profile
+from sandbox.scheduler.config.plugins import DEFAULTS
 from sandbox.scheduler.cycle.diagnosis import Rejection
 from services.filter.engine import run_filters
 from services.filter.plugins import BUILT_INS as FILTERS
 from services.scorer.engine import run_scores
 from services.scorer.plugins import BUILT_INS as SCORES
-
-MISSING: Final = ("NodeVolumeLimits", "VolumeBinding", "VolumeZone", "DynamicResources")
-"""Default plugins of kube-scheduler that do not run here: they read volumes and resource claims."""
 
 FIT: Final = "NodeResourcesFit"
 STRATEGIES: Final = {
@@ -34,35 +34,13 @@ STRATEGIES: Final = {
 }
 """The built-in score plugins that are the scoring strategies of NodeResourcesFit."""
 
+IN_TREE: Final = frozenset((*(entry.name for entry in DEFAULTS.enabled), *STRATEGIES.values()))
+
 _FILTERS: Final[Mapping[str, type[FilterPlugin]]] = {
-    kind.name: kind
-    for kind in FILTERS
-    if kind.name
-    in (
-        "NodeUnschedulable",
-        "NodeName",
-        "TaintToleration",
-        "NodeAffinity",
-        "NodePorts",
-        FIT,
-        "VolumeRestrictions",
-        "PodTopologySpread",
-        "InterPodAffinity",
-    )
+    kind.name: kind for kind in FILTERS if kind.name in IN_TREE
 }
 _SCORES: Final[Mapping[str, type[ScorePlugin]]] = {
-    kind.name: kind
-    for kind in SCORES
-    if kind.name
-    in (
-        "TaintToleration",
-        "NodeAffinity",
-        "PodTopologySpread",
-        "InterPodAffinity",
-        "NodeResourcesBalancedAllocation",
-        "ImageLocality",
-        *STRATEGIES.values(),
-    )
+    kind.name: kind for kind in SCORES if kind.name in IN_TREE
 }
 
 
@@ -107,6 +85,12 @@ class InTreePlugins:
         self._filters = _running(self._filter(name) for name in profile.filters)
         self._scores = _running(self._score(*entry) for entry in profile.scores.items())
         self.narrows = "NodeAffinity" in profile.filters
+
+    @property
+    def reads(self) -> frozenset[ObjectKind]:
+        """The further kinds of objects that the plugins look at."""
+        plugins = (*self._filters.plugins, *self._scores.plugins)
+        return frozenset(kind for enabled in plugins for kind in enabled.plugin.reads)
 
     async def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
         """Return which of *nodes* pass all filters, and why the others do not."""

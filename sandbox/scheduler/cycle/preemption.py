@@ -4,7 +4,7 @@ As DefaultPreemption does, extenders' filters are not consulted, only their pree
 """
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -30,15 +30,17 @@ Victims = list[KnownPod]
 
 
 class PreemptionError(Exception):
-    """Nobody is preempted; the message is added to what users read about the pod."""
+    """Nobody is preempted; the message is added to what users read about the pod.
 
+    Attributes:
+        failed: Whether it failed, in kube-scheduler's terms: then other messages are left out.
+        hopeless: Whether no node would fit the pod even without its less important pods.
+    """
 
-class PreemptionFailedError(PreemptionError):
-    """What kube-scheduler calls an error, not an answer."""
-
-
-class NoCandidatesError(PreemptionError):
-    """No node would fit the pod even without its less important pods."""
+    def __init__(self, message: str, *, failed: bool = False, hopeless: bool = False) -> None:
+        super().__init__(message)
+        self.failed = failed
+        self.hopeless = hopeless
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class Preemption:
 
         Raises:
             PreemptionError: Nobody can or may be preempted for this pod.
-            NoCandidatesError: The same, and no room needs to be held any more.
+            PluginFailedError: An in-tree plugin cannot evaluate the pod.
         """
         self._require_eligible(pod, diagnosis)
         candidates = await self._candidates(pod, plugins, diagnosis)
@@ -113,20 +115,16 @@ class Preemption:
             elif found:
                 candidates[node.name] = found
             else:
-                problems.append(f'expected at least one victim pod on node "{node.name}"')
+                problems.append(_no_victims(node.name))
             if len(candidates) == enough:
                 break
         if not candidates:
-            raise self._no_candidates(failures, problems)
+            if problems:
+                text = ", ".join(sorted(problems))
+                raise PreemptionError(text if len(problems) == 1 else f"[{text}]", failed=True)
+            message = summary(len(self._cache.nodes), failures, NOT_HELPFUL)
+            raise PreemptionError(message, hopeless=True)
         return candidates
-
-    def _no_candidates(
-        self, failures: Mapping[str, Rejection], problems: list[str]
-    ) -> PreemptionError:
-        if problems:
-            text = ", ".join(sorted(problems))
-            return PreemptionFailedError(text if len(problems) == 1 else f"[{text}]")
-        return NoCandidatesError(summary(len(self._cache.nodes), failures, NOT_HELPFUL))
 
     async def _dry_run(
         self, pod: KnownPod, plugins: InTreePlugins, node: NodeInfo
@@ -159,12 +157,12 @@ class Preemption:
             answer = await self._ask(extender, pod, candidates)
         except ExtenderError as error:
             if not extender.config.ignorable:
-                raise PreemptionFailedError(str(error)) from error
+                raise PreemptionError(str(error), failed=True) from error
             _log.info("extender skipped", extender=extender.name, error=str(error))
             return candidates
         for node in [node for node, victims in answer.items() if not victims]:
             if not extender.config.ignorable:
-                raise PreemptionFailedError(f'expected at least one victim pod on node "{node}"')
+                raise PreemptionError(_no_victims(node), failed=True)
             del answer[node]
         return answer
 
@@ -218,6 +216,10 @@ def _earliest_start(victims: Victims) -> str:
     highest = victims[0].pod.spec.priority
     starts = [v.start_time for v in victims if v.pod.spec.priority == highest]
     return min(start or "~" for start in starts)  # not started counts as now, later than any date
+
+
+def _no_victims(node: str) -> str:
+    return f'expected at least one victim pod on node "{node}"'
 
 
 def _importance(pod: KnownPod) -> tuple[int, str]:

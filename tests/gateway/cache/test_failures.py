@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from moorage import FilterPlugin, Node, Nodes, Normalization, Pod, Rejection, Scope, ScorePlugin
-from tests.gateway.cache.odd import both, outcome, touch
-from tests.gateway.cache.remembering import (
+from tests.gateway.cache.caching import (
     NAMES,
     Asked,
+    caching,
     fill,
     noting,
     of_set,
     policy,
-    remembering,
 )
+from tests.gateway.cache.odd import both, outcome, touch
 from tests.gateway.running import Gateway
 
 
@@ -111,7 +111,7 @@ async def test_a_plugin_that_goes_on_failing_is_asked_once_each_time(
     tmp_path: Path, kind: type[Any]
 ) -> None:
     plugins = (*noting(Asked()), Moody, MoodyScores)
-    async with remembering(tmp_path, *plugins, text=text("Ignore")) as process:
+    async with caching(tmp_path, *plugins, text=text("Ignore")) as process:
         await fill(process)
         kind.broken = {"n2"}
         for name in ("first", "second"):
@@ -136,7 +136,7 @@ async def asked_once(process: Gateway, kind: type[Any], prefix: str) -> None:
 async def test_nodes_that_are_asked_about_along_must_not_fail_a_call(tmp_path: Path) -> None:
     """They have changed, so it is as good a time as any; but the call is not about them."""
     plugins = (*noting(Asked()), Moody, MoodyScores)
-    async with remembering(tmp_path, *plugins, text=text("Abort")) as process:
+    async with caching(tmp_path, *plugins, text=text("Abort")) as process:
         await fill(process)
         for name in ("first", "second"):
             good = await outcome(process, name)

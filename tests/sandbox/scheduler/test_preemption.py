@@ -175,6 +175,23 @@ async def test_pods_of_the_same_importance_stay(crowd: Crowd) -> None:
     assert world.extender.bodies("preempt") == []
 
 
+async def test_a_plugin_that_cannot_evaluate_the_pod_preempts_nobody(crowd: Crowd) -> None:
+    world = crowd.world
+    await crowd.filled(n1={"a": crowd.low, "b": crowd.low})
+    elsewhere = {"namespaceSelector": {"matchLabels": {"team": "a"}}, "topologyKey": "zone"}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [elsewhere]}
+    crowd.important(affinity={"podAffinity": required})
+    world.pod("next", cpu="0")
+    async with world.scheduler(FULL):
+        await until(lambda: world.condition("vip")[0])
+        await until(world.placed("next"))
+    reason, message = world.condition("vip")
+    assert reason == "Unschedulable"
+    assert message.startswith(
+        "0/1 nodes are available: 1 Insufficient cpu. preemption: plugin InterPodAffinity failed"
+    )
+
+
 async def test_a_pod_may_decline_to_preempt(crowd: Crowd) -> None:
     world = crowd.world
     await crowd.filled(n1={"a": crowd.low, "b": crowd.low})

@@ -87,7 +87,7 @@ def policy(
 
 
 @asynccontextmanager
-async def remembering(
+async def caching(
     folder: Path,
     *plugins: type[Plugin],
     text: str = policy(),
@@ -106,8 +106,7 @@ async def remembering(
     filters = [kind for kind in plugins if issubclass(kind, FilterPlugin)]
     scores = [kind for kind in plugins if issubclass(kind, ScorePlugin)]
     patient = {"http_timeout": 60.0, "hedge_floor": 5.0}  # on a busy machine all are slow
-    alone = {"ample_pause": 0.0}  # so that no nodes are scored that the filters may not leave
-    settings = {"remembered_pods": 32, "decision_top": 50, **patient, **alone, **settings}
+    settings = {"cache_pods": 32, "decision_top": 50, **patient, **settings}
     async with AsyncExitStack() as stack:
         addresses: dict[str, list[str]] = {"filters": [], "scorer": []}
         for _ in range(replicas):
@@ -151,8 +150,8 @@ def of_set(name: str, **metadata: Any) -> Object:
 def answered(process: Gateway) -> tuple[float, float]:
     """Return how often filters, and how often scorers, were asked and answered."""
     counts = [
-        process.sample("moorage_cycle_duration_seconds_count", half=half)
-        for half in ("filter", "score")
+        process.sample("moorage_cycle_duration_seconds_count", phase=phase)
+        for phase in ("filter", "score")
     ]
     return counts[0], counts[1]
 
@@ -167,8 +166,8 @@ async def decided(process: Gateway, name: str, namespace: str = "default") -> Ob
 async def remembered(process: Gateway, name: str) -> tuple[int, int]:
     """Return of how many nodes filters, and of how many scorers, were not asked."""
     decision = await decided(process, name)
-    halves = [decision.get(half, {}) for half in ("filter", "score")]
-    return halves[0].get("rememberedNodes", 0), halves[1].get("rememberedNodes", 0)
+    phases = [decision.get(phase, {}) for phase in ("filter", "score")]
+    return phases[0].get("cachedNodes", 0), phases[1].get("cachedNodes", 0)
 
 
 async def told(process: Gateway, resource: str, change: Callable[[], Any]) -> None:

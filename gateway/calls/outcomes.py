@@ -1,8 +1,4 @@
-"""What kube-scheduler asks and what it gets, without HTTP: the seam between edge and cycles.
-
-`gateway.edge` decodes requests into these calls and encodes the outcomes; `gateway.cycle.runner`
-answers them. Neither knows the other.
-"""
+"""The calls besides scheduling, the outcomes of all calls, and who answers them."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -11,68 +7,43 @@ from typing import Protocol
 
 import msgspec
 
+from gateway.calls.node_set import NodeSet
+from gateway.calls.request import CycleRequest
 from moorage.errors import MoorageError
-from moorage.models import NodeManifest, Pod
+from moorage.models import Pod
 
 ANSWER_SECONDS = 0.02
 """Kept back of a call's deadline, so that it fails with a cause before the edge gives it up."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GivenNode:
-    """A node sent along with the call; `raw` is its JSON, a view into the request body."""
-
-    manifest: NodeManifest
-    raw: msgspec.Raw
-
-
-class SchedulingCall(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """A filter or prioritize call.
-
-    Attributes:
-        pod: The pod, which has a name and a UID.
-        pod_json: The pod's JSON, verbatim.
-        node_names: In the order of the request.
-        nodes: Aligned with `node_names` when the call brought whole nodes, else None.
-        plugin: The plugin named in the URL, or "" for the pod's whole profile.
-        deadline: When the answer must be out, in seconds of `loop.time()`.
-    """
-
-    pod: Pod
-    pod_json: bytes
-    node_names: Sequence[str]
-    nodes: Sequence[GivenNode] | None
-    plugin: str
-    deadline: float
-
-
-class FilterOutcome(msgspec.Struct, frozen=True, kw_only=True):
+class FilterOutcome(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Which nodes the pod may use.
 
-    Every name comes from the call. Pass `call.node_names` itself as `feasible` when nothing was
-    ruled out: the edge then echoes the request's bytes.
-
     Attributes:
-        feasible: In the order of the call.
+        feasible: A subset of the nodes of the request, in its order.
         failed: Reason by node for rejections that evicting pods might cure.
         unresolvable: Reason by node for all other rejections.
-        ahead: Becomes the very scores that a prioritize call for `feasible` will get; None if
-            nobody works on them yet.
+        scores: Becomes what a prioritize call for `feasible` will get; None if nobody is
+            working on it yet.
     """
 
-    feasible: Sequence[str]
+    feasible: NodeSet
     failed: dict[str, str] = {}
     unresolvable: dict[str, str] = {}
-    ahead: "asyncio.Future[Sequence[int]] | None" = None
+    scores: "asyncio.Future[PrioritizeOutcome] | None" = None
 
 
-class PrioritizeOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """How good the nodes are: `scores` is aligned with `call.node_names`; empty means no opinion.
+class PrioritizeOutcome(msgspec.Struct, kw_only=True, eq=False):
+    """How good the nodes are.
 
-    Scores are whole numbers from 0 to 100; 10 is what kube-scheduler takes for the best.
+    Attributes:
+        scores: Whole numbers from 0 to 100, aligned with the nodes of the request; 10 is what
+            kube-scheduler takes for the best. Empty means no opinion.
+        encoded: The edge's answer, if it has been written ahead of the call.
     """
 
     scores: Sequence[int]
+    encoded: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +57,7 @@ class Victims:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreemptCall:
-    """Candidate nodes and what would be evicted there; `deadline` as in `SchedulingCall`."""
+    """Candidate nodes and what would be evicted there; `deadline` as in `CycleRequest`."""
 
     pod: Pod
     pod_json: bytes
@@ -103,7 +74,7 @@ class PreemptOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BindCall:
-    """Put this pod on this node; `deadline` as in `SchedulingCall`."""
+    """Put this pod on this node; `deadline` as in `CycleRequest`."""
 
     namespace: str
     name: str
@@ -127,10 +98,10 @@ class Cycles(Protocol):
     bind never is.
     """
 
-    async def filter(self, call: SchedulingCall) -> FilterOutcome:
+    async def filter(self, request: CycleRequest) -> FilterOutcome:
         """Rule nodes out."""
 
-    async def prioritize(self, call: SchedulingCall) -> PrioritizeOutcome:
+    async def prioritize(self, request: CycleRequest) -> PrioritizeOutcome:
         """Rank nodes."""
 
     async def preempt(self, call: PreemptCall) -> PreemptOutcome:
