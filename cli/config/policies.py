@@ -9,7 +9,8 @@ import yaml
 
 from moorage import BindPlugin, FilterPlugin, ScorePlugin
 from moorage.errors import ConfigurationError
-from moorage.plugin.classes import Plugin, extension_points
+from moorage.plugin.base import Plugin
+from moorage.plugin.points import extension_points
 from moorage_host.plugins.registry import Registry, load_registry
 from moorage_host.policy import (
     API_VERSION,

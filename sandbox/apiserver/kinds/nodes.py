@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from moorage.models.codec import decode_node
+from moorage.models.decoding.codec import decode_node
 from moorage.units.quantity import QuantityError, scaled
 from sandbox.apiserver.errors import Cause, invalid_value, required, unsupported_value
 from sandbox.apiserver.kinds import shapes

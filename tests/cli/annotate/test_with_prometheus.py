@@ -12,7 +12,7 @@ from moorage.models import NodeManifest, decode_node
 from moorage.testing import make_pod, run_filter, run_score
 from sandbox.apiserver import ApiServer
 from services.filter.plugins.safe_overload import SafeOverload
-from services.scorer.plugins.safe_balance import SafeBalance
+from services.scorer.plugins.load.safe_balance import SafeBalance
 from tests.cli.support import Object, moorage
 from tests.live_api import Api
 from tests.prometheus import Counters, Prometheus, exporters, prometheus, wait_for_samples

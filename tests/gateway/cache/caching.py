@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from moorage import FilterPlugin, Node, Nodes, Normalization, Pod, Rejection, Scope, ScorePlugin
-from moorage.plugin.classes import Plugin
+from moorage import FilterPlugin, Nodes, Normalization, Pod, Rejection, Scope, ScorePlugin
+from moorage.plugin.base import Plugin
 from tests.gateway.running import (
     Gate,
     Gateway,
@@ -51,12 +51,9 @@ def noting(asked: Asked) -> tuple[type[FilterPlugin], type[ScorePlugin]]:
 
         def filter(self, pod: Pod, nodes: Nodes) -> Any:
             asked.filters.append(sorted(nodes.names))
-            return super().filter(pod, nodes)
-
-        def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
-            if node.taints:
-                return TAINTED
-            return FULL if len(node.pods) >= node.allocatable["pods"] else None
+            tainted = [bool(node.taints) for node in nodes]
+            full = [len(node.pods) >= node.allocatable["pods"] for node in nodes]
+            return nodes.verdicts().reject(tainted, TAINTED).reject(full, FULL)
 
     class Likes(ScorePlugin):
         """Prefers nodes that are labelled so, and those with more pods."""
@@ -66,10 +63,7 @@ def noting(asked: Asked) -> tuple[type[FilterPlugin], type[ScorePlugin]]:
 
         def score(self, pod: Pod, nodes: Nodes) -> Any:
             asked.scores.append(sorted(nodes.names))
-            return super().score(pod, nodes)
-
-        def score_node(self, pod: Pod, node: Node) -> float:
-            return float(node.labels.get("liked", "1")) + len(node.pods)
+            return [float(node.labels.get("liked", "1")) + len(node.pods) for node in nodes]
 
     return Fits, Likes
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from moorage import FilterPlugin, Nodes, Pod, Rejection, Scope, ScorePlugin, Scores, Verdicts
-from moorage.plugin.classes import Plugin
+from moorage.plugin.base import Plugin
 from sandbox.apiserver.resources.paths import parse
 from tests.gateway.cache.caching import (
     NAMES,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from moorage import FilterPlugin, Node, Nodes, Normalization, Pod, Rejection, Scope, ScorePlugin
+from moorage import FilterPlugin, Nodes, Normalization, Pod, Rejection, Scope, ScorePlugin
 from tests.gateway.cache.caching import (
     NAMES,
     Asked,
@@ -32,12 +32,10 @@ class Moody(FilterPlugin):
 
     def filter(self, pod: Pod, nodes: Nodes) -> Any:
         self.calls.append(sorted(nodes.names))
-        return super().filter(pod, nodes)
-
-    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
-        if node.name in self.broken:
+        if self.broken & set(nodes.names):
             raise ValueError("no data")
-        return Rejection("is the first") if node.name == "n1" else None
+        first = [name == "n1" for name in nodes.names]
+        return nodes.verdicts().reject(first, Rejection("is the first"))
 
 
 class MoodyScores(ScorePlugin):
@@ -50,12 +48,9 @@ class MoodyScores(ScorePlugin):
 
     def score(self, pod: Pod, nodes: Nodes) -> Any:
         self.calls.append(sorted(nodes.names))
-        return super().score(pod, nodes)
-
-    def score_node(self, pod: Pod, node: Node) -> float:
-        if node.name in self.broken:
+        if self.broken & set(nodes.names):
             raise ValueError("no data")
-        return float(node.labels.get("liked", "1"))
+        return [float(node.labels.get("liked", "1")) for node in nodes]
 
 
 @pytest.fixture(autouse=True)

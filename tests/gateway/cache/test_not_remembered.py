@@ -111,7 +111,7 @@ class Reserving(FilterPlugin):
     def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
         return None
 
-    def reserve(self, pod: Pod) -> bool:
+    def wants_claim(self, pod: Pod) -> bool:
         return pod.labels.get("claims") == "yes"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from moorage import Scope
-from moorage.plugin.classes import Plugin
+from moorage.plugin.base import Plugin
 from tests.gateway.cache.caching import (
     NAMES,
     Asked,

@@ -5,16 +5,20 @@ import pytest
 
 from moorage import FilterPlugin, PluginLoadError, ScorePlugin
 from moorage_host.plugins.registry import Registry, load_registry
+from tests.passing import Passes
 
 PLUGIN = """
 from moorage import FilterPlugin as Base, ScorePlugin
 
 class {name}(Base):
     "Rules nothing out."
+
+    def filter_node(self, pod, node):
+        return None
 """
 
 
-class Known(FilterPlugin):
+class Known(Passes):
     """A plugin that comes with a service."""
 
 
