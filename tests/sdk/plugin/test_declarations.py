@@ -162,8 +162,11 @@ def test_a_plugin_cannot_name_what_is_no_field(fields: Any, message: str) -> Non
 
 
 def test_managed_resources_are_not_inherited_as_a_subclass_may_concern_other_pods() -> None:
-    class Cards(FilterPlugin):
+    class Cards(ScorePlugin):
         managed_resources: ClassVar[tuple[str, ...]] = ("example.com/gpu",)
+
+        def score_node(self, pod: Pod, node: Node) -> float:
+            return 0
 
     class More(Cards):
         pass
@@ -174,7 +177,7 @@ def test_managed_resources_are_not_inherited_as_a_subclass_may_concern_other_pod
 @pytest.mark.parametrize("wrong", ["example.com/gpu", ["example.com/gpu"], (7,), ("",)])
 def test_managed_resources_are_a_tuple_of_names(wrong: Any) -> None:
     with pytest.raises(TypeError, match=r"^Wrong\.managed_resources must be a tuple of names such"):
-        type("Wrong", (FilterPlugin,), {"managed_resources": wrong})
+        type("Wrong", (ScorePlugin,), {"managed_resources": wrong})
 
 
 @pytest.mark.parametrize(
