@@ -7,7 +7,7 @@ of Moorage's plugins it came from.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from cli.following import Outcome, PodState
+from cli.up.following import Outcome, PodState
 
 BEST_SCORES = 3
 """How many scores of each side are shown."""
