@@ -10,20 +10,17 @@ from aiohttp import web
 from prometheus_client import REGISTRY, CollectorRegistry
 
 from gateway.binding.binding import Binding
-from gateway.cache.equal_pods import EqualPods
-from gateway.cache.filter_cache import RememberedVerdicts
-from gateway.cache.rejections import Rejections
-from gateway.cache.score_cache import RememberedScores
+from gateway.cache.filter_cache import FilterCache
+from gateway.cache.score_cache import ScoreCache
 from gateway.cluster.cluster import Cluster
 from gateway.cluster.state import ClusterState
 from gateway.cycle.claims import Claims
-from gateway.cycle.filtering import FilterHalf
-from gateway.cycle.habits import Pauses
-from gateway.cycle.node_set import NodeLookup
-from gateway.cycle.recheck import Rechecks
+from gateway.cycle.filtering import FilterPhase
+from gateway.cycle.queue import CycleQueue
+from gateway.cycle.recheck import Recheck
+from gateway.cycle.row_index import RowIndex
 from gateway.cycle.runner import CycleRunner
-from gateway.cycle.score_ahead import ScoresAhead
-from gateway.cycle.scoring import ScoreHalf
+from gateway.cycle.scoring import ScorePhase
 from gateway.cycle.sharding import Sharding
 from gateway.decisions.log import DecisionLog
 from gateway.edge import make_app, run_edge
@@ -81,7 +78,7 @@ async def running(
         parts = _parts(client, settings, registry)
         stack.push_async_callback(parts.binding.close)
         await stack.enter_async_context(_background(parts, settings))
-        stack.push_async_callback(parts.cycles.drain)
+        stack.push_async_callback(parts.queue.drain)
         phase = Phase()
         checks = readiness_checks(
             cluster=parts.cluster,
@@ -132,6 +129,7 @@ class _Parts:
     scorers: ReplicaPool
     binding: Binding
     decisions: DecisionLog
+    queue: CycleQueue
     cycles: CycleRunner
     reloader: PolicyReloader | None
 
@@ -150,6 +148,8 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
     feed = StateFeed(state)
     sessions, metrics = SessionFamilies(registry), CycleMetrics(registry)
 
+    queue = CycleQueue()
+
     def pool(kind: ServiceKind, targets: tuple[str, ...], longest_wait: float) -> ReplicaPool:
         return ReplicaPool(
             kind,
@@ -160,48 +160,38 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
             objects=cluster.kinds,
             limits=settings,
             metrics=SessionMetrics(sessions, kind.name),
-            between_cycles=lambda: cycles.between_cycles(),
+            wait_until_idle=queue.wait_until_idle,
             longest_wait=longest_wait,
         )
 
     filters = pool(FILTER, settings.filter, float("inf"))
     scorers = pool(SCORER, settings.scorer, settings.scorer_wait)
     binding = Binding(settings.binder, state, policy)
-    lookup = NodeLookup(state)
+    index = RowIndex(state)
     decisions = DecisionLog(pods=settings.decision_pods, attempts=settings.decision_attempts)
-    filter_half = FilterHalf(filters, lookup, Sharding(settings), metrics)
-    score_half = ScoreHalf(
-        scorers, lookup, Sharding(settings), metrics, policy=policy, top=settings.decision_top
-    )
-    equal_pods = EqualPods(state)
-    filters_known = RememberedVerdicts(
-        state, policy, filter_half, equal_pods, limit=settings.remembered_pods
-    )
-    scores_known = RememberedScores(
+    filter_phase = FilterCache(
+        FilterPhase(filters, index, Sharding(settings), metrics),
         state,
         policy,
-        score_half,
-        equal_pods,
-        limit=settings.remembered_pods,
+        limit=settings.cache_pods,
+        verify_share=settings.cache_verify_share,
+    )
+    score_phase = ScoreCache(
+        ScorePhase(scorers, index, Sharding(settings), metrics, top=settings.decision_top),
+        state,
+        policy,
+        limit=settings.cache_pods,
         top=settings.decision_top,
+        verify_share=settings.cache_verify_share,
     )
     cycles = CycleRunner(
         cluster=cluster,
         policy=policy,
-        filter_half=filter_half,
-        verdicts=filters_known,
-        ahead=ScoresAhead(scores_known, lookup, metrics, Pauses(settings.ample_pause)),
-        scores=scores_known,
-        rechecks=Rechecks(state, filter_half, settings.recheck_time),
-        rejections=Rejections(
-            state,
-            policy,
-            filter_half,
-            equal_pods,
-            metrics,
-            limit=settings.remembered_rejections,
-        ),
-        claims=Claims(state, policy, filter_half, score_half, metrics),
+        queue=queue,
+        filter_phase=filter_phase,
+        score_phase=score_phase,
+        recheck=Recheck(state, filter_phase, settings.recheck_time),
+        claims=Claims(state, policy, filter_phase, score_phase, metrics),
         binding=binding,
         decisions=decisions,
         metrics=metrics,
@@ -218,7 +208,7 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
         policy=policy,
         objects=cluster.kinds,
         rollouts=[rollout(filters, settings), rollout(scorers, settings)],
-        between_cycles=cycles.between_cycles,
+        between_cycles=queue.between_cycles,
         metrics=ReloadMetrics(registry),
     )
     return _Parts(
@@ -228,6 +218,7 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
         scorers=scorers,
         binding=binding,
         decisions=decisions,
+        queue=queue,
         cycles=cycles,
         reloader=reloader or None,
     )

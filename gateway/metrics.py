@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Counter
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from gateway.decisions.log import FilterRecord, PluginRecord, ScoreRecord
+from gateway.decisions.log import FilterRecord, PhaseName, PluginRecord, ScoreRecord
 from moorage_host.process.histogram import FastHistogram
 
 ClaimOutcome = Literal["taken", "renewed", "refused"]
@@ -19,15 +19,15 @@ class CycleMetrics:
     """The metrics of cycles."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        half = FastHistogram(
+        phase = FastHistogram(
             "moorage_cycle_duration_seconds",
             "Time of each half of a cycle in the replica.",
-            ["half"],
+            ["phase"],
             buckets=SECONDS,
             registry=registry,
         )
-        self._filter = half.observer("filter")
-        self._score = half.observer("score")
+        self._filter = phase.observer("filter")
+        self._score = phase.observer("score")
         queue = FastHistogram(
             "moorage_cycle_queue_seconds",
             "Time that a cycle waited for those before it.",
@@ -38,8 +38,8 @@ class CycleMetrics:
         """Note how many seconds a cycle waited for its turn."""
         plugins = FastHistogram(
             "moorage_plugin_execution_duration_seconds",
-            "Time of a plugin in one cycle, at all its extension points of that half.",
-            ["plugin", "half"],
+            "Time of a plugin in one cycle, at all its extension points of that phase.",
+            ["plugin", "phase"],
             buckets=SECONDS,
             registry=registry,
         )
@@ -47,7 +47,7 @@ class CycleMetrics:
         self._failures = Counter(
             "moorage_plugin_failures",
             "Cycles that went on without a plugin because it failed.",
-            ["plugin", "half"],
+            ["plugin", "phase"],
             registry=registry,
         )
         self._rejected = Counter(
@@ -68,47 +68,32 @@ class CycleMetrics:
             ["outcome"],
             registry=registry,
         )
-        expected = Counter(
-            "moorage_expected_scores",
-            "Cycles whose scoring began beside the filter half, since the nodes that would be left "
-            "were expected, and whether they were right.",
-            ["outcome"],
-            registry=registry,
-        )
-        self._expected = {True: expected.labels("right"), False: expected.labels("wrong")}
-        usual = Counter(
-            "moorage_expected_nodes",
-            "Cycles whose filtering began before their names were looked up, since calls named the "
-            "same nodes time and again, and whether that was right.",
-            ["outcome"],
-            registry=registry,
-        )
-        self._usual = {True: usual.labels("right"), False: usual.labels("wrong")}
         self._scattered = Counter(
             "moorage_scattered_cycles",
-            "Halves of cycles that several replicas shared.",
-            ["half"],
+            "Phases of cycles that several replicas shared.",
+            ["phase"],
             registry=registry,
         )
-        self._remembered = Counter(
-            "moorage_remembered_rejections",
-            "Filter calls that were answered without asking a replica, as an equal pod had been "
-            "rejected on the same nodes.",
+        cached = Counter(
+            "moorage_cached_phases",
+            "Phases of cycles for which replicas were asked about no node (whole) or not about all "
+            "nodes (part), since the answers for equal pods were cached.",
+            ["phase", "extent"],
             registry=registry,
         )
-        halves = Counter(
-            "moorage_remembered_halves",
-            "Halves of cycles for which no replica was asked about any node (whole), or not about "
-            "all (part), as it was known from equal pods.",
-            ["half", "extent"],
-            registry=registry,
-        )
-        self._halves = {
-            (half, whole): halves.labels(half, extent)
-            for half in ("filter", "score")
+        self._cached = {
+            (phase, whole): cached.labels(phase, extent)
+            for phase in ("filter", "score")
             for whole, extent in ((True, "whole"), (False, "part"))
         }
-        self._nonsense = Counter(
+        self._differences = Counter(
+            "moorage_cache_differences",
+            "Cached results that replicas did not confirm, see --cache-verify-share: a plugin "
+            "depends on more than it declares.",
+            ["phase"],
+            registry=registry,
+        )
+        self._invalid = Counter(
             "moorage_invalid_results",
             "Results of replicas that were refused because they cannot be right.",
             ["service"],
@@ -116,22 +101,22 @@ class CycleMetrics:
         )
 
     def filtered(self, record: FilterRecord) -> None:
-        """Note what filter replicas did."""
+        """Observe what filter replicas did."""
         self._filter(record.seconds)
-        self._note(record.plugins, "filter")
+        self._observe_plugins(record.plugins, "filter")
         if record.shards > 1:
             self._scattered.labels("filter").inc()
 
     def rejected(self, record: FilterRecord) -> None:
-        """Note what came of a filter half, whoever said it."""
+        """Count the rejections of a filter phase, cached or not."""
         for plugin in record.plugins:
             if plugin.rejected:
                 self._rejected.labels(plugin.plugin).inc(plugin.rejected)
 
     def scored(self, record: ScoreRecord) -> None:
-        """Note what scorer replicas did."""
+        """Observe what scorer replicas did."""
         self._score(record.seconds)
-        self._note(record.plugins, "score")
+        self._observe_plugins(record.plugins, "score")
         if record.shards > 1:
             self._scattered.labels("score").inc()
 
@@ -139,35 +124,27 @@ class CycleMetrics:
         """Count a claim."""
         self._claims.labels(outcome).inc()
 
-    def expected(self, *, right: bool) -> None:
-        """Count a cycle that was scored before it was filtered."""
-        self._expected[right].inc()
+    def cached(self, phase: PhaseName, *, whole: bool) -> None:
+        """Count a phase for which replicas were asked about no node, or about a part of them."""
+        self._cached[phase, whole].inc()
 
-    def usual(self, *, right: bool) -> None:
-        """Count a cycle that was filtered before its names were looked up."""
-        self._usual[right].inc()
-
-    def remembered(self) -> None:
-        """Count a filter call that was answered from memory."""
-        self._remembered.inc()
-
-    def remembered_half(self, half: str, *, whole: bool) -> None:
-        """Count a half for which replicas were asked about no node, or about a part of them."""
-        self._halves[half, whole].inc()
+    def cache_differs(self, phase: PhaseName) -> None:
+        """Count a cached result that replicas did not confirm."""
+        self._differences.labels(phase).inc()
 
     def foreign(self) -> None:
         """Count a call for a pod that is not ours."""
         self._foreign.inc()
 
-    def nonsense(self, service: str) -> None:
+    def invalid_result(self, service: str) -> None:
         """Count a result that cannot be right."""
-        self._nonsense.labels(service).inc()
+        self._invalid.labels(service).inc()
 
-    def _note(self, plugins: Iterable[PluginRecord], half: str) -> None:
+    def _observe_plugins(self, plugins: Iterable[PluginRecord], phase: PhaseName) -> None:
         for plugin in plugins:
-            self._plugins(plugin.plugin, half)(plugin.seconds)
+            self._plugins(plugin.plugin, phase)(plugin.seconds)
             if plugin.failure:
-                self._failures.labels(plugin.plugin, half).inc()
+                self._failures.labels(plugin.plugin, phase).inc()
 
 
 class ClusterCollector(Collector):

@@ -72,24 +72,20 @@ class GatewaySettings(EdgeSettings):
         unit="seconds",
         minimum=0,
     )
-    remembered_rejections: int = setting(
+    cache_pods: int = setting(
         64,
-        "Pods that fit nowhere whose rejections are remembered until the state changes, so that no "
-        "replica is asked about pods that are equal to them; 0 remembers none.",
+        "Pods with different signatures for which each phase's answers are cached by node, so that "
+        "no replica is asked again about equal pods until what the plugins depend on changes; each "
+        "takes about 50 bytes for a node. 0 caches nothing.",
         minimum=0,
     )
-    remembered_pods: int = setting(
-        32,
-        "Pods, different where plugins look at them, for which it is remembered what node-local "
-        "plugins said of each node until it changes, so that no replica is asked that again about "
-        "pods equal to them; each takes some 50 bytes for a node. 0 remembers none.",
+    cache_verify_share: float = setting(
+        0.0,
+        "Share of the cached results about which replicas are asked all the same, to count "
+        "differences (moorage_cache_differences_total): 1 finds every plugin that depends on more "
+        "than it declares, and saves nothing.",
         minimum=0,
-    )
-    ample_pause: float = setting(
-        1.0,
-        "Scoring begins beside the filter half, unless the time from its end to prioritize is on "
-        "average so many times as long as scoring takes afterwards; 0 never begins it early.",
-        minimum=0,
+        maximum=1,
     )
     scorer_wait: float = setting(
         3.0,

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from moorage import DEVICE_CLASSES, Nodes, Pod
-from moorage.models.codec import decode_node, decode_pod
+from moorage.models.decoding.codec import decode_node, decode_pod
 from moorage.testing import make_nodes
 from moorage.testing.objects import GivenObjects
 

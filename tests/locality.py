@@ -27,7 +27,7 @@ from moorage.models import (
 )
 from moorage.testing import assert_node_local, run_filter
 from moorage.testing.locality import equal_pods
-from moorage.testing.unlike_pods import strangers
+from moorage.testing.unlike_pods import unlike_pods
 from tests.clusters import Cluster, clusters, demanding_pods
 
 IN_A = Requirement(key="zone", operator="In", values=("a",))
@@ -82,7 +82,7 @@ def check_signing(*plugins: Callable[[], FilterPlugin], most: int = 50) -> None:
         for make in plugins:
             plugin = make()
             said = run_filter(plugin, pod, *cluster.nodes, pods=cluster.pods)
-            for equal in equal_pods(plugin, pod, (pod, other, *strangers())):
+            for equal in equal_pods(plugin, pod, (pod, other, *unlike_pods())):
                 again = run_filter(plugin, equal, *cluster.nodes, pods=cluster.pods)
                 assert said == again, plugin.name
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from cli.legacy.names import FILTERS, MOORAGE_FIT, SCORES
 from cli.legacy.plan import Object, Plan
 from cli.legacy.upstream import resources, shape
-from moorage.plugin.classes import Plugin
+from moorage.plugin.base import Plugin
 from moorage_host.policy import API_VERSION, IN_TREE, KIND, Kind
 
 Available = Mapping[Kind, Mapping[str, type[Plugin]]]

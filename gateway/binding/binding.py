@@ -10,7 +10,8 @@ import grpc.aio
 import msgspec
 
 from gateway.binding.stream import BinderError, BindStream
-from gateway.calls import ANSWER_SECONDS, BindCall, CallFailedError
+from gateway.calls import BindCall, CallFailedError
+from gateway.calls.outcomes import ANSWER_SECONDS
 from gateway.cluster.state import ClusterState
 from gateway.decisions.log import BindRecord, Decision, summary
 from moorage.backoff import Backoff

@@ -1,1 +1,1 @@
-"""What replicas said of equal pods, so that they need not say it again."""
+"""One cache before each phase of a cycle: what plugins answered for equal pods, by node."""

@@ -1,81 +1,64 @@
-"""The filter half for pods that come time and again: replicas are asked about what is new.
-
-If all filter plugins of a profile are node-local, a verdict on a node holds for all equal pods
-until the node changes. Called by `gateway.cycle.runner`.
-"""
+"""The cache before the filter phase: verdicts by node."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from gateway.cache.equal_pods import EqualPods
-from gateway.cache.node_values import RowValues, to_ask
-from gateway.cache.store import Store
-from gateway.calls import CallFailedError
+from gateway.cache.node_values import NodeValues
+from gateway.cache.phase_cache import PhaseCache
+from gateway.calls import CycleRequest
+from gateway.calls.node_set import NodeRows
 from gateway.cluster.state import ClusterState
-from gateway.cycle.filtering import Filtered, FilterHalf
-from gateway.cycle.merging import FilteredShard, ReasonKey, translated, worded
-from gateway.cycle.node_set import Candidates
-from gateway.cycle.request import Subject
-from gateway.decisions.from_protobuf import note_memory
+from gateway.cycle.filtering import FilterPhase, FilterPhaseResult, to_result
+from gateway.cycle.merging import ReasonKey, ShardVerdicts, to_messages, translated
+from gateway.policy.dependencies import FilterDependencies
 from gateway.policy.policy import PolicyHolder
+from moorage.plugin.scope import Scope
 from moorage.v1 import filter_pb2
 
-MOST_REASONS = 1000
-"""Reasons that are kept for one signature; a plugin may have another one each time."""
+REASON_LIMIT = 1000
+"""Reasons that are kept in one entry; a plugin may use another one each time."""
 
 
-class KnownVerdicts:
-    """What filters said about pods with one signature.
+class FilterEntry:
+    """The verdicts on pods with one signature; see `gateway.cache.phase_cache.Entry`."""
 
-    Attributes:
-        codes: The verdicts by row.
-        pod: Whom it was said of last, as NAMESPACE/NAME.
-        has_failed: Whether a plugin failed when it was asked last.
-    """
-
-    def __init__(self, state: ClusterState, *, compares_manifests: bool) -> None:
-        self.pod = ""
+    def __init__(self, state: ClusterState, scope: Scope) -> None:
+        self.source = ""
         self.has_failed = False
+        self.is_usable = True
         self._state = state
-        self._compares_manifests = compares_manifests
-        self._forget()
+        self._scope = scope
+        self._clear()
 
-    def _forget(self) -> None:
-        self.codes = RowValues(
-            self._state, 1, np.uint16, compares_manifests=self._compares_manifests
-        )
+    def _clear(self) -> None:
+        self.values = NodeValues(self._state, 1, np.uint16, self._scope)
         self._reasons: dict[ReasonKey, int] = {}
         self._result = filter_pb2.FilterResult()
 
-    def learn(self, subject: Subject, filtered: Filtered) -> bool:
-        """Take over what replicas just said; not if it cannot be put together with the rest."""
-        self.has_failed = any(plugin.failure for plugin in filtered.record.plugins)
-        if self.has_failed:
-            return False  # next time it may work
-        said = filtered.verdicts
-        if len(self._reasons) + len(said.result.reasons) > MOST_REASONS:
-            self._forget()
+    def learn(self, verdicts: ShardVerdicts, generation: int) -> bool:
+        """Add verdicts; not if there are too many reasons, in which case the entry is cleared."""
+        if len(self._reasons) + len(verdicts.result.reasons) > REASON_LIMIT:
+            self._clear()
             return False
-        codes = translated(said, self._reasons)
-        self.codes.put(said.found.rows, codes, filtered.generation)
-        # Plugins that found no nodes left are missing in a report.
-        reports = max(self._result.plugins, said.result.plugins, key=len)
-        self._result = filter_pb2.FilterResult(reasons=worded(self._reasons), plugins=reports)
-        for report in self._result.plugins:  # they are of this cycle
+        codes = translated(verdicts, self._reasons)
+        self.values.put(verdicts.rows.rows, codes, generation)
+        # A report lacks the plugins that found no nodes left.
+        reports = max(self._result.plugins, verdicts.result.plugins, key=len)
+        self._result = filter_pb2.FilterResult(reasons=to_messages(self._reasons), plugins=reports)
+        for report in self._result.plugins:  # these are of one cycle
             report.ClearField("duration")
             report.ClearField("note")
-        self.pod = f"{subject.pod.namespace}/{subject.pod.name}"
         return True
 
-    def verdicts(self, found: Candidates) -> FilteredShard:
-        """Return what is known of nodes, whose rows are not stale."""
-        codes = self.codes.at(found.rows)[0]
+    def verdicts(self, rows: NodeRows) -> ShardVerdicts:
+        """Return the verdicts on nodes, none of whose rows is stale."""
+        codes = self.values.at(rows.rows)[0]
         counts = np.bincount(codes, minlength=len(self._reasons) + 1).tolist()
-        return FilteredShard(self._words(counts), found, codes, counts)
+        return ShardVerdicts(self._reports(counts), rows, codes, counts)
 
-    def _words(self, counts: Sequence[int]) -> filter_pb2.FilterResult:
-        """Return the reasons, and the plugins that would have run: none without nodes left."""
+    def _reports(self, counts: Sequence[int]) -> filter_pb2.FilterResult:
+        """Return the reasons, and the plugins that would have run: none after the last node."""
         if counts[0]:
             return self._result
         rejecting = {r.plugin for r, n in zip(self._result.reasons, counts[1:], strict=True) if n}
@@ -85,73 +68,65 @@ class KnownVerdicts:
         return filter_pb2.FilterResult(reasons=self._result.reasons, plugins=ran)
 
 
-class RememberedVerdicts:
-    """Filters nodes, and knows what was said of the newest pods that came more than once."""
+class _Fetched:
+    def __init__(self, result: FilterPhaseResult) -> None:
+        self.record = result.record
+        self.rows = (result.verdicts.rows,)
+        self.verdicts = result.verdicts
+
+
+class FilterCache(PhaseCache[FilterEntry, _Fetched, FilterPhaseResult]):
+    """Filters nodes."""
+
+    name = "filter"
 
     def __init__(
         self,
+        phase: FilterPhase,
         state: ClusterState,
         policy: PolicyHolder,
-        filter_half: FilterHalf,
-        equal_pods: EqualPods,
         *,
         limit: int,
+        verify_share: float = 0.0,
     ) -> None:
-        """Remember pods with at most *limit* different signatures."""
-        self._state = state
-        self._policy = policy
-        self._half = filter_half
-        self._store: Store[KnownVerdicts] = Store(policy, filter_half.pool, equal_pods, limit)
+        """See `PhaseCache`."""
+        super().__init__(state, policy, limit=limit, verify_share=verify_share)
+        self.phase: FilterPhase = phase
 
-    async def run(self, subject: Subject) -> Filtered:
-        """Return the outcome for the subject's nodes.
+    async def _ask(self, request: CycleRequest) -> FilterPhaseResult:
+        return await self.phase.run(request)
 
-        Raises:
-            CallFailedError: The filter service fails, does not answer in time, or answers nonsense.
-        """
-        known = self._known(subject)
-        if known is None:
-            return await self._half.run(subject)
-        lookup = self._half.lookup
-        usual = lookup.usual(subject.names)
-        expected = lookup.find(subject.names, None) if usual is None else usual
-        source, asked = known.pod, to_ask(subject, known.codes, expected, self._state)
-        if asked is subject or known.has_failed:
-            whole = await self._half.run(subject)
-            known.learn(subject, whole)
-            return whole
-        said = None
-        if asked is not None:
-            said = await self._said(asked, known)
-            if said is None or not known.learn(subject, said):
-                # Which nodes plugins are asked about depends on all that came before.
-                return await self._half.run(subject)
-        found = lookup.find(subject.names, None)
-        if usual is not None:
-            self._half.metrics.usual(right=found.bitmap == usual.bitmap)
-        if len(known.codes.stale(found)):  # it changed meanwhile, or these are others
-            return await self._half.run(subject)
-        told = self._half.tell(subject, known.verdicts(found), self._state.generation)
-        remembered = found.count - (found.common(said.found) if said else 0)
-        note_memory(told.record, source, remembered, said.record if said else None)
-        self._half.metrics.remembered_half("filter", whole=said is None)
-        return told
+    async def _fetch(self, request: CycleRequest) -> _Fetched:
+        return _Fetched(await self.phase.run(request))
 
-    async def _said(self, asked: Subject, known: KnownVerdicts) -> Filtered | None:
-        """Return what replicas say of some nodes; None if it fails, be it for nodes of others."""
-        self._half.lookup.find(asked.names, None, is_part=True)
-        try:
-            return await self._half.run(asked)
-        except CallFailedError:
-            known.has_failed, known.codes.ahead = True, 0
-            return None
+    def _dependencies(self, profile: str) -> FilterDependencies | None:
+        return self._policy.dependencies.filters.get(profile)
 
-    def _known(self, subject: Subject) -> KnownVerdicts | None:
-        dependencies, profile = self._policy.dependencies, subject.pod.spec.scheduler_name
-        if profile not in dependencies.local_filters:
-            return None
-        signature = dependencies.filter_signatures[profile]
-        compares = profile in dependencies.comparing_filters
-        return self._store.known(
-            subject, signature, lambda: KnownVerdicts(self._state, compares_manifests=compares)
-        )
+    def _new_entry(self, profile: str) -> FilterEntry:
+        return FilterEntry(self._state, self._policy.dependencies.filters[profile].scope)
+
+    def _learn(self, entry: FilterEntry, fetched: _Fetched, generation: int) -> bool:
+        return entry.learn(fetched.verdicts, generation)
+
+    def _answer(
+        self, request: CycleRequest, entry: FilterEntry, rows: NodeRows
+    ) -> FilterPhaseResult:
+        return to_result(request, entry.verdicts(rows), self._state.generation)
+
+    def _may_answer(self, request: CycleRequest, result: FilterPhaseResult) -> bool:
+        """Only replicas know whether a pod that fits somewhere has to claim its node."""
+        claimants = self._policy.dependencies.filters[request.profile].claimants
+        return not claimants or not len(result.outcome.feasible)
+
+    def _difference(self, cached: FilterPhaseResult, fresh: FilterPhaseResult) -> str:
+        before, now = _by_name(cached), _by_name(fresh)
+        names = [name for name in before.keys() | now.keys() if before.get(name) != now.get(name)]
+        if any(plugin.failure for plugin in fresh.record.plugins) or not names:
+            return ""
+        name = min(names)
+        cached_reason, reason = before.get(name, "feasible"), now.get(name, "feasible")
+        return f"{len(names)} verdicts, such as on {name}: cached {cached_reason}, now {reason}"
+
+
+def _by_name(result: FilterPhaseResult) -> dict[str, str]:
+    return {**result.outcome.failed, **result.outcome.unresolvable}

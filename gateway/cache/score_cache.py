@@ -1,45 +1,35 @@
-"""The score half for pods that come time and again: replicas are asked about what is new.
-
-If all score plugins of a profile are node-local and say how their scores become 0..100, the raw
-score of a node holds for all equal pods until the node changes, and the rest is done here. Called
-by `gateway.cycle.score_ahead` and `gateway.cycle.runner`.
-"""
+"""The cache before the score phase: raw scores by node, normalised and weighted here."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from gateway.cache.equal_pods import EqualPods
-from gateway.cache.node_values import RowValues, to_ask
-from gateway.cache.scope import LocalScore
-from gateway.cache.store import Store
-from gateway.calls import CallFailedError
+from gateway.cache.node_values import NodeValues
+from gateway.cache.phase_cache import PhaseCache
+from gateway.calls import CycleRequest
+from gateway.calls.node_set import NodeRows, Rows
 from gateway.cluster.state import ClusterState
-from gateway.cycle.merging import ScoredShard, merge_reports
-from gateway.cycle.node_set import Candidates, Rows
-from gateway.cycle.request import Subject
-from gateway.cycle.scoring import TOTALS, Scored, ScoreHalf
-from gateway.decisions.from_protobuf import note_memory, plugin_records
+from gateway.cycle.merging import ShardScores, merge_reports
+from gateway.cycle.scoring import TOTALS, ScorePhase, ScorePhaseResult
+from gateway.decisions.from_protobuf import plugin_records
 from gateway.decisions.log import NodeScoreRecord, PluginRecord, PluginScoreRecord, ScoreRecord
+from gateway.policy.dependencies import CachedScore, ScoreDependencies
 from gateway.policy.policy import PolicyHolder
 from moorage.plugin.normalization import MAX_SCORE, Normalization, Scores
 from moorage_host.plugins.ranking import best, weighted_mean
 from moorage_host.rpc.convert import from_duration
 
-LARGEST = np.finfo(np.float64).max / (2 * MAX_SCORE)
-"""Raw scores up to here can be normalised."""
+LARGEST_RAW = np.finfo(np.float64).max / (2 * MAX_SCORE)
+"""The largest raw score that can be normalised."""
 
 
-class Opinion(NamedTuple):
-    """What a plugin says of some nodes."""
-
-    plugin: LocalScore
+class _PluginScores(NamedTuple):
+    plugin: CachedScore
     raw: Scores
     normalized: Scores
 
     def record(self, index: int) -> PluginScoreRecord:
-        """Note what it says of one node."""
         return PluginScoreRecord(
             plugin=self.plugin.plugin,
             raw=self.raw.item(index),
@@ -48,171 +38,143 @@ class Opinion(NamedTuple):
         )
 
 
-class KnownScores:
-    """What score plugins said about pods with one signature.
+class ScoreEntry:
+    """The raw scores of pods with one signature; see `gateway.cache.phase_cache.Entry`.
 
-    Attributes:
-        raw: The raw scores by row, in the order of the plugins; 0 for those without an opinion.
-        pod: Whom it was said of last, as NAMESPACE/NAME.
-        is_fit: Whether the scores can be normalised here.
-        has_failed: Whether a plugin failed when it was asked last.
+    `values` has a line for each plugin; 0 for plugins without an opinion.
     """
 
-    def __init__(
-        self, state: ClusterState, plugins: Sequence[LocalScore], *, compares_manifests: bool
-    ) -> None:
-        self.raw = RowValues(state, len(plugins), np.float64, compares_manifests=compares_manifests)
-        self.pod = ""
-        self.is_fit = True
+    def __init__(self, state: ClusterState, dependencies: ScoreDependencies) -> None:
+        self._plugins = dependencies.plugins
+        self.values = NodeValues(state, len(self._plugins), np.float64, dependencies.scope)
+        self.source = ""
         self.has_failed = False
+        self.is_usable = True
         self._state = state
-        self._plugins = plugins
         self._skipped: frozenset[str] | None = None
 
-    def learn(self, subject: Subject, shards: Sequence[ScoredShard], generation: int) -> bool:
-        """Take over what replicas just said; not if it cannot be put together with the rest."""
-        reports = [report for shard in shards for report in shard.result.plugins]
-        self.has_failed = any(report.failure for report in reports)
-        if self.has_failed:
-            return False  # next time it may work
+    def learn(self, shards: Sequence[ShardScores], generation: int) -> bool:
+        """Add raw scores; not if other plugins skipped than before, or one cannot be normalised."""
         names = frozenset(plugin.plugin for plugin in self._plugins)
         skipped = {names.difference(shard.raw) for shard in shards}
         if self._skipped is None:
             self._skipped = next(iter(skipped))
-        self.is_fit = skipped == {self._skipped} and all(map(self._is_in_range, shards))
-        if not self.is_fit:
+        self.is_usable = skipped == {self._skipped} and all(map(self._is_in_range, shards))
+        if not self.is_usable:
             return False
         for shard in shards:
-            rows = shard.found.rows
+            rows = shard.rows.rows
             none = np.zeros(len(rows))
             raw = np.array([shard.raw.get(plugin.plugin, none) for plugin in self._plugins])
-            self.raw.put(rows, raw.reshape(len(self._plugins), len(rows)), generation)
-        self.pod = f"{subject.pod.namespace}/{subject.pod.name}"
+            self.values.put(rows, raw.reshape(len(self._plugins), len(rows)), generation)
         return True
 
     def rank(self, rows: Rows, top: int) -> tuple[Scores | None, ScoreRecord]:
-        """Return the total of each of some rows, none of which is stale, and how it came about."""
+        """Return the totals of rows, none of which is stale, and how they came about."""
         skipped = self._skipped or frozenset()
-        opinions = [
-            Opinion(plugin, raw, plugin.normalization.apply(raw))
-            for plugin, raw in zip(self._plugins, self.raw.at(rows), strict=True)
+        scores = [
+            _PluginScores(plugin, raw, plugin.normalization.apply(raw))
+            for plugin, raw in zip(self._plugins, self.values.at(rows), strict=True)
             if plugin.plugin not in skipped
         ]
-        totals = weighted_mean([(each.plugin.weight, each.normalized) for each in opinions])
-        reports = [
+        totals = weighted_mean([(each.plugin.weight, each.normalized) for each in scores])
+        plugins = [
             PluginRecord(plugin=plugin.plugin, seconds=0.0, skipped=plugin.plugin in skipped)
             for plugin in self._plugins
         ]
-        record = ScoreRecord(nodes=len(rows), seconds=0.0, plugins=reports)
+        record = ScoreRecord(nodes=len(rows), seconds=0.0, plugins=plugins)
         if totals is not None:
-            for index in best(totals, top):
-                name = self._state.name_at(int(rows[index])) or ""
-                scores = [opinion.record(index) for opinion in opinions]
-                node = NodeScoreRecord(node=name, total=totals.item(index), plugins=scores)
-                record.top.append(node)
+            record.top = [self._node(rows, totals, scores, index) for index in best(totals, top)]
         return totals, record
 
-    def _is_in_range(self, shard: ScoredShard) -> bool:
-        """Whether a replica would accept the raw scores, or what they become."""
+    def _node(
+        self, rows: Rows, totals: Scores, scores: Sequence[_PluginScores], index: int
+    ) -> NodeScoreRecord:
+        return NodeScoreRecord(
+            node=self._state.name_at(int(rows[index])) or "",
+            total=totals.item(index),
+            plugins=[each.record(index) for each in scores],
+        )
+
+    def _is_in_range(self, shard: ShardScores) -> bool:
+        """Whether a replica would accept the raw scores, and what they become."""
         for plugin in self._plugins:
             raw = shard.raw.get(plugin.plugin)
             if raw is None:
                 continue
-            most = MAX_SCORE if plugin.normalization is Normalization.NONE else LARGEST
+            most = MAX_SCORE if plugin.normalization is Normalization.NONE else LARGEST_RAW
             if not (raw.min(initial=0) >= 0 and raw.max(initial=0) <= most):
                 return False
         return True
 
 
-class RememberedScores:
-    """Ranks nodes, and knows what was said of the newest pods that came more than once."""
-
-    def __init__(
-        self,
-        state: ClusterState,
-        policy: PolicyHolder,
-        score_half: ScoreHalf,
-        equal_pods: EqualPods,
-        *,
-        limit: int,
-        top: int,
-    ) -> None:
-        """Remember pods with at most *limit* different signatures; note the *top* nodes."""
-        self._state = state
-        self._policy = policy
-        self._half = score_half
-        self._metrics = score_half.metrics
-        self._store: Store[KnownScores] = Store(policy, score_half.pool, equal_pods, limit)
-        self._top = top
-
-    async def run(self, subject: Subject) -> Scored:
-        """Return how good the subject's nodes are.
-
-        Raises:
-            CallFailedError: The scorer service fails, does not answer in time, or answers nonsense.
-        """
-        known = self._known(subject)
-        if known is None or not known.is_fit:
-            return await self._half.run(subject)
-        if known.has_failed:  # replicas would be asked twice, and again in vain
-            scored = await self._half.run(subject)
-            known.has_failed = any(plugin.failure for plugin in scored.record.plugins)
-            return scored
-        source, lookup = known.pod, self._half.lookup
-        asked = to_ask(subject, known.raw, lookup.find(subject.names, None), self._state)
-        said, new = None, list[Candidates]()
-        if asked is not None:
-            since = self._state.generation
-            shards = await self._raw(asked, subject, known)
-            if shards is None or not known.learn(subject, shards, since):
-                return await self._half.run(subject)
-            said, new = self._noted(shards), [shard.found for shard in shards]
-        found = lookup.find(subject.names, None)
-        if not found.count or len(known.raw.stale(found)):  # none known, or it changed meanwhile
-            return await self._half.run(subject)
-        totals, record = known.rank(found.rows, self._top)
-        remembered = found.count - sum(map(found.common, new))
-        note_memory(record, source, remembered, said)
-        if remembered:
-            self._metrics.remembered_half("score", whole=said is None)
-        if totals is not None:
-            totals = found.spread(totals.astype(TOTALS).astype(np.float64), 0)
-        return Scored(totals=totals, record=record, scale=self._policy.score_scale)
-
-    async def _raw(
-        self, asked: Subject, subject: Subject, known: KnownScores
-    ) -> Sequence[ScoredShard] | None:
-        """Return what replicas say of some nodes; None if it fails, be it for nodes of others."""
-        self._half.lookup.find(asked.names, None, is_part=True)
-        try:
-            return await self._half.raw(asked)
-        except CallFailedError:
-            if asked is subject:
-                raise
-            known.has_failed, known.raw.ahead = True, 0
-            return None
-
-    def _noted(self, shards: Sequence[ScoredShard]) -> ScoreRecord:
-        """Return what replicas did, after counting it."""
+class _Fetched:
+    def __init__(self, shards: Sequence[ShardScores]) -> None:
         results = [shard.result for shard in shards]
-        record = ScoreRecord(
-            nodes=sum(shard.found.count for shard in shards),
+        self.shards = shards
+        self.rows = [shard.rows for shard in shards]
+        self.record = ScoreRecord(
+            nodes=sum(rows.count for rows in self.rows),
             seconds=max(from_duration(result.duration) for result in results),
             plugins=plugin_records(merge_reports(results)),
             shards=len(shards),
         )
-        self._metrics.scored(record)
-        return record
 
-    def _known(self, subject: Subject) -> KnownScores | None:
-        dependencies, profile = self._policy.dependencies, subject.pod.spec.scheduler_name
-        plugins = dependencies.local_scores.get(profile)
-        if plugins is None:
-            return None
-        signature = dependencies.score_signatures[profile]
-        compares = profile in dependencies.comparing_scores
-        return self._store.known(
-            subject,
-            signature,
-            lambda: KnownScores(self._state, plugins, compares_manifests=compares),
-        )
+
+class ScoreCache(PhaseCache[ScoreEntry, _Fetched, ScorePhaseResult]):
+    """Ranks nodes."""
+
+    name = "score"
+
+    def __init__(
+        self,
+        phase: ScorePhase,
+        state: ClusterState,
+        policy: PolicyHolder,
+        *,
+        limit: int,
+        top: int,
+        verify_share: float = 0.0,
+    ) -> None:
+        """Note the *top* nodes; see `PhaseCache`."""
+        super().__init__(state, policy, limit=limit, verify_share=verify_share)
+        self.phase: ScorePhase = phase
+        self._top = top
+
+    async def _ask(self, request: CycleRequest) -> ScorePhaseResult:
+        return await self.phase.run(request)
+
+    async def _fetch(self, request: CycleRequest) -> _Fetched:
+        fetched = _Fetched(await self.phase.raw(request))
+        self.phase.metrics.scored(fetched.record)
+        return fetched
+
+    def _dependencies(self, profile: str) -> ScoreDependencies | None:
+        return self._policy.dependencies.scores.get(profile)
+
+    def _new_entry(self, profile: str) -> ScoreEntry:
+        return ScoreEntry(self._state, self._policy.dependencies.scores[profile])
+
+    def _learn(self, entry: ScoreEntry, fetched: _Fetched, generation: int) -> bool:
+        return entry.learn(fetched.shards, generation)
+
+    def _answer(self, request: CycleRequest, entry: ScoreEntry, rows: NodeRows) -> ScorePhaseResult:
+        del request
+        totals, record = entry.rank(rows.rows, self._top)
+        if totals is not None:
+            # Replicas send totals in single precision.
+            totals = rows.to_call_order(totals.astype(TOTALS).astype(np.float64), 0)
+        return ScorePhaseResult(totals=totals, record=record)
+
+    def _difference(self, cached: ScorePhaseResult, fresh: ScorePhaseResult) -> str:
+        if any(plugin.failure for plugin in fresh.record.plugins):
+            return ""
+        if cached.totals is None or fresh.totals is None:
+            one_has_none = (cached.totals is None) is not (fresh.totals is None)
+            return "only one result has scores" if one_has_none else ""
+        different = np.flatnonzero(~np.isclose(cached.totals, fresh.totals, rtol=1e-6, atol=1e-6))
+        if not len(different):
+            return ""
+        first = int(different[0])
+        totals = f"cached {cached.totals[first]:g}, now {fresh.totals[first]:g}"
+        return f"{len(different)} totals, the first at position {first}: {totals}"

@@ -1,52 +1,47 @@
-"""What is known of the newest pods, by their signature."""
+"""The cache's entries, by the signature of pods."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import Generic, TypeVar
 
-from gateway.cache.equal_pods import EqualPods
-from gateway.cache.signature import Signature
-from gateway.cycle.request import Subject
-from gateway.policy.policy import PolicyHolder
-from gateway.replicas.pool import ReplicaPool
+SEEN_LIMIT = 1000
+"""Signatures that are kept to tell whether an equal pod has come before."""
 
-Known = TypeVar("Known")
+Entry = TypeVar("Entry")
 
 
-class Store(Generic[Known]):
-    """Keeps what is known of pods that come time and again, as long as nothing else changes.
+class Store(Generic[Entry]):
+    """The newest entries. All are dropped when what they are valid for changes."""
 
-    Nothing is known any more once the policy, or the replicas that take part, are others.
-    """
+    def __init__(self, limit: int) -> None:
+        """Keep at most *limit* entries."""
+        self.limit = limit
+        self._valid_for: Hashable = None
+        self._entries: OrderedDict[bytes, Entry] = OrderedDict()
+        self._seen: OrderedDict[int, None] = OrderedDict()
 
-    def __init__(
-        self, policy: PolicyHolder, pool: ReplicaPool, equal_pods: EqualPods, limit: int
-    ) -> None:
-        """Keep what *pool* said under *policy* of pods with at most *limit* signatures."""
-        self._policy = policy
-        self._pool = pool
-        self._equal = equal_pods
-        self._limit = limit
-        self._moment: Hashable = None
-        self._newest: OrderedDict[bytes, Known] = OrderedDict()
+    def get(self, key: bytes, valid_for: Hashable) -> Entry | None:
+        """Return the entry of *key*, if there is one, valid for the same as before."""
+        if valid_for != self._valid_for:
+            self._valid_for = valid_for
+            self._entries.clear()
+        entry = self._entries.get(key)
+        if entry is not None:
+            self._entries.move_to_end(key)
+        return entry
 
-    def known(
-        self, subject: Subject, signature: Signature, make: Callable[[], Known]
-    ) -> Known | None:
-        """Return what is known of pods like the subject's, begun by *make*; None for others."""
-        if not self._limit or not self._equal.is_like_others(subject):
-            return None
-        key = signature.of(subject.pod)
-        if not self._equal.recurs(subject.pod, key):
-            return None
-        moment = self._policy.revision, self._pool.turnover
-        if moment != self._moment:
-            self._moment = moment
-            self._newest.clear()
-        known = self._newest.get(key)
-        if known is None:
-            known = self._newest[key] = make()
-            if len(self._newest) > self._limit:
-                self._newest.popitem(last=False)
-        self._newest.move_to_end(key)
-        return known
+    def seen_before(self, key: bytes) -> bool:
+        """Whether *key* was asked for before. Most pods have no equal and need no entry."""
+        hashed = hash(key)
+        seen = hashed in self._seen
+        self._seen[hashed] = None
+        self._seen.move_to_end(hashed)
+        if len(self._seen) > SEEN_LIMIT:
+            self._seen.popitem(last=False)
+        return seen
+
+    def put(self, key: bytes, entry: Entry) -> None:
+        """Keep an entry; the one that was used least recently goes."""
+        self._entries[key] = entry
+        if len(self._entries) > self.limit:
+            self._entries.popitem(last=False)

@@ -1,4 +1,4 @@
-"""Pods that count as placed on a node before the API server says so; a part of the cluster state.
+"""Pods that count as placed on a node before the watch shows that; a part of the cluster state.
 
 A claim is taken in a cycle, before the bind; an assumption begins with the bind.
 """
@@ -66,7 +66,7 @@ class AssumedPods:
         return before is None or before.pod != now.pod
 
     def confirm(self, uid: str) -> None:
-        """Say that an assumed pod is bound, so that it need not stay assumed for ever."""
+        """Note that an assumed pod is bound, so that its assumption may expire."""
         assumption = self._by_uid.get(uid)
         if assumption is not None:
             assumption.expires = self.clock() + self.assumed_ttl

@@ -1,6 +1,6 @@
-"""What a replica that joins has not been told yet, however long it takes to tell; for the state.
+"""What a joining replica has not been sent yet, including what changes meanwhile.
 
-Rows come before pods, so that whoever is told of a pod knows its node.
+Rows come before pods, so that a replica knows the node of each pod it gets.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Keys(NamedTuple):
-    """What to tell: rows, UIDs of pods and names of other objects; is_last if there is no more."""
+    """What to send: rows, UIDs of pods and names of other objects; is_last if there is no more."""
 
     rows: list[int]
     uids: list[str]
@@ -42,7 +42,7 @@ class Backlog:
             self._objects.changed[key] = None
 
     def take(self, size: int) -> Keys:
-        """Return at most *size* keys that are to be told next."""
+        """Return at most *size* keys to send next."""
         rows = self._rows.take(size)
         uids = self._uids.take(size - len(rows))
         objects = self._objects.take(size - len(rows) - len(uids))

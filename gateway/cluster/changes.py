@@ -1,4 +1,4 @@
-"""What happened in the cluster state; sessions put it on the wire."""
+"""Changes of the cluster state; sessions put them on the wire."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from moorage.models import ObjectName, Pod
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """What a replica must learn to reach a generation.
+    """What a replica needs to reach a generation.
 
     Attributes:
         generation: The generation that it reaches.

@@ -63,7 +63,7 @@ class ObjectTable:
     """The objects by kind and name; a part of the cluster state."""
 
     def __init__(self, record: Callable[[ObjectName], None]) -> None:
-        """Start empty; *record* is told of every change that replicas must see."""
+        """Start empty; *record* is called for every change that replicas must see."""
         self._record = record
         self._contents: dict[ObjectKind, dict[ObjectName, bytes]] = {}
 

@@ -12,19 +12,20 @@ from zlib import crc32
 import numpy as np
 from msgspec.structs import replace
 
-from gateway.calls import ANSWER_SECONDS, BindCall, CallFailedError, FilterOutcome
+from gateway.calls import BindCall, CallFailedError, CycleRequest, FilterOutcome, NodeSet
+from gateway.calls.outcomes import ANSWER_SECONDS
 from gateway.cluster.state import ClusterState
 from gateway.cluster.waiters import wait_for
-from gateway.cycle.filtering import FilterHalf
-from gateway.cycle.request import Subject
-from gateway.cycle.scoring import ScoreHalf
+from gateway.cycle.filtering import FilterPhaseResult
+from gateway.cycle.phase import Phase
+from gateway.cycle.scoring import ScorePhaseResult
 from gateway.decisions.log import ClaimRecord, Decision
 from gateway.metrics import CycleMetrics
 from gateway.policy.policy import PolicyHolder
 from moorage.models import Pod, encode
 
 UNKNOWN_SECONDS = 1.0
-"""How long the bind of a pod that the watch has not told of yet waits for that."""
+"""How long the bind of a pod that the watch has not shown yet waits for it."""
 
 
 class Claims:
@@ -34,34 +35,35 @@ class Claims:
         self,
         state: ClusterState,
         policy: PolicyHolder,
-        filter_half: FilterHalf,
-        score_half: ScoreHalf,
+        filter_phase: Phase[FilterPhaseResult],
+        score_phase: Phase[ScorePhaseResult],
         metrics: CycleMetrics,
     ) -> None:
         self._state = state
         self._policy = policy
-        self._filter_half = filter_half
-        self._score_half = score_half
+        self._filter_phase = filter_phase
+        self._score_phase = score_phase
         self._metrics = metrics
 
     async def take(
-        self, subject: Subject, outcome: FilterOutcome, decision: Decision
+        self, request: CycleRequest, outcome: FilterOutcome, decision: Decision
     ) -> FilterOutcome:
         """Claim the best of the feasible nodes, if a plugin wants that; offer no other then."""
         claimants = decision.filter.claimants if decision.filter else []
-        if not claimants or not outcome.feasible:
+        if not claimants or not len(outcome.feasible):
             return outcome
-        node = await self._choose(subject.restricted(outcome.feasible), decision)
-        self._state.claim(self._state.pod(subject.pod.uid) or subject.pod, node)
+        chosen = await self._choose(request.on(outcome.feasible), decision)
+        (node,) = chosen.names
+        self._state.claim(self._state.pod(request.pod.uid) or request.pod, node)
         decision.claim = ClaimRecord(node=node, plugins=claimants)
         self._metrics.claimed("taken")
-        return replace(outcome, feasible=[node])
+        return replace(outcome, feasible=chosen)
 
     def release(self, uid: str) -> None:
         """Give up what an earlier attempt claimed; a bind that has come keeps its place."""
         self._state.release(uid)
 
-    def hold(self, call: BindCall, decision: Decision | None) -> bool:
+    def holds(self, call: BindCall, decision: Decision | None) -> bool:
         """Whether the pod may be bound as it is: its claim holds, or nobody wanted one."""
         pod = self._state.pod(call.uid)
         if not self._claimants(pod):
@@ -72,8 +74,8 @@ class Claims:
             decision is not None and decision.filter is not None and (not decision.filter.claimants)
         )
 
-    async def know(self, call: BindCall) -> None:
-        """Wait until the pod is known, which it is as soon as the watch has told of it."""
+    async def wait_for_pod(self, call: BindCall) -> None:
+        """Wait until the watch has shown the pod, but not long."""
         end = asyncio.get_running_loop().time() + UNKNOWN_SECONDS
         known = lambda: self._state.pod(call.uid) is not None  # noqa: E731
         await wait_for(self._state, known, min(call.deadline - ANSWER_SECONDS, end))
@@ -97,34 +99,37 @@ class Claims:
 
     async def _claims(self, plugin: str, pod: Pod, call: BindCall) -> bool:
         """Ask a plugin about the node again; return whether it wants it claimed."""
-        subject = Subject(
+        request = CycleRequest(
             pod=pod,
             pod_json=encode(pod),
-            names=[call.node],
+            nodes=NodeSet([call.node]),
             plugin=plugin,
-            deadline=call.deadline - ANSWER_SECONDS,
+            deadline=call.deadline,
         )
-        filtered = await self._filter_half.run(subject)
-        if not filtered.outcome.feasible:
+        result = await self._filter_phase.run(request)
+        if not len(result.outcome.feasible):
             self._metrics.claimed("refused")
-            reasons = {**filtered.outcome.failed, **filtered.outcome.unresolvable}
-            raise CallFailedError(f"the claim was lost, and {plugin} says: {reasons[call.node]}")
-        return bool(filtered.record.claimants)
+            reasons = {**result.outcome.failed, **result.outcome.unresolvable}
+            raise CallFailedError(f"the claim was lost, and {plugin} rejects: {reasons[call.node]}")
+        return bool(result.record.claimants)
 
     def _claimants(self, pod: Pod | None) -> Sequence[str]:
         """Return the plugins of the pod's profile that may want claims; of all, if not known."""
-        return self._policy.claimants(pod.spec.scheduler_name if pod else None)
+        return self._policy.dependencies.claimants(pod.spec.scheduler_name if pod else None)
 
-    async def _choose(self, subject: Subject, decision: Decision) -> str:
+    async def _choose(self, request: CycleRequest, decision: Decision) -> NodeSet:
         """Return the best node; equally good ones are spread over the pods."""
-        names = subject.names
-        if len(names) > 1:
+        count = len(request.nodes)
+        best = np.arange(count)
+        if count > 1 and request.profile in self._policy.dependencies.scores:
             try:
-                scored = await self._score_half.run(subject)
+                result = await self._score_phase.run(request)
             except CallFailedError as error:
                 decision.score_error = str(error)
             else:
-                decision.score, totals = scored.record, scored.totals
+                decision.score, totals = result.record, result.totals
                 if totals is not None:
-                    names = [names[i] for i in np.flatnonzero(totals == totals.max()).tolist()]
-        return names[crc32(subject.pod.uid.encode()) % len(names)]
+                    best = np.flatnonzero(totals == totals.max())
+        chosen = np.zeros(count, np.bool_)
+        chosen[best[crc32(request.pod.uid.encode()) % len(best)]] = True
+        return request.nodes.restricted(chosen)

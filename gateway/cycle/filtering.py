@@ -1,175 +1,132 @@
-"""The filter half of a cycle: which nodes can run the pod, and why not the others.
+"""The filter phase of a cycle: which nodes can run the pod, and why the others cannot.
 
-It goes to one replica, or in shards to several, if that is worth it.
+It goes to one replica, or in shards to several if that is worth it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from gateway.calls import CallFailedError, FilterOutcome
-from gateway.cycle.merging import (
-    Codes,
-    FilteredShard,
-    agree,
-    merge_verdicts,
-)
-from gateway.cycle.node_set import Candidates, Mask, Positions
-from gateway.cycle.phase import Half, fill_cycle, gathered
-from gateway.cycle.request import Subject
+from gateway.calls import CycleRequest, FilterOutcome
+from gateway.calls.node_set import NodeRows, Positions
+from gateway.cycle.merging import Codes, ShardVerdicts, agree, merge_verdicts
+from gateway.cycle.phase import ReplicaPhase, fill_cycle, gather
 from gateway.cycle.sharding import split
 from gateway.decisions.from_protobuf import filter_record
 from gateway.decisions.log import FilterRecord
 from moorage.v1 import filter_pb2
 
 UNKNOWN_NODE = "node(s) not known to Moorage yet"
-OF_UNKNOWN = 0xFFFF
-"""The code of nodes that have no row; there are never so many reasons."""
+UNKNOWN_NODE_CODE = 0xFFFF
+"""The verdict on nodes that have no row; a cycle never has so many reasons."""
 
 
-class Filtered(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """What came of a filter half.
+class FilterPhaseResult(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """The result of a filter phase.
 
     Attributes:
         outcome: For kube-scheduler.
         record: For the decision.
-        generation: Of the state: verdicts are of it, or of a later one.
-        found: The nodes of the call.
-        kept: Which of them are feasible, in the order of the call.
-        verdicts: What replicas said, or what is remembered of that.
+        generation: The verdicts are of this generation of the state, or of a later one.
+        verdicts: What replicas or the cache answered, by row.
     """
 
     outcome: FilterOutcome
     record: FilterRecord
     generation: int
-    found: Candidates
-    kept: Mask
-    verdicts: FilteredShard
+    verdicts: ShardVerdicts
 
 
-class FilterHalf(Half):
+class FilterPhase(ReplicaPhase):
     """Has filter replicas split nodes into feasible and rejected ones."""
 
-    async def run(self, subject: Subject) -> Filtered:
-        """Return the outcome for the subject's nodes.
+    async def run(self, request: CycleRequest) -> FilterPhaseResult:
+        """Return the result for the nodes of the request; see `Phase.run`."""
+        count, since = self.shards(request), self.index.state.generation
+        verdicts = await self._filter_in_shards(request, count) if count > 1 else None
+        if verdicts is None:  # not worth it, or the shards disagree about a failure
+            count, verdicts = 1, await self._filter(request, len(request.nodes))
+        # A replica reports the generation it was sent; not all changes are sent to replicas.
+        generation = max(verdicts.result.generation, since)
+        result = to_result(request, verdicts, generation, count)
+        self.metrics.filtered(result.record)
+        return result
 
-        Raises:
-            CallFailedError: The filter service fails, does not answer in time, or answers nonsense.
+    async def _filter_in_shards(self, request: CycleRequest, count: int) -> ShardVerdicts | None:
+        """Filter in shards; None if a plugin failed in one shard and worked in another.
+
+        Which nodes the plugins after it saw depends on that, so all nodes are filtered at once.
         """
-        count, since = self.shards(subject), self.lookup.generation
-        filtered = await self._scattered(subject, count) if count > 1 else None
-        if filtered is None:  # not worth it, or the shards do not go together
-            count, filtered = 1, await self._filtered(subject, len(subject.names))
-        # Replicas say how far they are by what they were sent; not all changes are for them.
-        told = self.tell(subject, filtered, max(filtered.result.generation, since), count)
-        self.metrics.filtered(told.record)
-        return told
-
-    def tell(
-        self, subject: Subject, verdicts: FilteredShard, generation: int, shards: int = 1
-    ) -> Filtered:
-        """Return what *verdicts* on the subject's nodes, from so many replicas, mean."""
-        result, found = verdicts.result, verdicts.found
-        by_position = found.spread(verdicts.codes, OF_UNKNOWN)
-        kept = by_position == 0
-        return Filtered(
-            outcome=self._outcome(subject, by_position, kept, result.reasons),
-            record=filter_record(result, verdicts.counts, found.unknown, shards),
-            generation=generation,
-            found=found,
-            kept=kept,
-            verdicts=verdicts,
-        )
-
-    async def _scattered(self, subject: Subject, count: int) -> FilteredShard | None:
-        """Filter in shards; None if a plugin failed in one that worked in another.
-
-        Which nodes the plugins after it saw depends on that, so the whole is filtered at once then.
-        """
-        found = self.lookup.find(subject.names, subject.given)
-        parts = split(found.positions, count)
-        shards = await gathered(self._filtered(subject, len(part), part) for part in parts)
+        parts = split(self.index.find(request.nodes).positions, count)
+        shards = await gather(self._filter(request, len(part), part) for part in parts)
         if not agree([shard.result for shard in shards]):
             return None
         return merge_verdicts(shards)
 
-    async def _filtered(
-        self, subject: Subject, nodes: int, part: Positions | None = None
-    ) -> FilteredShard:
-        def fill(request: Any, found: Candidates) -> Candidates:
-            about = found if part is None else found.among(part)
-            fill_cycle(request.cycle, subject, about)
-            return about
+    async def _filter(
+        self, request: CycleRequest, nodes: int, part: Positions | None = None
+    ) -> ShardVerdicts:
+        def fill(message: Any, rows: NodeRows) -> NodeRows:
+            asked = rows if part is None else rows.subset(part)
+            fill_cycle(message.cycle, request, asked)
+            return asked
 
-        if part is None and subject.given is None:
-            usual = self.lookup.usual(subject.names)
-            shard = None if usual is None else await self._of_usual(subject, usual, fill)
-            if shard is not None:
-                return shard
-        result, found = await self.ask(subject, nodes, fill)
-        return self._shard(result, found)
+        result, rows = await self.ask(request, nodes, fill)
+        return self._checked(result, rows)
 
-    async def _of_usual(
-        self,
-        subject: Subject,
-        usual: Candidates,
-        fill: Callable[[Any, Candidates], Candidates],
-    ) -> FilteredShard | None:
-        """Have the nodes filtered before their names are looked up; None if they are others."""
-        version = self.lookup.rows_version
-
-        def right() -> bool:
-            found = self.lookup.find(subject.names, None)
-            right = version == self.lookup.rows_version and found.bitmap == usual.bitmap
-            self.metrics.usual(right=right)
-            return right
-
-        try:
-            result, _ = await self.ask(subject, len(subject.names), fill, expected=usual)
-        except CallFailedError:
-            if right():
-                raise
-            return None  # a plugin may have failed because of a node that the call does not name
-        if not right():
-            return None
-        found = self.lookup.find(subject.names, None)
-        return self._shard(result, found)
-
-    def _shard(self, result: filter_pb2.FilterResult, found: Candidates) -> FilteredShard:
+    def _checked(self, result: filter_pb2.FilterResult, rows: NodeRows) -> ShardVerdicts:
         verdicts, reasons = result.verdicts, len(result.reasons)
         if not verdicts:
-            codes = np.zeros(found.count, np.uint16)
-            return FilteredShard(result, found, codes, [found.count] + [0] * reasons)
-        if len(verdicts) != 2 * found.count:
-            raise self.nonsense("verdicts do not match the nodes")
+            codes = np.zeros(rows.count, np.uint16)
+            return ShardVerdicts(result, rows, codes, [rows.count] + [0] * reasons)
+        if len(verdicts) != 2 * rows.count:
+            raise self.invalid("verdicts do not match the nodes")
         codes = np.frombuffer(verdicts, "<u2")
         counts = np.bincount(codes, minlength=reasons + 1).tolist()
         if len(counts) > reasons + 1:
-            raise self.nonsense("a verdict has no reason")
-        return FilteredShard(result, found, codes, counts)
+            raise self.invalid("a verdict has no reason")
+        return ShardVerdicts(result, rows, codes, counts)
 
-    def _outcome(
-        self,
-        subject: Subject,
-        by_position: Codes,
-        kept: Mask,
-        reasons: Sequence[filter_pb2.Reason],
-    ) -> FilterOutcome:
-        names, feasible = subject.names, self.lookup.chosen(subject.names, kept)
-        if feasible is names:
-            return FilterOutcome(feasible=names)
-        failed: dict[str, str] = {}
-        unresolvable: dict[str, str] = {}
-        said = {
-            code: (unresolvable if reason.unresolvable else failed, reason.text)
-            for code, reason in enumerate(reasons, start=1)
-        }
-        said[OF_UNKNOWN] = (unresolvable, UNKNOWN_NODE)
-        (rejected,) = by_position.nonzero()
-        codes = by_position[rejected].tolist()
-        for position, code in zip(rejected.tolist(), codes, strict=True):
-            of_sort, text = said[code]
-            of_sort[names[position]] = text
-        return FilterOutcome(feasible=feasible, failed=failed, unresolvable=unresolvable)
+
+def to_result(
+    request: CycleRequest, verdicts: ShardVerdicts, generation: int, shards: int = 1
+) -> FilterPhaseResult:
+    """Return what verdicts on the request's nodes, from so many replicas, amount to."""
+    result, rows = verdicts.result, verdicts.rows
+    return FilterPhaseResult(
+        outcome=_outcome(request, verdicts),
+        record=filter_record(result, verdicts.counts, rows.unknown, shards),
+        generation=generation,
+        verdicts=verdicts,
+    )
+
+
+def _outcome(request: CycleRequest, verdicts: ShardVerdicts) -> FilterOutcome:
+    nodes, rows = request.nodes, verdicts.rows
+    by_position = rows.to_call_order(verdicts.codes, UNKNOWN_NODE_CODE)
+    feasible = nodes.restricted(by_position == 0)
+    if feasible is nodes:
+        return FilterOutcome(feasible=nodes)
+    failed, unresolvable = _reasons(nodes.names, by_position, verdicts.result.reasons)
+    return FilterOutcome(feasible=feasible, failed=failed, unresolvable=unresolvable)
+
+
+def _reasons(
+    names: Sequence[str], by_position: Codes, reasons: Sequence[filter_pb2.Reason]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the reason by node, for nodes that evicting pods might cure, and for the others."""
+    failed: dict[str, str] = {}
+    unresolvable: dict[str, str] = {}
+    targets = {
+        code: (unresolvable if reason.unresolvable else failed, reason.text)
+        for code, reason in enumerate(reasons, start=1)
+    }
+    targets[UNKNOWN_NODE_CODE] = (unresolvable, UNKNOWN_NODE)
+    (rejected,) = by_position.nonzero()
+    codes = by_position[rejected].tolist()
+    for position, code in zip(rejected.tolist(), codes, strict=True):
+        target, text = targets[code]
+        target[names[position]] = text
+    return failed, unresolvable

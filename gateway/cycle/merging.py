@@ -1,4 +1,4 @@
-"""Puts together what replicas said about the shards of one cycle."""
+"""Merges the results of the shards of one cycle."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from google.protobuf.duration_pb2 import Duration
 
-from gateway.cycle.node_set import UNKNOWN, Candidates, Mask
+from gateway.calls.node_set import NodeRows
 from moorage.v1 import filter_pb2, scorer_pb2
 from moorage.v1 import types_pb2 as pb
 from moorage_host.rpc.convert import from_duration, to_duration
@@ -18,94 +18,71 @@ Result = filter_pb2.FilterResult | scorer_pb2.ScoreResult
 
 
 @dataclass(frozen=True, slots=True)
-class FilteredShard:
-    """What a filter replica said of some nodes.
+class ShardVerdicts:
+    """The verdicts of a filter replica on some nodes.
 
     Attributes:
-        result: In its own words.
-        found: The nodes.
-        codes: 0, or which of the result's reasons it is, from 1 on.
+        result: The replica's message, with the reasons and the plugins' reports.
+        rows: The nodes.
+        codes: For each row 0, or the number of the result's reason, from 1 on.
         counts: How many nodes have each code.
     """
 
     result: filter_pb2.FilterResult
-    found: Candidates
+    rows: NodeRows
     codes: Codes
     counts: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
-class ScoredShard:
-    """What each plugin with an opinion said of some nodes."""
+class ShardScores:
+    """The raw scores of each plugin with an opinion for some nodes."""
 
     result: scorer_pb2.ScoreResult
-    found: Candidates
+    rows: NodeRows
     raw: Mapping[str, npt.NDArray[np.float64]]
 
 
 def agree(results: Sequence[Result]) -> bool:
-    """Whether no plugin failed in one shard that did its work in another."""
+    """Whether no plugin failed in one shard and worked in another."""
     failed = {p.plugin for result in results for p in result.plugins if p.failure}
     worked = {p.plugin for result in results for p in result.plugins if not p.failure}
     return failed.isdisjoint(worked)
 
 
-def merge_verdicts(shards: Sequence[FilteredShard]) -> FilteredShard:
+def merge_verdicts(shards: Sequence[ShardVerdicts]) -> ShardVerdicts:
     """Return the shards as one."""
     reasons: dict[ReasonKey, int] = {}
     codes_of_each = [translated(shard, reasons) for shard in shards]
-    rows = np.concatenate([shard.found.rows for shard in shards])
+    rows = np.concatenate([shard.rows.rows for shard in shards])
     codes = np.concatenate(codes_of_each)[np.argsort(rows)]
-    where = np.max([shard.found.where for shard in shards], axis=0)
-    capacity = max(len(shard.found.present) for shard in shards) - 1
+    by_position = np.max([shard.rows.by_position for shard in shards], axis=0)
+    capacity = max(len(shard.rows.mask) for shard in shards) - 1
     merged = filter_pb2.FilterResult(
         generation=min(shard.result.generation for shard in shards),
-        reasons=worded(reasons),
+        reasons=to_messages(reasons),
         plugins=merge_reports([shard.result for shard in shards]),
         duration=_longest(shard.result.duration for shard in shards),
         claimants=dict.fromkeys(name for shard in shards for name in shard.result.claimants),
     )
     counts = np.bincount(codes, minlength=len(reasons) + 1).tolist()
-    return FilteredShard(merged, Candidates.at(where, capacity), codes, counts)
+    return ShardVerdicts(merged, NodeRows.at(by_position, capacity), codes, counts)
 
 
-def translated(shard: FilteredShard, reasons: dict[ReasonKey, int]) -> Codes:
-    """Return the codes by the order of *reasons*, to which those of the shard are added."""
+def translated(shard: ShardVerdicts, reasons: dict[ReasonKey, int]) -> Codes:
+    """Return the codes by the numbers of *reasons*, which gains the shard's reasons."""
     keys = [(r.plugin, r.text, r.unresolvable) for r in shard.result.reasons]
     table = [0, *(reasons.setdefault(key, len(reasons) + 1) for key in keys)]
     return np.array(table, np.uint16)[shard.codes]
 
 
-def worded(reasons: Iterable[ReasonKey]) -> list[filter_pb2.Reason]:
-    """Put reasons on the wire."""
+def to_messages(reasons: Iterable[ReasonKey]) -> list[filter_pb2.Reason]:
+    """Return reasons as messages, in order."""
     return [filter_pb2.Reason(plugin=p, text=t, unresolvable=u) for p, t, u in reasons]
 
 
-def verdicts_on(found: Candidates, known: FilteredShard) -> FilteredShard | None:
-    """Return what *known* says of the nodes; None if it does not know them all."""
-    if (found.present > known.found.present).any():
-        return None
-    codes = known.codes[found.present[known.found.present]]
-    counts = np.bincount(codes, minlength=len(known.result.reasons) + 1).tolist()
-    return FilteredShard(known.result, found, codes, counts)
-
-
-def add_verdicts(known: FilteredShard, new: FilteredShard) -> FilteredShard:
-    """Return what both say, of the same rows: *new* where it says something."""
-    present = known.found.present | new.found.present
-    rows = np.flatnonzero(present)
-    capacity = len(present) - 1
-
-    def part(of: FilteredShard, mask: Mask) -> FilteredShard:
-        found = Candidates.at(np.where(mask[rows], rows, UNKNOWN), capacity)
-        return FilteredShard(of.result, found, of.codes[mask[of.found.present]], of.counts)
-
-    older = known.found.present & ~new.found.present
-    return merge_verdicts([part(new, new.found.present), part(known, older)])
-
-
 def merge_scores(
-    shards: Sequence[ScoredShard], names: int
+    shards: Sequence[ShardScores], names: int
 ) -> Mapping[str, npt.NDArray[np.float64]]:
     """Return the raw scores by position among *names* nodes, NaN where there are none.
 
@@ -115,17 +92,17 @@ def merge_scores(
     merged = {plugin: np.full(names, np.nan) for plugin in plugins}
     for shard in shards:
         for plugin, scores in merged.items():
-            scores[shard.found.positions] = shard.raw[plugin]
+            scores[shard.rows.positions] = shard.raw[plugin]
     return merged
 
 
 def merge_reports(results: Sequence[Result]) -> list[pb.PluginReport]:
-    """Say of each plugin what it did in the shards, which went on side by side."""
+    """Merge the reports of each plugin; the shards ran side by side."""
     return [_merged_report(reports) for reports in _by_plugin(results).values()]
 
 
-def add_normalization(result: scorer_pb2.ScoreResult, shards: Sequence[ScoredShard]) -> None:
-    """Make the result of a normalisation that of the whole cycle."""
+def add_normalization(result: scorer_pb2.ScoreResult, shards: Sequence[ShardScores]) -> None:
+    """Add the shards' reports and durations to the result of the normalisation."""
     scored = {p for p in shards[0].raw if all(p in shard.raw for shard in shards)}
     later = {report.plugin: report for report in result.plugins}
     reports = merge_reports([shard.result for shard in shards])

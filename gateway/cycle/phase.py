@@ -1,26 +1,46 @@
-"""What both halves of a cycle share: asking replicas about a pod and nodes, or a part of them."""
+"""Asks replicas about a request, whole or in shards: what filter and score phases share."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
-from gateway.calls import CallFailedError
-from gateway.cycle.node_set import Candidates, NodeLookup
-from gateway.cycle.request import Subject
+from gateway.calls import CallFailedError, CycleRequest
+from gateway.calls.node_set import NodeRows
+from gateway.calls.outcomes import ANSWER_SECONDS
+from gateway.cycle.row_index import RowIndex
 from gateway.cycle.sharding import Sharding
 from gateway.metrics import CycleMetrics
 from gateway.replicas.pool import ReplicaPool
 from gateway.replicas.work import Work
+from moorage.models import encode
 from moorage.v1 import types_pb2 as pb
 from moorage_host.rpc.convert import from_duration
 
 OK = 0
 
 T = TypeVar("T")
+Result = TypeVar("Result", covariant=True)
+
+Fill = Callable[[Any, NodeRows], NodeRows]
+"""Fills a message for replicas, given the rows of the request's nodes at the time of sending.
+
+Returns the rows that the answer will be about.
+"""
 
 
-class Half:
-    """Splits subjects, and asks replicas about them or parts of them.
+class Phase(Protocol[Result]):
+    """A phase of a scheduling cycle, with a cache before it or not."""
+
+    async def run(self, request: CycleRequest) -> Result:
+        """Return the result for the nodes of the request.
+
+        Raises:
+            CallFailedError: The service fails, does not answer in time, or answers nonsense.
+        """
+
+
+class ReplicaPhase:
+    """Sends requests to replicas, whole or in shards.
 
     Attributes:
         prepares_again: Whether plugins prepare once more after the shards.
@@ -29,96 +49,81 @@ class Half:
     prepares_again: ClassVar[bool] = False
 
     def __init__(
-        self,
-        pool: ReplicaPool,
-        lookup: NodeLookup,
-        sharding: Sharding,
-        metrics: CycleMetrics,
+        self, pool: ReplicaPool, index: RowIndex, sharding: Sharding, metrics: CycleMetrics
     ) -> None:
         self.pool = pool
-        self.lookup = lookup
-        self._sharding = sharding
+        self.index = index
         self.metrics = metrics
+        self._sharding = sharding
 
-    def shards(self, subject: Subject) -> int:
-        """Return into how many shards the subject's nodes are worth splitting."""
+    def shards(self, request: CycleRequest) -> int:
+        """Return into how many shards the request's nodes are worth splitting."""
         if self.pool.ready < 2:
             return 1
-        count = self._sharding.count(sort_of(subject), len(subject.names), self.pool.idle)
-        if count > 1 and not self.lookup.find(subject.names, subject.given).distinct:
+        count = self._sharding.count(_kind_of_work(request), len(request.nodes), self.pool.idle)
+        if count > 1 and not self.index.find(request.nodes).distinct:
             return 1
         return count
 
     async def ask(
-        self,
-        subject: Subject,
-        nodes: int,
-        fill: Callable[[Any, Candidates], Candidates],
-        stage: str = "",
-        *,
-        expected: Candidates | None = None,
-    ) -> tuple[Any, Candidates]:
-        """Return the result of work on so many nodes that went well, and what it is about.
+        self, request: CycleRequest, nodes: int, fill: Fill, stage: str = ""
+    ) -> tuple[Any, NodeRows]:
+        """Return a replica's result that is no failure, and the rows that it is about.
 
         Args:
-            subject: The pod and the nodes.
+            request: The pod and the nodes.
             nodes: How many of them the work is about.
-            fill: Fills the request, given the nodes as they are known when it is sent; returns what
-                the answer will be about.
+            fill: Fills the message.
             stage: Other work than asking plugins about nodes.
-            expected: What these nodes probably are.
         """
 
-        def about(request: Any) -> Candidates:
-            if expected is not None and expected is self.lookup.usual(subject.names):
-                return fill(request, expected)
-            return fill(request, self.lookup.find(subject.names, subject.given))
+        def fill_now(message: Any) -> NodeRows:
+            return fill(message, self.index.find(request.nodes))
 
-        answer = await self.pool.cycle(
-            Work(
-                fill=about,
-                deadline=subject.deadline,
-                sort=(*sort_of(subject), stage),
-                nodes=nodes,
-            )
+        work = Work(
+            fill=fill_now,
+            deadline=request.deadline - ANSWER_SECONDS,
+            sort=(*_kind_of_work(request), stage),
+            nodes=nodes,
         )
-        result, found = answer.result, answer.about
+        answer = await self.pool.cycle(work)
+        result, rows = answer.result, answer.about
         if result.status.code != OK:
             raise CallFailedError(f"{self.pool.kind.name} service: {result.status.message}")
         if not stage and self.pool.ready > 1:
-            self._note(subject, found.count, result)
-        return result, found
+            self._observe(request, rows.count, result)
+        return result, rows
 
-    def _note(self, subject: Subject, nodes: int, result: Any) -> None:
-        node_seconds = from_duration(result.node_duration)
-        again = from_duration(result.duration) - node_seconds if self.prepares_again else 0.0
-        self._sharding.note(sort_of(subject), nodes, node_seconds, again)
-
-    def nonsense(self, what: str) -> CallFailedError:
-        """Count an answer that cannot be right, and return the error that says so."""
-        self.metrics.nonsense(self.pool.kind.name)
+    def invalid(self, what: str) -> CallFailedError:
+        """Count a result that cannot be right, and return the error that says so."""
+        self.metrics.invalid_result(self.pool.kind.name)
         return CallFailedError(f"{self.pool.kind.name} service answers nonsense: {what}")
 
+    def _observe(self, request: CycleRequest, nodes: int, result: Any) -> None:
+        node_seconds = from_duration(result.node_duration)
+        again = from_duration(result.duration) - node_seconds if self.prepares_again else 0.0
+        self._sharding.observe(_kind_of_work(request), nodes, node_seconds, again)
 
-def sort_of(subject: Subject) -> tuple[str, str]:
+
+def _kind_of_work(request: CycleRequest) -> tuple[str, str]:
     """Return what decides how long plugins need for a node: the profile, and the only plugin."""
-    return subject.pod.spec.scheduler_name, subject.plugin
+    return request.profile, request.plugin
 
 
-def fill_cycle(cycle: pb.Cycle, subject: Subject, candidates: Candidates) -> None:
-    """Have the subject's pod tried on *candidates*."""
-    cycle.profile = subject.pod.spec.scheduler_name
-    cycle.pod.json = subject.pod_json
-    cycle.candidates = candidates.bitmap
-    cycle.plugin = subject.plugin
-    if candidates.overrides:
-        cycle.overrides.extend(candidates.overrides)
-    if subject.excluded_pods:
-        cycle.excluded_pods.extend(subject.excluded_pods)
+def fill_cycle(cycle: pb.Cycle, request: CycleRequest, nodes: NodeRows) -> None:
+    """Ask about the request's pod on *nodes*."""
+    cycle.profile = request.profile
+    cycle.pod.json = request.pod_json
+    cycle.candidates = nodes.bitmap
+    cycle.plugin = request.plugin
+    for row, manifest in nodes.given:
+        cycle.overrides.add(row=row, json=encode(manifest))
+    if request.excluded_pods:
+        cycle.excluded_pods.extend(request.excluded_pods)
 
 
-async def gathered(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Return all results, in order; the first failure ends the others."""
+async def gather(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Return all results, in order; the first failure cancels the others."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(coroutine) for coroutine in coroutines]

@@ -1,52 +1,58 @@
-"""Gives the watch a moment when kube-scheduler seems to know more than the gateway.
+"""Filters a rejected pod again when kube-scheduler seems to know more than the gateway.
 
-kube-scheduler tries a rejected pod again at once when a pod is deleted or a node changes. Its own
-watch may be some milliseconds ahead of the gateway's. If the gateway rejects the pod by what it
-knew before, nothing happens any more, and the pod waits for minutes.
+kube-scheduler retries a rejected pod at once when a pod is deleted or a node changes. Its own watch
+may be some milliseconds ahead of the gateway's. If the gateway then rejects the pod by older state,
+nothing triggers the next attempt, and the pod waits for minutes.
 """
 
 import asyncio
 
+from gateway.calls import CycleRequest
+from gateway.calls.outcomes import ANSWER_SECONDS
 from gateway.cluster.state import ClusterState
 from gateway.cluster.waiters import wait_for
-from gateway.cycle.filtering import Filtered, FilterHalf
-from gateway.cycle.request import Subject
+from gateway.cycle.filtering import FilterPhaseResult
+from gateway.cycle.phase import Phase
 from gateway.decisions.log import Decision
 
-REST = 9
-"""Times as long as a recheck took there is none: one in a row of hopeless pods must do."""
+PAUSE = 9
+"""After a recheck, there is none for nine times its length: at most a tenth of all time."""
 
 
-class Rechecks:
-    """Filters a pod again that was rejected on all nodes, and before that as well."""
+class Recheck:
+    """Waits for newer state when a pod is rejected on all nodes for the second time."""
 
-    def __init__(self, state: ClusterState, filter_half: FilterHalf, seconds: float) -> None:
-        """Wait at most *seconds* for each pod; 0 never does."""
+    def __init__(
+        self, state: ClusterState, phase: Phase[FilterPhaseResult], seconds: float
+    ) -> None:
+        """Wait at most *seconds* for each pod; 0 never waits."""
         self._state = state
-        self._filter_half = filter_half
+        self._phase = phase
         self._seconds = seconds
         self._next = 0.0
 
-    async def run(self, subject: Subject, filtered: Filtered, before: Decision | None) -> Filtered:
-        """Return *filtered*, or what comes of it as the state changes.
+    async def run(
+        self, request: CycleRequest, result: FilterPhaseResult, previous: Decision | None
+    ) -> FilterPhaseResult:
+        """Return *result*, or a newer one if the state changes in time.
 
         Args:
-            subject: The pod and its nodes.
-            filtered: What came of it now.
-            before: The decision of the attempt before.
+            request: The pod and its nodes.
+            result: The result so far.
+            previous: The decision of the attempt before.
 
         Raises:
             CallFailedError: The filter service fails, does not answer in time, or answers nonsense.
         """
         now = asyncio.get_running_loop().time
         start = now()
-        if filtered.outcome.feasible or not _rejected(before) or start < self._next:
-            return filtered
-        end = min(start + self._seconds, subject.deadline)
-        while not filtered.outcome.feasible and await self._changes(filtered.generation, end):
-            filtered = await self._filter_half.run(subject)
-        self._next = now() + REST * (now() - start)
-        return filtered
+        if len(result.outcome.feasible) or not _rejected(previous) or start < self._next:
+            return result
+        end = min(start + self._seconds, request.deadline - ANSWER_SECONDS)
+        while not len(result.outcome.feasible) and await self._changes(result.generation, end):
+            result = await self._phase.run(request)
+        self._next = now() + PAUSE * (now() - start)
+        return result
 
     async def _changes(self, generation: int, end: float) -> bool:
         """Wait until the state is newer; return whether it is before *end*."""

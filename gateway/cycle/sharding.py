@@ -1,7 +1,7 @@
-"""Into how many shards the nodes of a cycle are split, each for a replica of its own.
+"""Into how many shards the nodes of a cycle are split, one for each replica.
 
-A second replica costs a message more; for scores, another one to normalise them, before which that
-replica has to prepare again. So cycles are only scattered where plugins need long enough for nodes.
+A second replica costs one more message. For scores, normalising costs another one, before which
+the replica prepares again. So a cycle is scattered only if its plugins need enough time for nodes.
 """
 
 from collections.abc import Hashable, Sequence
@@ -9,10 +9,10 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from gateway.cycle.node_set import Positions
+from gateway.calls.node_set import Positions
 
 DECAY = 0.9
-"""How much a cycle counts beside the one after it."""
+"""The weight of a cycle relative to the next one."""
 
 
 class ShardingLimits(Protocol):
@@ -25,33 +25,33 @@ class ShardingLimits(Protocol):
 
 
 class Sharding:
-    """Knows by experience how long plugins need for each node, by sort of work."""
+    """Decides by moving averages of the time that plugins need for a node, by kind of work."""
 
     def __init__(self, limits: ShardingLimits) -> None:
         self._limits = limits
         self._seen: dict[Hashable, _Seen] = {}
 
-    def note(self, sort: Hashable, nodes: int, node_seconds: float, again: float = 0.0) -> None:
-        """Remember how long a replica needed.
+    def observe(self, kind: Hashable, nodes: int, node_seconds: float, again: float = 0.0) -> None:
+        """Take in how long a replica needed.
 
         Args:
-            sort: The sort of work.
-            nodes: For so many nodes; so few as are never split say nothing.
-            node_seconds: What plugins needed to filter or score them.
-            again: The seconds besides that scattering costs once more.
+            kind: The kind of work.
+            nodes: The number of nodes; ignored below the smallest shard.
+            node_seconds: The time that plugins needed for the nodes themselves.
+            again: The further seconds that scattering costs once more.
         """
         if nodes >= self._limits.min_nodes_per_shard:
-            seen = self._seen.get(sort, _NOTHING)
+            seen = self._seen.get(kind, _NOTHING)
             new = (1.0, nodes, node_seconds, again)
-            self._seen[sort] = _Seen(*(DECAY * a + b for a, b in zip(seen, new, strict=True)))
+            self._seen[kind] = _Seen(*(DECAY * a + b for a, b in zip(seen, new, strict=True)))
 
-    def count(self, sort: Hashable, nodes: int, replicas: int) -> int:
+    def count(self, kind: Hashable, nodes: int, replicas: int) -> int:
         """Return into how many shards to split *nodes* nodes over at most *replicas* replicas."""
         if replicas < 2:
             return 1
         most = min(replicas, nodes // self._limits.min_nodes_per_shard)
         if self._limits.min_shard_time:
-            seen = self._seen.get(sort, _NOTHING)
+            seen = self._seen.get(kind, _NOTHING)
             expected = nodes * seen.node_seconds / max(seen.nodes, 1)
             cost = self._limits.min_shard_time + seen.again / max(seen.cycles, 1)
             most = min(most, int(expected / cost))

@@ -50,14 +50,14 @@ def score_record(result: scorer_pb2.ScoreResult, nodes: int, shards: int) -> Sco
     )
 
 
-def note_memory(
+def mark_cached(
     record: FilterRecord | ScoreRecord,
     source: str,
     nodes: int,
     asked: FilterRecord | ScoreRecord | None,
 ) -> None:
-    """Note that *nodes* were judged as for an equal pod, and what was *asked* about the others."""
-    record.remembered_from, record.remembered_nodes = (source, nodes) if nodes else ("", 0)
+    """Note that *nodes* came from the cache, and what replicas were *asked* about the others."""
+    record.cached_from, record.cached_nodes = (source, nodes) if nodes else ("", 0)
     if asked is None:
         return
     record.seconds, record.shards = asked.seconds, asked.shards

@@ -1,8 +1,8 @@
-"""What was decided about each pod, and why. In memory, the newest pods only."""
+"""What was decided about each pod, and why. In memory, for the newest pods."""
 
 from collections import OrderedDict, deque
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -10,6 +10,9 @@ from moorage import DecisionSummary, ScoredNode
 
 UNPACKED = 256
 """Attempts that stay as they are, because the pods may not be bound yet."""
+
+
+PhaseName = Literal["filter", "score"]
 
 
 class Record(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True, gc=False):
@@ -43,11 +46,11 @@ class PluginRecord(Record):
 
 
 class FilterRecord(Record):
-    """The filter half of a cycle. Nodes are counts; seconds are the replica's own time.
+    """The filter phase of a cycle. Nodes are counts; seconds are the replica's own time.
 
     `claimants` are the plugins that want the pod to claim its node at once; `shards` is how many
-    replicas shared the nodes. `remembered_nodes` were judged as for an equal pod before, without
-    asking a replica; `remembered_from` is the last pod that was asked about, as NAMESPACE/NAME.
+    replicas shared the nodes. The verdicts on `cached_nodes` came from the cache: they were given
+    for equal pods, of which `cached_from` is the newest, as NAMESPACE/NAME.
     """
 
     nodes: int
@@ -57,8 +60,8 @@ class FilterRecord(Record):
     plugins: list[PluginRecord] = []
     claimants: list[str] = []
     shards: int = 1
-    remembered_nodes: int = 0
-    remembered_from: str = ""
+    cached_nodes: int = 0
+    cached_from: str = ""
 
 
 class ClaimRecord(Record):
@@ -90,15 +93,15 @@ class NodeScoreRecord(Record):
 
 
 class ScoreRecord(Record):
-    """The score half of a cycle: the best nodes, best first; the rest as in the filter half."""
+    """The score phase of a cycle: the best nodes, best first; the rest as in `FilterRecord`."""
 
     nodes: int
     seconds: float
     plugins: list[PluginRecord] = []
     top: list[NodeScoreRecord] = []
     shards: int = 1
-    remembered_nodes: int = 0
-    remembered_from: str = ""
+    cached_nodes: int = 0
+    cached_from: str = ""
 
 
 class BindRecord(Record):

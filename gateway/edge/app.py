@@ -7,12 +7,11 @@ from prometheus_client import CollectorRegistry
 from gateway.calls import Cycles
 from gateway.edge.aliases import read_aliases
 from gateway.edge.exchange import Exchange
-from gateway.edge.json.names import NodeNamesMemory
-from gateway.edge.json.nodes import NodesMemory
-from gateway.edge.json.requests import Memory, PodMemory
+from gateway.edge.json.names import NodeNamesCache
+from gateway.edge.json.nodes import GivenNodesCache
+from gateway.edge.json.requests import PodCache, RequestCaches
 from gateway.edge.messages import empty_response
 from gateway.edge.metrics import EdgeMetrics, Verb
-from gateway.edge.prepared import PreparedAnswers
 from gateway.edge.routes import Routes
 from gateway.edge.settings import EdgeSettings
 from gateway.edge.verbs import (
@@ -79,12 +78,9 @@ def make_app(cycles: Cycles, settings: EdgeSettings, registry: CollectorRegistry
         ConfigurationError: An alias is wrong, or its path is that of a verb.
     """
     metrics = EdgeMetrics(registry)
-    nodes = NodesMemory(settings.given_nodes_remembered)
-    memory = Memory(names=NodeNamesMemory(), nodes=nodes, pods=PodMemory())
-    prepared = PreparedAnswers(omit_zeros=settings.omit_zero_scores)
-    context = Context(
-        cycles=cycles, settings=settings, metrics=metrics, memory=memory, prepared=prepared
-    )
+    nodes = GivenNodesCache(settings.given_nodes_remembered)
+    caches = RequestCaches(names=NodeNamesCache(), nodes=nodes, pods=PodCache())
+    context = Context(cycles=cycles, settings=settings, metrics=metrics, caches=caches)
     bind = BindHandler(context)
     handlers = (FilterHandler(context), PrioritizeHandler(context), PreemptHandler(context), bind)
     exchanges = {handler.verb: Exchange(handler, settings, metrics) for handler in handlers}

@@ -6,17 +6,18 @@ has nothing but an empty list, preempt nothing but a status. `gateway.edge.excha
 
 import asyncio
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import structlog
 from aiohttp import web
 
-from gateway.calls import BindCall, Cycles, PreemptCall, SchedulingCall
+from gateway.calls import BindCall, Cycles, NodeSet, PreemptCall, PrioritizeOutcome
 from gateway.edge.json import answers, requests
 from gateway.edge.messages import JsonResponse, empty_response
 from gateway.edge.metrics import EdgeMetrics, Verb
-from gateway.edge.prepared import PreparedAnswers
 from gateway.edge.settings import EdgeSettings
 
 log = structlog.get_logger()
@@ -29,8 +30,7 @@ class Context:
     cycles: Cycles
     settings: EdgeSettings
     metrics: EdgeMetrics
-    memory: requests.Memory
-    prepared: PreparedAnswers
+    caches: requests.RequestCaches
 
 
 class VerbHandler(ABC):
@@ -63,12 +63,16 @@ class FilterHandler(VerbHandler):
 
     async def serve(self, body: bytes, plugin: str, deadline: float) -> bytes:
         """Return an ExtenderFilterResult."""
-        request = requests.read_scheduling(body, self._context.memory)
-        outcome = await self._context.cycles.filter(_scheduling_call(request, plugin, deadline))
-        self._context.metrics.nodes(self.verb, len(request.names.names), len(outcome.feasible))
-        feasible = self._context.memory.names.write(outcome.feasible, request.names)
-        self._context.prepared.expect(outcome, feasible)
-        return answers.filter_answer(request, outcome, feasible)
+        request = requests.read_scheduling(body, self._context.caches, plugin, deadline)
+        outcome = await self._context.cycles.filter(request)
+        feasible = outcome.feasible
+        self._context.metrics.nodes(self.verb, len(request.nodes), len(feasible))
+        if feasible.given is None:
+            self._context.caches.names.keep(feasible)
+        if outcome.scores is not None:
+            write = partial(_write_ahead, feasible, self._context.settings.omit_zero_scores)
+            outcome.scores.add_done_callback(write)
+        return answers.filter_answer(outcome)
 
     def failed(self, message: str) -> web.StreamResponse:
         """Put it where kube-scheduler shows it to users."""
@@ -86,11 +90,13 @@ class PrioritizeHandler(VerbHandler):
 
     async def serve(self, body: bytes, plugin: str, deadline: float) -> bytes:
         """Return a HostPriorityList."""
-        request = requests.read_scheduling(body, self._context.memory)
-        call = _scheduling_call(request, plugin, deadline)
-        scores = (await self._context.cycles.prioritize(call)).scores
-        self._context.metrics.nodes(self.verb, len(call.node_names), len(scores))
-        return self._context.prepared.answer(request.names, scores)
+        request = requests.read_scheduling(body, self._context.caches, plugin, deadline)
+        outcome = await self._context.cycles.prioritize(request)
+        self._context.metrics.nodes(self.verb, len(request.nodes), len(outcome.scores))
+        if outcome.encoded:
+            return outcome.encoded
+        omit_zeros = self._context.settings.omit_zero_scores
+        return answers.prioritize_answer(request.nodes, outcome.scores, omit_zeros=omit_zeros)
 
     def failed(self, message: str) -> web.StreamResponse:
         """Have no opinion: an error would have the same effect, and cost the connection."""
@@ -180,17 +186,15 @@ class BindHandler(VerbHandler):
         return None
 
 
-def _scheduling_call(
-    request: requests.SchedulingRequest, plugin: str, deadline: float
-) -> SchedulingCall:
-    return SchedulingCall(
-        pod=request.pod,
-        pod_json=request.pod_json,
-        node_names=request.names.names,
-        nodes=request.nodes,
-        plugin=plugin,
-        deadline=deadline,
-    )
+def _write_ahead(
+    feasible: NodeSet, omit_zeros: bool, scores: "asyncio.Future[PrioritizeOutcome]"
+) -> None:
+    """Write the answer to the prioritize call while kube-scheduler scores nodes itself."""
+    if scores.cancelled() or scores.exception():
+        return
+    outcome = scores.result()
+    with suppress(ValueError):  # reported when the answer is asked for
+        outcome.encoded = answers.prioritize_answer(feasible, outcome.scores, omit_zeros=omit_zeros)
 
 
 def _log_late_bind(task: asyncio.Task[Exception | None]) -> None:

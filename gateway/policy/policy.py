@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 import structlog
 from google.protobuf.json_format import MessageToDict
 
-from gateway.cache.scope import ProfileDependencies, dependencies_of
+from gateway.policy.dependencies import ProfileDependencies, dependencies_of
 from moorage.errors import ConfigurationError
 from moorage.models import ObjectKind
 from moorage.v1 import types_pb2 as pb
@@ -38,7 +38,7 @@ class PolicyHolder:
         resolved: The policy in force, None until it is known.
         problem: Why there is none; empty if there is one.
         dependencies: What the plugins of its profiles depend on.
-        lessons: How often replicas have said that they have other plugins than before.
+        catalogue_version: How often replicas have reported other plugins than before.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class PolicyHolder:
         """Hold *document*, not resolved yet; *resolved* is told whenever it is."""
         self.resolved: ResolvedPolicy | None = None
         self.problem = "waiting for a filter and a scorer replica to say which plugins they have"
-        self.lessons = 0
+        self.catalogue_version = 0
         self._document = document
         self._profiles: frozenset[str] = frozenset()
         self._tell = resolved
@@ -61,7 +61,7 @@ class PolicyHolder:
     def learn(self, kind: str, plugins: Sequence[pb.Plugin]) -> None:
         """Take over what a replica of *kind* can run, and resolve the document with it."""
         infos = [_info(plugin) for plugin in plugins]
-        self.lessons += infos != self._plugins.get(kind)
+        self.catalogue_version += infos != self._plugins.get(kind)
         self._plugins[kind] = infos
         if kind == "bind":
             self._binder_known.set()
@@ -154,12 +154,6 @@ class PolicyHolder:
     def has_profile(self, name: str) -> bool:
         """Whether pods with this schedulerName are ours."""
         return name in self._profiles
-
-    def claimants(self, profile: str | None) -> Sequence[str]:
-        """Return the filter plugins of a profile, or of all, that may want nodes claimed."""
-        if profile is None:
-            return [name for names in self.dependencies.claimants.values() for name in names]
-        return self.dependencies.claimants.get(profile, ())
 
     def reads(self, *kinds: Kind) -> Mapping[ObjectKind, Sequence[str]]:
         """Return the further kinds of objects that enabled plugins read, with these plugins."""

@@ -92,7 +92,7 @@ class PolicyReloader:
         self._rollouts = rollouts
         self._between_cycles = between_cycles
         self._metrics = metrics
-        self._lessons, self._retry_at = 0, 0.0
+        self._catalogue_version, self._retry_at = 0, 0.0
 
     async def run(self, interval: float) -> None:
         """Look at the file every *interval* seconds, until cancelled."""
@@ -111,7 +111,7 @@ class PolicyReloader:
             return  # it may be half written; it counts once it is the same twice
         if text == self._tried and not self._is_worth_another_try():
             return
-        self._tried, self._lessons = text, self._policy.lessons
+        self._tried, self._catalogue_version = text, self._policy.catalogue_version
         try:
             if unreadable is not None:
                 raise unreadable
@@ -129,7 +129,7 @@ class PolicyReloader:
         if not self.problem:
             return False
         is_time = asyncio.get_running_loop().time() >= self._retry_at
-        return is_time or self._policy.lessons != self._lessons
+        return is_time or self._policy.catalogue_version != self._catalogue_version
 
     def _refuse(self, problem: str) -> None:
         self._retry_at = asyncio.get_running_loop().time() + RETRY_SECONDS

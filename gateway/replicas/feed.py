@@ -19,9 +19,9 @@ Kinds = frozenset[ObjectKind]
 
 
 class StateFeed:
-    """The cluster state as messages to replicas; those that are as far get the same one.
+    """The cluster state as messages; replicas at the same generation share one.
 
-    Of further kinds, a message holds the objects of those that its replica has.
+    A message holds only objects of the kinds that its replica has.
     """
 
     def __init__(self, state: ClusterState) -> None:
@@ -92,10 +92,12 @@ def _message(changes: Changes, kinds: Kinds) -> pb.State | None:
             object_name_to_proto(name) for name in changes.removed_objects if name.kind in kinds
         ],
     )
-    # Filled in where they are, because messages copy what they are made of.
+    # Added in place: a message copies what its constructor gets.
     for row, content in changes.nodes:
         message.nodes.add(row=row, json=content)
     for row, pod in changes.pods:
         message.pods.add(row=row, json=encode(pod))
-    said = message.nodes or message.removed_rows or message.pods or message.removed_pods
-    return message if said or message.objects or message.removed_objects else None
+    has_pods_or_nodes = (
+        message.nodes or message.removed_rows or message.pods or message.removed_pods
+    )
+    return message if has_pods_or_nodes or message.objects or message.removed_objects else None

@@ -1,4 +1,4 @@
-"""The replicas that take part: who gets work next, and what each has not answered yet."""
+"""The replicas that take part, whose turn it is, and what each has not answered yet."""
 
 import asyncio
 import itertools

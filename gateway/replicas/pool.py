@@ -20,9 +20,8 @@ from gateway.replicas.hedging import HedgedCall
 from gateway.replicas.latency import HedgeLimits, LatencyTracker
 from gateway.replicas.members import Member, Members
 from gateway.replicas.metrics import SessionMetrics
-from gateway.replicas.moments import BetweenCycles
 from gateway.replicas.service import ServiceKind
-from gateway.replicas.session import Session, SessionRefusedError
+from gateway.replicas.session import Session, SessionRefusedError, WaitUntilIdle
 from gateway.replicas.sources import ClusterSource, ObjectSource, PolicySource
 from gateway.replicas.work import Answer, Work
 from moorage.backoff import Backoff
@@ -72,7 +71,7 @@ class ReplicaPool:
         objects: ObjectSource,
         limits: PoolLimits,
         metrics: SessionMetrics,
-        between_cycles: BetweenCycles,
+        wait_until_idle: WaitUntilIdle,
         longest_wait: float = math.inf,
     ) -> None:
         """Look for replicas at *targets* ("host:port").
@@ -86,7 +85,7 @@ class ReplicaPool:
             objects: Follows what else their plugins read.
             limits: Timeouts and intervals, in seconds.
             metrics: Counts sessions and bytes.
-            between_cycles: Holds cycles off.
+            wait_until_idle: Waits until no cycle runs, before work that would delay cycles.
             longest_wait: For how many seconds without any replica cycles wait for one.
         """
         self.kind = kind
@@ -98,7 +97,7 @@ class ReplicaPool:
         self._objects = objects
         self._limits = limits
         self._metrics = metrics
-        self._between_cycles = between_cycles
+        self._wait_until_idle = wait_until_idle
         self._longest_wait = longest_wait
         self.members = Members()
         self.turnover = 0
@@ -216,7 +215,7 @@ class ReplicaPool:
             self.problem = f"{self.kind.name} at {place} waits for nodes and pods"
             await self._cluster.until_synced()
             self.problem = f"{self.kind.name} at {place} is sent the state of the cluster"
-            await session.synchronize(policy, kinds, self._between_cycles)
+            await session.synchronize(policy, kinds, self._wait_until_idle)
         finally:
             self._joining -= 1
             self._has_joined = True

@@ -3,12 +3,12 @@
 import asyncio
 import math
 from collections import deque
+from collections.abc import Awaitable, Callable
 from contextlib import closing
 from typing import Any
 
 from gateway.replicas.feed import Kinds, StateFeed
 from gateway.replicas.metrics import SessionMetrics
-from gateway.replicas.moments import BetweenCycles, quiet_moment
 from gateway.replicas.service import ServiceKind
 from gateway.replicas.work import Sent, Work
 from moorage.v1 import types_pb2 as pb
@@ -21,6 +21,10 @@ REPLICA_SHARE = 0.95
 
 PARTS_AHEAD = 16
 """Parts of a full snapshot that a replica gets before it has acknowledged the first of them."""
+
+
+WaitUntilIdle = Callable[[], Awaitable[None]]
+"""Waits until no cycle runs or waits, but not long."""
 
 
 class SessionRefusedError(Exception):
@@ -65,14 +69,14 @@ class Session:
         self.replica, self.plugins = hello.replica, list(hello.plugins)
 
     async def synchronize(
-        self, policy: pb.Policy, kinds: Kinds, between_cycles: BetweenCycles
+        self, policy: pb.Policy, kinds: Kinds, wait_until_idle: WaitUntilIdle
     ) -> None:
         """Send the whole state and wait until the replica has it; cycles come first.
 
         Args:
             policy: The policy.
             kinds: The further kinds whose objects the replica gets, now and later.
-            between_cycles: Holds cycles off.
+            wait_until_idle: Waits until no cycle runs.
 
         Raises:
             StreamLostError: The stream broke.
@@ -82,7 +86,7 @@ class Session:
         unacknowledged: deque[asyncio.Future[Any]] = deque()
         with closing(self._feed.full(policy, kinds)) as parts:
             while True:
-                await quiet_moment(between_cycles)
+                await wait_until_idle()
                 if (part := next(parts, None)) is None:
                     break
                 self._sent = part.generation

@@ -9,7 +9,7 @@ from moorage_host.policy import Kind as PluginKind
 
 
 class PolicySource(Protocol):
-    """Who knows the policy; learns what replicas can run."""
+    """Knows the policy; learns what replicas can run."""
 
     def learn(self, kind: str, plugins: Sequence[pb.Plugin]) -> None:
         """Take over what a kind of replica can run."""
@@ -22,14 +22,14 @@ class PolicySource(Protocol):
 
 
 class ClusterSource(Protocol):
-    """Who follows nodes and pods."""
+    """Follows nodes and pods."""
 
     async def until_synced(self) -> None:
         """Wait until nodes and pods have been read."""
 
 
 class ObjectSource(Protocol):
-    """Who follows the further kinds of objects that plugins read."""
+    """Follows the further kinds of objects that plugins read."""
 
     def need(self, who: Hashable, readers: Mapping[ObjectKind, Sequence[str]]) -> None:
         """Take over what someone needs from here on: kinds, with the plugins that read them."""

@@ -20,6 +20,29 @@ class Cause:
         return f"{self.field}: {self.message}"
 
 
+def required(field: str) -> Cause:
+    """A field is missing."""
+    return Cause(field=field, reason="FieldValueRequired", message="Required value")
+
+
+def invalid_value(field: str, value: object, why: str) -> Cause:
+    """A field has a value that it cannot have."""
+    message = f'Invalid value: "{value}": {why}'
+    return Cause(field=field, reason="FieldValueInvalid", message=message)
+
+
+def unsupported_value(field: str, value: object, supported: Sequence[str]) -> Cause:
+    """A field has none of its possible values."""
+    listed = ", ".join(f'"{each}"' for each in supported)
+    message = f'Unsupported value: "{value}": supported values: {listed}'
+    return Cause(field=field, reason="FieldValueNotSupported", message=message)
+
+
+def forbidden_value(field: str, why: str) -> Cause:
+    """A field may not have this value here."""
+    return Cause(field=field, reason="FieldValueForbidden", message=f"Forbidden: {why}")
+
+
 class StatusError(Exception):
     """A request that is answered with a Status of failure."""
 
@@ -67,7 +90,7 @@ def success(details: Mapping[str, Any] | None = None, code: int | None = None) -
 
 
 def bad_request(message: str) -> StatusError:
-    """400: the request makes no sense whatever the state of the cluster."""
+    """400: the request makes no sense in any state of the cluster."""
     return StatusError(400, "BadRequest", message)
 
 
@@ -146,7 +169,7 @@ def invalid(kind: str, name: str, causes: Sequence[Cause], *, group: str = "") -
 
 
 def too_many_requests(retry_after_seconds: int) -> StatusError:
-    """429: come back later, and when."""
+    """429: the client should come back after this time."""
     return StatusError(
         429,
         "TooManyRequests",

@@ -11,11 +11,11 @@ class Settings:
     port: int = 0
     """0 lets the system choose a free one."""
     version: str = "v1.36.0+sandbox"
-    """What /version says; the form is vMAJOR.MINOR.PATCH with an optional +BUILD."""
+    """What /version answers; the form is vMAJOR.MINOR.PATCH with an optional +BUILD."""
     history: int = 8192
     """Changes remembered per resource; a watch from before them is answered with 410."""
     bookmark_seconds: float = 60.0
-    """How often a watch with allowWatchBookmarks hears from an idle server."""
+    """How often a watch with allowWatchBookmarks gets a bookmark from an idle server."""
     watch_seconds: float = 1800.0
     """How long a watch lasts that names no timeoutSeconds."""
     max_body_bytes: int = 3 * 1024 * 1024

@@ -15,17 +15,14 @@ from moorage.models import (
     ObjectKind,
     Pod,
 )
+from moorage.plugin.arguments import Arguments
+from moorage.plugin.base import SKIP, Preparation
+from moorage.plugin.bind import BindPlugin
 from moorage.plugin.binding import Binding, DecisionSummary, Refusal, ScoredNode
-from moorage.plugin.classes import (
-    SKIP,
-    Arguments,
-    BindPlugin,
-    FilterPlugin,
-    Preparation,
-    ScorePlugin,
-)
+from moorage.plugin.filter import FilterPlugin
 from moorage.plugin.normalization import MAX_SCORE, Normalization, Scores, normalize_by_maximum
 from moorage.plugin.scope import Scope
+from moorage.plugin.score import ScorePlugin
 from moorage.snapshot import Amounts, CarriedTerm, Encoded, Node, Nodes, Objects
 from moorage.snapshot.verdicts import Mask, Rejection, Verdicts
 

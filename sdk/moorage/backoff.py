@@ -1,6 +1,6 @@
 """Spreads repeated tries over time, so that many clients do not come back all at once.
 
-Called by whoever repeats requests: the reflector, the binder, plugins that poll.
+Called where requests are repeated: by the reflector, the binder, plugins that poll.
 """
 
 import random

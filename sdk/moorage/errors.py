@@ -19,7 +19,7 @@ class MoorageError(Exception):
 
 
 class ConfigurationError(MoorageError):
-    """A setting, policy or option is wrong; the message says where and what to write instead."""
+    """A setting, policy or option is wrong; the message has place and fix."""
 
 
 class PluginLoadError(ConfigurationError):

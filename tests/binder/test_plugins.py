@@ -15,7 +15,7 @@ BINDINGS = ("create", "pods/binding")
 READS = ("get", "pods")
 
 
-class Traced(BindPlugin):
+class Traced(BindPlugin, abstract=True):
     """Writes down what happens to it."""
 
     trace: ClassVar[list[str]] = []
@@ -89,6 +89,9 @@ class Broken(Traced):
     async def start(self) -> None:
         self.trace.append("tries to start")
         raise OSError("no such bus")
+
+    async def post_bind(self, binding: Binding) -> None:
+        raise AssertionError("it did not start")
 
 
 PLUGINS = (Volume, Scan, Breaks, Waits, Light, Broken)

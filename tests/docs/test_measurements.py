@@ -87,7 +87,7 @@ async def test_the_plugin_of_the_page_prefers_idle_disks(tmp_path: Path) -> None
             await asyncio.to_thread(run_score, plugin, make_pod(), *nodes)
         await plugin.start()
         scores = await asyncio.to_thread(run_score, plugin, make_pod(), *nodes)
-        note = plugin.noted
+        note = plugin.latest_note
         raw = plugin.score(make_pod(), make_nodes(*nodes))
         await plugin.stop()
     assert scores == {"idle": 90, "busy": 0, "new": 45}

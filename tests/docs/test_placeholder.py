@@ -6,9 +6,9 @@ import msgspec
 import yaml
 
 from moorage import Pod
-from moorage.models.codec import decode_pod
+from moorage.models.decoding.codec import decode_pod
 from moorage.testing import make_node, run_filter
-from services.filter.plugins.inter_pod_affinity import InterPodAffinity
+from services.filter.plugins.in_tree.inter_pod_affinity import InterPodAffinity
 from tests.docs.pages import ROOT
 from tests.e2e.placeholder import ISOLATED, PAGE, Object, placeholder, task
 

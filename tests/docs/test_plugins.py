@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from moorage import SKIP, FilterPlugin, Rejection, ScorePlugin
-from moorage.plugin.classes import Plugin
+from moorage.plugin.base import Plugin
 from moorage.testing import make_node, make_nodes, make_pod, run_filter, run_score
 from moorage_host.plugins.registry import GROUPS, Registry
 from tests.docs.pages import Block, blocks
@@ -131,9 +131,9 @@ def test_cool_nodes_notes_how_many_nodes_have_no_temperature(folder: Path) -> No
     cool_nodes = plugin(folder / "cool_nodes.py", ScorePlugin, "CoolNodes")()
     cold = make_node("cold", annotations={"example.com/temperature": "20"})
     assert run_score(cool_nodes, make_pod(), cold, make_node("new")) == {"cold": 80, "new": 50}
-    assert cool_nodes.noted == "1 of 2 nodes have no temperature and count as 50"
+    assert cool_nodes.latest_note == "1 of 2 nodes have no temperature and count as 50"
     run_score(cool_nodes, make_pod(), cold)
-    assert cool_nodes.noted == ""
+    assert cool_nodes.latest_note == ""
 
 
 def test_a_plugin_and_its_test_take_thirty_lines() -> None:

@@ -17,7 +17,7 @@ from gateway.decisions.log import Decision, PluginRecord
 from gateway.edge.exchange import INTERNAL, NOT_UNDERSTOOD, TOO_SLOW
 from gateway.edge.metrics import Result, Verb
 from moorage.execution.breaker import OVERRUNS, SUSPENSION_SECONDS
-from moorage.plugin.classes import MAX_NOTE_LENGTH
+from moorage.plugin.base import MAX_NOTE_LENGTH
 from moorage.v1 import binder_pb2, filter_pb2, scorer_pb2
 from moorage_host.plugins.host import START_SECONDS, STOP_SECONDS
 from moorage_host.policy.defaults import DEFAULT_TIME_BUDGET, default_failure_policy

@@ -21,8 +21,8 @@ from services.filter.engine import FilterRun, run_filters
 NODES = make_nodes(*(make_node(f"n{i}") for i in range(4)))
 
 
-class Rejects(FilterPlugin):
-    """Rejects some nodes, and notes which it was asked about."""
+class Named(FilterPlugin, abstract=True):
+    """Rejects some nodes, and remembers which it was asked about."""
 
     def __init__(self, *names: str, reason: str = "no", unresolvable: bool = True) -> None:
         super().__init__()
@@ -30,19 +30,20 @@ class Rejects(FilterPlugin):
         self.rejection = Rejection(reason, unresolvable)
         self.asked: list[str] | None = None
 
+
+class Rejects(Named):
+    """Judges all nodes at once."""
+
     def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
         self.asked = nodes.names
         return nodes.verdicts().reject([name in self.names for name in nodes.names], self.rejection)
 
 
-class RejectsToo(Rejects):
+class RejectsToo(Named):
     """The same in per-node form."""
 
-    def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
-        self.asked = nodes.names
-        return FilterPlugin.filter(self, pod, nodes)
-
     def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        self.asked = [*(self.asked or ()), node.name]
         return self.rejection if node.name in self.names else None
 
 
@@ -217,7 +218,7 @@ async def test_an_overrun_is_a_failure_and_repeated_ones_suspend_the_plugin() ->
 class Claims(Rejects):
     """Wants its pods to claim a node."""
 
-    def reserve(self, pod: Pod) -> bool:
+    def wants_claim(self, pod: Pod) -> bool:
         return True
 
 
@@ -227,7 +228,7 @@ class SkipsAndClaims(Claims):
 
 
 class ClaimsWrongly(Rejects):
-    def reserve(self, pod: Pod) -> bool:
+    def wants_claim(self, pod: Pod) -> bool:
         return "yes"  # type: ignore[return-value]
 
 
@@ -247,7 +248,7 @@ async def test_nothing_is_claimed_where_no_node_is_left() -> None:
 
 async def test_a_wrong_answer_about_a_claim_is_the_plugins_failure() -> None:
     with pytest.raises(
-        PluginFailedError, match=r"ClaimsWrongly.*reserve must return True or False"
+        PluginFailedError, match=r"ClaimsWrongly.*wants_claim must return True or False"
     ):
         await run(ClaimsWrongly())
 

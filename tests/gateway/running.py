@@ -106,7 +106,9 @@ class Misbehaving(FilterServicer):
     async def Session(
         self, request_iterator: AsyncIterator[pb.FilterServiceSessionRequest], context: Any
     ) -> AsyncIterator[pb.FilterServiceSessionResponse]:
-        yield pb.FilterServiceSessionResponse(hello=types_pb2.Hello(replica="odd"))
+        plugin = types_pb2.Plugin(name="NodeName", extension_points=["Filter"])
+        hello = types_pb2.Hello(replica="odd", plugins=[plugin])
+        yield pb.FilterServiceSessionResponse(hello=hello)
         async for request in request_iterator:
             if request.HasField("cycle"):
                 result = await self._result(request.cycle)
@@ -237,9 +239,8 @@ async def gateway(
 
     Without a *config* its policy enables the in-tree plugins. With a *fault* it does not wait.
     """
-    # Whatever the machine makes of pauses, and most tests are about asking replicas.
-    usual: dict[str, Any] = {"ample_pause": inf, "remembered_pods": 0}
-    usual["config"] = directory / "in-tree.yaml"
+    # Most tests are about asking replicas.
+    usual: dict[str, Any] = {"cache_pods": 0, "config": directory / "in-tree.yaml"}
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(ApiServer())
         if fault is not None:

@@ -55,17 +55,17 @@ async def place(running: Gateway, obj: Any, names: Sequence[str] = NAMES) -> dic
     scores = await running.prioritize(obj, *left) if len(left) > 1 else []
     _, answer = await running.get(f"/decisions/default/{obj['metadata']['name']}")
     decision = answer["attempts"][0]
-    halves = [decision["filter"], *([decision["score"]] if len(left) > 1 else [])]
+    phases = [decision[phase] for phase in ("filter", "score") if phase in decision]
     return {
         "filter": {**filtered, "NodeNames": sorted(left)},
         "scores": {each["Host"]: each["Score"] for each in scores},
         "top": {each["node"]: each for each in decision.get("score", {}).get("top", [])},
         "plugins": [
             {k: v for k, v in plugin.items() if k in ("plugin", "skipped", "failure", "rejected")}
-            for half in halves
-            for plugin in half.get("plugins", ())
+            for phase in phases
+            for plugin in phase.get("plugins", ())
         ],
-        "shards": [half.get("shards", 1) for half in halves],
+        "shards": [phase.get("shards", 1) for phase in phases],
     }
 
 

@@ -63,7 +63,7 @@ async def test_replicas_that_fit_nowhere_are_rejected_from_memory_until_a_node_c
     (message,) = messages
     assert message.startswith("0/4 nodes are available: 4 node does not have required label. ")
     filters = [attempt["filter"] for attempt in attempts if "filter" in attempt]  # one may wait
-    sources = {each.get("rememberedFrom", "") for each in filters} - {""}
+    sources = {each.get("cachedFrom", "") for each in filters} - {""}
     assert sources <= {f"default/{name}" for name in names}
     assert sources
 

@@ -17,9 +17,11 @@ from moorage.models import Resources
 from moorage_host.policy.arguments import check_arguments
 from services.scorer.engine import run_scores
 from services.scorer.plugins import BUILT_INS
-from services.scorer.plugins.node_resources_least_allocated import NodeResourcesLeastAllocated
-from services.scorer.plugins.node_resources_most_allocated import NodeResourcesMostAllocated
-from services.scorer.plugins.requested_to_capacity_ratio import RequestedToCapacityRatio
+from services.scorer.plugins.in_tree.node_resources_least_allocated import (
+    NodeResourcesLeastAllocated,
+)
+from services.scorer.plugins.in_tree.node_resources_most_allocated import NodeResourcesMostAllocated
+from services.scorer.plugins.in_tree.requested_to_capacity_ratio import RequestedToCapacityRatio
 from tests.golden import Object, Scored, cluster, scored
 
 FIT = "NodeResourcesFit"

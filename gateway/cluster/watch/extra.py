@@ -34,7 +34,7 @@ _log = structlog.get_logger()
 
 
 class ExtraInformers:
-    """The watches of further kinds."""
+    """The informers of the further kinds of objects that plugins read."""
 
     def __init__(
         self, client: KubeClient, table: ObjectTable, families: WatchFamilies, *, limit: int
@@ -61,13 +61,13 @@ class ExtraInformers:
             watch.task.cancel()
 
     def need(self, who: Hashable, readers: Readers) -> None:
-        """Say what someone needs from here on, instead of what they needed before."""
-        _say(self._needs, who, readers)
+        """Replace what someone needs."""
+        _replace(self._needs, who, readers)
         self._follow()
 
     def want(self, who: Hashable, readers: Readers) -> None:
-        """Say what someone may need soon; it is followed, but is no problem if it is not there."""
-        _say(self._wanted, who, readers)
+        """Replace what someone may need soon; it is followed, but its absence is no problem."""
+        _replace(self._wanted, who, readers)
         self._follow()
 
     async def synced(self, kinds: Collection[ObjectKind]) -> None:
@@ -76,7 +76,7 @@ class ExtraInformers:
             await self._watches[kind].reflector.synced.wait()
 
     def missing(self, kinds: Iterable[ObjectKind]) -> str:
-        """Say why objects of these kinds, which someone must need or want, are not read."""
+        """Return why objects of these kinds, which someone must need or want, are not read."""
         problems = ((kind, self._watches[kind].problem(float("inf"))) for kind in kinds)
         return "; ".join(f"{kind}: {problem}" for kind, problem in problems if problem)
 
@@ -85,7 +85,7 @@ class ExtraInformers:
         return {str(kind): watch.reflector.age() for kind, watch in self._watches.items()}
 
     def problems(self, longest_silence: float) -> Iterator[str]:
-        """Say which kinds are not read, or not of late, who needs them, and what to do."""
+        """Yield which kinds are not read, or are stale, who needs them, and what to do."""
         needed = _kinds(self._needs)
         for kind, watch in self._watches.items():
             problem = watch.problem(longest_silence) if kind in needed else ""
@@ -125,7 +125,7 @@ class ExtraInformers:
         )
 
 
-def _say(all_: dict[Hashable, Readers], who: Hashable, readers: Readers) -> None:
+def _replace(all_: dict[Hashable, Readers], who: Hashable, readers: Readers) -> None:
     all_.pop(who, None)
     if readers:
         all_[who] = readers
@@ -136,7 +136,7 @@ def _kinds(needs: Mapping[Hashable, Readers]) -> set[ObjectKind]:
 
 
 class _Observer(WatchMetrics):
-    """Counts, and tells of refusals."""
+    """Counts, and reports refusals."""
 
     def __init__(self, families: WatchFamilies, resource: str, refused: Callable[[], None]) -> None:
         super().__init__(families, resource)
@@ -156,7 +156,7 @@ class _Watch:
     task: asyncio.Task[NoReturn]
 
     def problem(self, longest_silence: float) -> str:
-        """Say why these objects are not known, or are old; empty if neither."""
+        """Return why these objects are not known, or are stale; empty if neither."""
         cause = self.reflector.problem
         if not self.reflector.synced.is_set():
             return f"not read yet: {cause}; {advice(self.kind)}" if cause else "not read yet"
@@ -167,7 +167,7 @@ class _Watch:
 
 
 def advice(kind: ObjectKind) -> str:
-    """Say what the gateway needs to follow a kind."""
+    """Return what the gateway needs to follow a kind."""
     group = kind.group or '""'
     return (
         f"the gateway needs the verbs list and watch for {kind.plural} in the API group {group}, "

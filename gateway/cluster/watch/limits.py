@@ -1,4 +1,4 @@
-"""What a reflector can be told, and what it tells those who count."""
+"""The limits of a reflector, and what it reports to be counted."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -32,7 +32,7 @@ class Restart(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReflectorLimits:
-    """How patient a reflector is; all times in seconds."""
+    """How long a reflector waits; all times in seconds."""
 
     silence: float = 120.0
     """The longest time without a line; the API server sends a bookmark about every minute."""

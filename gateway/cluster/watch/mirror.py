@@ -1,4 +1,4 @@
-"""Turns what the API server tells into calls of a sink, without gaps and without half lists.
+"""Turns lists and events of the API server into calls of a sink, without gaps or partial lists.
 
 A watch that broke for too long ends in a new full list. The mirror remembers which version of which
 object the sink has, and so finds what was deleted meanwhile.
@@ -117,7 +117,7 @@ class Mirror(Generic[T]):
         return key, Version(identity.uid, identity.resource_version)
 
     def decode(self, raw: msgspec.Raw) -> T | None:
-        """Read an object; one that cannot be read is left out, lest it stop all others."""
+        """Read an object; one that cannot be read is left out, so that the others go on."""
         try:
             return self._decode(raw)
         except (msgspec.DecodeError, RecursionError) as error:

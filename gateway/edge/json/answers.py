@@ -5,9 +5,7 @@ from itertools import compress
 
 import msgspec
 
-from gateway.calls import FilterOutcome, PreemptOutcome, Victims
-from gateway.edge.json.names import NodeNames
-from gateway.edge.json.requests import SchedulingRequest
+from gateway.calls import FilterOutcome, NodeSet, PreemptOutcome, Victims
 
 NO_OPINION = b"[]"
 """The answer to a prioritize call that failed: nothing is added to any node's score."""
@@ -31,14 +29,15 @@ class _HostPriority(msgspec.Struct):
     Score: int
 
 
-def filter_answer(request: SchedulingRequest, outcome: FilterOutcome, feasible: NodeNames) -> bytes:
-    """Answer a filter call in the fields in which it asked; *feasible* are the outcome's names."""
+def filter_answer(outcome: FilterOutcome) -> bytes:
+    """Answer a filter call in the fields in which it asked."""
+    feasible = outcome.feasible
     return b"".join(
         (
             b'{"Nodes":',
-            *_nodes(request, outcome.feasible),
+            *_nodes(feasible),
             b',"NodeNames":',
-            feasible.encoded if request.names_given else b"null",
+            feasible.encoded if feasible.is_named else b"null",
             b',"FailedNodes":',
             _encode(outcome.failed) if outcome.failed else b"null",
             b',"FailedAndUnresolvableNodes":',
@@ -56,8 +55,8 @@ def filter_error(message: str) -> bytes:
     )
 
 
-def prioritize_answer(names: NodeNames, scores: Sequence[int], *, omit_zeros: bool) -> bytes:
-    """Answer a prioritize call; scores are aligned with the names, or empty.
+def prioritize_answer(nodes: NodeSet, scores: Sequence[int], *, omit_zeros: bool) -> bytes:
+    """Answer a prioritize call; scores are aligned with the nodes, or empty.
 
     Nodes at 0 count as 0 when they are missing, but kube-scheduler draws lots only between nodes
     that were named. So when every node is at 0 they are all named: ties stay random.
@@ -67,13 +66,13 @@ def prioritize_answer(names: NodeNames, scores: Sequence[int], *, omit_zeros: bo
     """
     if not scores:
         return NO_OPINION
-    if len(scores) != len(names.names):
-        raise ValueError(f"{len(scores)} scores for {len(names.names)} nodes")
-    hosts: Sequence[str] = names.names
+    if len(scores) != len(nodes):
+        raise ValueError(f"{len(scores)} scores for {len(nodes)} nodes")
+    hosts = nodes.names
     if omit_zeros and 0 in scores and any(scores):
         hosts, scores = list(compress(hosts, scores)), list(filter(None, scores))
     try:
-        return _priorities(hosts, scores, plain=names.plain)
+        return _priorities(hosts, scores, plain=nodes.is_plain)
     except KeyError as error:
         raise ValueError(f"a score is {error}, allowed: whole numbers from 0 to 100") from error
 
@@ -89,11 +88,10 @@ def bind_answer(error: str) -> bytes:
     return b'{"Error":' + _encode(error) + b"}"
 
 
-def _nodes(request: SchedulingRequest, feasible: Sequence[str]) -> Iterable[msgspec.Raw | bytes]:
-    if request.nodes is None:
+def _nodes(feasible: NodeSet) -> Iterable[msgspec.Raw | bytes]:
+    if feasible.given is None:
         return (b"null",)
-    raw = {node.manifest.name: node.raw for node in request.nodes}
-    return (b'{"metadata":{},"items":[', *_commas([raw[name] for name in feasible]), b"]}")
+    return (b'{"metadata":{},"items":[', *_commas([node.raw for node in feasible.given]), b"]}")
 
 
 def _commas(items: list[msgspec.Raw]) -> list[msgspec.Raw | bytes]:

@@ -1,7 +1,7 @@
 """Whole nodes in calls, for callers that do not trust the extender to know them.
 
 Decoding a node takes ten times as long as hashing its text, and between two calls few nodes change.
-So manifests are remembered by the hash of their text; unchanged nodes keep the very same manifest.
+So manifests are cached by the hash of their text; unchanged nodes keep the same manifest.
 """
 
 import msgspec
@@ -11,11 +11,11 @@ from gateway.edge.json.errors import decode_each
 from moorage.models import NodeManifest, decode_node
 
 
-class NodesMemory:
-    """Reads nodes and knows unchanged ones again.
+class GivenNodesCache:
+    """Reads nodes and recognises unchanged ones.
 
     Args:
-        limit: How many nodes of one call are known again in the next. Up to twice as many
+        limit: How many nodes of one call are recognised in the next. Up to twice as many
             manifests are held, 25 kB each when they list 50 images.
     """
 

@@ -5,18 +5,18 @@ Bodies written by Go take one pass. Everything else is given Go's casing first
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
 
-from gateway.calls import GivenNode, Victims
+from gateway.calls import CycleRequest, GivenNode, NodeSet, Victims
 from gateway.edge.json import casing
 from gateway.edge.json.errors import BadRequestError, decode_each, decoding
-from gateway.edge.json.names import NodeNames, NodeNamesMemory
-from gateway.edge.json.nodes import NodesMemory
+from gateway.edge.json.names import NodeNamesCache
+from gateway.edge.json.nodes import GivenNodesCache
 from moorage.models import Pod, decode_passing_pod, decode_pod
 
 _OPENING, _NAMES_MODE = b'{"Pod":', b',"Nodes":null,"NodeNames":'
@@ -76,18 +76,8 @@ class PreemptionArgs(msgspec.Struct, forbid_unknown_fields=True):
     NodeNameToMetaVictims: dict[str, MetaVictims] | None = None
 
 
-class SchedulingRequest(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """A filter or prioritize call, read."""
-
-    pod: Pod
-    pod_json: bytes
-    names: NodeNames
-    names_given: bool = True
-    nodes: Sequence[GivenNode] | None = None
-
-
-class PodMemory:
-    """Reads pods, and knows the newest again: prioritize brings the pod of the filter call."""
+class PodCache:
+    """Reads pods, and recognises the newest: prioritize brings the pod of the filter call."""
 
     def __init__(self) -> None:
         self._newest: deque[tuple[bytes, Pod]] = deque(maxlen=_PODS_KEPT)
@@ -103,50 +93,54 @@ class PodMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
-    """What is known again from call to call."""
+class RequestCaches:
+    """What is recognised from one call to the next, instead of being decoded again."""
 
-    names: NodeNamesMemory
-    nodes: NodesMemory
-    pods: PodMemory
+    names: NodeNamesCache
+    nodes: GivenNodesCache
+    pods: PodCache
 
 
-def read_scheduling(body: bytes, memory: Memory) -> SchedulingRequest:
+def read_scheduling(
+    body: bytes, caches: RequestCaches, plugin: str, deadline: float
+) -> CycleRequest:
     """Read a filter or prioritize call; raises BadRequestError."""
-    return _split(body, memory) or _whole(body, memory)
+    pod, pod_json, nodes = _split(body, caches) or _whole(body, caches)
+    return CycleRequest(pod=pod, pod_json=pod_json, nodes=nodes, plugin=plugin, deadline=deadline)
 
 
-def _split(body: bytes, memory: Memory) -> SchedulingRequest | None:
+_Parts = tuple[Pod, bytes, NodeSet]
+
+
+def _split(body: bytes, caches: RequestCaches) -> _Parts | None:
     # kube-scheduler's bodies end with the names. When what is before and after the cut are both
     # JSON, the whole is: cutting spares one pass over the pod and the names, or two if known.
     cut = body.find(_NAMES_MODE) if body.startswith(_OPENING) and body.endswith(b"]}") else -1
     if cut > 0:
         with suppress(BadRequestError, msgspec.DecodeError, UnicodeDecodeError):
             pod_json = body[len(_OPENING) : cut]
-            names = memory.names.read(body[cut + len(_NAMES_MODE) : -1])
-            pod = memory.pods.read(pod_json)
-            return SchedulingRequest(pod=pod, pod_json=pod_json, names=names)
+            nodes = caches.names.read(body[cut + len(_NAMES_MODE) : -1])
+            return caches.pods.read(pod_json), pod_json, nodes
     return None
 
 
-def _whole(body: bytes, memory: Memory) -> SchedulingRequest:
+def _whole(body: bytes, caches: RequestCaches) -> _Parts:
     args = _read_extender_args(body)
     with decoding("$.NodeNames"):
-        given = not _is_null(args.NodeNames)
-        names = memory.names.read(bytes(args.NodeNames)) if given else None
+        is_named = not _is_null(args.NodeNames)
+        names = caches.names.read(bytes(args.NodeNames)) if is_named else None
     pod_json = bytes(args.Pod)
-    pod = memory.pods.read(pod_json)
-    nodes = None if args.Nodes is None else memory.nodes.read(args.Nodes.items or [])
+    pod = caches.pods.read(pod_json)
+    nodes = None if args.Nodes is None else caches.nodes.read(args.Nodes.items or [])
     if names is None and nodes is None:
         raise BadRequestError("the call has neither NodeNames nor Nodes")
-    asked = names or NodeNames.of(list(nodes or ()))
-    return SchedulingRequest(
-        pod=pod,
-        pod_json=pod_json,
-        names=asked,
-        names_given=names is not None,
-        nodes=None if nodes is None else _aligned(nodes, asked),
-    )
+    if nodes is None:
+        assert names is not None  # noqa: S101 - checked above
+        return pod, pod_json, names
+    if names is None:
+        return pod, pod_json, NodeSet(list(nodes), given=list(nodes.values()), is_named=False)
+    given = _aligned(nodes, names)
+    return pod, pod_json, NodeSet(names.names, encoded=names.encoded, given=given)
 
 
 def read_binding(body: bytes) -> BindingArgs:
@@ -210,7 +204,7 @@ def _read_pod(raw: msgspec.Raw) -> Pod:
     return pod
 
 
-def _aligned(nodes: dict[str, GivenNode], names: NodeNames) -> list[GivenNode]:
+def _aligned(nodes: dict[str, GivenNode], names: NodeSet) -> list[GivenNode]:
     if nodes.keys() != set(names.names):
         raise BadRequestError("the call has both NodeNames and Nodes, but for different nodes")
     return [nodes[name] for name in names.names]

@@ -38,17 +38,7 @@ def add_routes(router: web.UrlDispatcher, resources: ResourceTable, settings: Se
 def version_of(text: str) -> dict[str, str]:
     """Return the answer to /version."""
     major, minor, _ = text.removeprefix("v").split(".", 2)
-    return {
-        "major": major,
-        "minor": minor,
-        "gitVersion": text,
-        "gitCommit": "",
-        "gitTreeState": "clean",
-        "buildDate": "1970-01-01T00:00:00Z",
-        "goVersion": "",
-        "compiler": f"python{sys.version_info.major}.{sys.version_info.minor}",
-        "platform": f"{sys.platform}/amd64",
-    }
+    return {"major": major, "minor": minor, "gitVersion": text, "platform": f"{sys.platform}/amd64"}
 
 
 class Documents:

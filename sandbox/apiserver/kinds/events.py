@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from sandbox.apiserver.errors import Cause
+from sandbox.apiserver.errors import Cause, invalid_value, required
 from sandbox.apiserver.kinds import shapes
 from sandbox.apiserver.kinds.hooks import Hooks
 from sandbox.apiserver.resources.events import TO_GROUP
@@ -19,11 +19,9 @@ def _validate_core(event: Object) -> Iterator[Cause]:
 def _validate_group(event: Object) -> Iterator[Cause]:
     for key in ("eventTime", "reportingComponent", "reportingInstance", "action", "reason"):
         if not event.get(key):
-            field = TO_GROUP.get(key, key)
-            yield Cause(field=field, reason="FieldValueRequired", message="Required value")
+            yield required(TO_GROUP.get(key, key))
     if event.get("type") not in ("Normal", "Warning"):
-        message = f'Invalid value: "{event.get("type", "")}": '
-        yield Cause(field="type", reason="FieldValueInvalid", message=message)
+        yield invalid_value("type", event.get("type", ""), "")
     yield from _check_namespace(event, "regarding")
 
 
@@ -31,8 +29,7 @@ def _check_namespace(event: Object, name: str) -> Iterator[Cause]:
     about = event.get("involvedObject", {}).get("namespace", "")
     kept = event["metadata"].get("namespace", "")
     if kept != about if about else kept not in _CLUSTER_WIDE:
-        message = f'Invalid value: "{about}": does not match event.namespace'
-        yield Cause(field=f"{name}.namespace", reason="FieldValueInvalid", message=message)
+        yield invalid_value(f"{name}.namespace", about, "does not match event.namespace")
 
 
 CORE_HOOKS = Hooks(validate=_validate_core, shape=shapes.EVENT)

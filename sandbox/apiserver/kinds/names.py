@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sandbox.apiserver.errors import Cause
+from sandbox.apiserver.errors import Cause, invalid_value
 from sandbox.apiserver.resources.resource import Object
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -19,7 +19,7 @@ _LONGEST_GENERATED = 63
 
 @dataclass(frozen=True, slots=True)
 class Syntax:
-    """A form that a text must have, and how Kubernetes says so."""
+    """A form that a text must have, and how Kubernetes words it."""
 
     pattern: str
     longest: int
@@ -71,15 +71,14 @@ def check_metadata(metadata: Object, name_syntax: Syntax) -> Iterator[Cause]:
     """Yield what is wrong with the name, the labels, the annotations and the finalizers."""
     name = metadata.get("name", "")
     if not name:
-        why = "name or generateName is required"
-        message = f"Required value: {why}"
-        yield Cause(field="metadata.name", reason="FieldValueRequired", message=message)
+        why = "Required value: name or generateName is required"
+        yield Cause(field="metadata.name", reason="FieldValueRequired", message=why)
     elif problem := name_syntax.problem(name):
-        yield _invalid("metadata.name", name, problem)
+        yield invalid_value("metadata.name", name, problem)
     for key, value in metadata.get("labels", {}).items():
         yield from _key("metadata.labels", key)
         if problem := LABEL_VALUE.problem(value):
-            yield _invalid("metadata.labels", value, problem)
+            yield invalid_value("metadata.labels", value, problem)
     for key in metadata.get("annotations", {}):
         yield from _key("metadata.annotations", key.lower())
     for finalizer in metadata.get("finalizers", ()):
@@ -89,11 +88,6 @@ def check_metadata(metadata: Object, name_syntax: Syntax) -> Iterator[Cause]:
 def _key(path: str, key: str) -> Iterator[Cause]:
     prefix, slash, name = key.rpartition("/")
     if slash and (problem := DNS_SUBDOMAIN.problem(prefix)):
-        yield _invalid(path, key, f"prefix part {problem}")
+        yield invalid_value(path, key, f"prefix part {problem}")
     if problem := LABEL_NAME.problem(name):
-        yield _invalid(path, key, problem)
-
-
-def _invalid(path: str, value: str, why: str) -> Cause:
-    message = f'Invalid value: "{value}": {why}'
-    return Cause(field=path, reason="FieldValueInvalid", message=message)
+        yield invalid_value(path, key, problem)

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from moorage.models.codec import decode_node
+from moorage.models.decoding.codec import decode_node
 from moorage.units.quantity import QuantityError, scaled
-from sandbox.apiserver.errors import Cause
+from sandbox.apiserver.errors import Cause, invalid_value, required, unsupported_value
 from sandbox.apiserver.kinds import shapes
 from sandbox.apiserver.kinds.hooks import Hooks
 from sandbox.apiserver.resources.resource import Object
@@ -26,9 +26,9 @@ def _validate(node: Object) -> Iterator[Cause]:
     for index, taint in enumerate(node["spec"].get("taints", ())):
         path = f"spec.taints[{index}]"
         if not taint.get("key"):
-            yield Cause(field=f"{path}.key", reason="FieldValueRequired", message="Required value")
+            yield required(f"{path}.key")
         if taint.get("effect") not in EFFECTS:
-            yield _unsupported(f"{path}.effect", taint.get("effect", ""))
+            yield unsupported_value(f"{path}.effect", taint.get("effect", ""), EFFECTS)
     for kind in ("capacity", "allocatable"):
         for name, value in node["status"].get(kind, {}).items():
             yield from quantity_cause(f"status.{kind}[{name}]", name, value)
@@ -42,14 +42,7 @@ def quantity_cause(path: str, name: str, value: object) -> Iterator[Cause]:
         problem = "must be greater than or equal to 0"
     except QuantityError as error:
         problem = str(error)
-    message = f'Invalid value: "{value}": {problem}'
-    yield Cause(field=path, reason="FieldValueInvalid", message=message)
-
-
-def _unsupported(path: str, value: str) -> Cause:
-    values = ", ".join(f'"{effect}"' for effect in EFFECTS)
-    message = f'Unsupported value: "{value}": supported values: {values}'
-    return Cause(field=path, reason="FieldValueNotSupported", message=message)
+    yield invalid_value(path, value, problem)
 
 
 def _check_types(text: bytes) -> None:

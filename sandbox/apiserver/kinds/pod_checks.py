@@ -3,7 +3,13 @@
 from collections.abc import Iterator
 
 from moorage.units.quantity import QuantityError, scaled
-from sandbox.apiserver.errors import Cause
+from sandbox.apiserver.errors import (
+    Cause,
+    forbidden_value,
+    invalid_value,
+    required,
+    unsupported_value,
+)
 from sandbox.apiserver.kinds.names import DNS_LABEL
 from sandbox.apiserver.kinds.nodes import quantity_cause
 from sandbox.apiserver.resources.resource import Object
@@ -29,39 +35,37 @@ def validate(pod: Object) -> Iterator[Cause]:
     """Yield what is wrong with a pod."""
     spec = pod["spec"]
     if not spec.get("containers"):
-        yield _required("spec.containers")
+        yield required("spec.containers")
     names: set[str] = set()
     for kind in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(kind, ())):
             yield from _container(f"spec.{kind}[{index}]", container, names)
     for key, allowed in _CHOICES.items():
         if key in spec and spec[key] not in allowed:
-            yield _unsupported(f"spec.{key}", spec[key], allowed)
+            yield unsupported_value(f"spec.{key}", spec[key], allowed)
     for index, toleration in enumerate(spec.get("tolerations", ())):
         yield from _toleration(f"spec.tolerations[{index}]", toleration)
     if spec.get("nodeName") and spec.get("schedulingGates"):
         why = "cannot be set until all schedulingGates have been cleared"
-        yield Cause(
-            field="spec.nodeName", reason="FieldValueForbidden", message=f"Forbidden: {why}"
-        )
+        yield forbidden_value("spec.nodeName", why)
 
 
 def validate_update(new: Object, old: Object) -> Iterator[Cause]:
     """Yield what an update may not change: nearly everything in the spec."""
     allowed = _MAY_CHANGE | (_GATED_MAY_CHANGE if old["spec"].get("schedulingGates") else set())
     if _fixed(new["spec"], allowed) != _fixed(old["spec"], allowed):
-        message = (
-            "Forbidden: pod updates may not change fields other than "
+        why = (
+            "pod updates may not change fields other than "
             "`spec.containers[*].image`,`spec.initContainers[*].image`,"
             "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing "
             "tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it "
             "was previously negative)"
         )
-        yield Cause(field="spec", reason="FieldValueForbidden", message=message)
+        yield forbidden_value("spec", why)
     gates = {gate.get("name") for gate in old["spec"].get("schedulingGates", ())}
     if not {gate.get("name") for gate in new["spec"].get("schedulingGates", ())} <= gates:
-        why = "Forbidden: only deletion is allowed, but found new scheduling gates"
-        yield Cause(field="spec.schedulingGates", reason="FieldValueForbidden", message=why)
+        why = "only deletion is allowed, but found new scheduling gates"
+        yield forbidden_value("spec.schedulingGates", why)
 
 
 def _fixed(spec: Object, allowed: set[str]) -> Object:
@@ -75,15 +79,15 @@ def _fixed(spec: Object, allowed: set[str]) -> Object:
 def _container(path: str, container: Object, names: set[str]) -> Iterator[Cause]:
     name = container.get("name", "")
     if not name:
-        yield _required(f"{path}.name")
+        yield required(f"{path}.name")
     elif problem := DNS_LABEL.problem(name):
-        yield _invalid(f"{path}.name", name, problem)
+        yield invalid_value(f"{path}.name", name, problem)
     elif name in names:
         message = f'Duplicate value: "{name}"'
         yield Cause(field=f"{path}.name", reason="FieldValueDuplicate", message=message)
     names.add(name)
     if not container.get("image"):
-        yield _required(f"{path}.image")
+        yield required(f"{path}.image")
     yield from _resources(f"{path}.resources", container.get("resources", {}))
 
 
@@ -95,7 +99,7 @@ def _resources(path: str, resources: Object) -> Iterator[Cause]:
     for name, value in resources.get("requests", {}).items():
         if name in limits and _exceeds(name, value, limits[name]):
             why = f"must be less than or equal to {name} limit of {limits[name]}"
-            yield _invalid(f"{path}.requests", value, why)
+            yield invalid_value(f"{path}.requests", value, why)
 
 
 def _exceeds(name: str, request: str, limit: str) -> bool:
@@ -108,25 +112,12 @@ def _exceeds(name: str, request: str, limit: str) -> bool:
 def _toleration(path: str, toleration: Object) -> Iterator[Cause]:
     operator = toleration.get("operator", "Equal")
     if operator not in ("", "Equal", "Exists"):
-        yield _unsupported(f"{path}.operator", operator, ("Equal", "Exists"))
+        yield unsupported_value(f"{path}.operator", operator, ("Equal", "Exists"))
     elif not toleration.get("key") and operator != "Exists":
-        yield _invalid(f"{path}.operator", operator, "operator must be Exists when `key` is empty")
+        yield invalid_value(
+            f"{path}.operator", operator, "operator must be Exists when `key` is empty"
+        )
     effect = toleration.get("effect", "")
     if effect not in ("", "NoSchedule", "PreferNoSchedule", "NoExecute"):
         effects = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-        yield _unsupported(f"{path}.effect", effect, effects)
-
-
-def _required(path: str) -> Cause:
-    return Cause(field=path, reason="FieldValueRequired", message="Required value")
-
-
-def _invalid(path: str, value: object, why: str) -> Cause:
-    message = f'Invalid value: "{value}": {why}'
-    return Cause(field=path, reason="FieldValueInvalid", message=message)
-
-
-def _unsupported(path: str, value: object, allowed: tuple[str, ...]) -> Cause:
-    listed = ", ".join(f'"{each}"' for each in allowed)
-    message = f'Unsupported value: "{value}": supported values: {listed}'
-    return Cause(field=path, reason="FieldValueNotSupported", message=message)
+        yield unsupported_value(f"{path}.effect", effect, effects)

@@ -36,7 +36,7 @@ def default(pod: Object) -> None:
 
 
 def reset_status(pod: Object) -> None:
-    """Give a new pod the status with which every pod starts, whatever the client sent."""
+    """Replace the status that the client sent by the one with which every pod starts."""
     pod["status"] = {"phase": "Pending", "qosClass": qos_class(pod["spec"])}
     if pod["spec"].get("schedulingGates"):
         pod["status"]["conditions"] = [

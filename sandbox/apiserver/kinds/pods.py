@@ -1,6 +1,6 @@
 """The hooks of pods, put together from their defaults, checks and admission."""
 
-from moorage.models.codec import decode_pod
+from moorage.models.decoding.codec import decode_pod
 from sandbox.apiserver.kinds import pod_checks, pod_defaults, priorities, shapes
 from sandbox.apiserver.kinds.hooks import Hooks
 from sandbox.apiserver.resources.resource import Object

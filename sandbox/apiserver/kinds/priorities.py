@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from sandbox.apiserver.errors import Cause, forbidden
+from sandbox.apiserver.errors import Cause, forbidden, forbidden_value
 from sandbox.apiserver.kinds import shapes
 from sandbox.apiserver.kinds.hooks import Hooks, Reader
 from sandbox.apiserver.resources.resource import Object
@@ -56,13 +56,12 @@ def _validate(priority_class: Object) -> Iterator[Cause]:
     name, value = priority_class["metadata"].get("name"), priority_class["value"]
     if value > HIGHEST_USER_VALUE and SYSTEM_CLASSES.get(str(name)) != value:
         why = f"maximum allowed value of a user defined priority is {HIGHEST_USER_VALUE}"
-        yield Cause(field="value", reason="FieldValueForbidden", message=f"Forbidden: {why}")
+        yield forbidden_value("value", why)
 
 
 def _validate_update(new: Object, old: Object) -> Iterator[Cause]:
     if new.get("value", 0) != old.get("value", 0):
-        why = "Forbidden: may not be changed in an update."
-        yield Cause(field="value", reason="FieldValueForbidden", message=why)
+        yield forbidden_value("value", "may not be changed in an update.")
 
 
 HOOKS = Hooks(

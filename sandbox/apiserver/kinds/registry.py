@@ -1,9 +1,8 @@
 """The hooks of every kind that has some, by the name of its collection."""
 
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from sandbox.apiserver.errors import Cause
 from sandbox.apiserver.kinds import events, nodes, pods, priorities, shapes
 from sandbox.apiserver.kinds.hooks import Hooks
 from sandbox.apiserver.kinds.names import DNS_LABEL
@@ -68,11 +67,6 @@ def _establish(definition: Object) -> None:
     definition["status"] = custom.established(definition)
 
 
-def _check_definition(definition: Object) -> Iterator[Cause]:
-    for path, why in custom.problems(definition):
-        yield Cause(field=path, reason="FieldValueInvalid", message=f"Invalid value: {why}")
-
-
 def _allow(review: Object) -> None:
     review["status"] = {"allowed": True, "reason": "the sandbox allows everything"}
 
@@ -103,7 +97,7 @@ _BY_STORAGE: Mapping[str, Hooks] = {
     custom.DEFINITIONS: Hooks(
         default=custom.default_names,
         on_create=_establish,
-        validate=_check_definition,
+        validate=custom.check,
         shape=shapes.DEFINITION,
     ),
 }

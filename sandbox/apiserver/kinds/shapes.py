@@ -47,122 +47,69 @@ def _optional(name: str, kind: Any) -> tuple[str, Any, Any]:
     return name, kind | UnsetType, UNSET
 
 
+# fmt: off
 _METADATA = {
-    "name": str,
-    "generateName": str,
-    "namespace": str,
-    "uid": str,
-    "resourceVersion": str,
-    "creationTimestamp": _Time,
-    "labels": _Texts,
-    "annotations": _Texts,
-    "finalizers": list[str],
-    "ownerReferences": list[_Map],
+    "name": str, "generateName": str, "namespace": str, "uid": str, "resourceVersion": str,
+    "creationTimestamp": _Time, "labels": _Texts, "annotations": _Texts,
+    "finalizers": list[str], "ownerReferences": list[_Map],
 }
 _CONDITION = {"type!": str, "status": str, "reason": str}
 _CONTAINER = {"ports": list[_Map], "imagePullPolicy": str}
 _CONTAINER_STATUS = {"ready": bool, "restartCount": int, "state": dict[str, _Map]}
-
-ANY = _checks({"metadata": _METADATA})
-PLAIN = _checks({"spec": _Map, "status": _Map})
-POD = _checks(
-    {
-        "spec": {
-            "containers": [_CONTAINER],
-            "initContainers": [_CONTAINER],
-            "restartPolicy": str,
-            "dnsPolicy": str,
-            "serviceAccountName": str,
-            "schedulingGates": list[_Map],
-            "readinessGates": [{"conditionType": str}],
-            "tolerations": list[_Map],
-        },
-        "status": {
-            "phase": str,
-            "reason": str,
-            "nominatedNodeName": str,
-            "conditions": [_CONDITION],
-            "containerStatuses": [_CONTAINER_STATUS],
-        },
-    }
-)
-NODE = _checks(
-    {
-        "spec": {"taints": list[_Map], "unschedulable": bool},
-        "status": {
-            "conditions": [_CONDITION],
-            "addresses": [{"type!": str, "address!": str}],
-            "capacity": _Amounts,
-            "allocatable": _Amounts,
-            "nodeInfo": _Map,
-        },
-    }
-)
-_ABOUT = dict.fromkeys(("involvedObject", "regarding", "source", "deprecatedSource"), _Texts)
-_WORDS = dict.fromkeys(("message", "note", "reason", "type", "action"), str)
-_TIMES = {"eventTime": _MicroTime} | dict.fromkeys(
-    ("firstTimestamp", "lastTimestamp", "deprecatedFirstTimestamp", "deprecatedLastTimestamp"),
-    _Time,
-)
-_SERIES = {"count": int, "lastObservedTime": _MicroTime}
-EVENT = _checks(
-    {**_ABOUT, **_WORDS, **_TIMES, "series": _SERIES, "count": int, "deprecatedCount": int}
-)
-LEASE = _checks(
-    {
-        "spec": {
-            "holderIdentity": str,
-            "leaseDurationSeconds": int,
-            "leaseTransitions": int,
-            "acquireTime": _MicroTime,
-            "renewTime": _MicroTime,
-        }
-    }
-)
-PRIORITY_CLASS = _checks({"value": int, "globalDefault": bool, "preemptionPolicy": str})
-WORKLOAD = _checks(
-    {
-        "spec": {
-            "replicas": int,
-            "selector": _Map,
-            "template": _Map,
-            "volumeClaimTemplates": [{"metadata": _METADATA}],
-        },
-        "status": {"replicas": int, "readyReplicas": int},
-    }
-)
-VOLUME = _checks(
-    {
-        "spec": {
-            "capacity": _Amounts,
-            "accessModes": list[str],
-            "claimRef": _Map,
-            "nodeAffinity": _Map,
-            "storageClassName": str,
-            "volumeName": str,
-        },
-        "status": _Map,
-    }
-)
-SECRET = _checks({"data": _Texts, "stringData": _Texts})
+_POD_SPEC = {
+    "containers": [_CONTAINER], "initContainers": [_CONTAINER], "restartPolicy": str,
+    "dnsPolicy": str, "serviceAccountName": str, "schedulingGates": list[_Map],
+    "readinessGates": [{"conditionType": str}], "tolerations": list[_Map],
+}
+_POD_STATUS = {
+    "phase": str, "reason": str, "nominatedNodeName": str, "conditions": [_CONDITION],
+    "containerStatuses": [_CONTAINER_STATUS],
+}
+_NODE_STATUS = {
+    "conditions": [_CONDITION], "addresses": [{"type!": str, "address!": str}],
+    "capacity": _Amounts, "allocatable": _Amounts, "nodeInfo": _Map,
+}
+_EVENT = {
+    "involvedObject": _Texts, "regarding": _Texts, "source": _Texts, "deprecatedSource": _Texts,
+    "message": str, "note": str, "reason": str, "type": str, "action": str,
+    "count": int, "deprecatedCount": int, "eventTime": _MicroTime,
+    "series": {"count": int, "lastObservedTime": _MicroTime},
+    "firstTimestamp": _Time, "lastTimestamp": _Time,
+    "deprecatedFirstTimestamp": _Time, "deprecatedLastTimestamp": _Time,
+}
+_LEASE = {
+    "holderIdentity": str, "leaseDurationSeconds": int, "leaseTransitions": int,
+    "acquireTime": _MicroTime, "renewTime": _MicroTime,
+}
+_WORKLOAD = {
+    "replicas": int, "selector": _Map, "template": _Map,
+    "volumeClaimTemplates": [{"metadata": _METADATA}],
+}
+_VOLUME = {
+    "capacity": _Amounts, "accessModes": list[str], "claimRef": _Map, "nodeAffinity": _Map,
+    "storageClassName": str, "volumeName": str,
+}
 _COLUMN = {"name!": str, "type!": str, "jsonPath!": str, "priority": int}
 _VERSION = {
-    "name!": str,
-    "served!": bool,
-    "storage!": bool,
-    "schema": {"openAPIV3Schema": _Map},
-    "subresources": _Map,
-    "additionalPrinterColumns": [_COLUMN],
+    "name!": str, "served!": bool, "storage!": bool, "schema": {"openAPIV3Schema": _Map},
+    "subresources": _Map, "additionalPrinterColumns": [_COLUMN],
     "selectableFields": [{"jsonPath!": str}],
 }
 _NAMES = {
-    "plural!": str,
-    "kind!": str,
-    "singular": str,
-    "listKind": str,
-    "shortNames": list[str],
-    "categories": list[str],
+    "plural!": str, "kind!": str, "singular": str, "listKind": str,
+    "shortNames": list[str], "categories": list[str],
 }
-DEFINITION = _checks(
-    {"spec!": {"group!": str, "names!": _NAMES, "scope!": str, "versions!": [_VERSION]}}
-)
+_DEFINITION = {"group!": str, "names!": _NAMES, "scope!": str, "versions!": [_VERSION]}
+# fmt: on
+
+ANY = _checks({"metadata": _METADATA})
+PLAIN = _checks({"spec": _Map, "status": _Map})
+POD = _checks({"spec": _POD_SPEC, "status": _POD_STATUS})
+NODE = _checks({"spec": {"taints": list[_Map], "unschedulable": bool}, "status": _NODE_STATUS})
+EVENT = _checks(_EVENT)
+LEASE = _checks({"spec": _LEASE})
+PRIORITY_CLASS = _checks({"value": int, "globalDefault": bool, "preemptionPolicy": str})
+WORKLOAD = _checks({"spec": _WORKLOAD, "status": {"replicas": int, "readyReplicas": int}})
+VOLUME = _checks({"spec": _VOLUME, "status": _Map})
+SECRET = _checks({"data": _Texts, "stringData": _Texts})
+DEFINITION = _checks({"spec!": _DEFINITION})

@@ -72,11 +72,7 @@ async def read_call(request: web.Request, verb: str, target: Target) -> Call:
     query = dict(request.query)
     dry_run = query.get("dryRun", "All")
     if dry_run != "All":
-        cause = errors.Cause(
-            field="dryRun",
-            reason="FieldValueNotSupported",
-            message=f'Unsupported value: "{dry_run}": supported values: "All"',
-        )
+        cause = errors.unsupported_value("dryRun", dry_run, ("All",))
         raise errors.invalid("Options", "", [cause], group="meta.k8s.io")
     return Call(
         verb=verb,

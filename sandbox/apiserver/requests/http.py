@@ -114,7 +114,7 @@ async def failures_as_status(request: web.Request, handler: Handler) -> web.Stre
         return status_response(errors.no_such_path().status(), 404)
     except Exception:
         log.exception("request failed", method=request.method, path=request.path)
-        failure = errors.internal("the sandbox API server failed; its log says why")
+        failure = errors.internal("the sandbox API server failed; its log has the reason")
         return status_response(failure.status(), 500)
 
 

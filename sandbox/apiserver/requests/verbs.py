@@ -1,4 +1,4 @@
-"""Carries out every verb but watch, from what a request says to the body of its answer."""
+"""Carries out every verb but watch, from the request to the body of its answer."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,17 +33,10 @@ class Answer:
     body: bytes
 
 
-class Preconditions(msgspec.Struct, rename="camel"):
-    """What must hold for a deletion."""
-
-    uid: str | None = None
-    resource_version: str | None = None
-
-
 class DeleteOptions(msgspec.Struct, rename="camel"):
     """The body of a DELETE, as far as it matters here."""
 
-    preconditions: Preconditions | None = None
+    preconditions: dict[str, str | None] | None = None
     dry_run: list[str] | None = None
 
 
@@ -146,9 +139,9 @@ def _deletion(value: Any, call: Call) -> Deletion:
         options = msgspec.convert(value, DeleteOptions)
     except msgspec.ValidationError as error:
         raise errors.bad_request(f"DeleteOptions: {error}") from error
-    wanted = options.preconditions or Preconditions()
+    wanted = options.preconditions or {}
     return Deletion(
-        uid=wanted.uid or "",
-        resource_version=wanted.resource_version or "",
+        uid=wanted.get("uid") or "",
+        resource_version=wanted.get("resourceVersion") or "",
         dry_run=call.dry_run or options.dry_run == ["All"],
     )

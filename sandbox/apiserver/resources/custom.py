@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sandbox.apiserver.errors import Cause, invalid_value, unsupported_value
 from sandbox.apiserver.resources.builtin import BUILT_IN
 from sandbox.apiserver.resources.resource import Object, PrintedColumn, Resource, View
 
@@ -72,21 +73,22 @@ def _age(version: Object) -> tuple[int, int, int, str]:
     return ("", "beta", "alpha").index(stage or ""), -int(major), -int(minor or 0), ""
 
 
-def problems(definition: Object) -> Iterator[tuple[str, str]]:
-    """Yield the path of each field that is wrong, and why."""
+def check(definition: Object) -> Iterator[Cause]:
+    """Yield what is wrong with a definition."""
     spec = definition["spec"]
     group, plural, scope = spec["group"], spec["names"]["plural"], spec["scope"]
     name = definition["metadata"].get("name", "")
     if name != f"{plural}.{group}":
-        yield "metadata.name", f'"{name}": must be spec.names.plural+"."+spec.group'
+        yield invalid_value("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
     if any((row.group, row.plural) == (group, plural) for row in BUILT_IN):
-        yield "spec.names.plural", f'"{plural}": is served by the API server itself'
+        yield invalid_value("spec.names.plural", plural, "is served by the API server itself")
     if "." not in group:
-        yield "spec.group", f'"{group}": should be a domain with at least one dot'
+        yield invalid_value("spec.group", group, "should be a domain with at least one dot")
     if scope not in ("Namespaced", "Cluster"):
-        yield "spec.scope", f'"{scope}": supported values: "Cluster", "Namespaced"'
+        yield unsupported_value("spec.scope", scope, ("Cluster", "Namespaced"))
     if sum(version["storage"] for version in spec["versions"]) != 1:
-        yield "spec.versions", "must have exactly one version marked as storage version"
+        why = "must have exactly one version marked as storage version"
+        yield invalid_value("spec.versions", "", why)
 
 
 def default_names(definition: Object) -> None:

@@ -44,7 +44,7 @@ class Resource:
     verbs: tuple[str, ...] = ALL_VERBS
     subresources: tuple[str, ...] = ()
     selectable: Mapping[str, str] = field(default_factory=dict)
-    """Fields that a field selector may name, besides name and namespace: path to default."""
+    """Fields that a field selector may name, in addition to name and namespace: path to default."""
     columns: tuple[PrintedColumn, ...] = ()
     """What a custom resource definition prints; built-in kinds have theirs in `printing`."""
     schema: Mapping[str, Any] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Plays the kubelet, if asked to: a bound pod becomes Running after a moment, and Ready."""
+"""Plays the kubelet, if asked to: a bound pod becomes Running and Ready after a delay."""
 
 import asyncio
 import hashlib

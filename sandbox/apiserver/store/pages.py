@@ -1,4 +1,4 @@
-"""Lists, whole or in pages. The pages of one list show one moment, as in Kubernetes."""
+"""Lists, whole or in pages. The pages of one list show one resource version."""
 
 import itertools
 from collections import OrderedDict

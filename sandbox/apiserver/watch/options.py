@@ -63,5 +63,5 @@ def _options(query: Mapping[str, str], settings: Settings) -> WatchOptions:
 
 
 def _refuse(field: str, why: str) -> None:
-    cause = errors.Cause(field=field, reason="FieldValueForbidden", message=f"Forbidden: {why}")
+    cause = errors.forbidden_value(field, why)
     raise errors.invalid("ListOptions", "", [cause], group="meta.k8s.io")

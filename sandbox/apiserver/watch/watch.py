@@ -124,5 +124,5 @@ def transition(selection: Selection, change: Change) -> str:
 
 
 def error_line(error: StatusError) -> bytes:
-    """Write the event that tells the client why its watch fails."""
+    """Write the event with the reason why a watch fails."""
     return event("ERROR", encode(error.status()))

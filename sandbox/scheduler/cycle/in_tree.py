@@ -15,7 +15,7 @@ import numpy.typing as npt
 from moorage import FilterPlugin, Nodes, Pod, ScorePlugin
 from moorage.execution import EnabledPlugin, PluginScores, Supervisor
 from moorage.execution import Profile as RunningProfile
-from moorage.plugin.classes import Plugin
+from moorage.plugin.base import Plugin
 from moorage_host.policy.arguments import check_arguments
 from sandbox.scheduler.config import Profile
 from sandbox.scheduler.config.plugins import DEFAULTS

@@ -8,7 +8,7 @@ from moorage.execution.asking import (
     ask_for_verdicts,
     ask_to_normalize,
 )
-from moorage.execution.binding import ask_before_bind, tell_after_bind
+from moorage.execution.binding import ask_before_bind, call_after_bind
 from moorage.execution.cycle import PluginRun, Supervisor
 from moorage.execution.enabled import EnabledPlugin, Profile
 
@@ -24,5 +24,5 @@ __all__ = [
     "ask_for_scores",
     "ask_for_verdicts",
     "ask_to_normalize",
-    "tell_after_bind",
+    "call_after_bind",
 ]

@@ -16,20 +16,16 @@ from moorage.errors import PluginFailedError
 from moorage.execution.cycle import Supervisor
 from moorage.execution.enabled import EnabledPlugin
 from moorage.models import Pod
-from moorage.plugin.classes import (
-    FilterPlugin,
-    ScorePlugin,
-    WrongAnswerError,
-    WrongTypeError,
-    normalization_of,
-)
+from moorage.plugin.errors import WrongAnswerError, WrongTypeError
+from moorage.plugin.filter import FilterPlugin
 from moorage.plugin.normalization import MAX_SCORE, Normalization, Scores
+from moorage.plugin.score import ScorePlugin, normalization_of
 from moorage.snapshot import Nodes
 from moorage.snapshot.verdicts import Mask, Rejection, Verdicts
 
 
 class PluginScores(msgspec.Struct, frozen=True, kw_only=True):
-    """One plugin's opinion of all nodes: as returned, and after normalisation to 0..100."""
+    """One plugin's scores of all nodes: as returned, and after normalisation to 0..100."""
 
     plugin: str
     weight: int
@@ -48,7 +44,7 @@ class CheckedScores(NamedTuple):
 async def ask_for_verdicts(
     enabled: EnabledPlugin, pod: Pod, nodes: Nodes, supervisor: Supervisor
 ) -> Verdicts | None:
-    """Return a filter plugin's verdicts on *nodes*, or None if it has nothing to say about *pod*.
+    """Return a filter plugin's verdicts on *nodes*, or None if it does not apply to *pod*.
 
     Raises:
         PluginFailedError: The plugin raised, answered wrongly, took too long, or is suspended.
@@ -77,15 +73,15 @@ def ask_for_claim(enabled: EnabledPlugin, pod: Pod, supervisor: Supervisor) -> b
     """
     plugin = enabled.plugin
     assert isinstance(plugin, FilterPlugin)  # noqa: S101 - the registry holds nothing else
-    if type(plugin).reserve is FilterPlugin.reserve:
+    if type(plugin).wants_claim is FilterPlugin.wants_claim:
         return False
-    return supervisor.call(enabled, "reserve", _checked_claim, plugin, pod)
+    return supervisor.call(enabled, "wants_claim", _checked_claim, plugin, pod)
 
 
 async def ask_for_scores(
     enabled: EnabledPlugin, pod: Pod, nodes: Nodes, supervisor: Supervisor
 ) -> PluginScores | None:
-    """Return a score plugin's opinion of *nodes*, or None if it has nothing to say about *pod*.
+    """Return a score plugin's scores of *nodes*, or None if it does not apply to *pod*.
 
     Raises:
         PluginFailedError: The plugin raised, answered wrongly, took too long, or is suspended.
@@ -95,13 +91,13 @@ async def ask_for_scores(
     if plugin is None:
         return None
     raw = supervisor.call(enabled, _point(plugin), _score, plugin, pod, nodes)
-    return _opinion(enabled, plugin, raw, supervisor)
+    return _normalized_scores(enabled, plugin, raw, supervisor)
 
 
 async def ask_for_raw_scores(
     enabled: EnabledPlugin, pod: Pod, nodes: Nodes, shard: Nodes, supervisor: Supervisor
 ) -> Scores | None:
-    """Return what a score plugin says of those of *nodes* that are in *shard*, not normalised.
+    """Return a score plugin's raw scores of those of *nodes* that are in *shard*.
 
     None and exceptions mean the same as in `ask_for_scores`.
     """
@@ -110,19 +106,23 @@ async def ask_for_raw_scores(
         return None
     raw = supervisor.call(enabled, _point(plugin), _score, plugin, pod, shard)
     if normalization_of(type(plugin)) is not None:
-        enabled.breaker.succeeded()  # of others it is not known before they normalise
+        enabled.breaker.succeeded()  # the others may still fail in `normalize`
     return raw.scores
 
 
 async def ask_to_normalize(
     enabled: EnabledPlugin, pod: Pod, nodes: Nodes, raw: Scores, supervisor: Supervisor
 ) -> PluginScores | None:
-    """Return a score plugin's opinion of *nodes*, of which it said *raw* in shards.
+    """Return a score plugin's normalised scores of *nodes*, given the *raw* scores of all shards.
 
     None and exceptions mean the same as in `ask_for_scores`.
     """
     plugin = await _prepared(enabled, pod, nodes, supervisor)
-    return None if plugin is None else _opinion(enabled, plugin, _with_extremes(raw), supervisor)
+    return (
+        None
+        if plugin is None
+        else _normalized_scores(enabled, plugin, _with_extremes(raw), supervisor)
+    )
 
 
 async def _prepared(
@@ -133,7 +133,14 @@ async def _prepared(
     assert isinstance(plugin, ScorePlugin)  # noqa: S101 - the registry holds nothing else
     enabled.check_not_suspended(_point(plugin))
     preparation = await supervisor.prepare(enabled, pod, nodes)
-    return None if preparation is not None and preparation.skip else plugin
+    if preparation is None:
+        return plugin
+    if preparation.nodes is not None and not isinstance(plugin, FilterPlugin):
+        problem = "returned Preparation(nodes=...), which narrows nothing in a score plugin"
+        raise PluginFailedError(
+            enabled.name, "prepare", str(WrongAnswerError(plugin.prepare, problem))
+        )
+    return None if preparation.skip else plugin
 
 
 def _point(plugin: ScorePlugin) -> str:
@@ -144,7 +151,7 @@ def _scoring(plugin: ScorePlugin) -> Callable[..., object]:
     return plugin.score_node if type(plugin).score is ScorePlugin.score else plugin.score
 
 
-def _opinion(
+def _normalized_scores(
     enabled: EnabledPlugin, plugin: ScorePlugin, raw: CheckedScores, supervisor: Supervisor
 ) -> PluginScores:
     if _normalizes(plugin):
@@ -178,9 +185,9 @@ def _narrowed(plugin: FilterPlugin, pod: Pod, nodes: Nodes, kept: Mask) -> Verdi
 
 
 def _checked_claim(plugin: FilterPlugin, pod: Pod) -> bool:
-    wanted: object = plugin.reserve(pod)
+    wanted: object = plugin.wants_claim(pod)
     if not isinstance(wanted, bool):
-        raise WrongTypeError(plugin.reserve, wanted, "True or False")
+        raise WrongTypeError(plugin.wants_claim, wanted, "True or False")
     return wanted
 
 

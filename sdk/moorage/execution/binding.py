@@ -5,8 +5,9 @@ The binder calls this for each plugin of a profile, `moorage.testing` for the on
 
 from moorage.execution.cycle import Supervisor
 from moorage.execution.enabled import EnabledPlugin
+from moorage.plugin.bind import BindPlugin
 from moorage.plugin.binding import Binding, Refusal
-from moorage.plugin.classes import BindPlugin, WrongTypeError
+from moorage.plugin.errors import WrongTypeError
 
 
 async def ask_before_bind(
@@ -25,8 +26,8 @@ async def ask_before_bind(
     return refusal
 
 
-async def tell_after_bind(enabled: EnabledPlugin, binding: Binding, supervisor: Supervisor) -> None:
-    """Tell a plugin that the pod is bound. Raises the same as `ask_before_bind`."""
+async def call_after_bind(enabled: EnabledPlugin, binding: Binding, supervisor: Supervisor) -> None:
+    """Call a plugin once the pod is bound. Raises the same as `ask_before_bind`."""
     plugin = _bind_plugin(enabled)
     enabled.check_not_suspended("post_bind")
     await supervisor.wait_for(enabled, "post_bind", plugin.post_bind, binding)

@@ -12,7 +12,8 @@ from moorage.errors import PluginFailedError
 from moorage.execution.alarm import BudgetExceededError, Stepwise, call_within
 from moorage.execution.failure import overrun_of, problem_of
 from moorage.models import Pod
-from moorage.plugin.classes import Plugin, Preparation, WrongTypeError
+from moorage.plugin.base import Plugin, Preparation
+from moorage.plugin.errors import WrongTypeError
 from moorage.snapshot import Nodes
 
 if TYPE_CHECKING:
@@ -37,8 +38,8 @@ class PluginRun(msgspec.Struct, kw_only=True):
         seconds: The time that it took, at all its extension points together.
         node_seconds: The part of it that it took to filter or score.
         failure: Why it was left out, with file and line; empty if it was not.
-        skipped: It had nothing to say about the pod.
-        note: What it noted about the cycle, whether it failed, skipped or neither.
+        skipped: It does not apply to the pod.
+        note: Its note about the cycle, also if it failed or skipped.
     """
 
     plugin: str
@@ -51,7 +52,7 @@ class PluginRun(msgspec.Struct, kw_only=True):
 
 @dataclass(slots=True, kw_only=True)
 class Supervisor:
-    """Runs plugin code within its time budget and turns whatever goes wrong into one exception.
+    """Runs plugin code within its time budget and turns its failures into one exception.
 
     Attributes:
         deadline: When the cycle must be over, on *clock*, in seconds.
@@ -65,7 +66,7 @@ class Supervisor:
 
     def begin(self, enabled: "EnabledPlugin") -> PluginRun:
         """Start the report of the next plugin."""
-        if enabled.plugin.noted:
+        if enabled.plugin.latest_note:
             enabled.plugin.note("")  # what is left from between two cycles belongs to none
         run = PluginRun(plugin=enabled.name)
         self.runs.append(run)
@@ -74,7 +75,7 @@ class Supervisor:
     def call(
         self, enabled: "EnabledPlugin", point: str, function: Callable[..., T], *args: Any
     ) -> T:
-        """Call plugin code, and whatever checks its answer: *function* with *args*.
+        """Call *function* with *args*: plugin code and the checks of its answer.
 
         Raises:
             PluginFailedError: The code raised, or took longer than its budget.
@@ -109,7 +110,7 @@ class Supervisor:
         function: Callable[..., Coroutine[Any, Any, T]],
         *args: Any,
     ) -> T:
-        """Await plugin code, and whatever checks its answer: what *function* with *args* returns.
+        """Await what *function* with *args* returns: plugin code and the checks of its answer.
 
         An alarm guards each of its steps.
 
@@ -135,7 +136,7 @@ class Supervisor:
         seconds = self.clock() - start
         run = self.runs[-1]
         run.seconds += seconds
-        run.note = enabled.plugin.noted
+        run.note = enabled.plugin.latest_note
         return seconds
 
     def _budget(self, enabled: "EnabledPlugin", now: float) -> float:

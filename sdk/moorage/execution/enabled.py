@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from moorage.errors import PluginFailedError
 from moorage.execution.breaker import Breaker
-from moorage.plugin.classes import Plugin
+from moorage.plugin.base import Plugin
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class EnabledPlugin:
         """Refuse to run a plugin that its breaker suspends.
 
         Raises:
-            PluginFailedError: It overran its time budget too often of late.
+            PluginFailedError: It overran its time budget too often recently.
         """
         if self.breaker.is_open:
             raise PluginFailedError(

@@ -1,9 +1,10 @@
-"""Says what went wrong in a plugin, and on which line of whose file."""
+"""Describes what went wrong in a plugin, with file and line."""
 
 import inspect
 import traceback
 
-from moorage.plugin.classes import Plugin, WrongAnswerError
+from moorage.plugin.base import Plugin
+from moorage.plugin.errors import WrongAnswerError
 
 
 def problem_of(error: BaseException, plugin: Plugin) -> str:

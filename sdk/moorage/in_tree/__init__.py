@@ -1,1 +1,1 @@
-"""What the filter and the score half of one of kube-scheduler's plugins share."""
+"""What the filter and the score plugin of the same kube-scheduler plugin share."""

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from moorage.models import Pod, PodAffinity
-from moorage.plugin.classes import Arguments
+from moorage.plugin.arguments import Arguments
 
 _NONE: Final = PodAffinity()
 

@@ -16,7 +16,7 @@ from moorage.models import (
     Taint,
     TopologySpreadConstraint,
 )
-from moorage.plugin.classes import Arguments
+from moorage.plugin.arguments import Arguments
 from moorage.rules.taints import DO_NOT_SCHEDULE, untolerated
 from moorage.snapshot import Amounts, Nodes
 from moorage.snapshot.verdicts import Mask

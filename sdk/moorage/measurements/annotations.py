@@ -24,7 +24,7 @@ def annotated_times(nodes: Nodes, name: str) -> Scores:
 def trouble_with_times(nodes: Nodes, name: str, max_age: float) -> str:
     """Return how long ago the times in an annotation are, if that is long; empty if not.
 
-    Long is more than *max_age* seconds for one of *nodes*, or half of that for all.
+    Long is more than *max_age* seconds for one of *nodes*, or 50 % of that for all.
     """
     ages = time.time() - annotated_times(nodes, name)
     newest = float(np.fmin.reduce(ages, initial=math.inf))
@@ -46,7 +46,7 @@ def _number(text: str | None) -> float:
 
 def _seconds(text: str | None) -> float:
     try:
-        moment = datetime.fromisoformat(text or "")
+        time = datetime.fromisoformat(text or "")
     except ValueError:
         return math.nan
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()

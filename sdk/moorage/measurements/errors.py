@@ -4,7 +4,7 @@ from moorage.errors import MoorageError
 
 
 class PrometheusError(MoorageError):
-    """Prometheus did not answer a query, or not with what was asked for; the message says why."""
+    """Prometheus did not answer a query, or not with what was asked for; see the message."""
 
 
 class NoMeasurementsError(MoorageError):

@@ -1,7 +1,7 @@
 """What pods use that the measurements of their nodes do not show yet.
 
 A pod shows only after a while, and in a mean over a window bit by bit. Until then pod after pod
-would go to the node that merely looks idle. So plugins add what pods that came to a node of late
+would go to the node that merely looks idle. So plugins add what pods that came to a node recently
 are expected to use to what was measured there.
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from moorage.measurements.prometheus.settings import Duration
 from moorage.models import Pod
-from moorage.plugin.classes import Arguments
+from moorage.plugin.arguments import Arguments
 from moorage.plugin.normalization import Scores
 from moorage.snapshot import Nodes
 from moorage.units.durations import parse_duration
@@ -22,7 +22,7 @@ class InFlightArguments(Arguments):
     """How pods count that measurements do not show yet.
 
     Attributes:
-        in_flight: How much of a pod is added that came of late: "average" the part of the window
+        in_flight: How much of a recent pod is added: "average" the part of the window
             in which it was not there yet, "step" all of it for a time as in trimaran, or "off".
         reporting_interval: How long it takes until measurements show what a pod uses.
     """
@@ -61,7 +61,7 @@ class InFlight:
             nodes: The nodes.
             expected: What pods are expected to use.
             age: How many seconds ago the measurements were taken, in all or on each of *nodes*.
-            lag: By how many seconds means lie behind, besides the window and the delay.
+            lag: By how many seconds means lie behind, in addition to the window and the delay.
         """
         if self._off or not np.isfinite(age).all():
             return np.zeros(len(nodes))
@@ -71,9 +71,9 @@ class InFlight:
     def with_shares(
         self, nodes: Nodes, measure: Callable[[Nodes], Scores], *, age: float
     ) -> Scores:
-        """Return what *measure* says of *nodes*, plus a share for each pod that it misses.
+        """Return *measure* of *nodes*, plus a share for each pod that it misses.
 
-        For numbers of which nobody can say what a pod will add: it is taken to add as much as
+        For numbers where it is unknown what a pod will add: it is taken to add as much as
         falls to each pod in the cluster that the measurements show.
         """
         measured = measure(nodes)

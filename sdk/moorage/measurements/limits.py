@@ -1,6 +1,6 @@
 """What pods may use at most: CPU in millicores and memory in bytes.
 
-Limits are no column of the snapshot, because few plugins read them. Each pod is reckoned once.
+Limits are no column of the snapshot, because few plugins read them. Each pod is computed once.
 """
 
 from collections.abc import Iterable, Mapping

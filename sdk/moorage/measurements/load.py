@@ -21,8 +21,9 @@ from moorage.measurements.prometheus.query import Measure, rate, time_range
 from moorage.measurements.prometheus.settings import Duration, PrometheusSettings, positive
 from moorage.measurements.prometheus.source import PrometheusSource
 from moorage.models import Pod
-from moorage.plugin.classes import Arguments, ScorePlugin
+from moorage.plugin.arguments import Arguments
 from moorage.plugin.normalization import Scores
+from moorage.plugin.score import ScorePlugin
 from moorage.snapshot import Nodes
 from moorage.snapshot.verdicts import Mask
 from moorage.units.durations import parse_duration
@@ -30,7 +31,7 @@ from moorage.units.durations import parse_duration
 Resource = Literal["cpu", "memory"]
 
 MEASURED_AT: Final = "load-measured-at"
-"""The annotation that says when the others were measured, in RFC 3339."""
+"""The annotation with the time at which the others were measured, in RFC 3339."""
 
 IDLE: Final = 'node_cpu_seconds_total{mode="idle"}'
 MEMORY: Final = Measure(series="1 - node_memory_MemAvailable_bytes / node_memory_MemTotal_bytes")
@@ -52,7 +53,7 @@ class LoadArguments(InFlightArguments):
         window: The time over which Prometheus takes mean and deviation.
         annotation_prefix: What stands before the names of annotations, such as "example.com/".
         annotation_max_age: How old annotations may be before nodes count as not measured. Where
-            load-measured-at does not tell their age, they count.
+            load-measured-at does not give their age, they count.
         on_missing: What nodes without measurements get: the mean of the others ("neutral"), 0
             ("worst"), or the plugin fails.
     """
@@ -71,7 +72,7 @@ class LoadArguments(InFlightArguments):
 def load_measures(window: str) -> dict[str, Measure]:
     """Return mean and deviation of each resource; rates over a third of the window.
 
-    Nodes that are not measured now have none, whatever was before.
+    Nodes that are not measured now have none, even if they had before.
     """
     seconds = parse_duration(window)
     times = f"[{time_range(seconds)}:{time_range(seconds / 15)}]"
@@ -140,7 +141,7 @@ class LoadMeter:
         """Refuse to go on without measurements of Prometheus.
 
         Raises:
-            NoMeasurementsError: It is to be asked and has not answered of late.
+            NoMeasurementsError: It is configured and has not answered recently.
         """
         if self._source:
             self._source.check()
@@ -196,7 +197,7 @@ class LoadMeter:
         return Load(capacity=capacity, used=used, deviation=np.nan_to_num(deviation))
 
     def _age(self, nodes: Nodes) -> float | Scores:
-        """Return how many seconds ago was measured; 0 where annotations do not tell."""
+        """Return how many seconds ago was measured; 0 where annotations have no time."""
         if self._source:
             return self._source.age
         measured = annotated_times(nodes, self._prefix + MEASURED_AT)

@@ -4,7 +4,7 @@ from typing import Protocol
 
 import numpy as np
 
-from moorage.plugin.classes import Plugin
+from moorage.plugin.base import Plugin
 from moorage.plugin.normalization import Scores
 from moorage.snapshot import Nodes
 from moorage.snapshot.verdicts import Mask

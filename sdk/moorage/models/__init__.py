@@ -5,7 +5,6 @@ know, and leave out defaults when they are written again. They are immutable: a 
 new one.
 """
 
-from moorage.models.codec import decode_node, decode_passing_pod, decode_pod, encode
 from moorage.models.constraints import (
     Affinity,
     NodeAffinity,
@@ -18,6 +17,7 @@ from moorage.models.constraints import (
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
 )
+from moorage.models.decoding.codec import decode_node, decode_passing_pod, decode_pod, encode
 from moorage.models.disks import AwsDiskSource, Disk, GceDiskSource, IscsiSource, RbdSource
 from moorage.models.kinds import (
     DEVICE_CLASSES,
@@ -38,15 +38,14 @@ from moorage.models.node import (
     NodeStatus,
     Taint,
 )
-from moorage.models.pod import (
+from moorage.models.pod import Pod, PodStatus
+from moorage.models.pod_spec import (
     ClaimSource,
     Container,
     ContainerPort,
     EphemeralSource,
     ImageSource,
-    Pod,
     PodSpec,
-    PodStatus,
     Resources,
     SchedulingGate,
     Volume,

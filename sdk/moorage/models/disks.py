@@ -45,7 +45,7 @@ class IscsiSource(Model, frozen=True):
     read_only: bool = False
 
     def disks(self) -> tuple[Disk, ...]:
-        """Return the target by its name, whatever the unit."""
+        """Return the target by its name, without the unit."""
         return (Disk(("iscsi", self.iqn), self.read_only),)
 
 

@@ -1,4 +1,4 @@
-"""Kinds of objects that plugins may read besides nodes and pods.
+"""Kinds of objects that plugins may read in addition to nodes and pods.
 
 A plugin names them in `reads`; the gateway then follows them at the API server.
 """

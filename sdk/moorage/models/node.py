@@ -40,14 +40,14 @@ class NodeAddress(Model, frozen=True):
 
 
 class NodeSpec(Model, frozen=True):
-    """What the node is told to be."""
+    """The desired state of the node."""
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
 
 
 class NodeStatus(Model, frozen=True):
-    """What the node says of itself."""
+    """The state that the node reports."""
 
     allocatable: Mapping[str, Quantity] = msgspec.field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()

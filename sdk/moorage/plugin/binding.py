@@ -1,6 +1,6 @@
-"""What bind plugins get and answer: the decision about one pod, and their "no".
+"""What bind plugins get and return: the decision about one pod, and their "no".
 
-The binder makes a `Binding` for each bind; the gateway tells it the `DecisionSummary`.
+The binder makes a `Binding` for each bind; the `DecisionSummary` comes from the gateway.
 """
 
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ class _Summary(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_d
 
 
 class ScoredNode(_Summary, frozen=True, kw_only=True):
-    """A node with its total, 0 to 100, and what each plugin thought of it, 0 to 100.
+    """A node with its total, 0 to 100, and the score of each plugin, 0 to 100.
 
     The plugins that counted most, by their weights, come first.
     """
@@ -66,7 +66,7 @@ class Binding:
         node: The name of the node.
         profile: The pod's schedulerName.
         annotations: What the pod gets in the same write; `annotate` adds to it.
-        decision: Why this node; None if the gateway does not remember.
+        decision: Why this node; None if the gateway has it no longer.
         known_pod: The pod as it was read; plugins use `pod`.
     """
 

@@ -1,6 +1,6 @@
 """The fields of a pod's signature, by their JSON paths, as in `fieldPath` of the downward API.
 
-Plugins name those that they look at (`Plugin.pod_fields`); the gateway reads just these to tell
+Plugins name those that they read (`Plugin.pod_fields`); by these the gateway finds
 which pods are equal for them, and `assert_node_local` changes all others. `[*]` stands for each
 item of a list: "spec.containers[*].image".
 """
@@ -66,14 +66,14 @@ REQUEST_FIELDS: Final = (
     "spec.overhead",
     "spec.resources.requests",
 )
-"""What `Pod.requests` and `Pod.nonzero_requests` look at."""
+"""What `Pod.requests` and `Pod.nonzero_requests` read."""
 
 PORT_FIELDS: Final = (
     "spec.containers[*].ports",
     "spec.initContainers[*].ports",
     "spec.initContainers[*].restartPolicy",
 )
-"""What `Pod.host_ports` looks at."""
+"""What `Pod.host_ports` reads."""
 
 DISK_FIELDS: Final = (
     "spec.volumes[*].awsElasticBlockStore",
@@ -81,7 +81,7 @@ DISK_FIELDS: Final = (
     "spec.volumes[*].iscsi",
     "spec.volumes[*].rbd",
 )
-"""What `Pod.disks` looks at."""
+"""What `Pod.disks` reads."""
 
 
 def check_fields(paths: object, where: str) -> None:

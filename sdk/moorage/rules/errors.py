@@ -2,7 +2,7 @@
 
 
 class SelectorError(ValueError):
-    """A selector cannot be understood; the message says where, and what was expected there."""
+    """A selector cannot be understood; the message names the place and what was expected there."""
 
     def __init__(self, kind: str, text: str, position: int, problem: str) -> None:
         super().__init__(f"{kind} selector {text!r}, character {position + 1}: {problem}")

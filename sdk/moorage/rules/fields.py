@@ -35,7 +35,7 @@ class FieldMatcher:
         return frozenset(term.field for term in self.terms)
 
     def __call__(self, get: Callable[[str], str]) -> bool:
-        """Tell whether the object meets every term."""
+        """Return whether the object meets every term."""
         return all((get(term.field) == term.value) != term.negated for term in self.terms)
 
 

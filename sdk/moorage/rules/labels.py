@@ -29,7 +29,7 @@ class LabelMatcher:
     requirements: tuple[Requirement, ...] = ()
 
     def __call__(self, labels: Mapping[str, str]) -> bool:
-        """Tell whether the labels meet every requirement."""
+        """Return whether the labels meet every requirement."""
         return all(matches_requirement(requirement, labels) for requirement in self.requirements)
 
 
@@ -49,7 +49,7 @@ class _Token(NamedTuple):
 
 
 class _Parser:
-    """Reads tokens from left to right; each method takes what its name says."""
+    """Reads tokens from left to right; each method takes what it is named after."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -16,7 +16,7 @@ _COMPARISONS: Final[Mapping[str, Callable[[int, int], bool]]] = {
 
 
 def matches_labels(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
-    """Tell whether the labels match. No selector matches nothing, an empty one everything.
+    """Return whether the labels match. No selector matches nothing, an empty one everything.
 
     Raises:
         ValueError: The selector has an operator that does not exist.
@@ -29,7 +29,7 @@ def matches_labels(selector: LabelSelector | None, labels: Mapping[str, str]) ->
 
 
 def matches_requirement(requirement: Requirement, labels: Mapping[str, str]) -> bool:
-    """Tell whether the labels meet one condition.
+    """Return whether the labels meet one condition.
 
     NotIn is met where the key is absent. Gt and Lt compare 64-bit integers, and nothing that is not
     an integer meets them.
@@ -56,7 +56,7 @@ def matches_requirement(requirement: Requirement, labels: Mapping[str, str]) -> 
 
 
 def matches_node_selector(selector: NodeSelector, node: NodeManifest) -> bool:
-    """Tell whether one of the selector's terms matches the node; without terms, none does.
+    """Return whether one of the selector's terms matches the node; without terms, none does.
 
     Raises:
         ValueError: A term has an operator that does not exist.
@@ -65,7 +65,7 @@ def matches_node_selector(selector: NodeSelector, node: NodeManifest) -> bool:
 
 
 def matches_node_selector_term(term: NodeSelectorTerm, node: NodeManifest) -> bool:
-    """Tell whether the node meets all conditions of the term; an empty term matches no node.
+    """Return whether the node meets all conditions of the term; an empty term matches no node.
 
     The only field that `match_fields` knows is metadata.name.
 

@@ -11,7 +11,7 @@ NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 
 
 def selects_pod(term: PodAffinityTerm, own_namespace: str, pod: Pod) -> bool:
-    """Tell whether a term of a pod in *own_namespace* means *pod*.
+    """Return whether a term of a pod in *own_namespace* means *pod*.
 
     Raises:
         ValueError: The label selector has an operator that does not exist, or the namespace
@@ -23,7 +23,7 @@ def selects_pod(term: PodAffinityTerm, own_namespace: str, pod: Pod) -> bool:
 
 
 def selects_namespace(term: PodAffinityTerm, own_namespace: str, namespace: str) -> bool:
-    """Tell whether a term of a pod in *own_namespace* means the pods of *namespace*.
+    """Return whether a term of a pod in *own_namespace* means the pods of *namespace*.
 
     A term without namespaces and namespace selector means its own, an empty selector all.
 

@@ -21,7 +21,7 @@ _CANONICAL: Final = re.compile(r"0|-?[1-9][0-9]*")
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Tell whether the toleration covers the taint.
+    """Return whether the toleration covers the taint.
 
     An empty key or effect covers every key or effect. Exists takes any value, Equal the same one,
     Gt and Lt (Kubernetes 1.35) a taint whose value is a greater or smaller integer. An operator

@@ -1,22 +1,35 @@
 """Evaluates node selector terms on columns, with the rules of `moorage.rules`."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable
+from typing import Any, Protocol
 
 import numpy as np
 
 from moorage.models import NodeManifest, NodeSelectorTerm, Pod, Requirement
 from moorage.rules import matches_requirement
 from moorage.snapshot.columns.encoded import Encoded
+from moorage.snapshot.columns.requirement import match_requirement
 from moorage.snapshot.verdicts import Mask
-
-if TYPE_CHECKING:
-    from moorage.snapshot.nodes import Nodes
 
 NAME_FIELD = "metadata.name"
 """The only field that terms know."""
 
 
-def match_term(nodes: "Nodes", term: NodeSelectorTerm) -> Mask:
+class LabelledNodes(Protocol):
+    """The columns of a selection of nodes that terms are about."""
+
+    def __len__(self) -> int: ...
+
+    def label(self, key: str) -> Encoded[str]:
+        """Return the values of a label; None for nodes that lack it."""
+
+    def encoded(
+        self, key: Hashable, read: Callable[[NodeManifest], Hashable | None]
+    ) -> Encoded[Any]:
+        """Return what *read* makes of each node."""
+
+
+def match_term(nodes: LabelledNodes, term: NodeSelectorTerm) -> Mask:
     """Return which nodes meet all conditions of *term*; an empty term matches no node.
 
     Raises:
@@ -32,7 +45,7 @@ def match_term(nodes: "Nodes", term: NodeSelectorTerm) -> Mask:
     return mask
 
 
-def match_required(nodes: "Nodes", pod: Pod) -> Mask:
+def match_required(nodes: LabelledNodes, pod: Pod) -> Mask:
     """Return which nodes match the node selector and the required node affinity of *pod*.
 
     Raises:
@@ -48,32 +61,10 @@ def match_required(nodes: "Nodes", pod: Pod) -> Mask:
     return mask
 
 
-def match_requirement(column: Encoded[Any], requirement: Requirement) -> Mask:
-    """Return where the values of a label meet a condition on it.
-
-    Raises:
-        ValueError: The operator does not exist.
-    """
-    match requirement.operator:
-        case "In":
-            return column.isin(requirement.values)
-        case "NotIn":
-            return ~column.isin(requirement.values)
-        case "Exists":
-            return ~column.isin((None,))
-        case "DoesNotExist":
-            return column.isin((None,))
-    return column.where(lambda value: _matches(requirement, value))
-
-
-def _match_field(nodes: "Nodes", requirement: Requirement) -> Mask:
+def _match_field(nodes: LabelledNodes, requirement: Requirement) -> Mask:
     if requirement.key != NAME_FIELD:
         return np.full(len(nodes), matches_requirement(requirement, {}))
     return match_requirement(nodes.encoded(("field", NAME_FIELD), _name), requirement)
-
-
-def _matches(requirement: Requirement, value: str | None) -> bool:
-    return matches_requirement(requirement, {} if value is None else {requirement.key: value})
 
 
 def _name(node: NodeManifest) -> str:

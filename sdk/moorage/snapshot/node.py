@@ -1,12 +1,19 @@
 """One node of a snapshot, as per-node plugins see it."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 from moorage.models import ContainerImage, NodeManifest, Pod, Taint
+from moorage.snapshot.columns.resources import ResourceColumns
 
-if TYPE_CHECKING:
-    from moorage.snapshot.snapshot import Snapshot
+
+class PodsByRow(Protocol):
+    """The part of a snapshot that knows the pods on each node."""
+
+    requested: ResourceColumns
+
+    def pods_at(self, row: int) -> Iterable[Pod]:
+        """Return the pods on the node of *row*."""
 
 
 class Node:
@@ -14,7 +21,7 @@ class Node:
 
     __slots__ = ("_snapshot", "manifest", "row")
 
-    def __init__(self, snapshot: "Snapshot", row: int, manifest: NodeManifest) -> None:
+    def __init__(self, snapshot: PodsByRow, row: int, manifest: NodeManifest) -> None:
         self._snapshot = snapshot
         self.row = row
         self.manifest = manifest

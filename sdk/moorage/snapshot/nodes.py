@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import Any, Protocol, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -17,18 +17,49 @@ from moorage.models import (
     PodAffinityTerm,
     Taint,
 )
-from moorage.snapshot.columns.encoded import Encoded
-from moorage.snapshot.columns.resources import Amounts
+from moorage.snapshot.columns.encoded import Encoded, EncodedColumn
+from moorage.snapshot.columns.inverted import DiskIndex, ImageIndex, PortIndex
+from moorage.snapshot.columns.pods import PodIndex
+from moorage.snapshot.columns.resources import Amounts, ResourceColumns
 from moorage.snapshot.columns.terms import CarriedTerm
 from moorage.snapshot.matching import match_required, match_term
 from moorage.snapshot.node import Node
-from moorage.snapshot.objects import Objects
+from moorage.snapshot.objects import Objects, ObjectStore
+from moorage.snapshot.placements import Placements
 from moorage.snapshot.verdicts import Mask, Verdicts
 
-if TYPE_CHECKING:
-    from moorage.snapshot.snapshot import Snapshot
-
 T = TypeVar("T")
+
+
+class ClusterState(Protocol):
+    """The columns of a snapshot, over rows."""
+
+    allocatable: ResourceColumns
+    requested: ResourceColumns
+    nonzero_requested: ResourceColumns
+    images: ImageIndex
+    ports: PortIndex
+    disks: DiskIndex
+    pods: PodIndex
+    objects: ObjectStore
+    placements: Placements
+    capacity: int
+
+    def __len__(self) -> int: ...
+
+    def nodes(self) -> "Nodes":
+        """Select all nodes."""
+
+    def node_at(self, row: int) -> Node | None:
+        """Return the node of *row*."""
+
+    def row_of(self, name: str) -> int | None:
+        """Return the row of the node called *name*."""
+
+    def encoded(
+        self, key: Hashable, read: Callable[[NodeManifest], Hashable | None]
+    ) -> EncodedColumn[NodeManifest, Any]:
+        """Return the column that *read* makes of the nodes."""
 
 
 class Nodes(Sequence[Node]):
@@ -37,7 +68,7 @@ class Nodes(Sequence[Node]):
     Valid for the cycle in which it was handed out.
     """
 
-    def __init__(self, snapshot: "Snapshot", rows: npt.NDArray[np.intp]) -> None:
+    def __init__(self, snapshot: ClusterState, rows: npt.NDArray[np.intp]) -> None:
         self._snapshot = snapshot
         self.rows = rows
 
@@ -175,10 +206,10 @@ class Nodes(Sequence[Node]):
         within: "float | npt.NDArray[np.float64]",
         fading: float = 0.0,
     ) -> npt.NDArray[np.float64]:
-        """Return the total amount of the pods that came to each node of late, bound or assumed.
+        """Return the total amount of the pods that came to each node recently, bound or assumed.
 
         What measurements of nodes have not seen yet. Times are those at which this replica heard of
-        the pods; what is older than half an hour does not count.
+        the pods; what is older than 30 minutes does not count.
 
         Args:
             key: Names the amount; the same key must always come with the same *amount*.
@@ -240,7 +271,7 @@ class Nodes(Sequence[Node]):
             model: What to read the objects as: a `msgspec.Struct`, or by default plain dicts.
 
         Raises:
-            UnknownNameError: The plugin does not say that it reads them.
+            UnknownNameError: The plugin does not name the kind in `reads`.
         """
         return self._snapshot.objects.select(kind, model)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 from moorage.errors import UnknownNameError
-from moorage.models.codec import tolerant_decoder
+from moorage.models.decoding.codec import tolerant_decoder
 from moorage.models.kinds import ObjectKind, ObjectName
 
 T = TypeVar("T")
@@ -94,7 +94,7 @@ class ObjectStore:
         """Return the objects of a kind.
 
         Raises:
-            UnknownNameError: No plugin says that it reads them.
+            UnknownNameError: No plugin names the kind in its `reads`.
         """
         contents = self._contents.get(kind)
         if contents is None:

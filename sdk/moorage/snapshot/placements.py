@@ -1,6 +1,6 @@
-"""Which pods came to their nodes of late: what measurements of nodes may not have seen yet.
+"""Which pods came to their nodes recently: measurements of nodes may not show them yet.
 
-A log of the last half hour in numpy, written by the snapshot with every pod and weighed by plugins
+A log of the last 30 minutes in numpy, written by the snapshot with every pod and weighed by plugins
 in every cycle. Its length depends on how fast pods are placed, not on how many there are.
 """
 
@@ -75,7 +75,7 @@ class Placements:
     def totals(
         self, key: Hashable, amount: Amount, *, within: float | Floats, fading: float, capacity: int
     ) -> Floats:
-        """Return for each row the amounts of the pods placed of late; see `Nodes.newly_placed`.
+        """Return for each row the amounts of the pods placed recently; see `Nodes.newly_placed`.
 
         *within* is one number, or one for each row.
         """

@@ -1,4 +1,4 @@
-"""What filter plugins answer: a rejection for one node, verdicts for many."""
+"""What filter plugins return: a rejection for one node, verdicts for many."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -15,7 +15,7 @@ class Rejection:
     """Why a node cannot run a pod.
 
     Equal texts are counted together and shown to users, so keep them constant: no names, numbers or
-    times. Say `unresolvable` if removing other pods from the node would not help: then
+    times. Set `unresolvable` if removing other pods from the node would not help: then
     kube-scheduler does not try to preempt them.
     """
 

@@ -29,7 +29,7 @@ from moorage.models import (
 from moorage.units.quantity import Quantity
 
 DEFAULT_ALLOCATABLE: Final[Mapping[str, Quantity]] = {"cpu": "4", "memory": "16Gi", "pods": "110"}
-"""What a node has unless a test says otherwise."""
+"""What a node has by default."""
 
 _UIDS: Final = uuid.uuid5(uuid.NAMESPACE_DNS, "moorage.io")
 _NOTHING: Final[Mapping[str, str]] = {}

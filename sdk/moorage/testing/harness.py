@@ -25,9 +25,12 @@ from moorage.execution import (
     ask_for_verdicts,
 )
 from moorage.models import NodeManifest, Pod
+from moorage.plugin.base import Plugin
+from moorage.plugin.bind import BindPlugin
 from moorage.plugin.binding import Binding, DecisionSummary, Refusal
-from moorage.plugin.classes import BindPlugin, FilterPlugin, Plugin, ScorePlugin
+from moorage.plugin.filter import FilterPlugin
 from moorage.plugin.normalization import Scores
+from moorage.plugin.score import ScorePlugin
 from moorage.snapshot import Nodes, Snapshot
 from moorage.snapshot.placements import LONG_AGO
 from moorage.snapshot.verdicts import Rejection

@@ -12,18 +12,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec.structs import replace
 
 from moorage.models import NodeManifest, Pod, PodStatus
-from moorage.plugin.classes import FilterPlugin, ScorePlugin
+from moorage.plugin.filter import FilterPlugin
 from moorage.plugin.pod_fields import SIGNATURE, alike
 from moorage.plugin.scope import Scope
+from moorage.plugin.score import ScorePlugin
 from moorage.snapshot import Nodes
 from moorage.testing.harness import cluster_for, complete, raw_scores, verdicts
 from moorage.testing.objects import NO_OBJECTS, GivenObjects, read_by
-from moorage.testing.unlike_pods import strangers
+from moorage.testing.unlike_pods import unlike_pods
 
 ELSEWHERE = "for a pod that differs only outside of its pod_fields"
 
 Answers = Mapping[tuple[str, str], object]
-"""What the plugin says, by what that is, "verdict" or "score", and by the name of the node."""
+"""The verdicts and raw scores of the plugin, by "verdict" or "score" and the name of the node."""
 
 
 def assert_node_local(
@@ -62,7 +63,7 @@ def assert_node_local(
             f"Scope.MANIFESTS, so it depends on Scope.{plugin.depends_on.name}"
         )
     given = read_by(plugin, objects)
-    complete(_compare(plugin, pod, nodes, tuple(pods), given, (*strangers(), *unlike)))
+    complete(_compare(plugin, pod, nodes, tuple(pods), given, (*unlike_pods(), *unlike)))
 
 
 async def _compare(
@@ -80,9 +81,9 @@ async def _compare(
     ]
     if plugin.pod_fields is not None:
         same += [(ELSEWHERE, equal, cluster) for equal in equal_pods(plugin, pod, unlike)]
-    said = await _ask(plugin, pod, cluster)
+    expected = await _ask(plugin, pod, cluster)
     for condition, asked, some in same:
-        _check(plugin, condition, said, await _ask(plugin, asked, some))
+        _check(plugin, condition, expected, await _ask(plugin, asked, some))
     for node in nodes:
         there = [each for each in pods if each.spec.node_name == node.name]
         of_others = plugin.depends_on is Scope.MANIFESTS
@@ -90,18 +91,18 @@ async def _compare(
         alone = cluster_for(pod, nodes if of_others else [node], there, objects=objects)
         answers = await _ask(plugin, pod, alone)
         of_it = {key: answer for key, answer in answers.items() if key[1] == node.name}
-        _check(plugin, condition, said, of_it)
+        _check(plugin, condition, expected, of_it)
 
 
 def _check(
-    plugin: FilterPlugin | ScorePlugin, condition: str, said: Answers, again: Answers
+    plugin: FilterPlugin | ScorePlugin, condition: str, expected: Answers, again: Answers
 ) -> None:
     for (what, name), answer in again.items():
-        if answer != said[what, name]:
+        if answer != expected[what, name]:
             raise AssertionError(
                 f"{plugin.name} depends on more than Scope.{plugin.depends_on.name}: "
                 f"its {what} of node {name} is "
-                f"{said[what, name]}, but {answer} {condition}"
+                f"{expected[what, name]}, but {answer} {condition}"
             )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from moorage.models import ObjectKind, ObjectName, encode
-from moorage.plugin.classes import Plugin
+from moorage.plugin.base import Plugin
 from moorage.snapshot import ObjectStore
 
 GivenObjects = Mapping[ObjectKind, Iterable[Mapping[str, Any]]]
@@ -15,7 +15,7 @@ NO_OBJECTS: GivenObjects = {}
 
 
 def read_by(plugin: Plugin, objects: GivenObjects) -> GivenObjects:
-    """Return what a service would give to the plugin: nothing that it does not say it reads.
+    """Return what a service would give to the plugin: only objects of its `reads`.
 
     Raises:
         ValueError: Objects are of a kind that the plugin does not read.

@@ -1,4 +1,4 @@
-"""Pods that differ from others everywhere; see `moorage.testing.locality`."""
+"""Pods that differ from others in every field; see `moorage.testing.locality`."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -33,14 +33,14 @@ from moorage.models import (
     WeightedPodAffinityTerm,
 )
 
-_TEXTS: Final = {"example.com/stranger": "yes"}
+_TEXTS: Final = {"example.com/unlike": "yes"}
 _EVERYWHERE: Final = Toleration(operator="Exists")
 _AMOUNTS: Final = Resources(
     requests={"cpu": "777m", "memory": "7Gi"}, limits={"cpu": "7777m", "memory": "77Gi"}
 )
 _PORTS: Final = (ContainerPort(container_port=80, host_port=80),)
 _MAIN: Final = Container(
-    name="stranger", image="example.com/stranger:7", resources=_AMOUNTS, ports=_PORTS
+    name="unlike", image="example.com/unlike:7", resources=_AMOUNTS, ports=_PORTS
 )
 _SIDECAR: Final = Container(
     name="beside",
@@ -50,7 +50,7 @@ _SIDECAR: Final = Container(
     restart_policy="Always",
 )
 _NOWHERE: Final = NodeSelectorTerm(
-    match_expressions=(Requirement(key="stranger", operator="Exists"),)
+    match_expressions=(Requirement(key="unlike", operator="Exists"),)
 )
 _SELF: Final = PodAffinityTerm(
     label_selector=LabelSelector(match_labels=_TEXTS), topology_key="kubernetes.io/hostname"
@@ -67,29 +67,29 @@ _AFFINITY: Final = Affinity(
     pod_anti_affinity=_NEAR,
 )
 _VOLUMES: Final = (
-    Volume(name="claim", persistent_volume_claim=ClaimSource(claim_name="stranger")),
-    Volume(name="image", image=ImageSource(reference="example.com/stranger:7")),
-    Volume(name="gce", gce_persistent_disk=GceDiskSource(pd_name="stranger")),
-    Volume(name="aws", aws_elastic_block_store=AwsDiskSource(volume_id="stranger")),
-    Volume(name="iscsi", iscsi=IscsiSource(iqn="stranger")),
-    Volume(name="rbd", rbd=RbdSource(monitors=("stranger",), image="stranger")),
+    Volume(name="claim", persistent_volume_claim=ClaimSource(claim_name="unlike")),
+    Volume(name="image", image=ImageSource(reference="example.com/unlike:7")),
+    Volume(name="gce", gce_persistent_disk=GceDiskSource(pd_name="unlike")),
+    Volume(name="aws", aws_elastic_block_store=AwsDiskSource(volume_id="unlike")),
+    Volume(name="iscsi", iscsi=IscsiSource(iqn="unlike")),
+    Volume(name="rbd", rbd=RbdSource(monitors=("unlike",), image="unlike")),
 )
 _SPREAD: Final = TopologySpreadConstraint(
     max_skew=7, topology_key="kubernetes.io/hostname", label_selector=LabelSelector()
 )
 
-BUSY: Final = Pod(
+FULLY_SPECIFIED_POD: Final = Pod(
     metadata=Metadata(
-        namespace="stranger",
+        namespace="unlike",
         labels=_TEXTS,
         annotations=_TEXTS,
-        owner_references=(OwnerReference(kind="StatefulSet", name="stranger", controller=True),),
+        owner_references=(OwnerReference(kind="StatefulSet", name="unlike", controller=True),),
     ),
     spec=PodSpec(
-        node_name="stranger",
-        scheduler_name="stranger",
+        node_name="unlike",
+        scheduler_name="unlike",
         priority=7,
-        priority_class_name="stranger",
+        priority_class_name="unlike",
         preemption_policy="Never",
         host_network=True,
         containers=(_MAIN,),
@@ -100,14 +100,14 @@ BUSY: Final = Pod(
         affinity=_AFFINITY,
         tolerations=(_EVERYWHERE,),
         topology_spread_constraints=(_SPREAD,),
-        scheduling_gates=(SchedulingGate(name="example.com/stranger"),),
+        scheduling_gates=(SchedulingGate(name="example.com/unlike"),),
         volumes=_VOLUMES,
     ),
 )
-"""A pod that says something in every field that there is."""
+"""A pod with a value in every field."""
 
 
-def strangers() -> Iterator[Pod]:
-    """Yield pods of which one at least differs from any pod in each field."""
-    yield BUSY
+def unlike_pods() -> Iterator[Pod]:
+    """Yield two pods, so that any pod differs from one of them in each field."""
+    yield FULLY_SPECIFIED_POD
     yield Pod(metadata=Metadata(namespace="empty"))

@@ -26,7 +26,7 @@ def parse_duration(text: str) -> float:
     """Return the seconds that a Go duration string stands for.
 
     Raises:
-        ValueError: The text is not in Go's form; the message says what is.
+        ValueError: The text is not in Go's form; the message describes it.
     """
     unsigned = text.lstrip("+-")
     if unsigned == "0" and len(text) <= 2:  # Go lets zero go without a unit

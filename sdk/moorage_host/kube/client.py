@@ -52,7 +52,7 @@ class KubeClient:
         content_type: str = "application/json",
         timeout: float,
     ) -> Response:
-        """Send a request and read the whole answer, whatever its status.
+        """Send a request and read the whole answer, of any status.
 
         Args:
             method: The HTTP method, in upper case.

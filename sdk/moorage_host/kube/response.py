@@ -1,4 +1,4 @@
-"""An answer of the API server, and what its error form says."""
+"""An answer of the API server, and the content of its error form."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from moorage_host.kube.errors import KubeStatusError
 
 
 class Details(msgspec.Struct, frozen=True, rename="camel"):
-    """The part of a Status object that says when to come back."""
+    """The part of a Status object with the time after which to retry."""
 
     retry_after_seconds: int = 0
 

@@ -3,6 +3,6 @@
 from datetime import UTC, datetime
 
 
-def micro_time(moment: datetime) -> str:
-    """Write a moment as a MicroTime, always with six digits: the API server refuses fewer."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+def micro_time(time: datetime) -> str:
+    """Write a time as a MicroTime, always with six digits: the API server refuses fewer."""
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -85,7 +85,7 @@ class PluginHost:
         return policy
 
     async def release(self, policy: Policy) -> None:
-        """Say that a session no longer uses *policy*.
+        """End a session's use of *policy*.
 
         The latest goes on in case the session comes back, unless others use another one.
         """

@@ -1,4 +1,4 @@
-"""From what score plugins say to a ranking."""
+"""From the scores of plugins to a ranking."""
 
 from collections.abc import Sequence
 

@@ -14,7 +14,10 @@ from pathlib import Path
 from types import ModuleType
 
 from moorage.errors import PluginLoadError
-from moorage.plugin.classes import BindPlugin, FilterPlugin, Plugin, ScorePlugin
+from moorage.plugin.base import Plugin
+from moorage.plugin.bind import BindPlugin
+from moorage.plugin.filter import FilterPlugin
+from moorage.plugin.score import ScorePlugin
 from moorage_host.policy.catalogue import check_name
 
 GROUPS: dict[type[Plugin], str] = {

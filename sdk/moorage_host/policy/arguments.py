@@ -1,6 +1,6 @@
 """Turns the arguments that a policy gives to a plugin into the plugin's own `Args`.
 
-Called by whoever builds plugins: a replica, `moorage.testing`, the command line.
+Called where plugins are built: by a replica, `moorage.testing`, the command line.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Checks plain values against a msgspec Struct and tells every mistake, not only the first.
+"""Checks plain values against a msgspec Struct and lists every mistake, not only the first.
 
 msgspec itself stops at the first one and suggests nothing; it has the last word nevertheless, so
 that bounds and `__post_init__` hold. Called by `document` and `arguments`.
@@ -24,8 +24,8 @@ _MESSAGE = re.compile(r"(?P<text>.*?)(?: - at `\$(?P<path>.*)`)?", re.DOTALL)
 def find_problems(value: Any, kind: Any, path: str) -> list[Problem]:
     """Return what is wrong with a value that should be of a type.
 
-    A Struct may carry `unknown_field_hints: ClassVar[Mapping[str, str]]`, which says what to do
-    about fields that people are likely to write; `Meta(title=...)` says what is expected in words.
+    A Struct may carry `unknown_field_hints: ClassVar[Mapping[str, str]]`, which explains what to do
+    about fields that people are likely to write; `Meta(title=...)` names what is expected.
     """
     return list(_parts(value, kind, path)) or list(_whole(value, kind, path))
 
@@ -80,7 +80,7 @@ def _whole(value: Any, kind: Any, path: str) -> Iterator[Problem]:
 
 
 def _reworded(text: str, kind: Any, value: Any) -> str:
-    """Say what came instead of what was expected, with its value."""
+    """Describe the value that came instead of the expected one."""
     if not text.startswith("Expected"):
         return text
     expected = _title(kind) or text.partition(", got")[0].removeprefix("Expected ")

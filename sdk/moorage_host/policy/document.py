@@ -72,7 +72,7 @@ class Plugins(_Part, frozen=True, kw_only=True):
         "normalizeScore": _SCORE,
         "preBind": _BIND,
         "postBind": _BIND,
-        "reserve": "a filter plugin that has `reserve` runs it at the point `filter`",
+        "reserve": "a filter plugin that has `wants_claim` runs it at the point `filter`",
     } | dict.fromkeys(("preEnqueue", "queueSort", "postFilter", "permit"), _UPSTREAM)
 
     multi_point: PluginSet = PluginSet()
@@ -128,7 +128,7 @@ class Document:
 
     @property
     def source(self) -> str:
-        """The file, or whatever the text came from."""
+        """Where the text came from, usually a file."""
         return self.tree.source
 
 

@@ -1,4 +1,4 @@
-"""How mistakes are told: where they are, and what was expected.
+"""How mistakes are described: where they are, and what was expected.
 
 Used by everything that reads the policy document or plugin arguments.
 """

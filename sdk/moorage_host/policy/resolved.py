@@ -24,7 +24,7 @@ class ResolvedPolicy:
     """A policy that is ready to run.
 
     Attributes:
-        source: The file, or whatever the document came from.
+        source: Where the document came from, usually a file.
         score_scale: The highest integer sent to kube-scheduler, 10 or 100.
         policies: What each kind of service runs.
         warnings: One line for each thing that is allowed but has no effect.
@@ -93,7 +93,7 @@ class ResolvedPolicy:
             info = self.catalogue.get(kind, name)
             defaults |= info.default_args if info else {}
         policies = {use.failure_policy for use in uses.values()}
-        # A plugin of two kinds has two defaults, which one field cannot say: it stays unsaid.
+        # A plugin of two kinds has two defaults, which one field cannot hold: it stays empty.
         failure_policy = {"failurePolicy": policies.pop()} if len(policies) == 1 else {}
         return {
             "args": defaults | plugin.args,

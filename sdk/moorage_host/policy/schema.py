@@ -31,7 +31,7 @@ _BOUNDS: tuple[tuple[str, str, Callable[[float, float], bool]], ...] = (
 
 
 def schema_problems(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
-    """Yield what is wrong with a value; what the schema says in ways unknown here is let pass."""
+    """Yield what is wrong with a value; unknown keywords of the schema are ignored."""
     return _problems(value, schema, path, schema.get("$defs", {}))
 
 

@@ -30,7 +30,7 @@ class Tree:
 
     Attributes:
         value: dict, list, str, int, float, bool or None.
-        source: The file or whatever the text came from.
+        source: Where the text came from, usually a file.
         lines: The line, from 1, by path.
         hints: What to write, by path, where YAML reads something else than one may think.
         problems: What may not stay as it is.

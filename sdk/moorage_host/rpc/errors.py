@@ -31,7 +31,7 @@ class CallError(Exception):
     """A call cannot be answered, for a reason that its documentation names.
 
     Args:
-        code: What the caller is told.
+        code: The status code that the caller gets.
         message: What was attempted, on which object, what to do.
         reason: Optional. The cause in UPPER_SNAKE_CASE, for programs; sent as the trailing metadata
             `moorage-reason`.
@@ -59,7 +59,7 @@ _TABLE: tuple[tuple[type[Exception], grpc.StatusCode, str | None], ...] = (
 
 
 def status_of(error: Exception) -> tuple[grpc.StatusCode, str]:
-    """Return what the caller is told about an error. Of a group, the first error speaks.
+    """Return the caller's error for an exception; of a group, for the first one.
 
     Texts of unexpected errors stay in the log: they are of no use to callers, and they vary.
     """
@@ -71,7 +71,7 @@ def status_of(error: Exception) -> tuple[grpc.StatusCode, str]:
 
 
 def report(error: Exception) -> tuple[grpc.StatusCode, str]:
-    """Return what the caller is told about an error; log it with its traceback if it is a bug."""
+    """Return the caller's error for an exception; log it with its traceback if it is a bug."""
     code, message = status_of(error)
     if message == UNEXPECTED:
         log.error("A call failed unexpectedly", exc_info=error)

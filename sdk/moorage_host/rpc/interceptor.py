@@ -44,7 +44,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         """Wrap the handler of one call."""
         handler = await continuation(handler_call_details)
         if handler is None:
-            # Whatever strangers ask for must not become a label.
+            # Method names of unknown clients must not become labels.
             _handled("unknown", "unknown", grpc.StatusCode.UNIMPLEMENTED.name).inc()
             return None  # type: ignore[return-value]  # grpc answers UNIMPLEMENTED
         return _wrapped(handler, handler_call_details)

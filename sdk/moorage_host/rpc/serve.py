@@ -63,7 +63,7 @@ class ServerSettings(AdminSettings):
 
 
 class Servicer:
-    """What a servicer may do besides answering; inherit from this and from the generated class."""
+    """Optional hooks of a servicer; inherit from this and from the generated class."""
 
     async def start(self) -> None:
         """Get ready; calls come afterwards. A ConfigurationError ends the process politely."""

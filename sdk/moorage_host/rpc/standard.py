@@ -1,4 +1,4 @@
-"""The gRPC services that every server has besides its own: health and reflection."""
+"""The gRPC services that every server has in addition to its own: health and reflection."""
 
 from typing import Any
 

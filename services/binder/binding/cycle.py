@@ -12,8 +12,8 @@ from typing import Literal, Protocol
 import structlog
 
 from moorage import Binding, BindPlugin, PluginFailedError, Refusal
-from moorage.execution import EnabledPlugin, Profile, Supervisor, ask_before_bind, tell_after_bind
-from moorage.plugin.classes import extension_points
+from moorage.execution import EnabledPlugin, Profile, Supervisor, ask_before_bind, call_after_bind
+from moorage.plugin.points import extension_points
 from services.binder.binding.attempt import Attempt
 from services.binder.binding.outcomes import BindError, Outcome, Reason
 from services.binder.binding.policies import Policies, PolicyRefusedError, PolicyText
@@ -138,7 +138,7 @@ class BindingCycles:
         run = supervisor.begin(enabled)
         result: Result = "failed"
         try:
-            await tell_after_bind(enabled, binding, supervisor)
+            await call_after_bind(enabled, binding, supervisor)
             result = "ok"
         except PluginFailedError as error:
             _warn(binding, error)

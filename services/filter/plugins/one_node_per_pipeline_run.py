@@ -81,7 +81,7 @@ class OneNodePerPipelineRun(FilterPlugin):
             verdicts.reject(_named(nodes, self._ended_others(pod, nodes)), OCCUPIED)
         return verdicts
 
-    def reserve(self, pod: Pod) -> bool:
+    def wants_claim(self, pod: Pod) -> bool:
         """Claim the node: where this pod goes, the others of its run go too."""
         return True
 

@@ -20,7 +20,6 @@ class SafeOverload(MeasuringPlugin, FilterPlugin):
     class Args(SafeArguments):
         """What counts as overload, and where to learn how busy nodes are."""
 
-    args: Args
     source: LoadMeter
 
     def __init__(self, args: Arguments | None = None) -> None:

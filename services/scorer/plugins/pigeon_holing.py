@@ -41,8 +41,6 @@ class PigeonHoling(ScorePlugin):
             if self.policy_resource_index >= len(self.resources):
                 raise ValueError("policyResourceIndex is not that of one of the resources")
 
-    args: Args
-
     def __init__(self, args: Arguments | None = None) -> None:
         """Take the arguments, and begin with an empty history."""
         super().__init__(args)

@@ -26,7 +26,7 @@ from moorage.testing import make_pod, run_filter, run_score
 from moorage_host.kube import KubeError, KubeStatusError, connect
 from sandbox.apiserver import ApiServer
 from services.filter.plugins.safe_overload import SafeOverload
-from services.scorer.plugins.safe_balance import SafeBalance
+from services.scorer.plugins.load.safe_balance import SafeBalance
 from tests.cli.support import node
 from tests.fake_prometheus import FakePrometheus, fake_prometheus
 from tests.live_api import Api

@@ -12,13 +12,13 @@ from moorage.models import NodeManifest, decode_node
 from moorage.testing import make_pod, run_filter, run_score
 from sandbox.apiserver import ApiServer
 from services.filter.plugins.safe_overload import SafeOverload
-from services.scorer.plugins.safe_balance import SafeBalance
+from services.scorer.plugins.load.safe_balance import SafeBalance
 from tests.cli.support import Object, moorage
 from tests.live_api import Api
 from tests.prometheus import Counters, Prometheus, exporters, prometheus, wait_for_samples
 
 FREE = ("mean-free-cpu", "mean-free-memory")
-IDLE = {"idle": 0.95, "half": 0.5, "busy": 0.05}
+IDLE = {"idle": 0.95, "phase": 0.5, "busy": 0.05}
 READY = "node_memory_MemAvailable_bytes offset 8s"
 """The first rates come from few readings and are low; they are to be out of the window."""
 
@@ -90,7 +90,7 @@ async def test_what_is_measured_is_what_plugins_decide_by(
         assert int(node.metadata.annotations["std-free-cpu"]) < 50
     assert await verdicts(server, pod) == ["busy"]
     scores = await asyncio.to_thread(run_score, SafeBalance(), pod, *nodes(server))
-    assert scores["idle"] > scores["half"] > scores["busy"]
+    assert scores["idle"] > scores["phase"] > scores["busy"]
 
 
 async def test_a_preset_of_another_installation_is_told(

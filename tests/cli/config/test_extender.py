@@ -45,7 +45,7 @@ class ByName(FilterPlugin):
     def filter_node(self, pod, node):
         return None
 """
-CLAIM = "def reserve(self, pod):\n        return True"
+CLAIM = "def wants_claim(self, pod):\n        return True"
 
 
 def moorage(*arguments: object) -> Result:

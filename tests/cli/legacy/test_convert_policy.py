@@ -13,7 +13,7 @@ from cli.config.policies import available_plugins
 from cli.legacy.convert import convert
 from cli.legacy.names import FILTERS, PREDICATES, PRIORITIES, SCORES
 from moorage import Arguments, FilterPlugin, Node, Pod, Rejection, ScorePlugin
-from moorage.plugin.classes import Plugin
+from moorage.plugin.base import Plugin
 from tests.cli.legacy.support import HEADER, POLICY, Converted, Object, Translate, names, weighted
 
 

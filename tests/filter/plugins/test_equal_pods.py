@@ -7,10 +7,10 @@ import pytest
 from moorage import FilterPlugin, Node, Pod, Rejection, Scope
 from moorage.in_tree.topology_spread import DefaultConstraint
 from services.filter.plugins import BUILT_INS
-from services.filter.plugins.inter_pod_affinity import InterPodAffinity
+from services.filter.plugins.in_tree.inter_pod_affinity import InterPodAffinity
+from services.filter.plugins.in_tree.pod_topology_spread import PodTopologySpread
 from services.filter.plugins.node_group import NodeGroup
 from services.filter.plugins.one_node_per_pipeline_run import OneNodePerPipelineRun
-from services.filter.plugins.pod_topology_spread import PodTopologySpread
 from tests.locality import check_signing, forgetful, with_each_field
 
 CACHEABLE = [plugin for plugin in BUILT_INS if plugin.depends_on <= Scope.CLUSTER]

@@ -40,7 +40,7 @@ def isolating(strategy: str = "colocateCompleted") -> OneNodePerPipelineRun:
 def test_the_first_pod_of_a_run_may_go_anywhere_and_claims_its_node() -> None:
     others = [task("other", "b", "n1"), make_pod("plain", node="n2")]
     assert verdicts(task("a-1", "a"), others) == {"n1": None, "n2": None, "n3": None}
-    assert OneNodePerPipelineRun().reserve(task("a-1", "a"))
+    assert OneNodePerPipelineRun().wants_claim(task("a-1", "a"))
 
 
 def test_the_others_follow_it() -> None:

@@ -78,13 +78,13 @@ def test_letting_nodes_pass_unseen_or_rejecting_them_leaves_a_note() -> None:
         blind = SafeOverload(SafeOverload.Args(prometheus=silent, on_missing=on_missing))
         with suppress(PluginFailedError):
             run_filter(blind, make_pod(), loaded_node("a"), loaded_node("b"))
-        assert blind.noted == (
+        assert blind.latest_note == (
             f"2 of 2 nodes have no measurements (onMissing: {on_missing}); "
             "no measurements yet: the plugin has not been started"
         )
     seeing = plugin()
     run_filter(seeing, make_pod(), loaded_node(free_cpu=4000))
-    assert seeing.noted == ""
+    assert seeing.latest_note == ""
 
 
 def test_pods_that_are_not_measured_yet_count() -> None:

@@ -4,10 +4,10 @@ import pytest
 
 from moorage import FilterPlugin, Scope
 from services.filter.plugins import BUILT_INS
-from services.filter.plugins.inter_pod_affinity import InterPodAffinity
+from services.filter.plugins.in_tree.inter_pod_affinity import InterPodAffinity
+from services.filter.plugins.in_tree.node_resources_fit import NodeResourcesFit
+from services.filter.plugins.in_tree.pod_topology_spread import PodTopologySpread
 from services.filter.plugins.node_group import NodeGroup
-from services.filter.plugins.node_resources_fit import NodeResourcesFit
-from services.filter.plugins.pod_topology_spread import PodTopologySpread
 from tests.clusters import GPU
 from tests.locality import check_locality, forgetful, local, marked, with_each_field
 

@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from sandbox.apiserver.resources.paths import parse
-from tests.gateway.cache.remembering import (
+from tests.gateway.cache.caching import (
     NAMES,
     Asked,
+    caching,
     decided,
     events,
     fill,
     node,
     noting,
     of_set,
-    remembering,
     told,
 )
 from tests.gateway.running import Gateway
@@ -31,12 +31,12 @@ async def both(folder: Path, text: str, *plugins: Any) -> AsyncIterator[tuple[Ga
         for limit in (32, 0):
             (folder / f"{limit}").mkdir()
             process = await stack.enter_async_context(
-                remembering(
+                caching(
                     folder / f"{limit}",
                     *noting(Asked()),
                     *plugins,
                     text=text,
-                    remembered_pods=limit,
+                    cache_pods=limit,
                 )
             )
             await fill(process)

@@ -1,4 +1,4 @@
-"""A gateway whose filters reject all nodes for most pods, and what it remembers of that."""
+"""A gateway with filters that depend on the whole cluster, and what it caches of them."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from moorage import FilterPlugin, Node, Pod, Rejection, Scope
-from tests.gateway.cache.remembering import of_set
+from tests.gateway.cache.caching import of_set
 from tests.gateway.running import Gateway, filter_service, gateway, ready, scorer_service
 from tests.live_api import Object, until
 
@@ -16,7 +16,7 @@ TOO_OLD = Rejection("node is too old")
 
 
 class Hot(FilterPlugin):
-    """Rejects all nodes for pods that say so, by two reasons."""
+    """Rejects all nodes but the one that a pod's label names, for two reasons."""
 
     depends_on = Scope.CLUSTER
 
@@ -26,8 +26,8 @@ class Hot(FilterPlugin):
         return TOO_OLD if node.name == "n3" else TOO_HOT
 
 
-class Unsigned(Hot):
-    """The same, but does not say that names do not matter."""
+class Undeclared(Hot):
+    """The same, but does not declare what it depends on."""
 
 
 class Failing(Hot):
@@ -54,13 +54,17 @@ async def running(
 ) -> AsyncIterator[Gateway]:
     file = folder / "policy.yaml"
     file.write_text(text)
-    plugins = (Hot, Unsigned, Failing)
+    plugins = (Hot, Undeclared, Failing)
     async with (
         filter_service(*plugins) as one,
         filter_service(*plugins) as other,
         scorer_service() as scorer,
         gateway(
-            folder, filters=(one, other)[:replicas], scorer=scorer, config=file, **more
+            folder,
+            filters=(one, other)[:replicas],
+            scorer=scorer,
+            config=file,
+            **{"cache_pods": 32} | more,
         ) as process,
     ):
         await process.node(*NAMES)
@@ -70,16 +74,15 @@ async def running(
 
 
 def asked(process: Gateway) -> float:
-    return process.sample("moorage_cycle_duration_seconds_count", half="filter")
+    return process.sample("moorage_cycle_duration_seconds_count", phase="filter")
 
 
-def remembered(process: Gateway) -> float:
-    return process.sample("moorage_remembered_rejections_total")
+def cached(process: Gateway) -> float:
+    return process.sample("moorage_cached_phases_total", phase="filter", extent="whole")
 
 
-async def filter_twins(process: Gateway) -> None:
-    for name in ("first", "second"):
-        await process.filter(of_set(name), *NAMES)
+async def filter_equal_pods(process: Gateway, count: int = 3) -> list[Object]:
+    return [await process.filter(of_set(f"p{number}"), *NAMES) for number in range(count)]
 
 
 async def filter_record(process: Gateway, name: str) -> Object:

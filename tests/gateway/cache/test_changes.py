@@ -13,10 +13,11 @@ import pytest
 
 from cli.up.processes import free_ports
 from sandbox.apiserver.resources.paths import parse
-from tests.gateway.cache.remembering import (
+from tests.gateway.cache.caching import (
     FULL,
     NAMES,
     Asked,
+    caching,
     decided,
     events,
     fill,
@@ -24,7 +25,6 @@ from tests.gateway.cache.remembering import (
     noting,
     of_set,
     place_all,
-    remembering,
     told,
 )
 from tests.gateway.running import Gateway, binder_service
@@ -59,7 +59,7 @@ async def warm(tmp_path: Path) -> AsyncIterator[Warm]:
     asked = Asked()
     (port,) = free_ports(1)
     async with (
-        remembering(tmp_path, *noting(asked), binder=f"127.0.0.1:{port}") as process,
+        caching(tmp_path, *noting(asked), binder=f"127.0.0.1:{port}") as process,
         binder_service(tmp_path, port=port),
     ):
         await fill(process)
@@ -83,12 +83,12 @@ async def test_a_label(warm: Warm) -> None:
     assert placed["scores"] == {"n1": 51, "n2": 17, "n3": 26}, "the maximum is another"
     decision = await decided(warm.process, "third")
     for half, count in (("filter", 4), ("score", 2)):
-        assert decision[half]["rememberedNodes"] == count
-        assert decision[half]["rememberedFrom"] == "default/second"
+        assert decision[half]["cachedNodes"] == count
+        assert decision[half]["cachedFrom"] == "default/second"
     same(placed, await warm.place("fourth"))
     assert warm.asked.taken() == ([], [])
     decision = await decided(warm.process, "fourth")
-    assert decision["filter"]["rememberedFrom"] == "default/third"
+    assert decision["filter"]["cachedFrom"] == "default/third"
 
 
 async def test_a_taint_and_its_end(warm: Warm) -> None:

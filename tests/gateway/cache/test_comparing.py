@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 from moorage import FilterPlugin, Nodes, Pod, Rejection, Scope, ScorePlugin, Scores, Verdicts
-from moorage.plugin.classes import Plugin
+from moorage.plugin.base import Plugin
 from sandbox.apiserver.resources.paths import parse
-from tests.gateway.cache.remembering import (
+from tests.gateway.cache.caching import (
     NAMES,
     Asked,
+    caching,
     fill,
     node,
     of_set,
     policy,
-    remembering,
     told,
 )
 from tests.gateway.running import Gateway
@@ -94,7 +94,7 @@ class Compared:
 async def compared(tmp_path: Path) -> AsyncIterator[Compared]:
     compared, text = Compared(), policy(filters="{name: Modest}", scores="{name: Share}")
     plugins = comparing(compared.asked)
-    async with remembering(tmp_path, *plugins, text=text, gate=compared.gate) as process:
+    async with caching(tmp_path, *plugins, text=text, gate=compared.gate) as process:
         compared.process = process
         await fill(process)
         await compared.place("first")

@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.gateway.cache.remembering import (
+from tests.gateway.cache.caching import (
     FULL,
     NAMES,
     TAINTED,
     Asked,
     answered,
+    caching,
     decided,
     fill,
     noting,
     of_set,
     place_all,
-    remembering,
 )
 from tests.gateway.running import Gateway
 from tests.gateway.sharing import place, same
@@ -24,7 +24,7 @@ from tests.gateway.sharing import place, same
 
 @pytest.fixture
 async def process(tmp_path: Path) -> AsyncIterator[Gateway]:
-    async with remembering(tmp_path, *noting(Asked())) as found:
+    async with caching(tmp_path, *noting(Asked())) as found:
         await fill(found)
         yield found
 
@@ -47,9 +47,9 @@ async def test_the_decision_says_what_was_remembered_of_whom(process: Gateway) -
     await place_all(process, "first", "second", "third")
     first, second, third = [await decided(process, n) for n in ("first", "second", "third")]
     for half, count in (("filter", 5), ("score", 3)):
-        assert "rememberedNodes" not in {**first[half], **second[half]}
-        assert third[half].pop("rememberedNodes") == count
-        assert third[half].pop("rememberedFrom") == "default/second"
+        assert "cachedNodes" not in {**first[half], **second[half]}
+        assert third[half].pop("cachedNodes") == count
+        assert third[half].pop("cachedFrom") == "default/second"
         assert third[half].pop("seconds") == 0
         first[half].pop("seconds")
         for record in (first[half], third[half]):
@@ -73,7 +73,7 @@ async def test_some_of_the_nodes_and_unknown_ones(process: Gateway) -> None:
     assert answered(process) == (2, 2)
     decision = await decided(process, "third")
     assert decision["filter"]["unknownNodes"] == 1
-    assert decision["filter"]["rememberedNodes"] == 3
+    assert decision["filter"]["cachedNodes"] == 3
 
 
 async def test_a_prioritize_call_of_its_own_is_answered_from_memory_too(process: Gateway) -> None:

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from moorage import FilterPlugin, Node, Nodes, Normalization, Pod, Rejection, Scope, ScorePlugin
-from tests.gateway.cache.odd import both, outcome, touch
-from tests.gateway.cache.remembering import (
+from moorage import FilterPlugin, Nodes, Normalization, Pod, Rejection, Scope, ScorePlugin
+from tests.gateway.cache.caching import (
     NAMES,
     Asked,
+    caching,
     fill,
     noting,
     of_set,
     policy,
-    remembering,
 )
+from tests.gateway.cache.odd import both, outcome, touch
 from tests.gateway.running import Gateway
 
 
@@ -32,12 +32,10 @@ class Moody(FilterPlugin):
 
     def filter(self, pod: Pod, nodes: Nodes) -> Any:
         self.calls.append(sorted(nodes.names))
-        return super().filter(pod, nodes)
-
-    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
-        if node.name in self.broken:
+        if self.broken & set(nodes.names):
             raise ValueError("no data")
-        return Rejection("is the first") if node.name == "n1" else None
+        first = [name == "n1" for name in nodes.names]
+        return nodes.verdicts().reject(first, Rejection("is the first"))
 
 
 class MoodyScores(ScorePlugin):
@@ -50,12 +48,9 @@ class MoodyScores(ScorePlugin):
 
     def score(self, pod: Pod, nodes: Nodes) -> Any:
         self.calls.append(sorted(nodes.names))
-        return super().score(pod, nodes)
-
-    def score_node(self, pod: Pod, node: Node) -> float:
-        if node.name in self.broken:
+        if self.broken & set(nodes.names):
             raise ValueError("no data")
-        return float(node.labels.get("liked", "1"))
+        return [float(node.labels.get("liked", "1")) for node in nodes]
 
 
 @pytest.fixture(autouse=True)
@@ -111,7 +106,7 @@ async def test_a_plugin_that_goes_on_failing_is_asked_once_each_time(
     tmp_path: Path, kind: type[Any]
 ) -> None:
     plugins = (*noting(Asked()), Moody, MoodyScores)
-    async with remembering(tmp_path, *plugins, text=text("Ignore")) as process:
+    async with caching(tmp_path, *plugins, text=text("Ignore")) as process:
         await fill(process)
         kind.broken = {"n2"}
         for name in ("first", "second"):
@@ -136,7 +131,7 @@ async def asked_once(process: Gateway, kind: type[Any], prefix: str) -> None:
 async def test_nodes_that_are_asked_about_along_must_not_fail_a_call(tmp_path: Path) -> None:
     """They have changed, so it is as good a time as any; but the call is not about them."""
     plugins = (*noting(Asked()), Moody, MoodyScores)
-    async with remembering(tmp_path, *plugins, text=text("Abort")) as process:
+    async with caching(tmp_path, *plugins, text=text("Abort")) as process:
         await fill(process)
         for name in ("first", "second"):
             good = await outcome(process, name)

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from cli.up.processes import free_ports
-from tests.gateway.cache.remembering import (
+from tests.gateway.cache.caching import (
     NAMES,
     Asked,
     answered,
+    caching,
     fill,
     noting,
     of_set,
     place_all,
     policy,
-    remembering,
     replicas_are,
 )
 from tests.gateway.running import filter_service, scorer_service
@@ -26,7 +26,7 @@ from tests.live_api import until
 
 async def test_another_policy_forgets_all(tmp_path: Path) -> None:
     asked = Asked()
-    async with remembering(tmp_path, *noting(asked), config_reload_interval=0.02) as process:
+    async with caching(tmp_path, *noting(asked), config_reload_interval=0.02) as process:
         await fill(process)
         await place_all(process, "first", "second", "third")
         asked.taken()
@@ -57,7 +57,7 @@ async def test_a_replica_that_joins_or_is_lost_forgets_its_half(
     plugin = kinds[0 if service == "filter" else 1]
     (port,) = free_ports(1)
     where = "filters" if service == "filter" else "scorer"
-    async with remembering(tmp_path, *kinds, also={where: f"127.0.0.1:{port}"}) as process:
+    async with caching(tmp_path, *kinds, also={where: f"127.0.0.1:{port}"}) as process:
         await fill(process)
         first, _ = await place_all(process, "first", "second")
         asked.taken()
@@ -75,7 +75,7 @@ async def test_a_replica_that_joins_or_is_lost_forgets_its_half(
 
 
 async def test_the_pods_that_came_last_are_remembered(tmp_path: Path) -> None:
-    async with remembering(tmp_path, *noting(Asked()), remembered_pods=1) as process:
+    async with caching(tmp_path, *noting(Asked()), cache_pods=1) as process:
         await fill(process)
         first, _ = await place_all(process, "first", "second")
         other = {"labels": {"app": "db"}}
@@ -91,7 +91,7 @@ async def test_the_pods_that_came_last_are_remembered(tmp_path: Path) -> None:
 
 
 async def test_several_kinds_of_pods_are_remembered_side_by_side(tmp_path: Path) -> None:
-    async with remembering(tmp_path, *noting(Asked())) as process:
+    async with caching(tmp_path, *noting(Asked())) as process:
         await fill(process)
         (first,) = await place_all(process, "first")
         for number in range(4):

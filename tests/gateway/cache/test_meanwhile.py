@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from sandbox.apiserver.resources.paths import parse
-from tests.gateway.cache.remembering import (
+from tests.gateway.cache.caching import (
     FULL,
     NAMES,
     TAINTED,
     Asked,
+    caching,
     fill,
     node,
     noting,
     of_set,
     place_all,
-    remembering,
     told,
 )
 from tests.gateway.running import Gateway
@@ -59,7 +59,7 @@ class Held:
 @pytest.fixture
 async def held(tmp_path: Path) -> AsyncIterator[Held]:
     held = Held()
-    async with remembering(tmp_path, *noting(held.asked), gate=held.gate) as held.process:
+    async with caching(tmp_path, *noting(held.asked), gate=held.gate) as held.process:
         await fill(held.process)
         await place_all(held.process, "first", "second")
         yield held

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from moorage import FilterPlugin, Node, Pod, Rejection, Scope, ScorePlugin, Scores
-from tests.gateway.cache.remembering import (
+from tests.gateway.cache.caching import (
     NAMES,
     TAINTED,
     Asked,
     answered,
+    caching,
     decided,
     fill,
     node,
@@ -20,7 +21,6 @@ from tests.gateway.cache.remembering import (
     place_all,
     policy,
     remembered,
-    remembering,
 )
 from tests.gateway.running import Gateway
 from tests.gateway.sharing import place, same
@@ -29,7 +29,7 @@ from tests.live_api import Object, until
 
 @pytest.fixture
 async def process(tmp_path: Path) -> AsyncIterator[Gateway]:
-    async with remembering(tmp_path, *noting(Asked())) as found:
+    async with caching(tmp_path, *noting(Asked())) as found:
         await fill(found)
         yield found
 
@@ -50,7 +50,7 @@ async def test_a_pod_that_differs_is_asked_about(process: Gateway, other: Object
     await process.prioritize(made, *answer["NodeNames"])
     assert answered(process) == (3, 3)
     decision = await decided(process, "other", other.get("namespace", "default"))
-    assert "rememberedNodes" not in {**decision["filter"], **decision["score"]}
+    assert "cachedNodes" not in {**decision["filter"], **decision["score"]}
 
 
 async def test_a_pod_with_another_spec_is_asked_about(process: Gateway) -> None:
@@ -111,7 +111,7 @@ class Reserving(FilterPlugin):
     def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
         return None
 
-    def reserve(self, pod: Pod) -> bool:
+    def wants_claim(self, pod: Pod) -> bool:
         return pod.labels.get("claims") == "yes"
 
 
@@ -136,17 +136,16 @@ EQUAL = "{name: Likes}, {name: Equal}"
         (policy("{name: Fits}, {name: Random}"), (0, 3)),
         (policy("{name: Fits}, {name: Reserving}"), (0, 3)),
         (policy(scores=EQUAL + ", {name: ImageLocality}"), (5, 3)),
-        (policy(scores=EQUAL + ", {name: InterPodAffinity}"), (5, 0)),
         (policy(scores=EQUAL + ", {name: Curved}"), (5, 0)),
-        (policy(scores=""), (5, 3)),
+        (policy(scores=""), (5, 0)),
         (policy(), (5, 3)),
     ],
 )
-async def test_only_what_all_plugins_of_the_half_promise_is_relied_on(
+async def test_a_phase_is_cached_if_all_its_plugins_allow_it(
     tmp_path: Path, text: str, nodes: Any
 ) -> None:
     plugins = (*noting(Asked()), Random, Reserving, Curved)
-    async with remembering(tmp_path, *plugins, text=text) as process:
+    async with caching(tmp_path, *plugins, text=text) as process:
         await fill(process)
         placed = await place_all(process, "first", "second", "third")
         same(placed[0], placed[2])
@@ -155,17 +154,17 @@ async def test_only_what_all_plugins_of_the_half_promise_is_relied_on(
 
 async def test_a_claim_is_chosen_anew_for_each_pod(tmp_path: Path) -> None:
     text = policy("{name: Fits}, {name: Reserving}")
-    async with remembering(tmp_path, *noting(Asked()), Reserving, text=text) as process:
+    async with caching(tmp_path, *noting(Asked()), Reserving, text=text) as process:
         await fill(process)
         for name in ("first", "second", "third"):
             answer = await process.filter(of_set(name, labels={"claims": "yes"}), *NAMES)
             assert answer["NodeNames"] == ["n3"]
         assert process.sample("moorage_cache_size", type="claims") == 3
-        assert "rememberedNodes" not in (await decided(process, "third"))["filter"]
+        assert "cachedNodes" not in (await decided(process, "third"))["filter"]
 
 
-async def test_nothing_is_remembered_if_the_setting_says_so(tmp_path: Path) -> None:
-    async with remembering(tmp_path, *noting(Asked()), remembered_pods=0) as process:
+async def test_nothing_is_cached_if_the_setting_says_so(tmp_path: Path) -> None:
+    async with caching(tmp_path, *noting(Asked()), cache_pods=0) as process:
         await fill(process)
         first, _, third = await place_all(process, "first", "second", "third")
         same(first, third)

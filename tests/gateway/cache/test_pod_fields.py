@@ -6,20 +6,18 @@ from typing import Any
 import pytest
 
 from moorage import Scope
-from moorage.plugin.classes import Plugin
-from tests.gateway.cache.rejecting import Hot
-from tests.gateway.cache.rejecting import asked as rejections_asked
-from tests.gateway.cache.rejecting import remembered as rejections_remembered
-from tests.gateway.cache.remembering import (
+from moorage.plugin.base import Plugin
+from tests.gateway.cache.caching import (
     NAMES,
     Asked,
     answered,
+    caching,
     fill,
     noting,
     of_set,
     policy,
-    remembering,
 )
+from tests.gateway.cache.rejecting import Hot
 from tests.gateway.running import filter_service, gateway, ready, scorer_service
 from tests.gateway.sharing import place, same
 
@@ -65,7 +63,7 @@ async def test_pods_are_asked_about_again_for_what_is_looked_at(
     asked: tuple[float, float],
 ) -> None:
     text = policy(scores="{name: Likes}")
-    async with remembering(tmp_path, *naming(filters, scores), text=text) as process:
+    async with caching(tmp_path, *naming(filters, scores), text=text) as process:
         await fill(process)
         pods = [of_set(f"web-{number}", **in_order(number)) for number in range(4)]
         first, *others = [await place(process, pod, NAMES) for pod in pods]
@@ -78,7 +76,7 @@ async def test_a_pod_that_differs_in_a_field_that_one_plugin_looks_at_is_another
     tmp_path: Path,
 ) -> None:
     text = policy(filters="{name: Fits}, {name: TaintToleration}", scores="{name: Likes}")
-    async with remembering(tmp_path, *naming((), ()), text=text) as process:
+    async with caching(tmp_path, *naming((), ()), text=text) as process:
         await fill(process)
         pods = [of_set(f"web-{number}", **in_order(number)) for number in range(4)]
         for pod in pods[2:]:
@@ -93,7 +91,7 @@ async def test_profiles_do_not_share_what_they_remember(tmp_path: Path) -> None:
     text = policy(scores="{name: Likes}")
     head, _, profile = text.partition("- ")
     text = head + "".join(f"- schedulerName: {name}\n  {profile}" for name in ("moorage", "other"))
-    async with remembering(tmp_path, *naming((), ()), text=text) as process:
+    async with caching(tmp_path, *naming((), ()), text=text) as process:
         await fill(process)
         for name in ("moorage", "other", "moorage", "other", "moorage", "other"):
             pod = of_set(f"{name}-{answered(process)[0]:.0f}")
@@ -102,7 +100,7 @@ async def test_profiles_do_not_share_what_they_remember(tmp_path: Path) -> None:
         assert answered(process) == (4, 4)
 
 
-async def test_pods_that_fit_nowhere_are_rejected_from_memory_by_what_is_looked_at(
+async def test_pods_that_fit_nowhere_are_rejected_from_the_cache_by_the_fields_that_are_read(
     tmp_path: Path,
 ) -> None:
     class Labelled(Hot):
@@ -116,13 +114,13 @@ async def test_pods_that_fit_nowhere_are_rejected_from_memory_by_what_is_looked_
     async with (
         filter_service(Labelled) as filters,
         scorer_service() as scorer,
-        gateway(tmp_path, filters=(filters,), scorer=scorer, config=file) as process,
+        gateway(tmp_path, filters=(filters,), scorer=scorer, config=file, cache_pods=32) as process,
     ):
         await process.node("n1", "n2", "n3")
         await ready(process)
         own = [{"annotations": {"index": f"{number}"}} for number in range(3)]
         answers = [await process.filter(of_set(f"p{i}", **own[i]), "n1", "n3") for i in range(3)]
         assert answers[0] == answers[1] == answers[2]
-        assert (rejections_asked(process), rejections_remembered(process)) == (1, 2)
+        assert answered(process)[0] == 2
         fits = of_set("p4", labels={"fits": "n1"})
         assert (await process.filter(fits, "n1", "n3"))["NodeNames"] == ["n1"]

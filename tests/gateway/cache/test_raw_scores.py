@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from moorage import Node, Normalization, Pod, Scope, ScorePlugin
+from moorage import Normalization, Pod, Scope, ScorePlugin
+from tests.gateway.cache.caching import remembered
 from tests.gateway.cache.odd import both, outcome, touch
-from tests.gateway.cache.remembering import remembered
 from tests.gateway.running import Gateway
 
 
@@ -21,10 +21,7 @@ class Strange(ScorePlugin):
 
     def score(self, pod: Pod, nodes: Any) -> Any:
         self.calls.append(len(nodes))
-        return super().score(pod, nodes)
-
-    def score_node(self, pod: Pod, node: Node) -> float:
-        return self.says.get(node.name, float(node.labels.get("liked", "1")))
+        return [self.says.get(node.name, float(node.labels.get("liked", "1"))) for node in nodes]
 
 
 class StrangeMaximum(Strange):
@@ -131,4 +128,4 @@ async def test_what_replicas_take(gateways: tuple[Gateway, Gateway]) -> None:
             good = await outcome(plain, "good", **spec)
             for name in ("first", "second", "third"):
                 assert await outcome(memory, name, **spec) == good
-            assert await remembered(memory, "third") == (5, 5)
+            assert await remembered(memory, "third") == (0, 5)

@@ -5,17 +5,17 @@ from pathlib import Path
 import pytest
 
 from moorage import FilterPlugin, Node, Pod, Rejection, Scope
-from tests.gateway.cache.odd import outcome, touch
-from tests.gateway.cache.remembering import (
+from tests.gateway.cache.caching import (
     Asked,
+    caching,
     decided,
     fill,
     noting,
     of_set,
     policy,
     remembered,
-    remembering,
 )
+from tests.gateway.cache.odd import outcome, touch
 from tests.live_api import Object
 
 
@@ -31,11 +31,9 @@ class Chatty(FilterPlugin):
 async def test_ever_new_reasons_are_not_kept_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gateway.cache.filter_cache.MOST_REASONS", 7)
+    monkeypatch.setattr("gateway.cache.filter_cache.REASON_LIMIT", 7)
     text = policy("{name: Chatty}")
-    async with remembering(
-        tmp_path, *noting(Asked()), Chatty, text=text, remembered_rejections=0
-    ) as process:
+    async with caching(tmp_path, *noting(Asked()), Chatty, text=text) as process:
         await fill(process)
         known = []
         for number in range(12):
@@ -65,14 +63,14 @@ class After(FilterPlugin):
 async def test_plugins_that_found_no_node_left_are_not_said_to_have_run(tmp_path: Path) -> None:
     text = policy("{name: NodeName}, {name: Fits}, {name: After}")
     plugins = (*noting(Asked()), After)
-    async with remembering(tmp_path, *plugins, text=text, remembered_rejections=0) as process:
+    async with caching(tmp_path, *plugins, text=text) as process:
         await fill(process)
         for name in ("first", "second", "third"):
             made = await outcome(process, name)
             assert filters_of(made) == ["NodeName", "Fits", "After"]
         await process.filter(of_set("fourth"), "n4", "n5")
         record = (await decided(process, "fourth"))["filter"]
-        assert record["rememberedNodes"] == 2
+        assert record["cachedNodes"] == 2
         assert [each["plugin"] for each in record["plugins"]] == ["NodeName", "Fits"]
         await process.filter(of_set("fifth"), "ghost")
         record = (await decided(process, "fifth"))["filter"]

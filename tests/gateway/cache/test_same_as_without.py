@@ -15,7 +15,7 @@ from moorage import Scope
 from sandbox.apiserver.resources.paths import parse
 from services.filter.plugins import BUILT_INS as FILTERS
 from services.scorer.plugins import BUILT_INS as SCORERS
-from tests.gateway.cache.remembering import policy, remembered, told
+from tests.gateway.cache.caching import policy, remembered, told
 from tests.gateway.random_clusters import Object, RandomCluster
 from tests.gateway.running import IN_TREE, Gateway, filter_service, scorer_service
 from tests.gateway.sharing import place, same, sharing
@@ -172,7 +172,7 @@ async def test_memory_changes_no_answer(tmp_path: Path, seed: int, text: str) ->
                 filters=filters,
                 scorers=scorers,
                 config=file,
-                remembered_pods=limit,
+                cache_pods=limit,
             )
             gateways.append(await stack.enter_async_context(running))
         world = World(random, gateways)

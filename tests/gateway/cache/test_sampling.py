@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cache.node_values import AHEAD
-from tests.gateway.cache.remembering import (
+from gateway.cache.node_values import PREFETCH_LIMIT
+from tests.gateway.cache.caching import (
     Asked,
+    caching,
     events,
     node,
     noting,
     of_set,
-    remembering,
     told,
 )
 from tests.gateway.running import Gateway
@@ -32,7 +32,7 @@ def asked() -> Asked:
 
 @pytest.fixture
 async def process(tmp_path: Path, asked: Asked) -> AsyncIterator[Gateway]:
-    async with remembering(tmp_path, *noting(asked)) as found:
+    async with caching(tmp_path, *noting(asked)) as found:
         for name in NAMES:
             found.api.create("/api/v1/nodes", node(name, pods=ROOM))
         await until(lambda: found.sample("moorage_cache_size", type="nodes") == COUNT)
@@ -110,10 +110,10 @@ async def test_only_some_of_them_are_asked_about_along(process: Gateway, asked: 
     assert placed["scores"][first[-1]] == 100 // 2 + 1
     for calls in asked.taken():
         assert len(calls) == 1
-        assert len(calls[0]) in (AHEAD, AHEAD + 1)
+        assert len(calls[0]) in (PREFETCH_LIMIT, PREFETCH_LIMIT + 1)
         assert first[-1] in calls[0]
     await place(process, of_set("there"), window(2))
-    assert all(set(window(2)) <= {*calls[0], *others[:AHEAD]} for calls in asked.taken())
+    assert all(set(window(2)) <= {*calls[0], *others[:PREFETCH_LIMIT]} for calls in asked.taken())
 
 
 async def test_nodes_that_are_gone_take_no_place_among_those_that_are_asked_about_along(
@@ -122,7 +122,7 @@ async def test_nodes_that_are_gone_take_no_place_among_those_that_are_asked_abou
     for number in range(4):
         await place(process, of_set(f"p{number}"), window(number))
     asked.taken()
-    for name in NAMES[:AHEAD]:
+    for name in NAMES[:PREFETCH_LIMIT]:
         path = f"/api/v1/nodes/{name}"
         await told(process, "nodes", partial(process.api.delete, path))
     last, third = window(1)[-1], window(2)[0]

@@ -202,7 +202,7 @@ async def test_a_plugin_that_fails_is_named_with_file_and_line(tmp_path: Path) -
         failures = {p["plugin"]: p.get("failure", "") for p in attempt["score"]["plugins"]}
         assert __file__ in failures["BrokenScore"]
         for name, half in (("Broken", "filter"), ("BrokenScore", "score")):
-            assert running.sample("moorage_plugin_failures_total", plugin=name, half=half) == 1
+            assert running.sample("moorage_plugin_failures_total", plugin=name, phase=half) == 1
 
 
 async def test_a_replica_that_is_too_far_behind_starts_anew(
@@ -247,4 +247,3 @@ async def test_a_plugin_that_fails_on_a_node_which_a_call_does_not_name_fails_no
             await running.filter(pod(f"p{number}"), *names)
         answer = await running.filter(pod("other"), "n1", "n2", "n4")
         assert (answer["Error"], answer["NodeNames"]) == ("", ["n1", "n2", "n4"])
-        assert running.sample("moorage_expected_nodes_total", outcome="wrong") == 1

@@ -116,18 +116,17 @@ async def test_pods_that_claim_are_scored_once(process: Gateway) -> None:
     first = task(process, "a-1", "a")
     for _ in range(3):
         await process.filter(first, *NAMES)
-    assert process.sample("moorage_cycle_duration_seconds_count", half="score") == 3
-    assert process.sample("moorage_expected_scores_total", outcome="wrong") == 0
+    assert process.sample("moorage_cycle_duration_seconds_count", phase="score") == 3
 
 
 async def test_pods_of_which_no_plugin_wants_it_claim_nothing(process: Gateway) -> None:
     plain = task(process, "plain")
     assert (await process.filter(plain, *NAMES))["NodeNames"] == list(NAMES)
     assert claims(process) == 0
-    before = process.sample("moorage_cycle_duration_seconds_count", half="filter")
+    before = process.sample("moorage_cycle_duration_seconds_count", phase="filter")
     await until(lambda: process.sample("moorage_watch_events_total", resource="pods", type="ADDED"))
     assert await bind(process, plain, "n2") == ""
-    assert process.sample("moorage_cycle_duration_seconds_count", half="filter") == before
+    assert process.sample("moorage_cycle_duration_seconds_count", phase="filter") == before
 
 
 async def test_runs_are_spread_over_equally_good_nodes(tmp_path: Path) -> None:
@@ -160,10 +159,10 @@ async def test_a_deleted_pod_gives_up_its_claim(process: Gateway) -> None:
 async def test_a_claim_becomes_a_bind(process: Gateway) -> None:
     first = task(process, "a-1", "a")
     await process.filter(first, *NAMES)
-    before = process.sample("moorage_cycle_duration_seconds_count", half="filter")
+    before = process.sample("moorage_cycle_duration_seconds_count", phase="filter")
     assert await bind(process, first, "n3") == ""
     await until(lambda: process.sample("moorage_cache_size", type="assumed_pods") == 0)
-    assert process.sample("moorage_cycle_duration_seconds_count", half="filter") == before
+    assert process.sample("moorage_cycle_duration_seconds_count", phase="filter") == before
     assert (await process.filter(task(process, "a-2", "a"), *NAMES))["NodeNames"] == ["n3"]
 
 
@@ -176,7 +175,7 @@ async def test_a_bind_after_the_claim_was_lost_must_not_break_the_rule(tmp_path:
         assert await bind(process, follower, "n2") == ""
 
         error = await bind(process, late, "n1")
-        assert error == f"the claim was lost, and OneNodePerPipelineRun says: {ELSEWHERE}"
+        assert error == f"the claim was lost, and OneNodePerPipelineRun rejects: {ELSEWHERE}"
         assert process.sample("moorage_claims_total", outcome="refused") == 1
         assert await bind(process, late, "n2") == ""
         assert process.sample("moorage_claims_total", outcome="renewed") == 1

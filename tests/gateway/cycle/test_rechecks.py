@@ -40,7 +40,7 @@ async def test_changes_that_no_filter_sees_do_not_keep_a_pod_waiting(tmp_path: P
         process.api.create(SETS, stateful_set("db"))
         await until(lambda: process.sample("moorage_cache_size", type="statefulsets.apps") == 1)
         assert (await process.filter(picky, "n1"))["Error"] == ""
-        asked = process.sample("moorage_cycle_duration_seconds_count", half="filter")
+        asked = process.sample("moorage_cycle_duration_seconds_count", phase="filter")
         assert asked <= 3
 
 

@@ -184,7 +184,7 @@ async def test_a_filter_that_fails_on_one_node_is_left_out_everywhere(tmp_path: 
             "n20": "is one of more",
             "n39": "is one of some",
         }
-        assert running.sample("moorage_scattered_cycles_total", half="filter") == 1
+        assert running.sample("moorage_scattered_cycles_total", phase="filter") == 1
 
 
 async def test_nodes_that_nobody_knows_are_in_no_shard(tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ async def test_whole_nodes_in_the_call_are_seen_by_all_shards(tmp_path: Path) ->
         items = [given("a", "x"), given("b", "y")]
         _, answer = await running.call("filter", {"Pod": obj, "Nodes": {"items": items}})
         assert [n["metadata"]["name"] for n in answer["Nodes"]["items"]] == ["b"]
-        assert running.sample("moorage_scattered_cycles_total", half="filter") == 1
+        assert running.sample("moorage_scattered_cycles_total", phase="filter") == 1
 
 
 class Scores(ScorePlugin):

@@ -38,19 +38,19 @@ def test_shards_are_as_many_as_are_worth_their_messages(
     nodes: int, replicas: int, microseconds: float, shards: int
 ) -> None:
     sharding = Sharding(Limits())
-    sharding.note(SORT, 1000, 1000 * microseconds / 1e6)
+    sharding.observe(SORT, 1000, 1000 * microseconds / 1e6)
     assert sharding.count(SORT, nodes, replicas) == shards
 
 
 def test_what_has_to_be_done_again_must_be_worth_it_too() -> None:
     sharding = Sharding(Limits())
-    sharding.note(SORT, 1000, 0.05, again=0.0)
+    sharding.observe(SORT, 1000, 0.05, again=0.0)
     assert sharding.count(SORT, 1000, 9) == 9
     for _ in range(100):
-        sharding.note(SORT, 1000, 0.05, again=0.01)
+        sharding.observe(SORT, 1000, 0.05, again=0.01)
     assert sharding.count(SORT, 1000, 9) == 3
     for _ in range(100):
-        sharding.note(SORT, 1000, 0.05, again=0.03)
+        sharding.observe(SORT, 1000, 0.05, again=0.03)
     assert sharding.count(SORT, 1000, 9) == 1
 
 
@@ -62,13 +62,13 @@ def test_what_is_not_known_yet_is_not_scattered() -> None:
 def test_the_newest_cycles_count_most_and_each_by_its_nodes() -> None:
     sharding = Sharding(Limits())
     for _ in range(50):
-        sharding.note(SORT, 99, 10.0)  # never scattered, so it says nothing
-        sharding.note(SORT, 100, 0.00052)  # mostly fixed costs
+        sharding.observe(SORT, 99, 10.0)  # never scattered, so it says nothing
+        sharding.observe(SORT, 100, 0.00052)  # mostly fixed costs
     assert sharding.count(SORT, 5000, 9) == 5
-    sharding.note(SORT, 5000, 0.001)
+    sharding.observe(SORT, 5000, 0.001)
     assert sharding.count(SORT, 5000, 9) == 1
     for _ in range(50):
-        sharding.note(SORT, 5000, 0.0502)
+        sharding.observe(SORT, 5000, 0.0502)
     assert sharding.count(SORT, 5000, 9) == 9
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gateway.cycle.merging import ScoredShard, add_normalization, merge_reports
-from gateway.cycle.node_set import Candidates
+from gateway.calls.node_set import NodeRows
+from gateway.cycle.merging import ShardScores, add_normalization, merge_reports
 from moorage import FilterPlugin, Node, Nodes, Pod, ScorePlugin
 from moorage.v1 import scorer_pb2
 from moorage.v1 import types_pb2 as pb
@@ -62,7 +62,7 @@ async def test_notes_are_in_the_decision(tmp_path: Path, replicas: int) -> None:
         assert notes == {"NotesFilter": "5 s old, on n0", "NotesScore": "7 samples"}
         others = await noted(running, pod("q"), NAMES[1:])
         assert others == {"NotesScore": "7 samples"}
-        scattered = running.sample("moorage_scattered_cycles_total", half="filter")
+        scattered = running.sample("moorage_scattered_cycles_total", phase="filter")
         assert scattered == (0 if replicas == 1 else 2)
 
 
@@ -78,8 +78,8 @@ def test_of_several_shards_the_first_note_counts() -> None:
 
 def test_the_note_of_a_normalisation_comes_first_because_it_sees_all_nodes() -> None:
     rows = np.arange(1)
-    found = Candidates.at(rows, 1)
-    shards = [ScoredShard(result("a", "b"), found, {"p0": np.ones(1), "p1": np.ones(1)})]
+    found = NodeRows.at(rows, 1)
+    shards = [ShardScores(result("a", "b"), found, {"p0": np.ones(1), "p1": np.ones(1)})]
     after = result("", "normalised")
     add_normalization(after, shards)
     assert [report.note for report in after.plugins] == ["a", "normalised"]

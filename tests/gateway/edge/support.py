@@ -8,27 +8,36 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from prometheus_client import CollectorRegistry
 
 from gateway.calls import (
     BindCall,
+    CycleRequest,
     FilterOutcome,
+    NodeSet,
     PreemptCall,
     PreemptOutcome,
     PrioritizeOutcome,
-    SchedulingCall,
 )
 from gateway.edge import EdgeSettings, make_app, run_edge
 
 DATA = Path(__file__).parents[2] / "data"
 
 
-async def keep_all(call: SchedulingCall) -> FilterOutcome:
-    return FilterOutcome(feasible=call.node_names)
+async def keep_all(call: CycleRequest) -> FilterOutcome:
+    return FilterOutcome(feasible=call.nodes)
 
 
-async def rank_in_order(call: SchedulingCall) -> PrioritizeOutcome:
-    return PrioritizeOutcome(scores=[index % 11 for index in range(len(call.node_names))])
+def subset(call: CycleRequest, *kept: int) -> NodeSet:
+    """Return the nodes of a call at some positions."""
+    mask = np.zeros(len(call.nodes), np.bool_)
+    mask[list(kept)] = True
+    return call.nodes.restricted(mask)
+
+
+async def rank_in_order(call: CycleRequest) -> PrioritizeOutcome:
+    return PrioritizeOutcome(scores=[index % 11 for index in range(len(call.nodes.names))])
 
 
 async def keep_candidates(call: PreemptCall) -> PreemptOutcome:
@@ -43,19 +52,19 @@ async def bind_at_once(call: BindCall) -> None:
 class ScriptedCycles:
     """Answers with the functions it was given and remembers the calls."""
 
-    on_filter: Callable[[SchedulingCall], Awaitable[FilterOutcome]] = keep_all
-    on_prioritize: Callable[[SchedulingCall], Awaitable[PrioritizeOutcome]] = rank_in_order
+    on_filter: Callable[[CycleRequest], Awaitable[FilterOutcome]] = keep_all
+    on_prioritize: Callable[[CycleRequest], Awaitable[PrioritizeOutcome]] = rank_in_order
     on_preempt: Callable[[PreemptCall], Awaitable[PreemptOutcome]] = keep_candidates
     on_bind: Callable[[BindCall], Awaitable[None]] = bind_at_once
-    scheduling: list[SchedulingCall] = field(default_factory=list)
+    scheduling: list[CycleRequest] = field(default_factory=list)
     preempts: list[PreemptCall] = field(default_factory=list)
     binds: list[BindCall] = field(default_factory=list)
 
-    async def filter(self, call: SchedulingCall) -> FilterOutcome:
+    async def filter(self, call: CycleRequest) -> FilterOutcome:
         self.scheduling.append(call)
         return await self.on_filter(call)
 
-    async def prioritize(self, call: SchedulingCall) -> PrioritizeOutcome:
+    async def prioritize(self, call: CycleRequest) -> PrioritizeOutcome:
         self.scheduling.append(call)
         return await self.on_prioritize(call)
 

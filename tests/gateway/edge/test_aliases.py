@@ -2,15 +2,15 @@
 
 import pytest
 
-from gateway.calls import PrioritizeOutcome, SchedulingCall
+from gateway.calls import CycleRequest, PrioritizeOutcome
 from moorage.errors import ConfigurationError
 from tests.gateway.edge.support import ScriptedCycles, go_request, names_args, serving
 
 ARTICLE = "/my_scheduler_extension/my_new_priorities/image_score"
 
 
-async def score_by_plugin(call: SchedulingCall) -> PrioritizeOutcome:
-    return PrioritizeOutcome(scores=[len(call.plugin)] * len(call.node_names))
+async def score_by_plugin(call: CycleRequest) -> PrioritizeOutcome:
+    return PrioritizeOutcome(scores=[len(call.plugin)] * len(call.nodes.names))
 
 
 @pytest.mark.parametrize("end", ["", "/"])

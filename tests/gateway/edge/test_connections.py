@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from gateway.calls import FilterOutcome, SchedulingCall
+from gateway.calls import CycleRequest, FilterOutcome
 from tests.gateway.edge.support import ScriptedCycles, go_request, names_args, serving, text
 
 BODY = text(names_args("a", "b")).encode()
@@ -50,10 +50,10 @@ async def test_calls_of_other_clients_may_come_on_the_same_connection(other: byt
 async def test_a_call_that_comes_while_another_is_answered_waits() -> None:
     begun, go_on = asyncio.Event(), asyncio.Event()
 
-    async def wait(call: SchedulingCall) -> FilterOutcome:
+    async def wait(call: CycleRequest) -> FilterOutcome:
         begun.set()
         await go_on.wait()
-        return FilterOutcome(feasible=call.node_names)
+        return FilterOutcome(feasible=call.nodes)
 
     cycles = ScriptedCycles(on_filter=wait)
     async with serving(cycles) as edge, edge.connect() as wire, edge.connect() as other:
@@ -84,10 +84,10 @@ async def test_a_caller_that_is_still_sending_can_read_that_it_was_too_slow() ->
 async def test_a_stopping_edge_finishes_what_it_has_begun() -> None:
     begun, go_on = asyncio.Event(), asyncio.Event()
 
-    async def wait(call: SchedulingCall) -> FilterOutcome:
+    async def wait(call: CycleRequest) -> FilterOutcome:
         begun.set()
         await go_on.wait()
-        return FilterOutcome(feasible=call.node_names)
+        return FilterOutcome(feasible=call.nodes)
 
     edge_of_waiting = serving(ScriptedCycles(on_filter=wait), shutdown_grace=60.0)
     edge = await edge_of_waiting.__aenter__()
@@ -107,7 +107,7 @@ async def test_a_stopping_edge_finishes_what_it_has_begun() -> None:
 async def test_a_stopping_edge_does_not_wait_for_ever() -> None:
     begun = asyncio.Event()
 
-    async def hang(_: SchedulingCall) -> FilterOutcome:
+    async def hang(_: CycleRequest) -> FilterOutcome:
         begun.set()
         await asyncio.Event().wait()
         raise AssertionError

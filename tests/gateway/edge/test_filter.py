@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from gateway.calls import CallFailedError, FilterOutcome, SchedulingCall
+from gateway.calls import CallFailedError, CycleRequest, FilterOutcome
 from tests.gateway.edge.support import (
     ScriptedCycles,
     names_args,
@@ -13,15 +13,16 @@ from tests.gateway.edge.support import (
     nodes_args,
     pod,
     serving,
+    subset,
     text,
 )
 
 TAINT = "node(s) had untolerated taint"
 
 
-async def keep_first(call: SchedulingCall) -> FilterOutcome:
-    first, *others = call.node_names
-    return FilterOutcome(feasible=[first], unresolvable=dict.fromkeys(others, TAINT))
+async def keep_first(call: CycleRequest) -> FilterOutcome:
+    _, *others = call.nodes.names
+    return FilterOutcome(feasible=subset(call, 0), unresolvable=dict.fromkeys(others, TAINT))
 
 
 async def test_names_are_answered_with_names_and_every_key_is_there() -> None:
@@ -34,8 +35,10 @@ async def test_names_are_answered_with_names_and_every_key_is_there() -> None:
 
 
 async def test_rejections_that_eviction_may_cure_are_in_failed_nodes() -> None:
-    async def reject(_: SchedulingCall) -> FilterOutcome:
-        return FilterOutcome(feasible=[], failed={"a": "too full"}, unresolvable={"b": TAINT})
+    async def reject(call: CycleRequest) -> FilterOutcome:
+        return FilterOutcome(
+            feasible=subset(call), failed={"a": "too full"}, unresolvable={"b": TAINT}
+        )
 
     async with serving(ScriptedCycles(on_filter=reject)) as edge:
         answer = (await edge.post("/filter", names_args("a", "b"))).json
@@ -64,8 +67,8 @@ async def test_nodes_come_back_as_they_were_when_none_is_ruled_out() -> None:
 
 
 async def test_no_surviving_node_is_an_empty_list_of_nodes() -> None:
-    async def reject(call: SchedulingCall) -> FilterOutcome:
-        return FilterOutcome(feasible=[], failed=dict.fromkeys(call.node_names, "no"))
+    async def reject(call: CycleRequest) -> FilterOutcome:
+        return FilterOutcome(feasible=subset(call), failed=dict.fromkeys(call.nodes.names, "no"))
 
     async with serving(ScriptedCycles(on_filter=reject)) as edge:
         answer = (await edge.post("/filter", nodes_args("a", "b"))).json
@@ -79,8 +82,8 @@ async def test_both_fields_are_answered_when_both_were_given() -> None:
         (call,) = edge.cycles.scheduling
     assert answer["NodeNames"] == ["b"]
     assert [item["metadata"]["name"] for item in answer["Nodes"]["items"]] == ["b"]
-    assert call.nodes is not None
-    assert [given.manifest.name for given in call.nodes] == ["b", "a"]
+    assert call.nodes.given is not None
+    assert [given.manifest.name for given in call.nodes.given] == ["b", "a"]
 
 
 async def test_both_fields_for_different_nodes_are_refused() -> None:
@@ -121,7 +124,7 @@ async def test_a_name_that_is_there_twice_is_answered_twice() -> None:
     async with serving() as edge:
         answer = (await edge.post("/filter", names_args(*names))).json
         (call,) = edge.cycles.scheduling
-    assert list(call.node_names) == names
+    assert list(call.nodes.names) == names
     assert answer["NodeNames"] == names
 
 
@@ -133,8 +136,8 @@ async def test_the_call_has_the_pod_verbatim_and_the_names_in_order() -> None:
         (call,) = edge.cycles.scheduling
     assert call.pod_json == verbatim.encode()
     assert (call.pod.name, call.pod.metadata.uid) == ("web-0", "u-1")
-    assert list(call.node_names) == ["b", "a"]
-    assert call.nodes is None
+    assert list(call.nodes.names) == ["b", "a"]
+    assert call.nodes.given is None
     assert call.plugin == "NodeName"
 
 
@@ -170,7 +173,7 @@ async def test_names_that_need_escaping_survive() -> None:
 
 
 async def test_the_text_of_a_failed_call_reaches_the_user_as_it_is() -> None:
-    async def fail(_: SchedulingCall) -> FilterOutcome:
+    async def fail(_: CycleRequest) -> FilterOutcome:
         raise CallFailedError('filter service: "unavailable"')
 
     async with serving(ScriptedCycles(on_filter=fail)) as edge:
@@ -186,7 +189,7 @@ async def test_the_text_of_a_failed_call_reaches_the_user_as_it_is() -> None:
 
 
 async def test_an_unexpected_failure_shows_nothing_of_itself() -> None:
-    async def fail(_: SchedulingCall) -> FilterOutcome:
+    async def fail(_: CycleRequest) -> FilterOutcome:
         raise KeyError("secret")
 
     async with serving(ScriptedCycles(on_filter=fail)) as edge:
@@ -197,7 +200,7 @@ async def test_an_unexpected_failure_shows_nothing_of_itself() -> None:
 async def test_a_call_is_answered_before_kube_scheduler_gives_up() -> None:
     cancelled = []
 
-    async def hang(_: SchedulingCall) -> FilterOutcome:
+    async def hang(_: CycleRequest) -> FilterOutcome:
         try:
             await asyncio.Event().wait()
         finally:
@@ -217,7 +220,7 @@ async def test_one_call_s_answer_is_not_another_s() -> None:
             answer = (await edge.post("/filter", names_args(*names))).json
             assert answer["NodeNames"] == names[:1]
             await edge.post("/prioritize", names_args(*names))
-            assert list(edge.cycles.scheduling[-1].node_names) == names
+            assert list(edge.cycles.scheduling[-1].nodes.names) == names
 
 
 async def test_arrays_of_the_same_length_are_told_apart() -> None:
@@ -227,11 +230,11 @@ async def test_arrays_of_the_same_length_are_told_apart() -> None:
 
 
 async def test_a_prioritize_call_has_the_survivors_of_the_filter_call() -> None:
-    async def odd(call: SchedulingCall) -> FilterOutcome:
-        return FilterOutcome(feasible=call.node_names[1::2])
+    async def odd(call: CycleRequest) -> FilterOutcome:
+        return FilterOutcome(feasible=subset(call, *range(1, len(call.nodes), 2)))
 
     names = [f"node-{index}" for index in range(5000)]
     async with serving(ScriptedCycles(on_filter=odd)) as edge:
         survivors = json.loads((await edge.post("/filter", names_args(*names))).body)["NodeNames"]
         await edge.post("/prioritize", names_args(*survivors))
-        assert list(edge.cycles.scheduling[-1].node_names) == names[1::2]
+        assert list(edge.cycles.scheduling[-1].nodes.names) == names[1::2]

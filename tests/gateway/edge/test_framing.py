@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
 
-from gateway.calls import FilterOutcome, SchedulingCall
+from gateway.calls import CycleRequest, FilterOutcome
 from gateway.edge import EdgeSettings, make_app, run_edge
 from tests.gateway.edge.support import (
     ScriptedCycles,
@@ -181,7 +181,7 @@ async def test_a_slow_body_has_less_time_left_for_the_cycle() -> None:
 async def test_a_call_is_cancelled_when_its_caller_hangs_up(verb: str) -> None:
     begun, ended = asyncio.Event(), asyncio.Event()
 
-    async def hang(_: SchedulingCall) -> FilterOutcome:
+    async def hang(_: CycleRequest) -> FilterOutcome:
         begun.set()
         try:
             await asyncio.Event().wait()

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from gateway.calls import CallFailedError, FilterOutcome, PrioritizeOutcome, SchedulingCall
-from tests.gateway.edge.support import ScriptedCycles, names_args, nodes_args, pod, serving
+from gateway.calls import CallFailedError, CycleRequest, FilterOutcome, PrioritizeOutcome
+from tests.gateway.edge.support import ScriptedCycles, names_args, nodes_args, pod, serving, subset
 
 
 def scoring(*scores: int) -> ScriptedCycles:
-    async def prioritize(_: SchedulingCall) -> PrioritizeOutcome:
+    async def prioritize(_: CycleRequest) -> PrioritizeOutcome:
         return PrioritizeOutcome(scores=scores)
 
     return ScriptedCycles(on_prioritize=prioritize)
@@ -46,42 +46,36 @@ async def test_nodes_at_zero_are_named_when_the_setting_says_so() -> None:
     assert answer == [{"Host": "a", "Score": 0}, {"Host": "b", "Score": 3}]
 
 
-@pytest.mark.parametrize("meanwhile", [[], [9, 9]])
-async def test_scores_that_were_there_early_are_answered_as_all_others(
-    meanwhile: Sequence[int],
-) -> None:
-    early = [7, 0]
-    ahead: asyncio.Future[Sequence[int]] = asyncio.Future()
+async def test_answers_that_were_written_ahead_are_answered_as_all_others() -> None:
+    scores: asyncio.Future[PrioritizeOutcome] = asyncio.Future()
+    outcome = PrioritizeOutcome(scores=[7, 0])
 
-    async def keep(call: SchedulingCall) -> FilterOutcome:
-        return FilterOutcome(feasible=call.node_names[:2], ahead=ahead)
+    async def keep(call: CycleRequest) -> FilterOutcome:
+        return FilterOutcome(feasible=subset(call, 0, 1), scores=scores)
 
-    async def prioritize(_: SchedulingCall) -> PrioritizeOutcome:
-        return PrioritizeOutcome(scores=meanwhile or early)
+    async def prioritize(_: CycleRequest) -> PrioritizeOutcome:
+        return outcome
 
     async with serving(ScriptedCycles(on_filter=keep, on_prioritize=prioritize)) as edge:
         assert (await edge.post("/filter", names_args("b", "a", "c"))).json["NodeNames"]
-        ahead.set_result(early)
+        scores.set_result(outcome)
         for _ in range(2):
             answer = await edge.post("/prioritize", names_args("b", "a"))
-            if meanwhile:
-                assert answer.body == b'[{"Host":"b","Score":9},{"Host":"a","Score":9}]'
-            else:
-                assert answer.body == b'[{"Host":"b","Score":7}]'
+            assert answer.body == b'[{"Host":"b","Score":7}]'
 
 
 @pytest.mark.parametrize("early", [[7, 1000], [1]])
-async def test_scores_that_cannot_be_written_early_harm_nobody_else(early: Sequence[int]) -> None:
-    ahead: asyncio.Future[Sequence[int]] = asyncio.Future()
+async def test_scores_that_cannot_be_written_ahead_harm_nobody_else(early: Sequence[int]) -> None:
+    scores: asyncio.Future[PrioritizeOutcome] = asyncio.Future()
 
-    async def keep(call: SchedulingCall) -> FilterOutcome:
-        return FilterOutcome(feasible=call.node_names, ahead=ahead)
+    async def keep(call: CycleRequest) -> FilterOutcome:
+        return FilterOutcome(feasible=call.nodes, scores=scores)
 
     cycles = scoring(1, 2)
     cycles.on_filter = keep
     async with serving(cycles) as edge:
         await edge.post("/filter", names_args("b", "a"))
-        ahead.set_result(early)
+        scores.set_result(PrioritizeOutcome(scores=early))
         answer = await edge.post("/prioritize", names_args("b", "a"))
     assert answer.body == b'[{"Host":"b","Score":1},{"Host":"a","Score":2}]'
 
@@ -116,7 +110,7 @@ async def test_nonsense_is_no_opinion_and_counted(scores: Sequence[int]) -> None
     ],
 )
 async def test_a_failure_is_no_opinion_and_counted(failure: Exception, result: str) -> None:
-    async def fail(_: SchedulingCall) -> PrioritizeOutcome:
+    async def fail(_: CycleRequest) -> PrioritizeOutcome:
         raise failure
 
     async with serving(ScriptedCycles(on_prioritize=fail)) as edge:

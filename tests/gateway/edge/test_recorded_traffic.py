@@ -7,13 +7,13 @@ import msgspec
 import pytest
 
 from gateway.calls import (
+    CycleRequest,
     FilterOutcome,
     PreemptCall,
     PreemptOutcome,
     PrioritizeOutcome,
-    SchedulingCall,
 )
-from tests.gateway.edge.support import RECORDINGS, ScriptedCycles, recorded, serving
+from tests.gateway.edge.support import RECORDINGS, ScriptedCycles, recorded, serving, subset
 
 
 class FilterResult(msgspec.Struct, forbid_unknown_fields=True):
@@ -46,14 +46,15 @@ class BindingResult(msgspec.Struct, forbid_unknown_fields=True):
     Error: str
 
 
-async def reject_every_other(call: SchedulingCall) -> FilterOutcome:
+async def reject_every_other(call: CycleRequest) -> FilterOutcome:
     return FilterOutcome(
-        feasible=call.node_names[::2], unresolvable=dict.fromkeys(call.node_names[1::2], "odd")
+        feasible=subset(call, *range(0, len(call.nodes), 2)),
+        unresolvable=dict.fromkeys(call.nodes.names[1::2], "odd"),
     )
 
 
-async def score_by_length(call: SchedulingCall) -> PrioritizeOutcome:
-    return PrioritizeOutcome(scores=[len(name) for name in call.node_names])
+async def score_by_length(call: CycleRequest) -> PrioritizeOutcome:
+    return PrioritizeOutcome(scores=[len(name) for name in call.nodes.names])
 
 
 async def drop_all(call: PreemptCall) -> PreemptOutcome:

@@ -3,27 +3,33 @@
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.calls import FilterOutcome, GivenNode
+from gateway.calls import CycleRequest, FilterOutcome, GivenNode, NodeSet
 from gateway.edge.json.answers import filter_answer, prioritize_answer
 from gateway.edge.json.errors import BadRequestError
-from gateway.edge.json.names import NodeNames, NodeNamesMemory
-from gateway.edge.json.nodes import NodesMemory
-from gateway.edge.json.requests import Memory, PodMemory, SchedulingRequest, read_scheduling
+from gateway.edge.json.names import NodeNamesCache
+from gateway.edge.json.nodes import GivenNodesCache
+from gateway.edge.json.requests import PodCache, RequestCaches, read_scheduling
 from tests.gateway.edge.support import node, nodes_args, pod, text
 
 NAMES = st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=8)
 
 
-def fresh_memory(nodes: int = 10) -> Memory:
-    return Memory(names=NodeNamesMemory(), nodes=NodesMemory(nodes), pods=PodMemory())
+def empty_caches(nodes: int = 10) -> RequestCaches:
+    return RequestCaches(names=NodeNamesCache(), nodes=GivenNodesCache(nodes), pods=PodCache())
 
 
-def answered(request: SchedulingRequest, outcome: FilterOutcome, memory: Memory) -> bytes:
-    return filter_answer(request, outcome, memory.names.write(outcome.feasible, request.names))
+def read(body: bytes, caches: RequestCaches) -> CycleRequest:
+    return read_scheduling(body, caches, plugin="", deadline=0.0)
+
+
+def answered(outcome: FilterOutcome, caches: RequestCaches) -> bytes:
+    caches.names.keep(outcome.feasible)
+    return filter_answer(outcome)
 
 
 def casings(key: str) -> st.SearchStrategy[str]:
@@ -32,23 +38,25 @@ def casings(key: str) -> st.SearchStrategy[str]:
 
 @given(names=NAMES)
 def test_names_are_read_as_json_reads_them(names: list[str]) -> None:
-    memory = fresh_memory()
+    caches = empty_caches()
     body = text({"Pod": pod(), "Nodes": None, "NodeNames": names}).encode()
     for _ in range(2):
-        request = read_scheduling(body, memory)
-        assert list(request.names.names) == names
-        answered(request, FilterOutcome(feasible=request.names.names), memory)
+        request = read(body, caches)
+        assert list(request.nodes.names) == names
+        answered(FilterOutcome(feasible=request.nodes), caches)
 
 
 @given(names=NAMES, data=st.data())
 def test_any_part_of_the_names_is_written_as_json(names: list[str], data: st.DataObject) -> None:
-    memory = fresh_memory()
+    caches = empty_caches()
     body = json.dumps({"Pod": pod(), "NodeNames": names}, ensure_ascii=False).encode()
-    request = read_scheduling(body, memory)
-    feasible = [name for name in request.names.names if data.draw(st.booleans())]
-    reasons = dict.fromkeys(set(request.names.names) - set(feasible), 'a "reason"')
-    outcome = FilterOutcome(feasible=feasible, failed=reasons)
-    answer = json.loads(answered(request, outcome, memory))
+    request = read(body, caches)
+    kept = np.array([data.draw(st.booleans()) for _ in names], np.bool_)
+    subset = request.nodes.restricted(kept)
+    feasible = list(subset.names)
+    reasons = dict.fromkeys(set(request.nodes.names) - set(feasible), 'a "reason"')
+    outcome = FilterOutcome(feasible=subset, failed=reasons)
+    answer = json.loads(answered(outcome, caches))
     assert answer["NodeNames"] == feasible
     assert (answer["FailedNodes"] or {}) == reasons
 
@@ -56,7 +64,7 @@ def test_any_part_of_the_names_is_written_as_json(names: list[str], data: st.Dat
 @given(names=NAMES.map(lambda names: list(dict.fromkeys(names))), data=st.data())
 def test_scores_are_written_as_json(names: list[str], data: st.DataObject) -> None:
     scores = data.draw(st.lists(st.integers(0, 100), min_size=len(names), max_size=len(names)))
-    answer = json.loads(prioritize_answer(NodeNames.of(names), scores, omit_zeros=False))
+    answer = json.loads(prioritize_answer(NodeSet(names), scores, omit_zeros=False))
     assert answer == [{"Host": h, "Score": s} for h, s in zip(names, scores, strict=True)]
 
 
@@ -64,8 +72,8 @@ def test_scores_are_written_as_json(names: list[str], data: st.DataObject) -> No
 def test_casing_makes_no_difference(keys: tuple[str, ...], names: list[str]) -> None:
     values: tuple[Any, ...] = (pod(), None, names)
     body = text(dict(zip(keys, values, strict=True))).encode()
-    request = read_scheduling(body, fresh_memory())
-    assert list(request.names.names) == names
+    request = read(body, empty_caches())
+    assert list(request.nodes.names) == names
     assert request.pod_json == text(pod()).encode()
 
 
@@ -81,7 +89,7 @@ def test_casing_makes_no_difference(keys: tuple[str, ...], names: list[str]) -> 
 )
 def test_bodies_that_only_look_like_go_s_are_read_as_a_whole(tail: str) -> None:
     body = ('{"Pod":' + text(pod()) + tail).encode()
-    assert list(read_scheduling(body, fresh_memory()).names.names) == ["b"]
+    assert list(read(body, empty_caches()).nodes.names) == ["b"]
 
 
 @given(cut=st.integers(0, 10_000), byte=st.binary(min_size=0, max_size=2))
@@ -90,7 +98,7 @@ def test_a_damaged_body_is_refused_or_is_json(cut: int, byte: bytes) -> None:
     at = cut % len(whole)
     body = whole[:at] + byte + whole[at + 1 :]
     try:
-        read_scheduling(body, fresh_memory())
+        read(body, empty_caches())
     except BadRequestError:
         return
     json.loads(body.decode(errors="replace"))  # as Go reads text that is not UTF-8
@@ -98,24 +106,24 @@ def test_a_damaged_body_is_refused_or_is_json(cut: int, byte: bytes) -> None:
 
 @pytest.mark.parametrize("limit", [2, 3, 10])
 def test_unchanged_nodes_keep_their_manifest_and_changed_ones_do_not(limit: int) -> None:
-    memory = fresh_memory(limit)
-    before = given_nodes({"a": "1", "b": "1"}, memory)
-    after = given_nodes({"b": "1", "a": "2"}, memory)
+    caches = empty_caches(limit)
+    before = given_nodes({"a": "1", "b": "1"}, caches)
+    after = given_nodes({"b": "1", "a": "2"}, caches)
     assert after["b"].manifest is before["b"].manifest
     assert after["a"].manifest.metadata.labels == {"version": "2"}
-    again = given_nodes({"a": "1", "b": "1"}, memory)
+    again = given_nodes({"a": "1", "b": "1"}, caches)
     assert again["a"].manifest is before["a"].manifest
 
 
 def test_no_more_nodes_are_remembered_than_twice_the_limit() -> None:
-    memory = fresh_memory(2)
-    first = given_nodes({"a": "1"}, memory)
-    given_nodes(dict.fromkeys("bcdef", "1"), memory)
-    assert given_nodes({"a": "1"}, memory)["a"].manifest is not first["a"].manifest
+    caches = empty_caches(2)
+    first = given_nodes({"a": "1"}, caches)
+    given_nodes(dict.fromkeys("bcdef", "1"), caches)
+    assert given_nodes({"a": "1"}, caches)["a"].manifest is not first["a"].manifest
 
 
-def given_nodes(versions: dict[str, str], memory: Memory) -> dict[str, GivenNode]:
+def given_nodes(versions: dict[str, str], caches: RequestCaches) -> dict[str, GivenNode]:
     items = [node(name, version=version) for name, version in versions.items()]
     args = nodes_args() | {"Nodes": {"metadata": {}, "items": items}}
-    nodes = read_scheduling(text(args).encode(), memory).nodes
-    return {given.manifest.name: given for given in nodes or ()}
+    nodes = read(text(args).encode(), caches).nodes
+    return {given.manifest.name: given for given in nodes.given or ()}

@@ -1,14 +1,12 @@
 """What a replica gets when it joins, while the cluster changes and cycles go on."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gateway.replicas.moments import quiet_moment
+from gateway.cycle.queue import CycleQueue
 from sandbox.apiserver import Fault
 from tests.gateway.running import filter_service, gateway, pod, ready, scorer_service
 from tests.live_api import until
@@ -123,22 +121,16 @@ async def test_the_gateway_is_ready_when_the_first_scorer_has_everything(tmp_pat
         assert len(await running.prioritize(pod(), "n1", "n2")) == 2
 
 
-@asynccontextmanager
-async def between(turn: asyncio.Lock) -> AsyncIterator[None]:
-    async with turn:
-        yield
-
-
 async def test_cycles_come_first() -> None:
-    turn, order = asyncio.Lock(), list[str]()
+    queue, order = CycleQueue(), list[str]()
 
     async def cycle(name: str) -> None:
-        async with turn:
+        async with queue.turn():
             await asyncio.sleep(0)
             order.append(name)
 
     async def part() -> None:
-        await quiet_moment(lambda: between(turn), longest=60)
+        await queue.wait_until_idle(longest=60)
         order.append("part")
 
     async with asyncio.TaskGroup() as group:
@@ -149,6 +141,6 @@ async def test_cycles_come_first() -> None:
 
 
 async def test_a_replica_joins_while_one_cycle_follows_another() -> None:
-    turn = asyncio.Lock()
-    async with turn, asyncio.timeout(10):
-        await quiet_moment(lambda: between(turn), longest=0.001)
+    queue = CycleQueue()
+    async with queue.turn(), asyncio.timeout(10):
+        await queue.wait_until_idle(longest=0.001)

@@ -112,7 +112,7 @@ async def test_replicas_come_and_go_under_load(tmp_path: Path, service: str) -> 
         await take_part(len(ports))
         await load.more()
         half = "score" if service == "scorer" else "filter"
-        assert running.sample("moorage_scattered_cycles_total", half=half) > 0
+        assert running.sample("moorage_scattered_cycles_total", phase=half) > 0
 
         processes[0].send_signal(signal.SIGKILL)
         await take_part(len(ports) - 1)

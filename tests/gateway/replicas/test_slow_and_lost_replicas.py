@@ -28,7 +28,9 @@ async def two_of_each(
     tmp_path: Path, gates: dict[str, Gate], **settings: Any
 ) -> AsyncIterator[Gateway]:
     """Run two replicas of each kind, of which the second sees requests through a gate."""
-    policy = policy_of(tmp_path, "{score: {disabled: [{name: '*'}], enabled: [{name: ByNumber}]}}")
+    policy = policy_of(
+        tmp_path, "{filter: {enabled: [{name: NodeName}]}, score: {enabled: [{name: ByNumber}]}}"
+    )
     async with AsyncExitStack() as stack:
         scorers = [
             await stack.enter_async_context(scorer_service(ByNumber, gate=gate))

@@ -14,9 +14,10 @@ from moorage_host.policy.effective import (
     EffectiveProfile,
     encode_effective,
 )
+from tests.passing import Passes
 
 
-class Tracked(FilterPlugin):
+class Tracked(Passes):
     """Notes its starts and stops."""
 
     log: ClassVar[list[str]] = []
@@ -74,6 +75,7 @@ def policy(*args: dict[str, Any], name: str = "Tracked") -> bytes:
 async def test_plugins_run_with_the_arguments_and_limits_of_the_policy(host: PluginHost) -> None:
     running = await host.use("r1", policy({"label": "a"}))
     (enabled,) = running.profile("m").plugins
+    assert isinstance(enabled.plugin, Tracked)
     assert enabled.plugin.args.label == "a"
     assert (enabled.name, enabled.aborts, enabled.time_budget) == ("Tracked", False, 0.5)
 

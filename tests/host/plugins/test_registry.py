@@ -5,16 +5,20 @@ import pytest
 
 from moorage import FilterPlugin, PluginLoadError, ScorePlugin
 from moorage_host.plugins.registry import Registry, load_registry
+from tests.passing import Passes
 
 PLUGIN = """
 from moorage import FilterPlugin as Base, ScorePlugin
 
 class {name}(Base):
     "Rules nothing out."
+
+    def filter_node(self, pod, node):
+        return None
 """
 
 
-class Known(FilterPlugin):
+class Known(Passes):
     """A plugin that comes with a service."""
 
 
@@ -90,6 +94,7 @@ def test_plugins_of_another_kind_are_left_to_another_service(tmp_path: Path) -> 
             "if True:\nx = 1\n", "mine.py:2: IndentationError: expected an indented", id="indent"
         ),
         pytest.param(PLUGIN.format(name="Known"), "two plugins are called Known: one", id="taken"),
+        pytest.param(PLUGIN.format(name="InTree"), "mine.py cannot have this name", id="reserved"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_reported_with_its_line(

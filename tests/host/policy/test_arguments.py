@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec import Meta
 
 from moorage.errors import ConfigurationError
-from moorage.plugin.classes import Arguments
+from moorage.plugin.arguments import Arguments
 from moorage_host.policy import check_arguments
 from moorage_host.policy.schema import schema_problems
 

@@ -25,9 +25,9 @@ def running(*options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, An
 
 def test_it_says_where_it_listens_and_writes_a_kubeconfig(tmp_path: Path) -> None:
     kubeconfig = tmp_path / "kubeconfig"
-    with running("--port", "0", "--kubeconfig-out", str(kubeconfig)) as (_, said):
+    with running("--port", "0", "--kubeconfig-out", str(kubeconfig)) as (_, announced):
         server = json.loads(kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
-        assert server == said["api"]
+        assert server == announced["api"]
         with urllib.request.urlopen(f"{server}/readyz", timeout=5) as reply:
             assert reply.status == 200
 
@@ -35,8 +35,8 @@ def test_it_says_where_it_listens_and_writes_a_kubeconfig(tmp_path: Path) -> Non
 def test_sigterm_ends_it_even_with_a_watch_open() -> None:
     path = "/api/v1/namespaces?watch=1"
     with (
-        running() as (process, said),
-        urllib.request.urlopen(said["api"] + path, timeout=5) as watch,
+        running() as (process, announced),
+        urllib.request.urlopen(announced["api"] + path, timeout=5) as watch,
     ):
         watch.readline()
         process.send_signal(signal.SIGTERM)
@@ -44,8 +44,8 @@ def test_sigterm_ends_it_even_with_a_watch_open() -> None:
 
 
 def test_a_port_that_is_taken_is_one_line_and_exit_code_1() -> None:
-    with running() as (_, said):
-        port = said["api"].rpartition(":")[2]
+    with running() as (_, announced):
+        port = announced["api"].rpartition(":")[2]
         second = subprocess.run(
             [*COMMAND, "--port", port], capture_output=True, text=True, timeout=30, check=False
         )

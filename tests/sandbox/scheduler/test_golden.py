@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from moorage import Pod
-from moorage.models.codec import encode
+from moorage.models.decoding.codec import encode
 from sandbox.scheduler import parse_configuration
 from sandbox.scheduler.cluster.cache import Cache, KnownPod
 from sandbox.scheduler.config import Configuration

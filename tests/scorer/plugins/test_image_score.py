@@ -54,8 +54,8 @@ def test_a_container_is_worth_10_points() -> None:
 def test_more_than_10_containers_share_the_points() -> None:
     # 20 and 10 containers: 100 * 10 / 20
     pod = make_pod(image="a", images=["a"] * 9 + ["b"] * 10)
-    nodes = make_node("all", images={"a:1": 1, "b:1": 1}), make_node("half", images={"a:1": 1})
-    assert run_score(ImageScore(), pod, *nodes) == {"all": 100, "half": 50}
+    nodes = make_node("all", images={"a:1": 1, "b:1": 1}), make_node("phase", images={"a:1": 1})
+    assert run_score(ImageScore(), pod, *nodes) == {"all": 100, "phase": 50}
 
 
 @settings(deadline=None, max_examples=30)

@@ -4,18 +4,20 @@ import pytest
 
 from moorage import Scope, ScorePlugin
 from services.scorer.plugins import BUILT_INS
-from services.scorer.plugins.image_locality import ImageLocality
-from services.scorer.plugins.inter_pod_affinity import InterPodAffinity
-from services.scorer.plugins.node_metadata import NodeMetadata
-from services.scorer.plugins.node_resources_balanced_allocation import (
+from services.scorer.plugins.in_tree.image_locality import ImageLocality
+from services.scorer.plugins.in_tree.inter_pod_affinity import InterPodAffinity
+from services.scorer.plugins.in_tree.node_resources_balanced_allocation import (
     NodeResourcesBalancedAllocation,
 )
-from services.scorer.plugins.node_resources_least_allocated import NodeResourcesLeastAllocated
-from services.scorer.plugins.node_resources_most_allocated import NodeResourcesMostAllocated
+from services.scorer.plugins.in_tree.node_resources_least_allocated import (
+    NodeResourcesLeastAllocated,
+)
+from services.scorer.plugins.in_tree.node_resources_most_allocated import NodeResourcesMostAllocated
+from services.scorer.plugins.in_tree.pod_topology_spread import PodTopologySpread
+from services.scorer.plugins.in_tree.requested_to_capacity_ratio import RequestedToCapacityRatio
+from services.scorer.plugins.in_tree.resources import ResourceSpec
+from services.scorer.plugins.node_metadata import NodeMetadata
 from services.scorer.plugins.pigeon_holing import PigeonHoling
-from services.scorer.plugins.pod_topology_spread import PodTopologySpread
-from services.scorer.plugins.requested_to_capacity_ratio import RequestedToCapacityRatio
-from services.scorer.plugins.resources import ResourceSpec
 from tests.clusters import GPU
 from tests.locality import check_locality, forgetful, local, marked, with_each_field
 
@@ -88,4 +90,4 @@ def test_of_those_that_look_at_pods_elsewhere_it_is_found_out(plugin: type[Score
     with pytest.raises(
         AssertionError, match=r"Marked depends on more .* if the other nodes have no pods"
     ):
-        check_locality(marked(plugin, Scope.MANIFESTS), most=1000)
+        check_locality(marked(plugin, Scope.MANIFESTS), most=5000)

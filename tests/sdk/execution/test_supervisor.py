@@ -10,18 +10,19 @@ import pytest
 from moorage import FilterPlugin, Nodes, PluginFailedError, Pod, Preparation
 from moorage.execution import EnabledPlugin, Supervisor
 from moorage.execution.breaker import OVERRUNS
-from moorage.plugin.classes import Plugin
+from moorage.plugin.base import Plugin
 from moorage.testing import make_node, make_nodes, make_pod
+from tests.passing import Passes
 
 BUDGET = 0.05
 NODES = make_nodes(make_node("n1"))
 
 
-class Quiet(FilterPlugin):
+class Quiet(Passes):
     """Prepares nothing."""
 
 
-class Blocks(FilterPlugin):
+class Blocks(Passes):
     """Blocks in prepare."""
 
     async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
@@ -29,7 +30,7 @@ class Blocks(FilterPlugin):
         return None
 
 
-class Waits(FilterPlugin):
+class Waits(Passes):
     """Waits for ever in prepare."""
 
     async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
@@ -37,14 +38,14 @@ class Waits(FilterPlugin):
         return None
 
 
-class Wrong(FilterPlugin):
+class Wrong(Passes):
     """Answers with something else."""
 
     async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
         return nodes  # type: ignore[return-value]
 
 
-class OwnTimeout(FilterPlugin):
+class OwnTimeout(Passes):
     """Waits for somebody else, not long."""
 
     async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
@@ -182,7 +183,7 @@ def note_in(plugin: Plugin, text: str) -> Callable[[], None]:
     return lambda: plugin.note(text)
 
 
-class Notes(FilterPlugin):
+class Notes(Passes):
     """Notes something in prepare."""
 
     async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
@@ -197,7 +198,7 @@ async def test_a_note_lands_in_the_report_wherever_it_was_left() -> None:
     await supervisor.prepare(enabled, make_pod(), NODES)
     supervisor.call(enabled, "filter", lambda: None)
     assert report.note == "prepared"
-    assert enabled.plugin.noted == "prepared"
+    assert enabled.plugin.latest_note == "prepared"
     supervisor.call(enabled, "reserve", note_in(enabled.plugin, "reserved"))
     assert report.note == "reserved"
 

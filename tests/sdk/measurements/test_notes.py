@@ -77,7 +77,7 @@ def note_of(plugin: ScorePlugin, *nodes: NodeManifest) -> str:
     plugin.note("")
     with suppress(NoMeasurementsError):
         plugin.score(make_pod(), make_nodes(*(nodes or NODES)))
-    return plugin.noted
+    return plugin.latest_note
 
 
 async def test_there_is_no_note_if_all_is_well(prometheus: FakePrometheus) -> None:
@@ -141,7 +141,7 @@ async def test_a_prometheus_that_never_answered_is_noted(prometheus: FakePrometh
 
 async def test_an_answer_without_nodes_is_noted(prometheus: FakePrometheus) -> None:
     async with disks(prometheus) as plugin:
-        assert "knows no node; its log line says more" in note_of(plugin)
+        assert "knows no node; see its log line" in note_of(plugin)
 
 
 async def test_an_answer_about_other_nodes_is_noted(prometheus: FakePrometheus) -> None:

@@ -3,9 +3,10 @@ import sys
 
 import pytest
 
-from moorage import Binding, BindPlugin, FilterPlugin, PluginFailedError, Refusal
-from moorage.plugin.classes import extension_points
+from moorage import Binding, BindPlugin, PluginFailedError, Refusal
+from moorage.plugin.points import extension_points
 from moorage.testing import make_binding, make_pod, run_pre_bind
+from tests.passing import Passes
 
 BINDING = make_binding(make_pod("web"), "n1")
 
@@ -27,7 +28,7 @@ class Tells(BindPlugin):
         """Tell nobody."""
 
 
-class Both(Volume, Tells, FilterPlugin):
+class Both(Volume, Tells, Passes):
     """Is of two kinds."""
 
 
@@ -76,15 +77,6 @@ def test_wrong_answers_are_failures(answer: object) -> None:
 
     with pytest.raises(PluginFailedError, match="pre_bind must return"):
         run_pre_bind(Wrong(), BINDING)
-
-
-def test_a_plugin_that_is_not_async_is_a_failure() -> None:
-    class Plain(BindPlugin):
-        def pre_bind(self, binding: Binding) -> None:  # type: ignore[override]
-            return None
-
-    with pytest.raises(PluginFailedError, match="await"):
-        run_pre_bind(Plain(), BINDING)
 
 
 def test_an_exit_in_a_plugin_is_a_failure_of_it() -> None:

@@ -1,6 +1,6 @@
 """What plugins declare of themselves, so that others can cache their answers."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from moorage import (
     ENDED_PODS,
     BindPlugin,
-    FilterPlugin,
     Node,
     Normalization,
     PluginFailedError,
@@ -20,15 +19,17 @@ from moorage import (
     Scores,
     normalize_by_maximum,
 )
-from moorage.plugin.classes import Plugin, extension_points
+from moorage.plugin.base import Plugin
+from moorage.plugin.points import extension_points
 from moorage.testing import make_node, make_pod, run_score
 from moorage.v1 import types_pb2 as pb
 from moorage_host.plugins.registry import Registry
 from moorage_host.rpc.convert import scope_from_proto
 from moorage_host.rpc.describe import describe_plugin
+from tests.passing import Passes
 
 
-class Local(FilterPlugin, ScorePlugin):
+class Local(Passes, ScorePlugin):
     """Looks at one node at a time."""
 
     depends_on = Scope.NODE
@@ -68,18 +69,24 @@ class OverridingReversed(Local):
         return normalize_by_maximum(scores, reverse=True)
 
 
-class Signing(FilterPlugin):
+class Signing(Passes):
     """Looks at other nodes as well."""
 
     depends_on = Scope.CLUSTER
 
 
 class Plain(ScorePlugin):
-    """Promises nothing; its scores are 0..100."""
+    """Declares nothing; its scores are 0..100."""
+
+    def score_node(self, pod: Pod, node: Node) -> float:
+        return 50
 
 
 class Binding(BindPlugin):
     """Has neither verdicts nor scores."""
+
+    async def post_bind(self, binding: Any) -> None:
+        """Do nothing."""
 
 
 def listed(kind: type[Plugin]) -> pb.Plugin:
@@ -100,11 +107,11 @@ def test_a_plugin_that_reads_further_objects_depends_on_more_than_a_node() -> No
     message = r" reads further objects, so it depends on more than Scope\.NODE: declare Scope\.MAN"
     with pytest.raises(TypeError, match=f"^Reader{message}"):
 
-        class Reader(FilterPlugin):
+        class Reader(Passes):
             reads = (ENDED_PODS,)
             depends_on = Scope.NODE
 
-    class Base(FilterPlugin):
+    class Base(Passes):
         reads = (ENDED_PODS,)
         depends_on = Scope.MANIFESTS
 
@@ -116,7 +123,7 @@ def test_a_plugin_that_reads_further_objects_depends_on_more_than_a_node() -> No
 
 def test_a_scope_is_one_of_those_that_there_are() -> None:
     with pytest.raises(TypeError, match=r"^Wrong\.depends_on must be a Scope, not True"):
-        type("Wrong", (FilterPlugin,), {"depends_on": True})
+        type("Wrong", (Passes,), {"depends_on": True})
 
 
 def test_a_plugin_names_the_fields_that_it_looks_at_itself() -> None:
@@ -124,7 +131,7 @@ def test_a_plugin_names_the_fields_that_it_looks_at_itself() -> None:
         depends_on = Scope.NODE
         pod_fields = ("spec.tolerations", "spec.containers[*].image")
 
-    class Blind(FilterPlugin):
+    class Blind(Passes):
         depends_on = Scope.CLUSTER
         pod_fields = ()
 
@@ -151,7 +158,26 @@ def test_a_plugin_names_the_fields_that_it_looks_at_itself() -> None:
 )
 def test_a_plugin_cannot_name_what_is_no_field(fields: Any, message: str) -> None:
     with pytest.raises(TypeError, match=rf"^Wrong\.pod_fields {message}"):
-        type("Wrong", (FilterPlugin,), {"pod_fields": fields})
+        type("Wrong", (Passes,), {"pod_fields": fields})
+
+
+def test_managed_resources_are_not_inherited_as_a_subclass_may_concern_other_pods() -> None:
+    class Cards(ScorePlugin):
+        managed_resources: ClassVar[tuple[str, ...]] = ("example.com/gpu",)
+
+        def score_node(self, pod: Pod, node: Node) -> float:
+            return 0
+
+    class More(Cards):
+        pass
+
+    assert (Cards.managed_resources, More.managed_resources) == (("example.com/gpu",), ())
+
+
+@pytest.mark.parametrize("wrong", ["example.com/gpu", ["example.com/gpu"], (7,), ("",)])
+def test_managed_resources_are_a_tuple_of_names(wrong: Any) -> None:
+    with pytest.raises(TypeError, match=r"^Wrong\.managed_resources must be a tuple of names such"):
+        type("Wrong", (ScorePlugin,), {"managed_resources": wrong})
 
 
 @pytest.mark.parametrize(
@@ -233,3 +259,6 @@ def test_a_normalisation_is_one_of_those_that_there_are() -> None:
 
         class Wrong(ScorePlugin):
             normalization = "maximum"  # type: ignore[assignment]
+
+            def score_node(self, pod: Pod, node: Node) -> float:
+                return 1

@@ -8,7 +8,6 @@ from moorage import (
     FilterPlugin,
     Node,
     Nodes,
-    PluginFailedError,
     Pod,
     Preparation,
     Rejection,
@@ -17,7 +16,8 @@ from moorage import (
     Verdicts,
     normalize_by_maximum,
 )
-from moorage.plugin.classes import MAX_NOTE_LENGTH, extension_points
+from moorage.plugin.base import MAX_NOTE_LENGTH
+from moorage.plugin.points import extension_points
 from moorage.testing import make_node, make_nodes, make_pod, run_filter, run_score
 
 
@@ -92,16 +92,6 @@ def test_extension_points_are_those_that_the_class_overrides(
     assert extension_points(plugin) == points
 
 
-def test_a_plugin_that_implements_nothing_says_so() -> None:
-    class Nothing(FilterPlugin, ScorePlugin):
-        pass
-
-    with pytest.raises(PluginFailedError, match="Nothing has neither filter_node nor filter"):
-        run_filter(Nothing(), make_pod(), *NODES)
-    with pytest.raises(PluginFailedError, match="Nothing has neither score_node nor score"):
-        run_score(Nothing(), make_pod(), *NODES)
-
-
 @pytest.mark.parametrize(
     ("scores", "reverse", "expected"),
     [
@@ -151,7 +141,7 @@ def test_a_mask_is_one_truth_value_for_each_node_or_one_for_all(rejected: bool) 
 def noted(text: str) -> str:
     plugin = Hot()
     plugin.note(text)
-    return plugin.noted
+    return plugin.latest_note
 
 
 def test_a_note_is_one_line_of_bounded_length() -> None:
@@ -167,7 +157,7 @@ def test_the_last_note_counts_and_belongs_to_one_plugin() -> None:
     plugin, other = Hot(), Hot()
     plugin.note("first")
     plugin.note("second")
-    assert (plugin.noted, other.noted) == ("second", "")
+    assert (plugin.latest_note, other.latest_note) == ("second", "")
 
 
 def test_a_note_can_be_tested() -> None:
@@ -179,9 +169,9 @@ def test_a_note_can_be_tested() -> None:
 
     plugin = Counts()
     run_filter(plugin, make_pod(), *NODES)
-    assert plugin.noted == "2 nodes"
+    assert plugin.latest_note == "2 nodes"
     run_filter(plugin, make_pod(), NODES[0])
-    assert plugin.noted == "", "each run is a cycle"
+    assert plugin.latest_note == "", "each run is a cycle"
 
 
 def test_a_mask_of_another_length_is_refused() -> None:

@@ -16,7 +16,7 @@ from moorage.models import (
 )
 from moorage.plugin.pod_fields import FIELDS, SIGNATURE, alike, reader, union
 from moorage.testing import make_pod
-from moorage.testing.unlike_pods import BUSY, strangers
+from moorage.testing.unlike_pods import FULLY_SPECIFIED_POD, unlike_pods
 from tests.clusters import demanding_pods
 
 REQUIRED = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
@@ -66,7 +66,7 @@ def test_who_does_not_say_or_knows_more_fields_looks_at_everything() -> None:
 
 @given(
     pod=demanding_pods(),
-    other=demanding_pods() | st.sampled_from(list(strangers())),
+    other=demanding_pods() | st.sampled_from(list(unlike_pods())),
     paths=st.lists(st.sampled_from(sorted(FIELDS)), max_size=4),
 )
 def test_a_pod_that_is_made_alike_reads_alike(pod: Pod, other: Pod, paths: list[str]) -> None:
@@ -77,13 +77,13 @@ def test_a_pod_that_is_made_alike_reads_alike(pod: Pod, other: Pod, paths: list[
 
 @given(pod=demanding_pods())
 def test_all_else_stays_the_others(pod: Pod) -> None:
-    made = alike(pod, BUSY, ["spec.tolerations", "spec.affinity.nodeAffinity"])
+    made = alike(pod, FULLY_SPECIFIED_POD, ["spec.tolerations", "spec.affinity.nodeAffinity"])
     for path in ("metadata.labels", "spec.containers", "spec.affinity.podAffinity", "spec.volumes"):
-        assert reader(path)(made) == reader(path)(BUSY), path
+        assert reader(path)(made) == reader(path)(FULLY_SPECIFIED_POD), path
 
 
-def test_strangers_differ_from_each_other_in_all_fields_of_the_signature() -> None:
-    one, other = strangers()
+def test_unlike_pods_differ_from_each_other_in_all_fields_of_the_signature() -> None:
+    one, other = unlike_pods()
     tops = [path for path in FIELDS if path.count(".") == 1 and "[" not in path]
     for path in (*tops, "spec.affinity.nodeAffinity", "spec.affinity.podAffinity"):
         assert reader(path)(one) != reader(path)(other), path

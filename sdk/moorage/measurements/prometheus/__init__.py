@@ -1,1 +1,1 @@
-"""Measurements from Prometheus: queries, polling, and what the answers say of each node."""
+"""Measurements from Prometheus: queries, polling, and the values of each node in the answers."""

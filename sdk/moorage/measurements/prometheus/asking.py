@@ -1,6 +1,6 @@
-"""One question to Prometheus about all nodes, and what its answer says of each.
+"""One question to Prometheus about all nodes, and the values of each in its answer.
 
-Called by `poller` again and again, and by whoever wants to know once. aiohttp is loaded with the
+Called by `poller` again and again, and where one answer is enough. aiohttp is loaded with the
 first question, so that plugins and their tests do without it until something is asked.
 """
 

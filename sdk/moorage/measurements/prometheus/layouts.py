@@ -34,7 +34,7 @@ class Layout:
     join: str = ""
 
     def check(self) -> None:
-        """Refuse a format that does not tell nodes apart.
+        """Refuse a format that does not distinguish nodes.
 
         Raises:
             ValueError: It names no property of the node, or one that does not exist.
@@ -56,7 +56,7 @@ class Layout:
         return self._filled(node.name, hostname, ip)
 
     def key_of(self, labels: Mapping[str, str]) -> str:
-        """Return what *labels* say of the node, in the form of `key_of_node`; empty if nothing."""
+        """Return the node that *labels* name, in the form of `key_of_node`; empty if none."""
         value = labels.get(self.label, "")
         if not _PORT.search(self.format):
             value = _without_port(value)

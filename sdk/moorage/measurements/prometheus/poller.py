@@ -1,6 +1,6 @@
 """Asks Prometheus again and again in the background, once for all plugins that want the same.
 
-Called by `source`. Whatever goes wrong is kept as the problem and logged; nothing is raised, so
+Called by `source`. A failure is kept as the problem and logged; nothing is raised, so
 that scheduling goes on without measurements.
 """
 
@@ -99,7 +99,7 @@ class Poller:
         self.problem, self._complained = problem, True
 
     async def _look_for_a_preset(self) -> None:
-        """Say, once, under which preset the query that returned nothing would return something."""
+        """Log, once, under which preset the query that returned nothing would return something."""
         if self._checked:
             return
         self._checked = True

@@ -11,7 +11,7 @@ from moorage.measurements.prometheus.layouts import Layout
 from moorage.units.durations import format_duration
 
 MEASURE_LABEL: Final = "moorage_measure"
-"""Tells the measures of one answer apart."""
+"""Distinguishes the measures of one answer."""
 
 LATE: Final = 300.0
 """After how many seconds without a reading a counter has no rate any more: Prometheus' own limit
@@ -25,7 +25,7 @@ class Measure:
     Attributes:
         series: PromQL of series of nodes, such as rates by device, with all labels that they have.
         aggregate: How several series of a node become one.
-        distinct: The labels that tell the series of a node apart. Series that agree in them are
+        distinct: The labels by which the series of a node differ. Series that agree in them are
             the same thing measured twice, as by a pair of servers: the largest counts.
         form: What to make of the node's number, with {} in its place.
     """
@@ -55,7 +55,7 @@ def query_text(measures: Mapping[str, Measure], layout: Layout) -> str:
 def rate(counters: str, seconds: float) -> str:
     """Return PromQL of the rates of *counters* over so many seconds.
 
-    Those without a reading of late have none, however long the time.
+    Those without a recent reading have none, however long the time.
     """
     text = f"rate({counters}[{time_range(seconds)}])"
     if seconds <= LATE:

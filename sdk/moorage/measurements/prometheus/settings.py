@@ -1,4 +1,4 @@
-"""The arguments by which plugins are told where Prometheus is, and how nodes are named there.
+"""The arguments of plugins for where Prometheus is, and how nodes are named there.
 
 Plugins have `PrometheusSettings` as one of their own arguments, so that in a policy it is the same
 part for all of them.
@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from moorage.measurements.prometheus.layouts import PRESETS, Layout, Preset
-from moorage.plugin.classes import Arguments
+from moorage.plugin.arguments import Arguments
 from moorage.units.durations import parse_duration
 
 Duration = Annotated[

@@ -37,7 +37,7 @@ _log = structlog.get_logger()
 class PrometheusSource:
     """Some measures of all nodes, asked for in one query, again and again in the background.
 
-    Sources with equal names, settings and measures share one query, whatever plugins and profiles
+    Sources with equal names, settings and measures share one query, across plugins and profiles
     they belong to.
     """
 
@@ -66,7 +66,7 @@ class PrometheusSource:
         self._compared = False
 
     async def start(self) -> None:
-        """Begin to ask; wait a moment for the first answer, so that the first cycle has it."""
+        """Begin to ask; wait a little for the first answer, so that the first cycle has it."""
         self._poller = join_poller(self, self._name, self._settings, self._measures)
         with suppress(TimeoutError):
             async with asyncio.timeout(FIRST_ANSWER_SECONDS):
@@ -95,14 +95,14 @@ class PrometheusSource:
         if not self.is_fresh:
             return self._poller.problem or "the latest answer of Prometheus is older than maxAge"
         if not self._poller.values:
-            return f"Prometheus at {self._settings.address} knows no node; its log line says more"
+            return f"Prometheus at {self._settings.address} knows no node; see its log line"
         return ""
 
     def trouble(self, nodes: Nodes, missing: Mask) -> str:
-        """Return how old the latest answer is if it is no recent one, or why it says nothing.
+        """Return how old the latest answer is if it is no recent one, or why there is none.
 
         Args:
-            nodes: The nodes that it was to tell of.
+            nodes: The nodes that it should know.
             missing: Where it did not.
         """
         if self._poller is None or math.isinf(self.age):
@@ -125,7 +125,7 @@ class PrometheusSource:
             raise NoMeasurementsError(self.problem)
 
     def values(self, nodes: Nodes, measure: str) -> Scores:
-        """Return a measure of *nodes*; NaN where nothing is known, or not of late."""
+        """Return a measure of *nodes*; NaN where nothing is known, or nothing recent."""
         known = self._poller.values.get(measure) if self._poller and self.is_fresh else None
         if not known:
             return np.full(len(nodes), np.nan)
@@ -144,7 +144,7 @@ class PrometheusSource:
         return f"Prometheus knows other nodes, such as {min(known)}, and not {own}"
 
     def _compare(self, known: Mapping[str, float], nodes: Nodes, values: Scores) -> None:
-        """Say, once, if Prometheus knows nodes, but none of these."""
+        """Log, once, if Prometheus knows nodes, but none of these."""
         self._compared = True
         if np.isnan(values).all():
             _log.warning(

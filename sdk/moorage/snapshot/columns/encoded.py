@@ -51,7 +51,7 @@ class Encoded(Generic[V]):
         return self.map(predicate, np.bool_)
 
     def isin(self, wanted: Collection[V | None]) -> Mask:
-        """Return where the node's value is one of *wanted*, whatever the number of values."""
+        """Return where the node's value is one of *wanted*."""
         mask = np.zeros(len(self._rows), np.bool_)
         for value in wanted:
             code = self._code_of.get(value)

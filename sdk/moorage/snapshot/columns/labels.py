@@ -9,8 +9,8 @@ import numpy as np
 from moorage.models import LabelSelector, Pod, PodAffinityTerm
 from moorage.rules import selects_namespace
 from moorage.snapshot.columns.encoded import Encoded, EncodedColumns
+from moorage.snapshot.columns.requirement import match_requirement
 from moorage.snapshot.columns.shared import Shared
-from moorage.snapshot.matching import match_requirement
 from moorage.snapshot.verdicts import Mask
 
 FIRST_CAPACITY: Final = 64

@@ -1,4 +1,4 @@
-"""Numbers for what many pods have in common, so that one array element says it for each of them."""
+"""Numbers for what many pods have in common, so that one array element stands for all of them."""
 
 from collections.abc import Iterator
 from typing import Generic, TypeVar
@@ -73,10 +73,10 @@ class Shared(Generic[T]):
         return value
 
     def added(self, number: int, value: T) -> None:
-        """Be told of a value with its first user."""
+        """Called for a value with its first user."""
 
     def removed(self, number: int, value: T) -> None:
-        """Be told of a value that has lost its last user."""
+        """Called for a value that has lost its last user."""
 
     def _number(self, key: bytes, value: T) -> int:
         if self._free:

@@ -66,7 +66,7 @@ class Carriers(Shared[Carrier]):
     def selecting(self, pod: Pod) -> Mapping[CarriedTerm, Counter[int]]:
         """Return the terms that mean *pod*, each with how often which carriers have it.
 
-        What cannot be decided about the terms of others selects nothing, lest one pod stop all.
+        A term of another pod that cannot be evaluated selects nothing: one pod must not stop all.
         """
         found: dict[CarriedTerm, Counter[int]] = {}
         for number in self._candidates(pod):

@@ -1,4 +1,4 @@
-"""The patches as functions: what the standards and Kubernetes' documentation say of them."""
+"""The patches as functions: as the standards and Kubernetes' documentation define them."""
 
 from contextlib import suppress
 from copy import deepcopy

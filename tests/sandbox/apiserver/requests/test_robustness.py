@@ -1,4 +1,4 @@
-"""Whatever clients send: a Status or an object, never a 500, never a list that cannot be read."""
+"""Any input: a Status or an object, never a 500, never a list that cannot be read."""
 
 from copy import deepcopy
 from typing import Any

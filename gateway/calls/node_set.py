@@ -1,0 +1,176 @@
+"""The nodes of a call: their names, the JSON of the names, and where they stand in the state."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import compress
+from typing import TypeVar
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from moorage.models import NodeManifest
+
+UNKNOWN = -1
+"""The row of a node that the cluster state does not have."""
+
+Mask = npt.NDArray[np.bool_]
+Positions = npt.NDArray[np.intp]
+Rows = npt.NDArray[np.intp]
+Value = TypeVar("Value", bound=np.generic)
+
+_encode = msgspec.json.encode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenNode:
+    """A node sent along with the call; `raw` is its JSON, a view into the request body."""
+
+    manifest: NodeManifest
+    raw: msgspec.Raw
+
+
+class NodeRows(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """The rows of a call's nodes in the cluster state, as of one version of the rows.
+
+    Replicas answer in ascending order of rows.
+
+    Attributes:
+        by_position: The row of each node, in the order of the call; UNKNOWN if it has none.
+        mask: Which rows these are. The last item stands for UNKNOWN and is false.
+        bitmap: The mask as replicas get it.
+        count: How many rows these are.
+        given: Rows and manifests of nodes that the call brought and that differ from the state's.
+    """
+
+    by_position: Rows
+    mask: Mask
+    bitmap: bytes
+    count: int
+    given: Sequence[tuple[int, NodeManifest]] = ()
+
+    @classmethod
+    def at(
+        cls, by_position: Rows, capacity: int, given: Sequence[tuple[int, NodeManifest]] = ()
+    ) -> "NodeRows":
+        """Make them of the row of each node; all rows are below *capacity*."""
+        mask = np.zeros(capacity + 1, np.bool_)
+        mask[by_position] = True
+        mask[UNKNOWN] = False
+        bitmap = np.packbits(mask, bitorder="little").tobytes().rstrip(b"\0")
+        count = int.from_bytes(bitmap, "little").bit_count()
+        return cls(by_position=by_position, mask=mask, bitmap=bitmap, count=count, given=given)
+
+    @property
+    def positions(self) -> Positions:
+        """The positions in the call of the nodes that have a row, in ascending order of rows."""
+        position_of = np.zeros(len(self.mask), np.intp)
+        position_of[self.by_position] = np.arange(len(self.by_position))
+        return position_of[self.mask]
+
+    @property
+    def rows(self) -> Rows:
+        """The rows, in ascending order."""
+        return np.flatnonzero(self.mask)
+
+    @property
+    def unknown(self) -> int:
+        """How many nodes of the call have no row."""
+        if self.count == len(self.by_position):
+            return 0
+        return int(np.count_nonzero(self.by_position == UNKNOWN))
+
+    @property
+    def distinct(self) -> bool:
+        """Whether no node with a row is there twice."""
+        return self.count + self.unknown == len(self.by_position)
+
+    def common(self, other: "NodeRows") -> int:
+        """Return how many rows both have."""
+        least = min(len(self.mask), len(other.mask)) - 1
+        return int(np.count_nonzero(self.mask[:least] & other.mask[:least]))
+
+    def subset(self, positions: Positions) -> "NodeRows":
+        """Return the nodes at some positions; the others become UNKNOWN."""
+        by_position = np.full(len(self.by_position), UNKNOWN)
+        by_position[positions] = self.by_position[positions]
+        return NodeRows.at(by_position, len(self.mask) - 1, self.given)
+
+    def to_call_order(self, values: npt.NDArray[Value], unknown: int) -> npt.NDArray[Value]:
+        """Return the values of rows in the order of the call; *unknown* for nodes without a row.
+
+        A name that the call has twice gets its value twice.
+        """
+        table = np.empty(len(self.mask), values.dtype)
+        table[UNKNOWN] = unknown
+        table[self.mask] = values
+        return table[self.by_position]
+
+
+class NodeSet:
+    """The nodes of a call, in its order.
+
+    What is worked out about them is kept: the JSON of the names, the rows, the last subset.
+
+    Attributes:
+        names: The names.
+        given: The nodes themselves, aligned with the names, if the call brought them.
+        is_named: Whether the call named the nodes; else it brought only the nodes themselves.
+        rows: The rows by the version of the state's rows; `gateway.cycle.row_index` sets it.
+    """
+
+    __slots__ = ("_encoded", "_subset", "given", "is_named", "names", "rows")
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        *,
+        encoded: bytes = b"",
+        given: Sequence[GivenNode] | None = None,
+        is_named: bool = True,
+    ) -> None:
+        """Take *names*, and the JSON array of exactly these names if there is one."""
+        self.names = names
+        self.given = given
+        self.is_named = is_named
+        self.rows: tuple[int, NodeRows] | None = None
+        self._encoded = encoded
+        self._subset: tuple[bytes, NodeSet] | None = None
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def encoded(self) -> bytes:
+        """The names as a JSON array."""
+        if not self._encoded:
+            self._encoded = _encode(self.names)
+        return self._encoded
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the names can stand between quotes without escaping anything."""
+        return b"\\" not in self.encoded
+
+    def same_nodes(self, other: "NodeSet") -> bool:
+        """Whether both have the same nodes, in any order."""
+        if self is other or self.names == other.names:
+            return True
+        return len(self) == len(other) and set(self.names) == set(other.names)
+
+    def restricted(self, kept: Mask) -> "NodeSet":
+        """Return the nodes where *kept* is true; the set itself if that is all of them."""
+        key = kept.tobytes()
+        if b"\0" not in key:
+            return self
+        if self._subset is None or self._subset[0] != key:
+            self._subset = key, self._restricted(kept, key)
+        return self._subset[1]
+
+    def _restricted(self, kept: Mask, key: bytes) -> "NodeSet":
+        given = None if self.given is None else list(compress(self.given, key))
+        subset = NodeSet(list(compress(self.names, key)), given=given, is_named=self.is_named)
+        if self.rows is not None and self.given is None:
+            version, rows = self.rows
+            subset.rows = version, NodeRows.at(rows.by_position[kept], len(rows.mask) - 1)
+        return subset

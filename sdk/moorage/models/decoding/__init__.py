@@ -1,0 +1,1 @@
+"""How JSON becomes models and back, with equal parts shared to save memory."""

@@ -1,0 +1,131 @@
+"""What plugins of all kinds have."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from moorage.models import ObjectKind, Pod
+from moorage.plugin.arguments import Arguments, ArgumentsT_co, HasArgs, NoArguments
+from moorage.plugin.definition import check_definition, refuse
+from moorage.plugin.pod_fields import check_fields
+from moorage.plugin.scope import Scope
+from moorage.snapshot import Nodes
+
+MAX_NOTE_LENGTH = 300
+"""How many characters of a plugin's note are kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preparation:
+    """What `prepare` may return.
+
+    Attributes:
+        nodes: Go on with these nodes only; the others are rejected. None keeps all. Only filter
+            plugins may narrow the nodes.
+        skip: The plugin does not apply to this pod.
+    """
+
+    nodes: Nodes | None = None
+    skip: bool = False
+
+
+SKIP = Preparation(skip=True)
+
+
+class Plugin:
+    """What all plugins share.
+
+    A base class for plugins, which has not all methods of a plugin yet, is defined with
+    `class Base(FilterPlugin, abstract=True)`.
+
+    Attributes:
+        name: The name in the policy; the name of the class unless set.
+        reads: Further kinds of objects that it reads, see `Nodes.objects`; not for bind plugins.
+        depends_on: What its verdict on a node, or its raw score of it, depends on. The gateway
+            caches them by this. Not inherited, since a subclass may depend on more; not for bind
+            plugins.
+        pod_fields: Which fields of the pod's signature it reads, as JSON paths:
+            ("spec.tolerations", "spec.containers[*].image"). Pods that differ elsewhere are equal
+            for it. () is none, None all of them. Not inherited.
+        Args: The class of its arguments: `class Args(Arguments)` inside of the plugin's class.
+        managed_resources: Resources such as "example.com/gpu", if it concerns only pods of which a
+            container or init container requests or limits one of these. If that holds for all
+            plugins of a policy, kube-scheduler need not ask Moorage about other pods. () stands for
+            all pods. Not inherited.
+    """
+
+    name: ClassVar[str] = ""
+    reads: ClassVar[tuple[ObjectKind, ...]] = ()
+    depends_on: ClassVar[Scope] = Scope.ANYTHING
+    pod_fields: ClassVar[tuple[str, ...] | None] = None
+    managed_resources: ClassVar[tuple[str, ...]] = ()
+    Args: ClassVar[type[Arguments]] = NoArguments
+    __note = ""
+
+    def __init__(self, args: Arguments | None = None) -> None:
+        """Take *args*, an instance of `Args`, or the defaults."""
+        self.__args = self.Args() if args is None else args
+
+    def __init_subclass__(cls, *, abstract: bool = False, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" not in cls.__dict__:
+            cls.name = cls.__name__
+        if "depends_on" not in cls.__dict__:
+            cls.depends_on = Scope.ANYTHING
+        if "pod_fields" not in cls.__dict__:
+            cls.pod_fields = None
+        if "managed_resources" not in cls.__dict__:
+            cls.managed_resources = ()
+        _check_declarations(cls)
+        check_definition(cls, is_abstract=abstract)
+
+    @property
+    def args(self: HasArgs[ArgumentsT_co]) -> ArgumentsT_co:
+        """The arguments from the policy, checked; of the type of the nested class `Args`."""
+        args: ArgumentsT_co = self.__args  # type: ignore[attr-defined]
+        return args
+
+    async def start(self) -> None:
+        """Begin background work, such as polling metrics; called once before the first cycle."""
+
+    async def stop(self) -> None:
+        """End background work; called once after the last cycle."""
+
+    async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
+        """Look at *pod* before its nodes (PreFilter, PreScore); None goes on with all nodes."""
+        return None
+
+    def note(self, text: str) -> None:
+        """Leave a note about this cycle, which the pod's decision shows beside the plugin.
+
+        Numbers and names are welcome in it, unlike in reasons. It becomes one line of at most
+        `MAX_NOTE_LENGTH` characters; the last note of a cycle counts. Bind plugins have none.
+        """
+        line = " ".join(text.split()).encode(errors="replace").decode()
+        self.__note = line if len(line) <= MAX_NOTE_LENGTH else f"{line[: MAX_NOTE_LENGTH - 1]}…"
+
+    @property
+    def latest_note(self) -> str:
+        """The note of the latest cycle; empty if there is none."""
+        return self.__note
+
+
+def _check_declarations(cls: type[Plugin]) -> None:
+    if not isinstance(cls.reads, tuple) or not all(isinstance(k, ObjectKind) for k in cls.reads):
+        refuse(f"{cls.__name__}.reads must be a tuple of ObjectKind, not {cls.reads!r}")
+    if not isinstance(cls.depends_on, Scope):
+        refuse(f"{cls.__name__}.depends_on must be a Scope, not {cls.depends_on!r}")
+    if cls.reads and cls.depends_on is Scope.NODE:
+        refuse(
+            f"{cls.__name__} reads further objects, so it depends on more than Scope.NODE: declare "
+            "Scope.MANIFESTS, or a wider one"
+        )
+    managed: object = cls.managed_resources
+    if not isinstance(managed, tuple) or not all(isinstance(m, str) and m for m in managed):
+        refuse(
+            f"{cls.__name__}.managed_resources must be a tuple of names such as example.com/gpu, "
+            f"not {managed!r}"
+        )
+    try:
+        check_fields(cls.pod_fields, f"{cls.__name__}.pod_fields")
+    except TypeError as error:
+        refuse(str(error))

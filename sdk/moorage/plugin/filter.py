@@ -1,0 +1,40 @@
+"""Filter plugins: they rule nodes out."""
+
+from moorage.models import Pod
+from moorage.plugin.base import Plugin
+from moorage.plugin.errors import WrongTypeError
+from moorage.snapshot import Node, Nodes
+from moorage.snapshot.verdicts import Rejection, Verdicts
+
+
+class FilterPlugin(Plugin, abstract=True):
+    """Rules nodes out. Override `filter_node` or `filter`."""
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        """Return why *node* cannot run *pod*, or None if it can."""
+        raise NotImplementedError(f"{self.name} has neither filter_node nor filter")
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
+        """Return a verdict for each of *nodes*, which passed all filters before this one.
+
+        Other replicas may be asked about others: a verdict must not depend on which *nodes* are.
+        """
+        verdicts = nodes.verdicts()
+        for index, node in enumerate(nodes):
+            rejection = self.filter_node(pod, node)
+            if rejection is not None:
+                if not isinstance(rejection, Rejection):
+                    raise WrongTypeError(self.filter_node, rejection, "Rejection or None")
+                verdicts.reject_at(index, rejection)
+        return verdicts
+
+    def wants_claim(self, pod: Pod) -> bool:
+        """Return whether *pod* has to claim its node in this cycle (Reserve).
+
+        For plugins whose verdicts on later pods depend on where this one goes: its bind comes after
+        the next pods were filtered. The gateway then chooses the node in the same cycle, offers
+        kube-scheduler no other, and counts the pod as on it from there on. If the claim is lost
+        before the bind, this plugin is asked about the node again, and the bind fails if it rejects
+        it. Not called if `prepare` skipped the pod, or if no node is left.
+        """
+        return False

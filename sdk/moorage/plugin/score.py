@@ -1,0 +1,55 @@
+"""Score plugins: they rank nodes."""
+
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from moorage.models import Pod
+from moorage.plugin.base import Plugin
+from moorage.plugin.definition import refuse
+from moorage.plugin.errors import WrongTypeError
+from moorage.plugin.normalization import Normalization, Scores
+from moorage.snapshot import Node, Nodes
+
+
+class ScorePlugin(Plugin, abstract=True):
+    """Ranks nodes. Override `score_node` or `score`.
+
+    Attributes:
+        normalization: How scores become 0..100, unless `normalize` is overridden.
+    """
+
+    normalization: ClassVar[Normalization] = Normalization.NONE
+
+    def __init_subclass__(cls, *, abstract: bool = False, **kwargs: object) -> None:
+        super().__init_subclass__(abstract=abstract, **kwargs)
+        declared: object = cls.normalization
+        if not isinstance(declared, Normalization):
+            refuse(f"{cls.__name__}.normalization must be a Normalization, not {declared!r}")
+
+    def score_node(self, pod: Pod, node: Node) -> float:
+        """Return how good *node* is for *pod*: any finite number."""
+        raise NotImplementedError(f"{self.name} has neither score_node nor score")
+
+    def score(self, pod: Pod, nodes: Nodes) -> npt.ArrayLike:
+        """Return a finite number for each of *nodes*.
+
+        Other replicas may score others: compare nodes in `prepare` or `normalize`, which see all.
+        """
+        scores = np.empty(len(nodes))
+        for index, node in enumerate(nodes):
+            score = self.score_node(pod, node)
+            if isinstance(score, bool) or not isinstance(score, int | float | np.number):
+                raise WrongTypeError(self.score_node, score, "a number")
+            scores[index] = score
+        return scores
+
+    def normalize(self, scores: Scores) -> npt.ArrayLike:
+        """Map the scores of all nodes of the cycle onto 0..100, by default by `normalization`."""
+        return self.normalization.apply(scores)
+
+
+def normalization_of(kind: type[ScorePlugin]) -> Normalization | None:
+    """Return how a plugin's scores become 0..100; None if only its own code knows."""
+    return kind.normalization if kind.normalize is ScorePlugin.normalize else None

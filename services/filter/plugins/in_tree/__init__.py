@@ -1,0 +1,1 @@
+"""Filter plugins with the rules of kube-scheduler's own."""

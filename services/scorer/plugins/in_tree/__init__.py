@@ -1,0 +1,1 @@
+"""Score plugins with the rules of kube-scheduler's own."""

@@ -1,0 +1,1 @@
+"""Score plugins that rank nodes by measurements of their load."""

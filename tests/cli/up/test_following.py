@@ -1,0 +1,197 @@
+"""When is everything decided? Against a real API server; the test plays kube-scheduler."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+import pytest
+
+from cli.up.cluster import Cluster, connected
+from cli.up.following import Following, Outcome
+from cli.up.workload import Workload
+from moorage.errors import ConfigurationError, causes
+from sandbox.apiserver import ApiServer
+from tests.cli.support import PATIENCE, Object, node, pod, until
+
+PODS = "/api/v1/namespaces/default/pods"
+EVENTS = "/api/v1/namespaces/default/events"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """A cluster, and what kube-scheduler does to it."""
+
+    cluster: Cluster
+    session: aiohttp.ClientSession
+
+    async def create(self, *pods: Object) -> Following:
+        nodes = [node("n")]
+        created = await self.cluster.create(Workload(nodes=nodes, pods=[*pods]), lambda: None)
+        return Following(self.cluster, created)
+
+    async def bind(self, name: str) -> None:
+        target = {"target": {"kind": "Node", "name": "n"}}
+        body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, **target}
+        await self._send("POST", f"{PODS}/{name}/binding", body)
+
+    async def fail(self, name: str, reason: str, message: str = "why", **status: str) -> None:
+        condition = {"type": "PodScheduled", "status": "False", "reason": reason}
+        conditions = [{**condition, "message": message}]
+        await self._send(
+            "PATCH", f"{PODS}/{name}/status", {"status": {"conditions": conditions, **status}}
+        )
+
+    async def record(self, following: Following, message: str, count: int) -> None:
+        """Write the event of the first pod's failure, as seen *count* times."""
+        (state, *_) = following.pods
+        about = {"kind": "Pod", "namespace": "default", "name": state.name, "uid": state.uid}
+        now = "2024-01-01T00:00:00.000000Z"
+        event = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": f"{state.name}.{count}", "namespace": "default"},
+            "involvedObject": about,
+            "reason": "FailedScheduling",
+            "message": message,
+            "type": "Warning",
+            "series": {"count": count, "lastObservedTime": now},
+        }
+        await self._send("POST", EVENTS, event)
+
+    async def delete(self, name: str) -> None:
+        await self._send("DELETE", f"{PODS}/{name}", {"gracePeriodSeconds": 0})
+
+    async def _send(self, method: str, path: str, body: Any) -> None:
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        async with self.session.request(
+            method, path, json=body, headers={"Content-Type": kind}
+        ) as response:
+            assert response.status < 300, await response.text()
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    async with (
+        ApiServer() as server,
+        aiohttp.ClientSession(server.url) as session,
+        connected(server.url) as cluster,
+    ):
+        yield World(cluster=cluster, session=session)
+
+
+class Settling:
+    """A wait for everything to be decided, under way."""
+
+    def __init__(self, following: Following) -> None:
+        self.seen: list[int] = []
+        self.task = asyncio.create_task(following.until_settled(self.seen.append))
+
+    async def end(self) -> None:
+        async with asyncio.timeout(PATIENCE):
+            await self.task
+
+    async def undecided(self) -> bool:
+        """Whether it still waits, after more time than a decision would take."""
+        done, _ = await asyncio.wait({self.task}, timeout=0.3)
+        return not done
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cli.up.following.QUIET_SECONDS", 0.05)
+    monkeypatch.setattr("cli.up.following.POLL_SECONDS", 0.02)
+
+
+async def test_no_pods_are_settled_at_once(world: World) -> None:
+    following = await world.create(pod("old", nodeName="n"))
+    await following.until_settled(lambda _: None)
+    assert following.pods == []
+
+
+async def test_all_pods_must_have_a_verdict(world: World) -> None:
+    following = await world.create(pod("a"), pod("b"))
+    settling = Settling(following)
+    await world.bind("a")
+    assert await settling.undecided()
+    await world.fail("b", "Unschedulable", "0/1 nodes are available")
+    await settling.end()
+    assert settling.seen == [1, 2]
+    a, b = following.pods
+    assert (a.outcome, a.node) == (Outcome.BOUND, "n")
+    assert (b.outcome, b.problem) == (Outcome.UNSCHEDULABLE, "0/1 nodes are available")
+    assert not following.failing
+
+
+async def test_a_pod_that_suits_no_node_may_find_one_a_little_later(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cli.up.following.QUIET_SECONDS", 60.0)
+    following = await world.create(pod("a"))
+    settling = Settling(following)
+    await world.fail("a", "Unschedulable")
+    assert await settling.undecided()
+    await world.bind("a")
+    await settling.end()
+
+
+async def test_a_pod_that_was_promised_a_node_still_waits(world: World) -> None:
+    following = await world.create(pod("a"))
+    settling = Settling(following)
+    await world.fail("a", "Unschedulable", nominatedNodeName="n")
+    assert await settling.undecided()
+    await world.bind("a")
+    await settling.end()
+
+
+async def test_a_failure_counts_when_it_happens_again(world: World) -> None:
+    following = await world.create(pod("a"))
+    settling = Settling(following)
+    long = "an error " * 200
+    await world.fail("a", "SchedulerError", long)
+    await world.record(following, "another error", 2)
+    await world.record(following, long[:1020] + " ...", 1)
+    assert await settling.undecided()
+    await world.record(following, long[:1020] + " ...", 3)
+    await settling.end()
+    assert following.failing
+
+
+async def test_a_deleted_pod_needs_no_verdict(world: World) -> None:
+    following = await world.create(pod("a"))
+    settling = Settling(following)
+    await world.delete("a")
+    await settling.end()
+    assert following.pods[0].outcome is Outcome.DELETED
+
+
+async def test_later_changes_are_told_once_and_new_pods_too(world: World) -> None:
+    following = await world.create(pod("a"), pod("b", nodeName="n"))
+    told: list[tuple[str, Outcome]] = []
+
+    async def tell() -> None:
+        async for state in following.changes():
+            told.append((state.name, state.outcome))  # noqa: PERF401 - read while it grows
+
+    telling = asyncio.create_task(tell())
+    await world.cluster.create(Workload(pods=[pod("c")]), lambda: None)
+    await world.bind("a")
+    await until(lambda: told)
+    await world.bind("c")
+    await until(lambda: len(told) == 2)
+    telling.cancel()
+    assert told == [("a", Outcome.BOUND), ("c", Outcome.BOUND)]
+
+
+async def test_an_object_that_the_api_server_refuses_is_named(world: World) -> None:
+    with pytest.raises(ExceptionGroup) as caught:
+        await world.create(pod("Not_A_Name"))
+    (error,) = causes(caught.value)
+    assert isinstance(error, ConfigurationError)
+    assert str(error).startswith("the API server refuses Pod Not_A_Name: ")
+
+
+async def test_namespaces_and_priority_classes_may_be_there_already(world: World) -> None:
+    twice = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}] * 2
+    await world.cluster.create(Workload(namespaces=twice), lambda: None)

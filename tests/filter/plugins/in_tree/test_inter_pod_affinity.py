@@ -1,0 +1,194 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from moorage import PluginFailedError, Pod, Rejection
+from moorage.models import (
+    Affinity,
+    LabelSelector,
+    NodeManifest,
+    PodAffinity,
+    PodAffinityTerm,
+    WeightedPodAffinityTerm,
+)
+from moorage.rules import selects_pod
+from moorage.testing import make_node, make_pod, run_filter
+from services.filter.plugins.in_tree.inter_pod_affinity import InterPodAffinity
+from tests.clusters import NAMESPACES, Cluster, affinities, clusters, pod_labels
+
+NO_AFFINITY = Rejection("node(s) didn't match pod affinity rules", unresolvable=True)
+ANTI = Rejection("node(s) didn't match pod anti-affinity rules", unresolvable=False)
+OTHERS = Rejection("node(s) didn't satisfy existing pods anti-affinity rules", unresolvable=False)
+HOSTNAME = "kubernetes.io/hostname"
+
+NODES = (
+    make_node("a1", labels={"zone": "a"}),
+    make_node("a2", labels={"zone": "a"}),
+    make_node("b1", labels={"zone": "b"}),
+    make_node("x"),
+)
+
+
+def term(key: str = "zone", **labels: str) -> PodAffinityTerm:
+    return PodAffinityTerm(label_selector=LabelSelector(match_labels=labels), topology_key=key)
+
+
+def near(*terms: PodAffinityTerm) -> Affinity:
+    return Affinity(pod_affinity=PodAffinity(required=terms))
+
+
+def apart(*terms: PodAffinityTerm) -> Affinity:
+    return Affinity(pod_anti_affinity=PodAffinity(required=terms))
+
+
+def verdicts(pod: Pod, *pods: Pod) -> list[Rejection | None]:
+    return list(run_filter(InterPodAffinity(), pod, *NODES, pods=pods).values())
+
+
+WEB = make_pod("web", labels={"app": "web"}, node="a1")
+DB = make_pod("db", labels={"app": "db"}, node="b1")
+
+
+@pytest.mark.parametrize(
+    ("affinity", "expected"),
+    [
+        pytest.param(None, [None] * 4, id="no affinity"),
+        pytest.param(
+            near(term(app="web")), [None, None, NO_AFFINITY, NO_AFFINITY], id="near, by zone"
+        ),
+        pytest.param(
+            near(term(HOSTNAME, app="web")),
+            [None, NO_AFFINITY, NO_AFFINITY, NO_AFFINITY],
+            id="near, by hostname",
+        ),
+        pytest.param(
+            near(term(app="web"), term(HOSTNAME, app="web")),
+            [None, NO_AFFINITY, NO_AFFINITY, NO_AFFINITY],
+            id="all terms must hold",
+        ),
+        pytest.param(
+            near(term(app="web"), term(app="db")),
+            [NO_AFFINITY] * 4,
+            id="by the same pods",
+        ),
+        pytest.param(near(term(app="unheard-of")), [NO_AFFINITY] * 4, id="near nothing"),
+        pytest.param(apart(term(app="web")), [ANTI, ANTI, None, None], id="apart, by zone"),
+        pytest.param(
+            apart(term(HOSTNAME, app="web"), term(app="db")),
+            [ANTI, None, ANTI, None],
+            id="apart from any",
+        ),
+        pytest.param(
+            Affinity(
+                pod_affinity=PodAffinity(required=(term(app="web"),)),
+                pod_anti_affinity=PodAffinity(required=(term(HOSTNAME, app="web"),)),
+            ),
+            [ANTI, None, NO_AFFINITY, NO_AFFINITY],
+            id="in the zone but not on the node",
+        ),
+    ],
+)
+def test_nodes_must_be_near_and_far(
+    affinity: Affinity | None, expected: list[Rejection | None]
+) -> None:
+    assert verdicts(make_pod("new", affinity=affinity), WEB, DB) == expected
+
+
+def test_the_first_pod_of_a_group_may_go_wherever_the_labels_are() -> None:
+    pod = make_pod("new", labels={"app": "new"}, affinity=near(term(app="new")))
+    assert verdicts(pod, WEB) == [None, None, None, NO_AFFINITY]
+    first = make_pod("first", labels={"app": "new"}, node="b1")
+    assert verdicts(pod, first) == [NO_AFFINITY, NO_AFFINITY, None, NO_AFFINITY]
+    # A member without the label is in no domain; the next one is first there again.
+    outside = make_pod("first", labels={"app": "new"}, node="x")
+    assert verdicts(pod, outside) == [None, None, None, NO_AFFINITY]
+
+
+def test_the_first_pod_must_meet_all_its_own_terms() -> None:
+    affinity = near(term(app="new"), term(tier="front"))
+    pod = make_pod("new", labels={"app": "new"}, affinity=affinity)
+    assert verdicts(pod) == [NO_AFFINITY] * 4
+
+
+def test_running_pods_keep_others_away() -> None:
+    lonely = make_pod("lonely", node="a1", affinity=apart(term(app="web")))
+    assert verdicts(make_pod("new", labels={"app": "web"}), lonely) == [OTHERS, OTHERS, None, None]
+    assert verdicts(make_pod("new", labels={"app": "db"}), lonely) == [None] * 4
+    wish = WeightedPodAffinityTerm(weight=100, pod_affinity_term=term(app="web"))
+    wishing = Affinity(pod_anti_affinity=PodAffinity(preferred=(wish,)))
+    willing = make_pod("willing", node="b1", affinity=wishing)
+    attached = make_pod("attached", node="b1", affinity=near(term(app="web")))
+    others = (lonely, willing, attached)
+    assert verdicts(make_pod("new", labels={"app": "web"}), *others) == [OTHERS, OTHERS, None, None]
+    elsewhere = make_pod("new", labels={"app": "web"}, namespace="team")
+    assert verdicts(elsewhere, lonely) == [None] * 4
+
+
+def test_namespaces_widen_a_term() -> None:
+    other = make_pod("other", namespace="team", labels={"app": "web"}, node="a1")
+    for own, expected in (
+        ({}, None),
+        ({"namespaces": ("team",)}, ANTI),
+        ({"namespace_selector": LabelSelector()}, ANTI),
+    ):
+        selector = LabelSelector(match_labels={"app": "web"})
+        wide = PodAffinityTerm(label_selector=selector, topology_key=HOSTNAME, **own)
+        assert verdicts(make_pod("new", affinity=apart(wide)), other)[0] == expected
+
+
+def test_namespaces_by_labels_that_nobody_knows_are_a_failure() -> None:
+    unknown = LabelSelector(match_labels={"env": "prod"})
+    wide = PodAffinityTerm(
+        label_selector=LabelSelector(), namespace_selector=unknown, topology_key=HOSTNAME
+    )
+    with pytest.raises(PluginFailedError, match="the label 'env' of namespaces is not known"):
+        verdicts(make_pod("new", affinity=apart(wide)))
+
+
+@settings(deadline=None, max_examples=30)
+@given(clusters(), affinities, pod_labels, st.sampled_from(NAMESPACES))
+def test_agrees_with_a_look_at_each_node(
+    cluster: Cluster, affinity: Affinity | None, labels: dict[str, str], namespace: str
+) -> None:
+    pod = make_pod("new", namespace=namespace, labels=labels, affinity=affinity)
+
+    def required(owner: Pod, side: str) -> tuple[PodAffinityTerm, ...]:
+        found: PodAffinity | None = getattr(owner.spec.affinity, side, None)
+        return found.required if found else ()
+
+    def together(node: NodeManifest, key: str) -> list[Pod]:
+        """The pods in the domain of a node."""
+        value = node.metadata.labels.get(key)
+        if value is None:
+            return []
+        there = [n for n in cluster.nodes if n.metadata.labels.get(key) == value]
+        return [other for n in there for other in cluster.pods_on(n)]
+
+    near_terms, far_terms = required(pod, "pod_affinity"), required(pod, "pod_anti_affinity")
+
+    def matches_all(other: Pod) -> bool:
+        return all(selects_pod(t, namespace, other) for t in near_terms)
+
+    def finds(node: NodeManifest, key: str) -> bool:
+        return any(matches_all(other) for other in together(node, key))
+
+    def verdict(node: NodeManifest) -> Rejection | None:
+        keys = [t.topology_key for t in near_terms]
+        if not all(key in node.metadata.labels for key in keys):
+            return NO_AFFINITY
+        if not all(finds(node, key) for key in keys):
+            anywhere = any(finds(other, key) for other in cluster.nodes for key in keys)
+            if anywhere or not matches_all(pod):
+                return NO_AFFINITY
+        for t in far_terms:
+            if any(selects_pod(t, namespace, other) for other in together(node, t.topology_key)):
+                return ANTI
+        for key in node.metadata.labels:
+            for other in together(node, key):
+                for t in required(other, "pod_anti_affinity"):
+                    if t.topology_key == key and selects_pod(t, other.namespace, pod):
+                        return OTHERS
+        return None
+
+    expected = {node.name: verdict(node) for node in cluster.nodes}
+    assert run_filter(InterPodAffinity(), pod, *cluster.nodes, pods=cluster.pods) == expected

@@ -1,0 +1,115 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from moorage import Pod, Rejection
+from moorage.models import (
+    AwsDiskSource,
+    GceDiskSource,
+    IscsiSource,
+    NodeManifest,
+    RbdSource,
+    Volume,
+    decode_pod,
+)
+from moorage.testing import make_node, make_pod, run_filter
+from services.filter.plugins.in_tree.volume_restrictions import VolumeRestrictions
+from tests.clusters import Cluster, clusters, volumes
+
+IN_USE = Rejection("node(s) had no available disk", unresolvable=False)
+
+
+def gce(name: str, *, read_only: bool = False) -> Volume:
+    return Volume(gce_persistent_disk=GceDiskSource(pd_name=name, read_only=read_only))
+
+
+def aws(volume: str) -> Volume:
+    return Volume(aws_elastic_block_store=AwsDiskSource(volume_id=volume))
+
+
+def iscsi(name: str, *, read_only: bool = False) -> Volume:
+    return Volume(iscsi=IscsiSource(iqn=name, read_only=read_only))
+
+
+def rbd(*monitors: str, image: str = "i", pool: str = "rbd", read_only: bool = False) -> Volume:
+    return Volume(rbd=RbdSource(monitors=monitors, image=image, pool=pool, read_only=read_only))
+
+
+@pytest.mark.parametrize(
+    ("there", "wanted", "verdict"),
+    [
+        pytest.param(gce("d"), gce("d"), IN_USE, id="gce: same disk"),
+        pytest.param(gce("d"), gce("e"), None, id="gce: other disk"),
+        pytest.param(gce("d", read_only=True), gce("d", read_only=True), None, id="gce: readers"),
+        pytest.param(gce("d", read_only=True), gce("d"), IN_USE, id="gce: a writer joins"),
+        pytest.param(gce("d"), gce("d", read_only=True), IN_USE, id="gce: a reader joins"),
+        pytest.param(aws("v"), aws("v"), IN_USE, id="aws: same volume"),
+        pytest.param(aws("v"), aws("w"), None, id="aws: other volume"),
+        pytest.param(aws("d"), gce("d"), None, id="another kind of disk"),
+        pytest.param(iscsi("q"), iscsi("q"), IN_USE, id="iscsi: same target"),
+        pytest.param(iscsi("q"), iscsi("r"), None, id="iscsi: other target"),
+        pytest.param(
+            iscsi("q", read_only=True), iscsi("q", read_only=True), None, id="iscsi: readers"
+        ),
+        pytest.param(rbd("m1", "m2"), rbd("m2", "m3"), IN_USE, id="rbd: a monitor in common"),
+        pytest.param(rbd("m1"), rbd("m2"), None, id="rbd: no monitor in common"),
+        pytest.param(rbd("m1"), rbd("m1", image="j"), None, id="rbd: other image"),
+        pytest.param(rbd("m1"), rbd("m1", pool="ssd"), None, id="rbd: other pool"),
+        pytest.param(rbd("m1", read_only=True), rbd("m1", read_only=True), None, id="rbd: readers"),
+        pytest.param(rbd("m1", read_only=True), rbd("m1"), IN_USE, id="rbd: a writer joins"),
+    ],
+)
+def test_a_disk_is_mounted_once_or_for_reading_only(
+    there: Volume, wanted: Volume, verdict: Rejection | None
+) -> None:
+    other = make_pod("other", volumes=[there], node="busy")
+    nodes = make_node("busy"), make_node("idle")
+    verdicts = run_filter(VolumeRestrictions(), make_pod(volumes=[wanted]), *nodes, pods=[other])
+    assert verdicts == {"busy": verdict, "idle": None}
+
+
+def test_disks_are_read_from_pods_as_kubernetes_writes_them() -> None:
+    pod = decode_pod(
+        """{"spec": {"volumes": [
+            {"name": "a", "gcePersistentDisk": {"pdName": "d", "readOnly": true}},
+            {"name": "b", "awsElasticBlockStore": {"volumeID": "v"}},
+            {"name": "c", "iscsi": {"iqn": "q", "lun": 0, "targetPortal": "p"}},
+            {"name": "d", "rbd": {"monitors": ["m1", "m2"], "image": "i"}},
+            {"name": "e", "emptyDir": {}}
+        ]}}"""
+    )
+    assert pod.disks == (
+        (("gce", "d"), True),
+        (("aws", "v"), False),
+        (("iscsi", "q"), False),
+        (("rbd", "m1", "rbd", "i"), False),
+        (("rbd", "m2", "rbd", "i"), False),
+    )
+
+
+@settings(deadline=None, max_examples=30)
+@given(clusters(), st.lists(volumes, max_size=2))
+def test_agrees_with_a_look_at_each_node(cluster: Cluster, wanted: list[Volume]) -> None:
+    def clash(one: Volume, other: Volume) -> bool:
+        a, b = one.gce_persistent_disk, other.gce_persistent_disk
+        if a and b and a.pd_name == b.pd_name and not (a.read_only and b.read_only):
+            return True
+        c, d = one.aws_elastic_block_store, other.aws_elastic_block_store
+        if c and d and c.volume_id == d.volume_id:
+            return True
+        e, f = one.iscsi, other.iscsi
+        if e and f and e.iqn == f.iqn and not (e.read_only and f.read_only):
+            return True
+        g, h = one.rbd, other.rbd
+        same = g and h and set(g.monitors) & set(h.monitors) and g.pool == h.pool
+        return bool(same and g and h and g.image == h.image and not (g.read_only and h.read_only))
+
+    def mounted(node: NodeManifest) -> list[Volume]:
+        return [volume for pod in cluster.pods_on(node) for volume in pod.spec.volumes]
+
+    def verdict(node: NodeManifest) -> Rejection | None:
+        return IN_USE if any(clash(a, b) for a in wanted for b in mounted(node)) else None
+
+    pod: Pod = make_pod("new", volumes=wanted)
+    expected = {node.name: verdict(node) for node in cluster.nodes}
+    assert run_filter(VolumeRestrictions(), pod, *cluster.nodes, pods=cluster.pods) == expected

@@ -1,0 +1,203 @@
+"""Gateways that remember what was said of equal pods, and plugins that note what they are asked."""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from moorage import FilterPlugin, Nodes, Normalization, Pod, Rejection, Scope, ScorePlugin
+from moorage.plugin.base import Plugin
+from tests.gateway.running import (
+    Gate,
+    Gateway,
+    filter_service,
+    gateway,
+    is_open,
+    pod,
+    ready,
+    scorer_service,
+)
+from tests.gateway.sharing import place
+from tests.live_api import Object, until
+
+NAMES = ("n1", "n2", "n3", "n4", "n5")
+AMOUNTS = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+FULL = Rejection("node is full", unresolvable=False)
+TAINTED = Rejection("node is tainted")
+
+
+@dataclass(slots=True)
+class Asked:
+    """The nodes that plugins were asked about, call by call, since it was taken last."""
+
+    filters: list[list[str]] = field(default_factory=list)
+    scores: list[list[str]] = field(default_factory=list)
+
+    def taken(self) -> tuple[list[list[str]], list[list[str]]]:
+        """Return what the filter and the score plugin were asked, and forget it."""
+        taken = self.filters, self.scores
+        self.filters, self.scores = [], []
+        return taken
+
+
+def noting(asked: Asked) -> tuple[type[FilterPlugin], type[ScorePlugin]]:
+    """Return plugins that look at a node with its pods only, and note which ones."""
+
+    class Fits(FilterPlugin):
+        """Rejects nodes that have a taint, or as many pods as they may have."""
+
+        depends_on = Scope.NODE
+
+        def filter(self, pod: Pod, nodes: Nodes) -> Any:
+            asked.filters.append(sorted(nodes.names))
+            tainted = [bool(node.taints) for node in nodes]
+            full = [len(node.pods) >= node.allocatable["pods"] for node in nodes]
+            return nodes.verdicts().reject(tainted, TAINTED).reject(full, FULL)
+
+    class Likes(ScorePlugin):
+        """Prefers nodes that are labelled so, and those with more pods."""
+
+        depends_on = Scope.NODE
+        normalization = Normalization.MAXIMUM
+
+        def score(self, pod: Pod, nodes: Nodes) -> Any:
+            asked.scores.append(sorted(nodes.names))
+            return [float(node.labels.get("liked", "1")) + len(node.pods) for node in nodes]
+
+    return Fits, Likes
+
+
+def policy(
+    filters: str = "{name: Fits}", scores: str = "{name: Likes}, {name: Equal}", config: str = ""
+) -> str:
+    """Write a policy with these plugins and no others."""
+    return (
+        "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\nscoreScale: 100\n"
+        "profiles:\n- plugins:\n"
+        f"    filter: {{enabled: [{filters}]}}\n    score: {{enabled: [{scores}]}}\n"
+        f"  pluginConfig: [{config}]\n"
+    )
+
+
+@asynccontextmanager
+async def caching(
+    folder: Path,
+    *plugins: type[Plugin],
+    text: str = policy(),
+    replicas: int = 1,
+    also: Mapping[str, str] | None = None,
+    gate: Gate = is_open,
+    **settings: Any,
+) -> AsyncIterator[Gateway]:
+    """Run a gateway with memory; wait until it answers.
+
+    It looks for replicas at further addresses *also*: of `filters`, of `scorer`. The *gate* of its
+    own sees what they are asked.
+    """
+    file = folder / "policy.yaml"
+    file.write_text(text)
+    filters = [kind for kind in plugins if issubclass(kind, FilterPlugin)]
+    scores = [kind for kind in plugins if issubclass(kind, ScorePlugin)]
+    patient = {"http_timeout": 60.0, "hedge_floor": 5.0}  # on a busy machine all are slow
+    settings = {"cache_pods": 32, "decision_top": 50, **patient, **settings}
+    async with AsyncExitStack() as stack:
+        addresses: dict[str, list[str]] = {"filters": [], "scorer": []}
+        for _ in range(replicas):
+            address = await stack.enter_async_context(filter_service(*filters, gate=gate))
+            addresses["filters"].append(address)
+            address = await stack.enter_async_context(scorer_service(*scores, gate=gate))
+            addresses["scorer"].append(address)
+        for service, address in (also or {}).items():
+            addresses[service].append(address)
+        process = await stack.enter_async_context(
+            gateway(
+                folder,
+                filters=addresses["filters"],
+                scorer=addresses["scorer"],
+                config=file,
+                **settings,
+            )
+        )
+        await ready(process)
+        for service in ("filter", "scorer"):
+            await replicas_are(process, service, replicas)
+        yield process
+
+
+async def replicas_are(process: Gateway, service: str, count: int) -> None:
+    """Wait until so many replicas of a service take part."""
+    await until(lambda: process.sample("moorage_replicas_ready", service=service) == count)
+
+
+def of_set(name: str, **metadata: Any) -> Object:
+    """Build a pod of a Deployment, which differs from the others in whatever is its own."""
+    made = pod(name)
+    volume = {"name": f"kube-api-access-{name}", "projected": {"sources": []}}
+    made["spec"]["volumes"] = [volume]
+    made["status"] = {"phase": "Pending", "message": name}
+    own = {"creationTimestamp": f"2026-11-22T00:00:{len(name):02}Z", "resourceVersion": name}
+    made["metadata"] |= {"generateName": "web-", "labels": {"app": "web"}, **own, **metadata}
+    return made
+
+
+def answered(process: Gateway) -> tuple[float, float]:
+    """Return how often filters, and how often scorers, were asked and answered."""
+    counts = [
+        process.sample("moorage_cycle_duration_seconds_count", phase=phase)
+        for phase in ("filter", "score")
+    ]
+    return counts[0], counts[1]
+
+
+async def decided(process: Gateway, name: str, namespace: str = "default") -> Object:
+    """Return the newest decision about a pod."""
+    _, answer = await process.get(f"/decisions/{namespace}/{name}")
+    decision: Object = answer["attempts"][0]
+    return decision
+
+
+async def remembered(process: Gateway, name: str) -> tuple[int, int]:
+    """Return of how many nodes filters, and of how many scorers, were not asked."""
+    decision = await decided(process, name)
+    phases = [decision.get(phase, {}) for phase in ("filter", "score")]
+    return phases[0].get("cachedNodes", 0), phases[1].get("cachedNodes", 0)
+
+
+async def told(process: Gateway, resource: str, change: Callable[[], Any]) -> None:
+    """Change nodes or pods; wait until the gateway has heard of it."""
+    before = events(process, resource)
+    change()
+    await until(lambda: events(process, resource) > before)
+
+
+def events(process: Gateway, resource: str) -> float:
+    """Return how many events the watch of nodes or pods has told of."""
+    return sum(
+        process.sample("moorage_watch_events_total", resource=resource, type=kind)
+        for kind in ("ADDED", "MODIFIED", "DELETED")
+    )
+
+
+def node(name: str, taint: str = "", **amounts: str) -> Object:
+    """Build a node that is liked by its number."""
+    taints = [{"key": taint, "effect": "NoSchedule"}] if taint else []
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"liked": name[1:]}},
+        "spec": {"taints": taints},
+        "status": {"allocatable": AMOUNTS | amounts},
+    }
+
+
+async def fill(process: Gateway) -> None:
+    """Create nodes: the last two do not fit."""
+    for made in (*map(node, NAMES[:3]), node("n4", pods="0"), node("n5", taint="gpu")):
+        process.api.create("/api/v1/nodes", made)
+    await until(lambda: process.sample("moorage_cache_size", type="nodes") == len(NAMES))
+
+
+async def place_all(process: Gateway, *names: str) -> list[Object]:
+    """Place equal pods with these names on the nodes of `fill`."""
+    return [await place(process, of_set(name), NAMES) for name in names]
