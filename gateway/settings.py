@@ -132,12 +132,8 @@ class GatewaySettings(EdgeSettings):
         unit="seconds",
         minimum=0.001,
     )
-    decision_pods: int = setting(
-        10_000, "Pods whose decisions are kept, the newest.", minimum=1
-    )
+    decision_pods: int = setting(10_000, "Pods whose decisions are kept, the newest.", minimum=1)
     decision_attempts: int = setting(
         5, "Attempts that are kept for each pod, the newest.", minimum=1
     )
-    decision_top: int = setting(
-        5, "Best nodes whose scores are kept plugin by plugin.", minimum=0
-    )
+    decision_top: int = setting(5, "Best nodes whose scores are kept plugin by plugin.", minimum=0)
