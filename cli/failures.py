@@ -1,4 +1,4 @@
-"""Turns what went wrong into one clear line and an exit code. For every command."""
+"""Turns exceptions into one clear line and an exit code. For every command."""
 
 import sys
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ from moorage.errors import MoorageError, causes
 
 @contextmanager
 def clear_failures() -> Iterator[None]:
-    """Run a command; if something is wrong that people can change, say so and exit with 1.
+    """Run a command; if it fails for a reason that the user can change, print it and exit with 1.
 
-    Of several failures at once the first is told: the others are mostly its consequences.
+    Of several failures at once the first is printed: the others are mostly its consequences.
 
     Raises:
         SystemExit: With 1, after a line on stderr.
@@ -21,8 +21,8 @@ def clear_failures() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        told = next((e for e in causes(error) if isinstance(e, MoorageError)), None)
-        if told is None:
+        found = next((e for e in causes(error) if isinstance(e, MoorageError)), None)
+        if found is None:
             raise
-        click.echo(f"moorage: {told}", err=True)
+        click.echo(f"moorage: {found}", err=True)
         sys.exit(1)

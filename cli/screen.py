@@ -23,17 +23,17 @@ class Screen:
 
     @property
     def most_rows(self) -> int:
-        """How long a table may be: what fits on a terminal and a bit more, or what people grep."""
+        """The longest table: somewhat more than a terminal shows; far more in a file."""
         return 50 if self._console.is_terminal else 1000
 
-    def say(self, text: str, style: str = "") -> None:
+    def write(self, text: str, style: str = "") -> None:
         """Write a line; it is never cut or broken."""
         self._console.print(text, style=style, soft_wrap=True)
 
     def lines(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Write a table in which each row is one line, however long."""
         for line in _aligned([header, *rows]):
-            self.say(line)
+            self.write(line)
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Write a table that fits the terminal; elsewhere as `lines` does."""
@@ -47,9 +47,9 @@ class Screen:
 
     @contextmanager
     def status(self, text: str) -> Iterator[None]:
-        """Say what is going on for as long as the block lasts."""
+        """Show what is going on while the block runs."""
         if not self._console.is_terminal:
-            self.say(text)
+            self.write(text)
             yield
             return
         with self._console.status(text):
@@ -84,7 +84,7 @@ class _PlainProgress:
             self.show()
 
     def show(self) -> None:
-        self._screen.say(f"{self._text}: {self._done}/{self._total}")
+        self._screen.write(f"{self._text}: {self._done}/{self._total}")
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from bench.processes.load import Pods
 from bench.processes.objects import NAMESPACE, Object
 from moorage_host.kube import KubeClient, connect
 from tests.e2e import build
-from tests.e2e.plane import RealPlane
+from tests.e2e.plane.real import RealPlane
 
 AT_ONCE = 32
 """Objects that are created at the same time."""

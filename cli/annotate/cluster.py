@@ -13,7 +13,7 @@ from moorage.models import NodeManifest, decode_node
 from moorage_host.kube import KubeClient, KubeError, KubeStatusError, Response
 
 FIELD_MANAGER: Final = "moorage-annotator"
-"""Who writes, as `kubectl get node --show-managed-fields` tells it."""
+"""The field manager, as `kubectl get node --show-managed-fields` shows it."""
 
 PAGE_SIZE: Final = 500
 """Nodes in one answer."""

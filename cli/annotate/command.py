@@ -140,7 +140,7 @@ def matching(pattern: str, example: str) -> Callable[[click.Context, click.Param
     default="5m",
     type=Duration(0),
     show_default=True,
-    help="Write nodes whose annotations are as old, whatever changed; some when half as old, so "
+    help="Write nodes whose annotations are as old, changed or not; some when 50 % as old, so "
     "that they take turns. Keep it, with --interval, well below annotationMaxAge of the plugins.",
 )
 @click.option("--kubeconfig", type=FILE, help="How to reach the cluster. Without it: the pod's "
@@ -206,7 +206,7 @@ def annotate(**given: Any) -> None:
     """Write how busy nodes are, from Prometheus, into annotations that plugins read.
 
     Nodes that Prometheus does not measure keep the annotations that they have; load-measured-at
-    says how old these are. It goes on until SIGTERM or Ctrl-C unless --once or --dry-run is given.
+    shows how old these are. It goes on until SIGTERM or Ctrl-C unless --once or --dry-run is given.
 
     Exit codes: 0 when all is well, 1 when Prometheus or the API server fails or, with --once, a
     node could not be written.

@@ -21,7 +21,8 @@ def measures(window: float) -> dict[str, Measure]:
     """Return mean and standard deviation over the last *window* seconds, by annotation.
 
     CPU is in millicores, memory in bytes. CPU time is a counter, so the deviation is one of its
-    rates, not of its readings. Nodes that are not measured now have none, whatever was before.
+    rates, not of its readings. Nodes that are not measured now
+    have none, even if they were measured before.
     """
     rate = min(max(window / 3, _LEAST_RATE), LONGEST_RATE)
     idle = f'rate(node_cpu_seconds_total{{mode="idle"}}[{format_duration(round(rate))}])'

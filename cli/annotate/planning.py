@@ -43,7 +43,7 @@ class Planned:
     """What is to become of one node.
 
     Attributes:
-        annotations: What a merge patch says of them; None removes what is measured no more.
+        annotations: The values for a merge patch; None removes what is measured no more.
         age: The age of the annotations that it has, in seconds; NaN without a time.
     """
 
@@ -61,7 +61,7 @@ class Planner:
         prefix: What stands before the names of annotations.
         threshold: The change worth a write, as a share of what is allocatable.
         refresh: The age in seconds at which annotations are written again; each node has its own
-            age between half of this and all of it, so that not all are written at once.
+            age between 50 % and 100 % of this, so that not all are written at once.
         layout: How Prometheus names nodes.
     """
 

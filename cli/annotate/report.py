@@ -1,4 +1,4 @@
-"""What `moorage annotate --once` tells: each node with what was measured, and what became of it."""
+"""The table of `moorage annotate --once`: what was measured of each node, and was it written."""
 
 import math
 from collections.abc import Iterator
@@ -23,13 +23,13 @@ def show_round(screen: Screen, ended: Round, options: AnnotateOptions) -> None:
         rows = [_row(done, options) for done in nodes[:most]]
         screen.table(("NODE", "CPU FREE", "MEMORY FREE", "RESULT"), rows)
     if len(nodes) > most:
-        screen.say(f"... and {len(nodes) - most} more")
+        screen.write(f"... and {len(nodes) - most} more")
     if ended.strangers:
-        screen.say(
+        screen.write(
             f"Prometheus measures {len(ended.strangers)} nodes that the cluster does not have, "
             f"such as {ended.strangers[0]}"
         )
-    screen.say(", ".join(_summary(ended, options)))
+    screen.write(", ".join(_summary(ended, options)))
 
 
 def _row(done: Done, options: AnnotateOptions) -> tuple[str, str, str, str]:

@@ -1,7 +1,7 @@
 """Runs `moorage annotate`: one round and its result, or rounds until a signal, with an admin port.
 
 Whatever goes wrong in a round is logged and counted, and the annotations stay as they are: their
-time tells that they are old. The next round comes the sooner.
+time shows that they are old. The next round starts sooner.
 """
 
 import asyncio

@@ -28,7 +28,7 @@ class _Quiet:
 
 
 async def bind_by_hand(pod: str, node: str, kubeconfig: Path | None, timeout: float) -> str:
-    """Bind a pod; return what to tell the user.
+    """Bind a pod; return the line for the user.
 
     Args:
         pod: Which pod, as "NAMESPACE/POD".

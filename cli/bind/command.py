@@ -24,7 +24,7 @@ from cli.failures import clear_failures
     help="Seconds to try for when the API server has trouble.",
 )
 def bind(pod: str, node: str, kubeconfig: Path | None, timeout: float) -> None:
-    """Bind a pod to NODE by hand, whatever any scheduler thinks of that.
+    """Bind a pod to NODE by hand; no scheduler is asked.
 
     Nothing is checked but that the pod and the node exist and that the pod may be bound. Bind
     plugins do not run. Pods are best kept from schedulers by a schedulerName that nobody serves.

@@ -20,7 +20,7 @@ def config() -> None:
 @click.argument("file", type=FILE)
 @click.option("--plugin", "plugins", type=PATH, multiple=True, help="A Python file or folder.")
 def validate(file: Path, plugins: tuple[Path, ...]) -> None:
-    """Check FILE against the plugins of this machine; say what is wrong and where."""
+    """Check FILE against the plugins of this machine; print every mistake with its place."""
     with clear_failures():
         from cli.config.policies import choose_policy
 
@@ -65,7 +65,7 @@ def show(file: Path | None, plugins: tuple[Path, ...]) -> None:
 def extender(file: Path, url: str, ignorable: bool, plugins: tuple[Path, ...]) -> None:
     """Print the extender entry of kube-scheduler's configuration that FILE needs.
 
-    It has only the verbs that the enabled plugins need, and says what each of them costs.
+    It has only the verbs that the enabled plugins need, and comments with what each of them costs.
     """
     if not re.fullmatch(r"https?://[^/\s]+(/\S*)?", url):
         raise click.BadParameter(f"{url!r} is not of the form http://HOST:PORT", param_hint="--url")

@@ -1,4 +1,4 @@
-"""Writes the extender entries for a policy, with comments that say why and what each line costs."""
+"""Writes the extender entries for a policy, with comments on the reason and the cost of each."""
 
 import textwrap
 from collections.abc import Iterator, Mapping

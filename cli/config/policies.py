@@ -30,7 +30,7 @@ from services.binder.plugins import BUILT_INS as BINDERS
 from services.filter.plugins import BUILT_INS as FILTERS
 from services.scorer.plugins import BUILT_INS as SCORERS
 
-MADE_HERE = "policy made from --plugin"
+FROM_PLUGINS = "policy made from --plugin"
 
 KINDS: Mapping[Kind, tuple[type[Plugin], Sequence[type[Plugin]]]] = {
     "filter": (FilterPlugin, FILTERS),
@@ -46,7 +46,7 @@ class Policy:
 
     Attributes:
         text: The document, if it is neither a file nor the default.
-        notes: What people should know: what was enabled for them, and what has no effect.
+        notes: What was enabled without a policy, and what has no effect.
     """
 
     resolved: ResolvedPolicy
@@ -62,7 +62,7 @@ def choose_policy(config: Path | None, plugins: Sequence[Path]) -> Policy:
         plugins: Files and folders with plugins beside the built-in and installed ones.
 
     Raises:
-        ConfigurationError: The policy or a plugin is wrong; says where.
+        ConfigurationError: The policy or a plugin is wrong; the message names the place.
     """
     registries = {kind: load_registry(*KINDS[kind], plugins) for kind in KINDS}
     given = _given(registries)
@@ -98,7 +98,7 @@ def _made(given: set[str], registries: Mapping[Kind, Registry]) -> Policy:
     profile = {"schedulerName": DEFAULT_PROFILE, "plugins": enabled}
     document = {"apiVersion": API_VERSION, "kind": KIND, "profiles": [profile]}
     text = yaml.safe_dump(document, sort_keys=False)
-    resolved = resolve(parse(text, MADE_HERE), _catalogue(registries))
+    resolved = resolve(parse(text, FROM_PLUGINS), _catalogue(registries))
     try:
         _check_arguments(resolved, registries)
     except ConfigurationError as error:

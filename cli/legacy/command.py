@@ -22,7 +22,7 @@ GATEWAY = "http://gateway.moorage.svc:8888"
     metavar="NAME",
     default="default-scheduler",
     show_default=True,
-    help="The profile's schedulerName, which a Policy does not say.",
+    help="The profile's schedulerName, which a Policy does not have.",
 )
 @click.option(
     "--gateway",
@@ -35,7 +35,7 @@ def convert_policy(file: Path, output_dir: Path | None, scheduler_name: str, gat
     """Translate FILE, a Policy of kube-scheduler before 1.23.
 
     Prints a KubeSchedulerConfiguration and a MoorageConfiguration. What was changed or dropped, and
-    why, is told line by line on stderr.
+    why, is on stderr line by line.
     """
     with clear_failures():
         from cli.config.policies import available_plugins

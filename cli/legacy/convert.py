@@ -39,7 +39,7 @@ def convert(file: Path, available: Available, scheduler_name: str, gateway: str)
         gateway: Where Moorage's gateway is, for kube-scheduler.
 
     Raises:
-        ConfigurationError: The Policy is wrong; says where.
+        ConfigurationError: The Policy is wrong; the message names the line.
     """
     policy, tree = read_policy(file)
     plan = make_plan(policy)

@@ -1,4 +1,4 @@
-"""The Policy that kube-scheduler read until Kubernetes 1.22, with all mistakes told.
+"""The Policy that kube-scheduler read until Kubernetes 1.22; reading it finds all mistakes at once.
 
 Called by `cli.legacy.convert`. Fields and bounds are those of the last version that had it.
 """

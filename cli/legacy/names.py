@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 Strategy: TypeAlias = Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"]
 
 MANDATORY = ("NodeUnschedulable", "TaintToleration")
-"""Filters that always ran, whatever the Policy said."""
+"""Filters that ran with every Policy, listed or not."""
 
 FILTERS = (
     "NodeUnschedulable",

@@ -1,4 +1,4 @@
-"""Works out which filters and scores a Policy asks for, and says so entry by entry.
+"""Works out which filters and scores a Policy asks for, with a note for each entry that changes.
 
 Both documents that `cli.legacy.convert` writes follow from the plan.
 """
@@ -48,7 +48,7 @@ class Plan:
         spreads: Whether pods are spread without asking for it.
         labels: Which labels all nodes must have, or must not have.
         hard_affinity: The weight of required pod affinity; 0 for the default.
-        notes: What to tell people.
+        notes: What was changed or dropped.
     """
 
     filters: set[str] | None = None
@@ -62,7 +62,7 @@ class Plan:
     notes: list[Note] = field(default_factory=list)
 
     def note(self, path: str, text: str) -> None:
-        """Tell people something about a part of the Policy."""
+        """Add a note about a part of the Policy."""
         self.notes.append(Note(path, text))
 
     def runs(self, plugin: str) -> bool:

@@ -59,7 +59,7 @@ def up(
 
     FILE holds manifests in YAML, or what `kubectl get nodes,pods -A -o json` (or yaml) prints of a
     real cluster; pods that were bound there stay bound. A file given for nodes brings its pods too
-    and the other way round, unless --pods or --nodes says something else; pods that are bound in
+    and the other way round, unless --pods or --nodes is given; pods that are bound in
     the nodes' file always come with their nodes.
 
     Exit codes of --once: 0 when every pod is bound or suits no node, 1 when scheduling fails or

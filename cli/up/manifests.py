@@ -18,7 +18,8 @@ def read_objects(path: Path) -> Iterator[Object]:
     Each has a kind, and metadata with a name or a generateName.
 
     Raises:
-        ConfigurationError: The file cannot be read, or holds something else; says where.
+        ConfigurationError: The file cannot be read, or has something else in it;
+            the message names the place.
     """
     for index, document in enumerate(_documents(path)):
         where = f"{path}: document {index + 1}"

@@ -16,7 +16,7 @@ from pathlib import Path
 from moorage.errors import ConfigurationError
 
 START_SECONDS = 60.0
-"""Time that a process has to say that it serves; imports take seconds on a busy machine."""
+"""Time until a process must report that it serves; imports take seconds on a busy machine."""
 
 STOP_SECONDS = 10.0
 """Time that a process has to end after SIGTERM before it is killed."""
@@ -50,7 +50,7 @@ class Process:
         log: Where its stderr goes.
         replaceable: It can be started again without losing anything.
         niceness: How far it stands back for other processes, as in nice(1); 0 is not at all.
-        served: What it said when it was ready.
+        served: What it reported when it was ready.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Process:
         with self.log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
-                "-P",  # whatever lies in the current directory must not pass for our modules
+                "-P",  # modules in the current directory must not shadow ours
                 "-m",
                 self.module,
                 *self.options,
@@ -99,7 +99,7 @@ class Process:
             ) from error
 
     async def wait(self) -> str:
-        """Wait until it ends; say how."""
+        """Wait until it ends; return how."""
         code = await self._started.wait()
         if code < 0:
             return f"{self.name} was killed by {signal.Signals(-code).name}"
@@ -134,15 +134,15 @@ class Process:
         # Tracebacks of groups end in a line of dashes.
         lines = self.log.read_text(errors="replace").splitlines()
         words = [line.strip() for line in lines if any(map(str.isalpha, line))]
-        return words[-1] if words else "it said nothing"
+        return words[-1] if words else "it wrote nothing"
 
 
 class Processes:
     """Runs several processes, restarts those that die, and stops them all in the end."""
 
-    def __init__(self, say: Callable[[str], None]) -> None:
-        """Tell people what happens with *say*."""
-        self._say = say
+    def __init__(self, report: Callable[[str], None]) -> None:
+        """Report restarts and ends of processes with *report*."""
+        self._report = report
         self._groups: list[Sequence[Process]] = []
 
     async def start(self, *groups: Sequence[Process]) -> None:
@@ -198,7 +198,7 @@ class Processes:
             if deaths > DEATHS:
                 raise ProcessFailedError(f"{end}; it died {deaths} times in a row")
             pause = RESTART_PAUSE * 2 ** (deaths - 1)
-            self._say(f"{end}; starting it again in {pause:g} s")
+            self._report(f"{end}; starting it again in {pause:g} s")
             await asyncio.sleep(pause)
 
 

@@ -1,9 +1,9 @@
-"""What `moorage up` shows: where everything listens, and where each pod went and why."""
+"""The output of `moorage up`: where everything listens, and where each pod went and why."""
 
-from cli.following import Following, Outcome, PodState
-from cli.reasons import why
 from cli.screen import Screen
+from cli.up.following import Following, Outcome, PodState
 from cli.up.gateway import Gateway
+from cli.up.reasons import why
 from cli.up.stack import Addresses
 from cli.up.standin import StandIn
 
@@ -18,7 +18,7 @@ def show_addresses(screen: Screen, addresses: Addresses) -> None:
     if addresses.api:
         rows.append(("API server", addresses.api, "kubectl, with the kubeconfig below"))
     screen.lines(("PROCESS", "ADDRESS", "FOR"), rows)
-    screen.say(f"export KUBECONFIG={addresses.kubeconfig}")
+    screen.write(f"export KUBECONFIG={addresses.kubeconfig}")
 
 
 async def show_result(
@@ -35,21 +35,21 @@ async def show_result(
     if rows:
         screen.table(("POD", "NODE", "WHY"), rows)
     if len(pods) > shown:
-        screen.say(f"... and {len(pods) - shown} more")
+        screen.write(f"... and {len(pods) - shown} more")
     bound = sum(pod.outcome is Outcome.BOUND for pod in pods)
     deleted = sum(pod.outcome is Outcome.DELETED for pod in pods)
-    screen.say(
+    screen.write(
         f"{bound} of {len(pods)} pods bound, {len(pods) - bound - deleted} pending"
         + (f", {deleted} deleted" if deleted else "")
     )
     if following.failing:
-        screen.say("Scheduling fails; the table says why.", style="red")
+        screen.write("Scheduling fails; the table says why.", style="red")
 
 
 async def show_change(screen: Screen, pod: PodState, scheduler: StandIn, gateway: Gateway) -> None:
     """Show what became of one pod."""
     reason = await _reason(pod, scheduler, gateway)
-    screen.say(f"{pod.namespace}/{pod.name} -> {_place(pod)}: {reason}")
+    screen.write(f"{pod.namespace}/{pod.name} -> {_place(pod)}: {reason}")
 
 
 async def _reason(pod: PodState, scheduler: StandIn, gateway: Gateway) -> str:

@@ -13,9 +13,9 @@ import click
 
 from cli.config.policies import choose_policy
 from cli.failures import clear_failures
-from cli.following import Following
 from cli.screen import Screen
 from cli.up.cluster import Cluster, connected
+from cli.up.following import Following
 from cli.up.gateway import Gateway, gateway_at
 from cli.up.manifests import Object
 from cli.up.processes import Processes, ProcessFailedError
@@ -64,7 +64,7 @@ def up(options: UpOptions) -> int:
     if not options.kubeconfig:
         workload = read_workload(options.nodes, options.pods, profiles)
     for note in (*policy.notes, *workload.notes):
-        screen.say(f"Note: {note}", style="yellow")
+        screen.write(f"Note: {note}", style="yellow")
     with _run_directory() as run, clear_failures():
         stack = StackOptions(
             directory=run.path,
@@ -89,7 +89,7 @@ class _Up:
         self._screen = screen
         self._stack = stack
         self._options = options
-        self._processes = Processes(screen.say)
+        self._processes = Processes(screen.write)
 
     async def run(self, workload: Workload) -> int:
         """Work until the end or a signal, then stop all processes; a second signal kills them."""
@@ -105,14 +105,14 @@ class _Up:
                 for task in (work, stopped):
                     task.cancel()
                 await asyncio.gather(work, stopped, return_exceptions=True)
-                self._screen.say("Stopping ...", style="dim")
+                self._screen.write("Stopping ...", style="dim")
                 await self._processes.stop()
 
     async def _work(self, workload: Workload) -> int:
         with self._screen.status("Starting the processes ..."):
             addresses = await start_stack(self._stack, self._processes)
         show_addresses(self._screen, addresses)
-        self._screen.say(f"Logs: {self._stack.directory}", style="dim")
+        self._screen.write(f"Logs: {self._stack.directory}", style="dim")
         async with self._processes.kept(), gateway_at(addresses.admin) as gateway:
             problem = await gateway.wait_until_ready()
             if not addresses.api:
@@ -130,10 +130,10 @@ class _Up:
     async def _serve(self, addresses: Addresses, problem: str) -> int:
         """Serve a cluster that is not ours, until cancelled."""
         if problem:
-            self._screen.say(f"Not ready: {problem}", style="red")
-        self._screen.say(
+            self._screen.write(f"Not ready: {problem}", style="red")
+        self._screen.write(
             f"Point kube-scheduler's extender at urlPrefix {addresses.extender}, "
-            "as in deploy/scheduler/kube-scheduler-config.yaml; Ctrl-C stops."
+            "with the entry that `moorage config extender POLICY` prints; Ctrl-C stops."
         )
         await asyncio.Event().wait()
         return 0
@@ -152,10 +152,10 @@ class _Up:
             settled = False
         await show_result(self._screen, following, scheduler, gateway)
         if not settled:
-            self._screen.say(f"Not settled within {limit:g} s.", style="red")
+            self._screen.write(f"Not settled within {limit:g} s.", style="red")
         if self._options.once:
             return 0 if settled and not following.failing else 1
-        self._screen.say("The cluster stays up; Ctrl-C stops it.")
+        self._screen.write("The cluster stays up; Ctrl-C stops it.")
         async for pod in following.changes():
             await show_change(self._screen, pod, scheduler, gateway)
         return 0

@@ -9,7 +9,7 @@ from cli.up.manifests import Object, read_objects
 from moorage.errors import ConfigurationError
 
 DEFAULT_NODES = 3
-"""Nodes that are generated if neither an option nor a file says anything of nodes."""
+"""Nodes that are generated if neither an option nor a file has nodes."""
 
 ZONES = 3
 """Generated nodes are spread over this many zones."""
@@ -20,7 +20,7 @@ SERVER_SET = ("resourceVersion", "uid", "creationTimestamp", "generation", "mana
 BUILT_IN_CLASSES = "system-"
 """The priority classes that every API server has, and nobody may create."""
 
-LEFT_OUT = {"Node": "--nodes says otherwise", "Pod": "--pods says otherwise"}
+LEFT_OUT = {"Node": "--nodes is given", "Pod": "--pods is given"}
 """Why objects of a file are not taken over, by kind."""
 
 FINISHED = ("Succeeded", "Failed")

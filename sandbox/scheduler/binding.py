@@ -14,7 +14,7 @@ _log = structlog.get_logger()
 
 
 class BindError(Exception):
-    """A pod was not bound, as far as the scheduler can tell."""
+    """A pod was not bound, as far as the scheduler knows."""
 
 
 class Binder:

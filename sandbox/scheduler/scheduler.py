@@ -69,8 +69,6 @@ class Scheduler:
         self._bindings: set[asyncio.Task[None]] = set()
         self.cache = Cache()
         self.decisions = Decisions()
-        for _, plugins in self._profiles.values():
-            self.cache.snapshot.objects.open(plugins.reads)  # nobody watches these: there are none
         self.queue = SchedulingQueue(
             initial_backoff=configuration.pod_initial_backoff_seconds,
             max_backoff=configuration.pod_max_backoff_seconds,

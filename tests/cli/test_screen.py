@@ -43,7 +43,7 @@ def test_addresses_are_not_broken_on_a_narrow_terminal() -> None:
 def test_a_line_is_never_cut_or_read_as_markup() -> None:
     for terminal in (False, True):
         shown, out = screen(terminal=terminal)
-        shown.say(WHY)
+        shown.write(WHY)
         assert WHY in out.getvalue()
         assert out.getvalue().count("\n") == 1
 

@@ -127,8 +127,9 @@ def test_plugin_code_gets_no_access_to_the_api(base: list[Manifest], name: str) 
 def test_the_gateway_only_reads_and_the_binder_only_writes_what_it_must(
     base: list[Manifest],
 ) -> None:
+    read = (("", "nodes"), ("", "pods"), ("resource.k8s.io", "deviceclasses"))
     assert rules(base, "ClusterRole", "moorage-gateway") == {
-        ("", resource, verb, "") for resource in ("nodes", "pods") for verb in ("list", "watch")
+        (group, resource, verb, "") for group, resource in read for verb in ("list", "watch")
     }
     assert rules(base, "ClusterRole", "moorage-binder") == {
         ("", "pods/binding", "create", ""),

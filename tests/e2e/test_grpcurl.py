@@ -25,7 +25,7 @@ METHODS = {
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
     async with World.started(EmbeddedPlane(tmp_path_factory.mktemp("grpcurl"))) as started:
-        await started.nodes(node("n1", labels={"disk": "ssd"}), node("n2"))
+        await started.nodes(node("n1", labels={"nodeGroup": "1"}), node("n2"))
 
         async def known() -> bool:
             states = [await call(started, kind, "GetState", {}) for kind in ("filter", "scorer")]
@@ -77,7 +77,7 @@ async def test_services_and_methods_are_described(world: World, kind: str) -> No
 
 
 async def test_filter(world: World) -> None:
-    manifest = pod("p", "moorage", spec={"nodeSelector": {"disk": "ssd"}})
+    manifest = pod("p", "moorage", labels={"nodeGroup": "1"})
     manifest["metadata"]["uid"] = "u"
     answer = await call(world, "filter", "Filter", {"pod": {"manifest": manifest}})
     assert answer["feasible"] == ["n1"]

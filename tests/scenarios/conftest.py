@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Generator
 import pytest
 import pytest_asyncio
 
-from tests.e2e.plane import RealPlane
+from tests.e2e.plane.real import RealPlane
 from tests.scenarios.planes import EmbeddedPlane, Plane
 from tests.scenarios.world import World
 

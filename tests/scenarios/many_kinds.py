@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tests.e2e.golden_objects import HOSTNAME, ZONE, container, expression, node, pod, taint
+from tests.e2e.golden.objects import HOSTNAME, ZONE, container, expression, node, pod, taint
 from tests.scenarios.objects import NAMESPACE
 from tests.scenarios.planes import Object
 

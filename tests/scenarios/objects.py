@@ -6,6 +6,8 @@ from typing import Any
 from tests.scenarios.planes import Object
 
 NAMESPACE = "default"
+NO_CLAIMS = "no new claims to deallocate, "
+"""What kube-scheduler up to 1.36, and the stand-in, say about a pod without resource claims."""
 
 
 def node(name: str, cpu: str = "8", **metadata: Any) -> Object:

@@ -133,7 +133,8 @@ async def test_filter_has_the_objects_that_its_plugins_read_and_scorer_has_not(
 
     async def known() -> bool:
         counts = await object_counts(FILTER, "filter")
-        return bool(counts == {"statefulsets.apps": 1, "persistentvolumes": 0})
+        read = {kind: counts.get(kind) for kind in ("statefulsets.apps", "persistentvolumes")}
+        return read == {"statefulsets.apps": 1, "persistentvolumes": 0}
 
     await stack.until(known)
     assert await object_counts(SCORER, "scorer-1") == {}

@@ -50,7 +50,7 @@ class Informer:
             await asyncio.sleep(self._backoff.next())
 
     def learn(self, document: dict[str, Any]) -> None:
-        """Take in what a write returned, without waiting for the watch to say the same."""
+        """Apply what a write returned, without waiting for the watch."""
         self._apply("MODIFIED", document)
 
     async def _list(self) -> str:

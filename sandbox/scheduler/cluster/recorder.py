@@ -25,7 +25,7 @@ _REMEMBERED_EVENTS = 4096
 
 
 class Recorder:
-    """Writes to the API server what became of pods."""
+    """Writes the outcomes of attempts to the API server."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -48,16 +48,16 @@ class Recorder:
         await self._queue.join()
 
     def scheduled(self, pod: Pod, node: str) -> None:
-        """Say that a pod was bound."""
+        """Record that a pod was bound."""
         note = f"Successfully assigned {pod.namespace}/{pod.name} to {node}"
         self._record(pod, "Normal", "Scheduled", "Binding", note)
 
     def failed(self, pod: Pod, message: str) -> None:
-        """Say that an attempt failed."""
+        """Record that an attempt failed."""
         self._record(pod, "Warning", "FailedScheduling", "Scheduling", truncated(message))
 
     def preempted(self, victim: Pod, preemptor: Pod, node: str) -> None:
-        """Say that a pod had to go."""
+        """Record that a pod was evicted."""
         note = f"Preempted by pod {preemptor.uid} on node {node}"
         name = preemptor.spec.scheduler_name
         self._record(victim, "Normal", "Preempted", "Preempting", note, reporter=name)

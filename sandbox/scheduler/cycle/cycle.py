@@ -16,11 +16,7 @@ from moorage import Nodes
 from sandbox.scheduler.cluster.cache import Cache, KnownPod, NodeInfo
 from sandbox.scheduler.config import Configuration, Profile
 from sandbox.scheduler.cycle.decision import Attempt
-from sandbox.scheduler.cycle.diagnosis import (
-    EXTENDER,
-    NoNodesError,
-    Rejection,
-)
+from sandbox.scheduler.cycle.diagnosis import EXTENDER, NoNodesError, Rejection
 from sandbox.scheduler.cycle.extending import Extenders, Offered
 from sandbox.scheduler.cycle.in_tree import InTreePlugins, Points, Verdicts, named_nodes
 from sandbox.scheduler.extenders.client import ExtenderError

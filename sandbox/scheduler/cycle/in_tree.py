@@ -15,7 +15,6 @@ import numpy.typing as npt
 from moorage import FilterPlugin, Nodes, Pod, ScorePlugin
 from moorage.execution import EnabledPlugin, PluginScores, Supervisor
 from moorage.execution import Profile as RunningProfile
-from moorage.models import ObjectKind
 from moorage.plugin.base import Plugin
 from moorage_host.policy.arguments import check_arguments
 from sandbox.scheduler.config import Profile
@@ -86,12 +85,6 @@ class InTreePlugins:
         self._scores = _running(self._score(*entry) for entry in profile.scores.items())
         self.narrows = "NodeAffinity" in profile.filters
 
-    @property
-    def reads(self) -> frozenset[ObjectKind]:
-        """The further kinds of objects that the plugins look at."""
-        plugins = (*self._filters.plugins, *self._scores.plugins)
-        return frozenset(kind for enabled in plugins for kind in enabled.plugin.reads)
-
     async def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
         """Return which of *nodes* pass all filters, and why the others do not."""
         run = await run_filters(self._filters, pod, nodes, Supervisor())
@@ -120,7 +113,7 @@ class InTreePlugins:
         if kind is None:
             return None
         given = dict(self._profile.arguments(name))
-        if name == FIT and self._ignored:  # kube-scheduler replaces what the profile says
+        if name == FIT and self._ignored:  # kube-scheduler replaces the profile's list
             given["ignoredResources"] = sorted(self._ignored)
         return _enabled(kind, given, name)
 

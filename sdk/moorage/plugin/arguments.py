@@ -12,6 +12,10 @@ class Arguments(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename
     """
 
 
+class NoArguments(Arguments):
+    """No arguments."""
+
+
 ArgumentsT_co = TypeVar("ArgumentsT_co", bound=Arguments, covariant=True)
 
 

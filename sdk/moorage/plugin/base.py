@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from moorage.models import ObjectKind, Pod
-from moorage.plugin.arguments import Arguments, ArgumentsT_co, HasArgs
+from moorage.plugin.arguments import Arguments, ArgumentsT_co, HasArgs, NoArguments
 from moorage.plugin.definition import check_definition, refuse
 from moorage.plugin.pod_fields import check_fields
 from moorage.plugin.scope import Scope
@@ -46,6 +46,7 @@ class Plugin:
         pod_fields: Which fields of the pod's signature it reads, as JSON paths:
             ("spec.tolerations", "spec.containers[*].image"). Pods that differ elsewhere are equal
             for it. () is none, None all of them. Not inherited.
+        Args: The class of its arguments: `class Args(Arguments)` inside of the plugin's class.
         managed_resources: Resources such as "example.com/gpu", if it concerns only pods of which a
             container or init container requests or limits one of these. If that holds for all
             plugins of a policy, kube-scheduler need not ask Moorage about other pods. () stands for
@@ -57,10 +58,8 @@ class Plugin:
     depends_on: ClassVar[Scope] = Scope.ANYTHING
     pod_fields: ClassVar[tuple[str, ...] | None] = None
     managed_resources: ClassVar[tuple[str, ...]] = ()
+    Args: ClassVar[type[Arguments]] = NoArguments
     __note = ""
-
-    class Args(Arguments):
-        """No arguments."""
 
     def __init__(self, args: Arguments | None = None) -> None:
         """Take *args*, an instance of `Args`, or the defaults."""

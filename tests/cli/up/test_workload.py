@@ -88,8 +88,8 @@ def test_each_option_decides_for_its_kind_but_bound_pods_come_with_their_nodes(
     assert names(workload.nodes) == ["n"]
     assert names(workload.pods) == ["bound", "new"]
     notes = "\n".join(workload.notes)
-    assert "1 of kind Pod left out: --pods says otherwise" in notes
-    assert "1 of kind Node left out: --nodes says otherwise" in notes
+    assert "1 of kind Pod left out: --pods is given" in notes
+    assert "1 of kind Node left out: --nodes is given" in notes
     assert names(read(cluster, 1).pods) == ["bound", "pod-0000"]
     assert names(read(cluster, 0).nodes) == ["n"]
     assert read(0, cluster).nodes == []

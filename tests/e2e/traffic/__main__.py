@@ -17,7 +17,7 @@ from pathlib import Path
 
 from moorage_host.kube import connect
 from tests.e2e.build import find, minor_version
-from tests.e2e.plane import RealPlane
+from tests.e2e.plane.real import RealPlane
 from tests.e2e.traffic.extender import Recorder, serving
 from tests.e2e.traffic.objects import CLUSTER, FILLERS, FIRST, PREEMPTOR, PROFILE
 from tests.scenarios.planes import ROOT, Object

@@ -94,6 +94,7 @@ def test_plugins_of_another_kind_are_left_to_another_service(tmp_path: Path) -> 
             "if True:\nx = 1\n", "mine.py:2: IndentationError: expected an indented", id="indent"
         ),
         pytest.param(PLUGIN.format(name="Known"), "two plugins are called Known: one", id="taken"),
+        pytest.param(PLUGIN.format(name="InTree"), "mine.py cannot have this name", id="reserved"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_reported_with_its_line(

@@ -40,7 +40,7 @@ class Call(NamedTuple):
 
 
 class ScriptedExtender:
-    """An extender that does what the test says.
+    """An extender that does what the test wants.
 
     A script gets the decoded body and returns what to answer: an object, bytes as they are, a
     status, or something to await that gives one of these.

@@ -1,6 +1,6 @@
 """What plugins declare of themselves, so that others can cache their answers."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -159,6 +159,25 @@ def test_a_plugin_names_the_fields_that_it_looks_at_itself() -> None:
 def test_a_plugin_cannot_name_what_is_no_field(fields: Any, message: str) -> None:
     with pytest.raises(TypeError, match=rf"^Wrong\.pod_fields {message}"):
         type("Wrong", (Passes,), {"pod_fields": fields})
+
+
+def test_managed_resources_are_not_inherited_as_a_subclass_may_concern_other_pods() -> None:
+    class Cards(ScorePlugin):
+        managed_resources: ClassVar[tuple[str, ...]] = ("example.com/gpu",)
+
+        def score_node(self, pod: Pod, node: Node) -> float:
+            return 0
+
+    class More(Cards):
+        pass
+
+    assert (Cards.managed_resources, More.managed_resources) == (("example.com/gpu",), ())
+
+
+@pytest.mark.parametrize("wrong", ["example.com/gpu", ["example.com/gpu"], (7,), ("",)])
+def test_managed_resources_are_a_tuple_of_names(wrong: Any) -> None:
+    with pytest.raises(TypeError, match=r"^Wrong\.managed_resources must be a tuple of names such"):
+        type("Wrong", (ScorePlugin,), {"managed_resources": wrong})
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from tests.scenarios.programs import Program
 from tests.scenarios.services import Services
 from tests.scenarios.world import World
 
-pytest_plugins = ["tests.e2e.bare_plane"]
+pytest_plugins = ["tests.e2e.plane.bare"]
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 PREFIX = "my_scheduler_extension"

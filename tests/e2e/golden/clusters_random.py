@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import TypeVar
 
-from tests.e2e.golden_objects import (
+from tests.e2e.golden.objects import (
     HOSTNAME,
     ZONE,
     Cluster,

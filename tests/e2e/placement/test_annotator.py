@@ -12,8 +12,8 @@ import yaml
 
 from moorage_host.kube import connect
 from tests.cli.support import moorage, node
-from tests.e2e.audit import Right, used
-from tests.e2e.plane import DEPLOY, OUR_NAMESPACE, RealPlane, path_of, who
+from tests.e2e.plane.real import DEPLOY, OUR_NAMESPACE, RealPlane, path_of, who
+from tests.e2e.security.audit import Right, used
 from tests.fake_prometheus import FakePrometheus, fake_prometheus
 from tests.scenarios.planes import Object
 

@@ -1,4 +1,4 @@
-"""Says in one line why a pod is where it is: which part in-tree plugins decided, and which Moorage.
+"""Explains in one line why a pod is where it is: what in-tree plugins decided, and what Moorage.
 
 kube-scheduler's stand-in knows the in-tree part and the sum of Moorage's; the gateway knows which
 of Moorage's plugins it came from.
@@ -7,7 +7,7 @@ of Moorage's plugins it came from.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from cli.following import Outcome, PodState
+from cli.up.following import Outcome, PodState
 
 BEST_SCORES = 3
 """How many scores of each side are shown."""

@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from tests.e2e.placeholder import ISOLATED, placeholder, task
+from tests.e2e.placement.placeholder import ISOLATED, placeholder, task
 from tests.scenarios.objects import node
 from tests.scenarios.planes import Object
 from tests.scenarios.world import PATHS, PODS, World
 
-pytest_plugins = ["tests.e2e.bare_plane"]
+pytest_plugins = ["tests.e2e.plane.bare"]
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 STOCK = {

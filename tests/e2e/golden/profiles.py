@@ -5,7 +5,7 @@ Every score plugin has weight 1, so that what is logged is what it said.
 
 from typing import Any, Final
 
-from tests.e2e.golden_objects import HOSTNAME, SHORT, ZONE
+from tests.e2e.golden.objects import HOSTNAME, SHORT, ZONE
 from tests.scenarios.planes import Object
 
 UNMET: Final = "example.com/unobtainable"

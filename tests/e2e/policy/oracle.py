@@ -1,6 +1,6 @@
 """Asks kube-scheduler which plugins run, for a table of profiles; records its answers.
 
-What `make test` compares our merge with is recorded by: python -m tests.e2e.policy_oracle
+What `make test` compares our merge with is recorded by: python -m tests.e2e.policy.oracle
 """
 
 import json

@@ -10,7 +10,7 @@ import yaml
 from cli.config.policies import available_plugins
 from cli.legacy.convert import convert
 from cli.legacy.names import FILTERS, PREDICATES, PRIORITIES, SCORES
-from tests.e2e.policy_oracle import kubeconfig, started
+from tests.e2e.policy.oracle import kubeconfig, started
 from tests.scenarios.planes import ROOT
 
 ARTICLE = json.loads((ROOT / "tests" / "data" / "legacy-policy.json").read_text())

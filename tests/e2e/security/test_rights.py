@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from tests.e2e.audit import Right, given, used
-from tests.e2e.plane import RealPlane
+from tests.e2e.plane.real import RealPlane
+from tests.e2e.security.audit import Right, given, used
 from tests.scenarios.objects import node, pod
 from tests.scenarios.planes import shipped_config
 from tests.scenarios.world import EVENTS, World

@@ -1,4 +1,4 @@
-"""Runs a kube-scheduler for golden_oracle.py, and follows what it writes."""
+"""Runs a kube-scheduler for oracle.py, and follows what it writes."""
 
 import asyncio
 import re
@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.e2e.golden_profiles import configuration
+from tests.e2e.golden.profiles import configuration
 from tests.scenarios.planes import Plane
 
 PATIENCE = 20.0

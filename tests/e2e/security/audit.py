@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.e2e.plane import OUR_NAMESPACE, deployed_objects
+from tests.e2e.plane.real import OUR_NAMESPACE, deployed_objects
 from tests.scenarios.planes import Object
 
 

@@ -1,6 +1,6 @@
 """Asks a real kube-scheduler for its scores and rejections; records what it says.
 
-What `make test` compares our plugins with is recorded by: python -m tests.e2e.golden_oracle
+What `make test` compares our plugins with is recorded by: python -m tests.e2e.golden.oracle
 
 Each pod is scheduled, bound and deleted again before the next comes, so that all see the same
 cluster. kube-scheduler logs every plugin's normalised score at -v=10, if at least two nodes are
@@ -21,14 +21,14 @@ import msgspec
 
 from moorage_host.kube import KubeClient, connect
 from tests.e2e.build import kubernetes_version, minor_version
-from tests.e2e.golden_clusters_nodes import NODE_PROPERTIES
-from tests.e2e.golden_clusters_random import RANDOM
-from tests.e2e.golden_clusters_resources import RESOURCES
-from tests.e2e.golden_clusters_topology import TOPOLOGY
-from tests.e2e.golden_objects import Cluster
-from tests.e2e.golden_profiles import SCORE_PROFILES, UNMET
-from tests.e2e.golden_scheduler import Log, scheduler
-from tests.e2e.plane import RealPlane
+from tests.e2e.golden.clusters_nodes import NODE_PROPERTIES
+from tests.e2e.golden.clusters_random import RANDOM
+from tests.e2e.golden.clusters_resources import RESOURCES
+from tests.e2e.golden.clusters_topology import TOPOLOGY
+from tests.e2e.golden.objects import Cluster
+from tests.e2e.golden.profiles import SCORE_PROFILES, UNMET
+from tests.e2e.golden.scheduler import Log, scheduler
+from tests.e2e.plane.real import RealPlane
 from tests.scenarios.planes import ROOT, Object, Plane
 
 RECORDED = ROOT / "tests" / "data" / f"golden-scores-{minor_version()}.json"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.e2e.golden_objects import Cluster, container, expression, node, pod, taint
+from tests.e2e.golden.objects import Cluster, container, expression, node, pod, taint
 from tests.scenarios.planes import Object
 
 MIB = 1024 * 1024

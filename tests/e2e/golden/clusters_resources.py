@@ -1,6 +1,6 @@
 """A cluster about resources: fractions, zeros, defaults, initialisation, overcommitment."""
 
-from tests.e2e.golden_objects import Cluster, container, node, pod
+from tests.e2e.golden.objects import Cluster, container, node, pod
 
 RUNTIME_CLASS = {
     "apiVersion": "node.k8s.io/v1",
@@ -25,7 +25,7 @@ NODES = (
     node("no-memory", cpu="2", memory="0"),
     node("overcommitted", cpu="1", memory="1Gi", ephemeral_storage="10Gi", gpu="1"),
     node("two-pods", cpu="16", memory="64Gi", pods="2"),
-    node("phase", cpu="4", memory="2Gi"),
+    node("half", cpu="4", memory="2Gi"),
     node("even", cpu="2", memory="4Gi", ephemeral_storage="20Gi", gpu="0"),
 )
 

@@ -34,7 +34,7 @@ class PodState:
 
     Attributes:
         node: Where it is bound; empty if it is not.
-        problem: What kube-scheduler says of it; empty if it says nothing.
+        problem: kube-scheduler's message about it; empty if there is none.
     """
 
     namespace: str

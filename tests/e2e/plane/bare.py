@@ -1,6 +1,6 @@
 """A real control plane for several modules, one after another, so that it is started once.
 
-They say `pytest_plugins = ["tests.e2e.bare_plane"]`, ask for `bare`, and leave neither nodes nor
+They say `pytest_plugins = ["tests.e2e.plane.bare"]`, ask for `bare`, and leave neither nodes nor
 pods behind.
 """
 
@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from moorage_host.kube import connect
-from tests.e2e.plane import RealPlane
+from tests.e2e.plane.real import RealPlane
 from tests.scenarios.services import Services
 from tests.scenarios.world import World
 

@@ -5,7 +5,7 @@ import asyncio
 import aiohttp
 import pytest
 
-from tests.e2e.plane import RealPlane, deployed_objects, path_of
+from tests.e2e.plane.real import RealPlane, deployed_objects, path_of
 from tests.scenarios.world import World
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from cli.following import Outcome, PodState
-from cli.reasons import Decision, why
+from cli.up.following import Outcome, PodState
+from cli.up.reasons import Decision, why
 
 BOUND = PodState(namespace="ns", name="p", uid="u", outcome=Outcome.BOUND, node="n1")
 PENDING = PodState(

@@ -10,8 +10,8 @@ import pytest
 import pytest_asyncio
 
 from moorage_host.kube import KubeClient, KubeStatusError, Response, connect
-from tests.e2e.authority import Authority
-from tests.e2e.plane import BY_CERTIFICATE, BY_TOKEN, RealPlane, who
+from tests.e2e.plane.authority import Authority
+from tests.e2e.plane.real import BY_CERTIFICATE, BY_TOKEN, RealPlane, who
 from tests.scenarios.planes import Identity
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

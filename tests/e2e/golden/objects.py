@@ -1,6 +1,6 @@
 """Builds the small but mean clusters of which kube-scheduler's numbers are recorded.
 
-`golden_clusters_*.py` hold the clusters; golden_oracle.py lets kube-scheduler speak about them.
+`clusters_*.py` hold the clusters; oracle.py records the answers of kube-scheduler about them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ class Cluster:
         nodes: In the order in which their objects are created.
         bound: Pods that have their nodes.
         others: Objects of other kinds, created before all else and left behind in the end.
-        profiles: Those whose scores are recorded, of golden_profiles.SCORE_PROFILES.
+        profiles: Those whose scores are recorded, of profiles.SCORE_PROFILES.
         scored: Pods whose scores are recorded.
         filtered: Pods whose rejections are recorded, by the filter plugin that they are about.
     """

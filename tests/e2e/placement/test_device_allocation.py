@@ -12,7 +12,7 @@ from tests.scenarios.planes import Object, shipped_config
 from tests.scenarios.services import Services
 from tests.scenarios.world import World
 
-pytest_plugins = ["tests.e2e.bare_plane"]
+pytest_plugins = ["tests.e2e.plane.bare"]
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 CLAIMS = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/resourceclaims"

@@ -19,7 +19,7 @@ from tests.scenarios.programs import Program
 from tests.scenarios.services import Services
 from tests.scenarios.world import PODS, World
 
-pytest_plugins = ["tests.e2e.bare_plane"]
+pytest_plugins = ["tests.e2e.plane.bare"]
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 IDLE, USED = "idle", "used"

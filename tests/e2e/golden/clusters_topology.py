@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.e2e.golden_objects import (
+from tests.e2e.golden.objects import (
     HOSTNAME,
     ZONE,
     Cluster,

@@ -8,8 +8,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from cli.following import Following, Outcome
 from cli.up.cluster import Cluster, connected
+from cli.up.following import Following, Outcome
 from cli.up.workload import Workload
 from moorage.errors import ConfigurationError, causes
 from sandbox.apiserver import ApiServer
@@ -100,8 +100,8 @@ class Settling:
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cli.following.QUIET_SECONDS", 0.05)
-    monkeypatch.setattr("cli.following.POLL_SECONDS", 0.02)
+    monkeypatch.setattr("cli.up.following.QUIET_SECONDS", 0.05)
+    monkeypatch.setattr("cli.up.following.POLL_SECONDS", 0.02)
 
 
 async def test_no_pods_are_settled_at_once(world: World) -> None:
@@ -127,7 +127,7 @@ async def test_all_pods_must_have_a_verdict(world: World) -> None:
 async def test_a_pod_that_suits_no_node_may_find_one_a_little_later(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cli.following.QUIET_SECONDS", 60.0)
+    monkeypatch.setattr("cli.up.following.QUIET_SECONDS", 60.0)
     following = await world.create(pod("a"))
     settling = Settling(following)
     await world.fail("a", "Unschedulable")

@@ -16,8 +16,8 @@ import yaml
 
 from cli.up.processes import free_ports
 from moorage_host.kube import connect
-from tests.e2e.authority import Authority, private_key
 from tests.e2e.build import find
+from tests.e2e.plane.authority import Authority, private_key
 from tests.scenarios.planes import ROOT, Identity, Object, answers
 from tests.scenarios.programs import Program, start_all
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from cli.main import main
 from tests.e2e.build import find
-from tests.e2e.policy_oracle import PATIENCE, kubeconfig
+from tests.e2e.policy.oracle import PATIENCE, kubeconfig
 from tests.scenarios.planes import ROOT
 
 Object = dict[str, Any]
