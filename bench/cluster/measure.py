@@ -31,7 +31,7 @@ from tests.scenarios.planes import shipped_config
 
 PROFILE = profile_name("batch", 3)
 NOT_SHARED = ("preemptVerb", "bindVerb")
-"""Verbs of the shipped entry that a case has only if it says so."""
+"""Verbs of the shipped entry that cases do not have by default."""
 
 Progress = Callable[[str], None]
 

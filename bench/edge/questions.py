@@ -1,4 +1,4 @@
-"""How much is measured at the edge: everything, or what fits into a minute and a half."""
+"""The questions of the part `edge`: all of them, or those of a quick run."""
 
 from collections.abc import Sequence
 

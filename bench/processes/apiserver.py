@@ -34,7 +34,7 @@ class Options(ProcessSettings):
     heartbeats: float = setting(0.0, "Nodes whose heartbeat changes in a second.", minimum=0)
     changed_pods: float = setting(0.0, "Pods that are replaced in a second.", minimum=0)
     changed_pods_file: Path | None = setting(
-        None, "A file that says how many pods are replaced in a second from now on."
+        None, "A file with the number of pods that are replaced in a second from now on."
     )
 
 

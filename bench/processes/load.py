@@ -10,7 +10,7 @@ import msgspec
 from bench.processes.objects import Object, new_pod
 
 Pods = Literal["equal", "numbered", "unlike"]
-"""How pods differ from each other, besides in name and UID.
+"""How pods differ from each other, apart from name and UID.
 
 Equal ones do in nothing, as a Deployment's. Numbered ones have labels of their own, as those of a
 StatefulSet or an indexed Job. Unlike ones also have a request and a toleration of their own, so
@@ -79,7 +79,7 @@ class _Line(msgspec.Struct):
 
 
 class LoadError(Exception):
-    """A contender failed, so that there is nothing to compare; the message says which and how."""
+    """A contender failed, so that there is nothing to compare; the message names it and the cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Load:
     process: asyncio.subprocess.Process
 
     async def run(self, job: Job, progress: Callable[[int], None]) -> list[Round]:
-        """Measure; tell *progress* how many rounds are done.
+        """Measure; call *progress* with the number of rounds done.
 
         Raises:
             LoadError: A call failed.

@@ -23,7 +23,7 @@ STOP_SECONDS = 10.0
 
 
 class NotReadyError(Exception):
-    """Moorage does not get ready on a cluster; the message says what it waits for."""
+    """Moorage does not get ready on a cluster; the message names what it waits for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class Bench:
 
     Attributes:
         directory: Where logs and policies go.
-        progress: Tells people what happens.
+        progress: Shows what is being done.
     """
 
     directory: Path
@@ -81,7 +81,7 @@ class Bench:
     ) -> Cluster:
         """Start an API server with so many nodes and pods; so many change in a second.
 
-        The file, if there is one, says for pods how many do so from now on.
+        The file, if there is one, has the number of pods that do so from now on.
         """
         (port,) = free_ports(1)
         process = Process(

@@ -1,7 +1,7 @@
 """Writes the tables and plots of a run into docs/performance.md and README.md.
 
 Both have a section for each part between two comments. Sections of parts that the run did not
-measure stay as they are, and each says which run it is from.
+measure stay as they are, and each names the run it is from.
 """
 
 import re
@@ -22,7 +22,7 @@ README = ROOT / "README.md"
 
 
 class PageError(Exception):
-    """A page lacks a section; the message says which."""
+    """A page lacks a section; the message names it."""
 
 
 def main(file: Path, page: Path = PAGE, readme: Path = README) -> list[str]:
@@ -54,7 +54,7 @@ def _section(results: Results, part: str, drawn: list[Path]) -> Iterator[str]:
     for plot in drawn:
         yield f"\n![{plot.stem.replace('-', ' ')}]({plot.parent.name}/{plot.name})"
     for table in tables.of_part(results, part):
-        yield f"\n### {table.title}\n"
+        yield f"\n#### {table.title}\n"
         yield from _rows(table)
         if table.caption:
             yield f"\n{table.caption}"

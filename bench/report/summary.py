@@ -38,7 +38,10 @@ CLUSTER_ROWS: Mapping[str, str] = {
 
 def lines(results: Results, part: str) -> list[str]:
     """Return the short table of a part; none if the part has none."""
-    return [*BY_PART[part](results)] if part in BY_PART else []
+    if part not in BY_PART:
+        return []
+    machine = results.machine
+    return [f"Measured {machine.date}, commit {machine.commit}:", "", *BY_PART[part](results)]
 
 
 def _edge(results: Results) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """The first three filters and scores of the bench in the form for one node, and seven more of each.
 
-Written as an author would who likes plain Python: nothing is kept from one node to the next.
+Written in plain Python: nothing is kept from one node to the next.
 """
 
 from typing import ClassVar

@@ -153,15 +153,15 @@ async def test_the_load_asks_all_contenders_in_turn(asked: Asked, whole: bool) -
         changed=3,
         pause_ms=1,
     )
-    told: list[int] = []
-    rounds = await asked.load.run(job, told.append)
+    progress: list[int] = []
+    rounds = await asked.load.run(job, progress.append)
     assert [one.contender for one in rounds] == [
         MAIN,
         REFERENCE,
         REFERENCE,
         MAIN,
     ]
-    assert told == [1, 2, 3]
+    assert progress == [1, 2, 3]
     assert [one.feasible for one in rounds] == [99, 100, 100, 99]
     assert not any(one.failure for one in rounds)
     for call in (call for one in rounds for call in (one.filter, one.prioritize)):

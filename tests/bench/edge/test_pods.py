@@ -70,7 +70,7 @@ async def load(tmp_path: Path) -> AsyncIterator[Load]:
 
 
 def what_plugins_sign(pod: Object) -> str:
-    """Return all of a pod that plugins go by, unless they say otherwise."""
+    """Return everything of a pod that is part of its signature by default."""
     metadata = pod["metadata"]
     parts = [metadata[key] for key in ("namespace", "labels", "annotations", "ownerReferences")]
     return json.dumps([*parts, pod["spec"]], sort_keys=True)

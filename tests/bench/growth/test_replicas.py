@@ -1,4 +1,4 @@
-"""What the bench says of one plugin in several scorers."""
+"""The measurement of one plugin in several scorers."""
 
 from pathlib import Path
 

@@ -65,8 +65,8 @@ def test_the_page_gets_the_tables_and_plots_of_the_run_and_keeps_the_rest(pages:
     assert "something was left out" in text
     assert "| moorage 3+3, numbered pods | 1.00 / 2.00 |" in text
     assert [
-        f"### {table.title}" for part in PARTS for table in tables.of_part(results, part)
-    ] == re.findall("^### .*", text, re.M)
+        f"#### {table.title}" for part in PARTS for table in tables.of_part(results, part)
+    ] == re.findall("^#### .*", text, re.M)
     plots = {pages.page.parent / place for place in re.findall(r"^!\[.+\]\((.+)\)$", text, re.M)}
     assert plots == {*of_another_run.parent.iterdir()}
     assert of_another_run not in plots
@@ -95,7 +95,9 @@ def test_parts_that_were_not_measured_keep_their_sections_and_plots(pages: Pages
     text = pages.page.read_text()
     assert text.count("later, 2 cores") == 2
     assert before.partition(begin(CLUSTER))[0] == text.partition(begin(CLUSTER))[0]
-    assert pages.readme.read_text() == readme
+    assert (
+        pages.readme.read_text().partition(begin(CLUSTER))[0] == readme.partition(begin(CLUSTER))[0]
+    )
     assert {*pages.page.with_suffix("").iterdir()} == plots
 
 
