@@ -79,7 +79,7 @@ class _Line(msgspec.Struct):
 
 
 class LoadError(Exception):
-    """A contender failed, so that there is nothing to compare; the message names it and the cause."""
+    """A contender failed, so there is nothing to compare; the message names it and the cause."""
 
 
 @dataclass(frozen=True, slots=True)
