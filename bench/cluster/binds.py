@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 import msgspec
 
 from bench.cluster.cases import MOORAGE
-from bench.cluster.control_plane import ControlPlane, waiting_pods
+from bench.cluster.control_plane import ControlPlane
+from bench.cluster.pods import Batch
 from bench.figures import figure
 from bench.processes.goprograms import BINDER
 from bench.processes.objects import Object, node_name
@@ -39,8 +40,9 @@ async def measure(
     found: list[BindResult] = []
     for in_flight, count in IN_FLIGHT.items():
         for name, url in ((OWN_BINDER, ""), (MOORAGE, moorage)):
-            waiting = waiting_pods("bind", count, profile_name("batch", 3), "equal")
-            pods = list(_placed(await plane.create_pods(waiting), nodes))
+            batch = Batch(prefix="bind", profile=profile_name("batch", 3), waiting=count)
+            uids = await plane.create_pods(batch.build(0, count))
+            pods = list(_placed(uids, nodes))
             job = {"extender": url, "namespace": "default", "inFlight": in_flight, "pods": pods}
             binds = await _ask(binder, job)
             progress(f"binds: {name}, {in_flight} in flight: {binds.failures} failures")

@@ -26,7 +26,8 @@ class Series:
         cluster: The kind of cluster.
         node: Makes the node of a number.
         heartbeats: Whether its nodes send heartbeats.
-        arriving: Whether pods are created while kube-scheduler runs; else they wait for its start.
+        pods: That wait when kube-scheduler starts; a run ends when as many are bound.
+        arriving: Pods that are created in a second while it runs.
         rounds: Runs of each case.
         seconds: After which a run ends, even if pods are left.
         warm_up: Pods that processes schedule after their start, before runs count.
@@ -35,8 +36,8 @@ class Series:
     cluster: str
     node: Callable[[int], Object]
     heartbeats: bool
-    arriving: bool
     pods: int
+    arriving: float
     rounds: int
     nodes: int = NODES
     sampling: str = DEFAULT
@@ -54,11 +55,9 @@ class Series:
         return dataclasses.replace(self, nodes=500, pods=60, rounds=1, warm_up=20)
 
 
-_HEAVY = Series(
-    cluster=HEAVY, node=objects.node, heartbeats=True, arriving=True, pods=1000, rounds=6
-)
+_HEAVY = Series(cluster=HEAVY, node=objects.node, heartbeats=True, arriving=20, pods=1000, rounds=6)
 _LIGHT = Series(
-    cluster=LIGHT, node=objects.light_node, heartbeats=False, arriving=False, pods=1000, rounds=6
+    cluster=LIGHT, node=objects.light_node, heartbeats=False, arriving=0, pods=1000, rounds=6
 )
 SERIES = (_HEAVY, _LIGHT)
 """Of the part `cluster`."""

@@ -3,18 +3,17 @@
 import asyncio
 import itertools
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from zlib import crc32
 
 import msgspec
 
 from bench.cluster.cases import HEARTBEAT_SECONDS
+from bench.cluster.pods import Batch
 from bench.processes import objects
-from bench.processes.load import Pods
 from bench.processes.objects import NAMESPACE, Object
 from moorage_host.kube import KubeClient, connect
 from tests.e2e import build
@@ -27,9 +26,6 @@ TIMEOUT = 300.0
 NODES = "/api/v1/nodes"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 PROGRAMS = ("etcd", "kube-apiserver", "kube-scheduler")
-
-POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
-POD_INDEX_LABEL = "apps.kubernetes.io/pod-index"
 
 NO_LIMIT = {"qps": 10_000, "burst": 10_000}
 """kube-scheduler's own limit of 50 requests a second would hide everything else."""
@@ -96,31 +92,21 @@ class ControlPlane:
         answer = await self.client.request("DELETE", PODS, body=body, timeout=TIMEOUT)
         answer.check()
 
-    async def schedule(
-        self, pods: Sequence[Object], config: Object, *, arriving: bool, seconds: float
-    ) -> Run:
-        """Create pods and run a kube-scheduler until all are bound.
+    async def schedule(self, pods: Batch, config: Object, *, seconds: float) -> Run:
+        """Create pods and run a kube-scheduler until as many are bound as waited.
 
         It ends at the latest *seconds* after the first is bound.
-
-        Args:
-            pods: What is created.
-            config: The KubeSchedulerConfiguration.
-            arriving: Create them while it runs instead of before.
-            seconds: See above.
         """
         version, times = await self._version(), list[float]()
-        left = {pod["metadata"]["name"] for pod in pods}
-        if not arriving:
-            await self.create_pods(pods)
+        await self.create_pods(pods.build(0, pods.waiting))
         scheduler = self.plane.scheduler("kube-scheduler", {**config, "clientConnection": NO_LIMIT})
         async with asyncio.timeout(TIMEOUT), asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._note_binds(version, left, times))]
+            tasks = [group.create_task(self._note_binds(version, pods, times))]
             await scheduler.start()
             try:
-                if arriving:
-                    tasks.append(group.create_task(_discard(self.create_pods(pods))))
-                while left and not _is_over(times, seconds):
+                if pods.arriving:
+                    tasks.append(group.create_task(self._arrive(pods)))
+                while len(times) < pods.waiting and not _is_over(times, seconds):
                     await asyncio.sleep(0.1)
             finally:
                 for task in tasks:
@@ -129,6 +115,11 @@ class ControlPlane:
         if len(times) < 2:
             raise RuntimeError(f"fewer than 2 pods were bound; see {scheduler.log}")
         return Run(bound=len(times), pods_per_second=(len(times) - 1) / (times[-1] - times[0]))
+
+    async def _arrive(self, pods: Batch) -> None:
+        for number in itertools.count(pods.waiting):
+            await self.create_pods(pods.build(number, 1))
+            await asyncio.sleep(1 / pods.arriving)
 
     @asynccontextmanager
     async def heartbeats(self, nodes: int) -> AsyncIterator[None]:
@@ -152,17 +143,16 @@ class ControlPlane:
             answer.check()
             await asyncio.sleep(HEARTBEAT_SECONDS / nodes)
 
-    async def _note_binds(self, version: str, left: set[str], times: list[float]) -> None:
-        while left:  # the API server ends a watch that does not keep up
+    async def _note_binds(self, version: str, pods: Batch, times: list[float]) -> None:
+        bound: set[str] = set()
+        while True:  # the API server ends a watch that does not keep up
             query = {"watch": "true", "resourceVersion": version}
             async for line in self.client.stream_lines(PODS, query=query, silence=TIMEOUT):
                 pod = msgspec.json.decode(line, type=_Change).object
-                version = pod.metadata.version
-                if pod.spec.node and pod.metadata.name in left:
+                name, version = pod.metadata.name, pod.metadata.version
+                if pod.spec.node and name.startswith(f"{pods.prefix}-") and name not in bound:
+                    bound.add(name)
                     times.append(time.monotonic())
-                    left.discard(pod.metadata.name)
-                if not left:
-                    return
 
     async def _version(self) -> str:
         answer = await self.client.request("GET", f"{PODS}?limit=1", timeout=30)
@@ -180,26 +170,6 @@ class ControlPlane:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one(msgspec.json.encode(obj))) for obj in created]
         return [task.result() for task in tasks]
-
-
-def waiting_pods(prefix: str, count: int, profile: str, kind: Pods) -> Iterator[Object]:
-    """Build pods that wait. Unlike ones are unlike those of other prefixes too."""
-    for number in range(count):
-        pod, name = objects.new_pod(), f"{prefix}-{number}"
-        metadata, spec = pod["metadata"], pod["spec"]
-        del metadata["ownerReferences"]  # an owner that does not exist
-        metadata["name"], spec["schedulerName"] = name, profile
-        if kind != "equal":
-            metadata["labels"] |= {POD_NAME_LABEL: name, POD_INDEX_LABEL: str(number)}
-        if kind == "unlike":
-            requests = spec["containers"][0]["resources"]["requests"]
-            requests["memory"] = str((256 << 20) - crc32(name.encode()) % 10**6)
-            spec["tolerations"].append({"key": f"example.com/{name}", "operator": "Exists"})
-        yield {**pod, "status": {}}
-
-
-async def _discard(creating: Awaitable[object]) -> None:
-    await creating
 
 
 def _is_over(times: Sequence[float], seconds: float) -> bool:

@@ -17,7 +17,8 @@ import aiohttp
 
 from bench.cluster import binds
 from bench.cluster.cases import CASES, FULL_SAMPLE, SERIES, Case, Series
-from bench.cluster.control_plane import ControlPlane, Run, started, waiting_pods
+from bench.cluster.control_plane import ControlPlane, Run, started
+from bench.cluster.pods import Batch
 from bench.cluster.processor import ProcessorTime
 from bench.edge.contenders import PLUGIN_FILES
 from bench.figures import Figure, figure
@@ -136,9 +137,14 @@ class _Runs:
     async def _run(self, case: Case, prefix: str, count: int, url: str) -> Run:
         series = self.series
         return await self.plane.schedule(
-            [*waiting_pods(prefix, count, PROFILE, case.pods)],
+            Batch(
+                prefix=prefix,
+                profile=PROFILE,
+                kind=case.pods,
+                waiting=count,
+                arriving=series.arriving,
+            ),
             scheduler_config(case, url, series.percentage),
-            arriving=series.arriving,
             seconds=series.seconds,
         )
 

@@ -9,7 +9,7 @@ import pytest_asyncio
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from bench.cluster.control_plane import waiting_pods
+from bench.cluster.pods import Batch
 from bench.edge import measure as edge
 from bench.edge import questions
 from bench.edge.contenders import EMPTY_PROFILE, FLOOR, GO_PLUGINS, MAIN, NUMBERED, REFERENCE
@@ -122,8 +122,10 @@ async def test_contenders_of_one_job_have_pods_of_either_kind(
 def test_pods_of_the_real_cluster_are_as_equal_as_asked(
     kind: Pods, signed: bool, seen: bool
 ) -> None:
-    pods = [*waiting_pods("one", 3, "a-profile", kind)]
-    pods += waiting_pods("two", 3, "a-profile", kind)
+    batches = (
+        Batch(prefix=prefix, profile="a-profile", kind=kind, waiting=3) for prefix in ("one", "two")
+    )
+    pods = [pod for batch in batches for pod in batch.build(0, 3)]
     assert len({pod["metadata"]["name"] for pod in pods}) == 6
     signs = {json.dumps([pod["metadata"]["labels"], pod["spec"]], sort_keys=True) for pod in pods}
     assert len(signs) == (6 if signed else 1)
