@@ -56,8 +56,8 @@ bench-quick: .venv/.dev ## The same in a minute and a half: filter and prioritiz
 
 e2e: .venv/.dev ## Build a real control plane once, run the same scenarios on it, print a table
 	$(BIN)/python -m tests.e2e.build
-	$(BIN)/python -m bench.goprograms
-	MOORAGE_E2E=1 $(BIN)/pytest tests/scenarios tests/e2e tests/bench/test_contenders.py tests/bench/test_pods.py
+	$(BIN)/python -m bench.processes.goprograms
+	MOORAGE_E2E=1 $(BIN)/pytest tests/scenarios tests/e2e tests/bench/edge
 
 clean: ## Remove the virtual environment and caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,4 +1,4 @@
-"""Says where and when something was measured."""
+"""Describes the machine, and the commit, of a run."""
 
 import os
 import platform

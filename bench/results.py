@@ -10,9 +10,9 @@ class EdgeResult(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         question: Such as "5000 names".
-        contender: Who was asked; "go nothing" is the reference.
+        contender: The extender; "go nothing" is the reference.
         pause: Between filter and prioritize.
-        filter: Until the answer is decoded, as all times that are not said to be else.
+        filter: Until the answer is decoded, as all times without another definition.
         prioritize: The same.
         both: Filter plus prioritize, pod by pod, without the pause.
         answered: The same as `both`, but only until the last byte of each answer is there.
@@ -129,18 +129,34 @@ class SchedulingResult(msgspec.Struct, frozen=True, kw_only=True):
     """Pods a second through a real kube-scheduler.
 
     Attributes:
+        cluster: The kind of cluster, "heavy" or "light".
+        nodes: How many it has.
         sampling: percentageOfNodesToScore, "default" or "100 %".
         contender: The extender, or how it is used.
         pods_per_second: The median of the runs.
         each: Every run.
-        ratio: To the Go extender that does nothing, with the same sampling.
+        ratio: To the Go extender that does nothing, or does nothing but bind, in the same runs.
+        processor: Milliseconds of processor time a pod of each of its processes, by name; medians.
     """
 
+    cluster: str
+    nodes: int
     sampling: str
     contender: str
     pods_per_second: float
     each: list[float]
     ratio: float
+    processor: dict[str, float]
+
+    @property
+    def series(self) -> str:
+        """Which runs it can be compared with."""
+        return f"{self.cluster} cluster, sampling {self.sampling}"
+
+    @property
+    def processor_total(self) -> float:
+        """Milliseconds of processor time a pod of all its processes."""
+        return sum(self.processor.values())
 
 
 class BindResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,6 +172,7 @@ class BindResult(msgspec.Struct, frozen=True, kw_only=True):
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """A budget, and whether it was kept; `measured`, in `unit`, is None if it was not measured."""
 
+    part: str
     work: str
     bound: str
     measured: float | None
@@ -188,8 +205,10 @@ class Results(msgspec.Struct, kw_only=True):
     seconds: float = 0
     edge: list[EdgeResult] = []
     scheduling: list[SchedulingResult] = []
-    pause_ms: Figure | None = None
-    """Between filter and prioritize in kube-scheduler, both samplings."""
+    pauses: dict[str, Figure] = {}
+    """Milliseconds between filter and prioritize in kube-scheduler, by series."""
+    kubernetes: str = ""
+    """The release of the control plane."""
     binds: list[BindResult] = []
     growth: list[GrowthResult] = []
     cliffs: Cliffs | None = None

@@ -1,10 +1,11 @@
-"""Measurements that nobody made."""
+"""Results for tests, made up."""
 
-from bench.cliffs import CHURN, JOIN, REST
-from bench.edge import GO_PLUGINS, MAIN, NUMBERED, REFERENCE
+from bench.cluster.cases import CASES, FULL_SAMPLE, OURS, SERIES, WITHOUT, Series
+from bench.edge.contenders import EMPTY_PROFILE, GO_PLUGINS, MAIN, NUMBERED, REFERENCE
 from bench.figures import Figure
-from bench.load import Call, Round
-from bench.replicas import ONE
+from bench.growth.cliffs import CHURN, JOIN, REST
+from bench.growth.replicas import ONE
+from bench.processes.load import Call, Round
 from bench.results import (
     BindResult,
     CliffResult,
@@ -90,13 +91,15 @@ def cliffs(*, joining: float = 20, mebibytes: float = 470) -> Cliffs:
 
 def results() -> Results:
     """Return a run in which every budget was kept."""
+    unlike = {"5000 names": 0.8, "5000 whole nodes": 0.3}
     questions = {"50 names": 3.0, "500 names": 1.5, "5000 names": 0.6, "5000 whole nodes": 0.3}
     edge = [edge_result("5000 names", NUMBERED, 0.1, pause=10)]
     for question, ratio in questions.items():
         edge += [
             edge_result(question, REFERENCE, 1),
             edge_result(question, GO_PLUGINS, 1.2),
-            edge_result(question, MAIN, ratio if "whole" in question else 2 * ratio),
+            edge_result(question, EMPTY_PROFILE, 0.1),
+            edge_result(question, MAIN, unlike.get(question, 2 * ratio)),
             edge_result(question, NUMBERED, ratio),
         ]
     return Results(
@@ -112,8 +115,13 @@ def results() -> Results:
         ),
         quick=False,
         edge=edge,
-        scheduling=[scheduling_result("go nothing", 1), scheduling_result("moorage", 0.9)],
-        pause_ms=figure(5),
+        scheduling=[
+            scheduling_result(series, case.name)
+            for series in (*SERIES, FULL_SAMPLE)
+            for case in CASES
+        ],
+        pauses={SERIES[0].name: figure(5)},
+        kubernetes="v1.37.2",
         binds=[
             BindResult(
                 contender="moorage",
@@ -139,11 +147,20 @@ def replicas_result(scorers: str, milliseconds: float) -> ReplicasResult:
     )
 
 
-def scheduling_result(contender: str, ratio: float) -> SchedulingResult:
+def scheduling_result(
+    series: Series, contender: str, ratio: float | None = None, gateway: float = 1.25
+) -> SchedulingResult:
+    """A row of a series; Moorage is at the limits of its budgets by default."""
+    ours = contender in OURS
+    found = (0.9 if ours else 1.0) if ratio is None else ratio
+    processor = {"gateway": gateway, "filter": 0.25} if ours else {"go": 0.5}
     return SchedulingResult(
-        sampling="default",
+        cluster=series.cluster,
+        nodes=series.nodes,
+        sampling=series.sampling,
         contender=contender,
-        pods_per_second=100 * ratio,
-        each=[90 * ratio, 110 * ratio],
-        ratio=ratio,
+        pods_per_second=100 * found,
+        each=[90 * found, 110 * found],
+        ratio=found,
+        processor={} if contender == WITHOUT else processor,
     )

@@ -5,10 +5,20 @@ from collections.abc import Callable
 import pytest
 
 from bench import budgets
-from bench.cluster import MOORAGE_UNLIKE
-from bench.edge import MAIN, NUMBERED
+from bench.cluster.cases import (
+    FULL_SAMPLE,
+    GO,
+    MOORAGE,
+    MOORAGE_BINDS,
+    MOORAGE_UNLIKE,
+    SERIES,
+    Series,
+)
+from bench.edge.contenders import MAIN, NUMBERED
 from bench.results import Results
 from tests.bench import results as made
+
+HEAVY, LIGHT = SERIES
 
 
 def replaced(question: str, ratio: float, contender: str) -> Callable[[Results], None]:
@@ -20,8 +30,18 @@ def replaced(question: str, ratio: float, contender: str) -> Callable[[Results],
     return change
 
 
-def slow_cluster(results: Results) -> None:
-    results.scheduling.append(made.scheduling_result("moorage binds", 0.89))
+def with_row(
+    series: Series, contender: str, ratio: float = 0.9, gateway: float = 1.25
+) -> Callable[[Results], None]:
+    row = made.scheduling_result(series, contender, ratio, gateway)
+
+    def change(results: Results) -> None:
+        results.scheduling = [
+            row if (one.series, one.contender) == (row.series, contender) else one
+            for one in results.scheduling
+        ]
+
+    return change
 
 
 def steep_growth(results: Results) -> None:
@@ -38,7 +58,7 @@ def large_process(results: Results) -> None:
 
 def test_a_run_at_the_limits_keeps_all_budgets() -> None:
     judged = list(budgets.verdicts(made.results()))
-    assert [one.kept for one in judged] == [True] * 7
+    assert [one.kept for one in judged] == [True] * len(budgets.BUDGETS)
     assert budgets.kept(judged)
 
 
@@ -48,7 +68,12 @@ def test_a_run_at_the_limits_keeps_all_budgets() -> None:
         (replaced("5000 names", 0.61, NUMBERED), "5,000 names"),
         (replaced("500 names", 1.51, NUMBERED), "500 names"),
         (replaced("5000 whole nodes", 0.31, MAIN), "whole nodes"),
-        (slow_cluster, "pods/s"),
+        (replaced("5000 names", 0.81, MAIN), "unlike pods"),
+        (with_row(HEAVY, MOORAGE, 0.89), "heavy cluster, moorage"),
+        (with_row(HEAVY, MOORAGE_UNLIKE, 0.89), "heavy cluster, moorage, unlike pods"),
+        (with_row(LIGHT, MOORAGE_BINDS, 0.89), "light cluster, moorage, bindVerb"),
+        (with_row(FULL_SAMPLE, MOORAGE_UNLIKE, 0.89), "all nodes in every call"),
+        (with_row(LIGHT, MOORAGE_BINDS, gateway=1.3), "processor time a pod"),
         (steep_growth, "growth"),
         (slow_join, "while a scorer joins"),
         (large_process, "memory"),
@@ -65,8 +90,11 @@ def test_a_budget_that_is_missed_is_named(change: Callable[[Results], None], mis
 
 def test_further_rows_are_not_judged() -> None:
     results = made.results()
-    results.scheduling.append(made.scheduling_result(MOORAGE_UNLIKE, 0.1))
-    results.edge += [made.edge_result(f"{n} names", MAIN, 99) for n in (500, 5000)]
+    results.edge += [
+        made.edge_result("500 names", MAIN, 99),
+        made.edge_result("50 names", MAIN, 99),
+    ]
+    with_row(HEAVY, GO, 0.1, gateway=99)(results)
     assert budgets.kept(list(budgets.verdicts(results)))
 
 
@@ -74,5 +102,5 @@ def test_what_was_not_measured_is_neither_kept_nor_missed() -> None:
     results = made.results()
     results.scheduling, results.growth, results.cliffs = [], results.growth[:1], None
     judged = list(budgets.verdicts(results))
-    assert [one.kept for one in judged] == [True, True, True, None, None, None, None]
+    assert [one.kept for one in judged] == [True] * 4 + [None] * (len(judged) - 4)
     assert budgets.kept(judged)

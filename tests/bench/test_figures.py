@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.edge import MAIN, REFERENCE, Question, summed_up
+from bench.edge.contenders import MAIN, REFERENCE
+from bench.edge.measure import Question, summed_up
 from bench.figures import figure, growth_exponent, quantile
-from bench.load import LoadError
+from bench.processes.load import LoadError
 from tests.bench.results import a_round
 
 values = st.lists(st.floats(0, 1e9), min_size=1)

@@ -9,6 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from bench.__main__ import main as bench
 from cli.main import main
 from moorage_host.settings import parse_settings, settings_table
 from moorage_host.settings.fields import Dataclass
@@ -108,7 +109,7 @@ def test_modules_that_are_run_exist() -> None:
 def test_options_exist() -> None:
     known = {row.option for cls in classes() for row in settings_table(cls)}
     known |= {f"--no-{option.removeprefix('--')}" for option in known}
-    for command in _leaves(main):
+    for command in (*_leaves(main), bench):
         known |= {option for parameter in command.params for option in parameter.opts}
     named = set(re.findall(r"(?<![-\w])--[a-z][a-z-]+", _own_text()))
     assert named - known - FOREIGN == set()

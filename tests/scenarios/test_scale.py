@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 import msgspec
 import pytest
 
-from bench.goprograms import NOTHING, program
+from bench.processes.goprograms import NOTHING, program
 from tests.scenarios.objects import node, pod
 from tests.scenarios.planes import Object
 from tests.scenarios.world import PODS, World

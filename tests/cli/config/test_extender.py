@@ -201,6 +201,5 @@ def test_the_budgets_in_comments_are_those_of_the_bench() -> None:
     for nodes, limit in NAMES_BUDGETS.items():
         work = f"filter + prioritize, {nodes:,} names, 3 filters and 3 scores, numbered pods"
         assert limits[work] == limit
-    assert (
-        limits["pods/s through a real kube-scheduler, 5,000 nodes, the worst case"] == PODS_BUDGET
-    )
+    of_pods = {limit for work, limit in limits.items() if work.startswith("pods/s")}
+    assert of_pods == {PODS_BUDGET}

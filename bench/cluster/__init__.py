@@ -1,0 +1,1 @@
+"""Measures pods and binds a second on a real control plane."""

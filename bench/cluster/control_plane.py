@@ -1,0 +1,192 @@
+"""A real API server with the nodes of the bench, and what the bench does there."""
+
+import asyncio
+import itertools
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from bench.cluster.cases import HEARTBEAT_SECONDS
+from bench.cluster.pods import Batch
+from bench.processes import objects
+from bench.processes.objects import NAMESPACE, Object
+from moorage_host.kube import KubeClient, connect
+from tests.e2e import build
+from tests.e2e.plane.real import RealPlane
+
+AT_ONCE = 32
+"""Objects that are created at the same time."""
+
+TIMEOUT = 300.0
+NODES = "/api/v1/nodes"
+PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+PROGRAMS = ("etcd", "kube-apiserver", "kube-scheduler")
+
+NO_LIMIT = {"qps": 10_000, "burst": 10_000}
+"""kube-scheduler's own limit of 50 requests a second would hide everything else."""
+
+
+class _Metadata(msgspec.Struct):
+    name: str = ""
+    uid: str = ""
+    version: str = msgspec.field(default="", name="resourceVersion")
+
+
+class _Spec(msgspec.Struct):
+    node: str = msgspec.field(default="", name="nodeName")
+
+
+class _Pod(msgspec.Struct):
+    metadata: _Metadata
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+class _Change(msgspec.Struct):
+    object: _Pod
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What came of a run of kube-scheduler."""
+
+    bound: int
+    pods_per_second: float
+
+
+def is_built() -> bool:
+    """Whether the programs of the control plane are there."""
+    return all(build.is_there(name) for name in PROGRAMS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlPlane:
+    """A real control plane; `started` makes one."""
+
+    plane: RealPlane
+    client: KubeClient
+
+    @property
+    def kubeconfig(self) -> Path:
+        """How to reach it with all rights."""
+        return self.plane.kubeconfig("admin")
+
+    async def create_nodes(self, nodes: Iterable[Object]) -> None:
+        """Create nodes."""
+        await self._create(NODES, nodes)
+
+    async def create_pods(self, pods: Iterable[Object]) -> dict[str, str]:
+        """Create pods; return their UIDs by name."""
+        bodies = await self._create(PODS, pods)
+        made = [msgspec.json.decode(body, type=_Pod).metadata for body in bodies]
+        return {one.name: one.uid for one in made}
+
+    async def delete_pods(self) -> None:
+        """Delete all pods."""
+        options = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
+        body = msgspec.json.encode(options)
+        answer = await self.client.request("DELETE", PODS, body=body, timeout=TIMEOUT)
+        answer.check()
+
+    async def schedule(self, pods: Batch, config: Object, *, seconds: float) -> Run:
+        """Create pods and run a kube-scheduler until as many are bound as waited.
+
+        It ends at the latest *seconds* after the first is bound.
+        """
+        version, times = await self._version(), list[float]()
+        await self.create_pods(pods.build(0, pods.waiting))
+        scheduler = self.plane.scheduler("kube-scheduler", {**config, "clientConnection": NO_LIMIT})
+        async with asyncio.timeout(TIMEOUT), asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._note_binds(version, pods, times))]
+            await scheduler.start()
+            try:
+                if pods.arriving:
+                    tasks.append(group.create_task(self._arrive(pods)))
+                while len(times) < pods.waiting and not _is_over(times, seconds):
+                    await asyncio.sleep(0.1)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await scheduler.stop()
+        if len(times) < 2:
+            raise RuntimeError(f"fewer than 2 pods were bound; see {scheduler.log}")
+        return Run(bound=len(times), pods_per_second=(len(times) - 1) / (times[-1] - times[0]))
+
+    async def _arrive(self, pods: Batch) -> None:
+        for number in itertools.count(pods.waiting):
+            await self.create_pods(pods.build(number, 1))
+            await asyncio.sleep(1 / pods.arriving)
+
+    @asynccontextmanager
+    async def heartbeats(self, nodes: int) -> AsyncIterator[None]:
+        """Send the heartbeats of so many nodes for the duration of the block."""
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(self._heartbeats(nodes))
+            yield
+            task.cancel()
+
+    async def _heartbeats(self, nodes: int) -> None:
+        for number in itertools.count():
+            name = objects.node_name(number * 7919 % nodes)
+            conditions = list(objects.conditions(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"))
+            answer = await self.client.request(
+                "PATCH",
+                f"{NODES}/{name}/status",
+                body=msgspec.json.encode({"status": {"conditions": conditions}}),
+                content_type="application/strategic-merge-patch+json",
+                timeout=60,
+            )
+            answer.check()
+            await asyncio.sleep(HEARTBEAT_SECONDS / nodes)
+
+    async def _note_binds(self, version: str, pods: Batch, times: list[float]) -> None:
+        bound: set[str] = set()
+        while True:  # the API server ends a watch that does not keep up
+            query = {"watch": "true", "resourceVersion": version}
+            async for line in self.client.stream_lines(PODS, query=query, silence=TIMEOUT):
+                pod = msgspec.json.decode(line, type=_Change).object
+                name, version = pod.metadata.name, pod.metadata.version
+                if pod.spec.node and name.startswith(f"{pods.prefix}-") and name not in bound:
+                    bound.add(name)
+                    times.append(time.monotonic())
+
+    async def _version(self) -> str:
+        answer = await self.client.request("GET", f"{PODS}?limit=1", timeout=30)
+        version: str = msgspec.json.decode(answer.check().body)["metadata"]["resourceVersion"]
+        return version
+
+    async def _create(self, path: str, created: Iterable[Object]) -> list[bytes]:
+        places = asyncio.Semaphore(AT_ONCE)
+
+        async def one(body: bytes) -> bytes:
+            async with places:
+                answer = await self.client.request("POST", path, body=body, timeout=60)
+            return answer.check().body
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(msgspec.json.encode(obj))) for obj in created]
+        return [task.result() for task in tasks]
+
+
+def _is_over(times: Sequence[float], seconds: float) -> bool:
+    return len(times) > 1 and time.monotonic() - times[0] > seconds
+
+
+@asynccontextmanager
+async def started(directory: Path, progress: Callable[[str], None]) -> AsyncIterator[ControlPlane]:
+    """Run a real API server for the duration of the block."""
+    plane = RealPlane(directory)
+    progress("starting etcd and kube-apiserver")
+    try:
+        await plane.start()
+        client = await connect(plane.kubeconfig("admin"))
+        try:
+            yield ControlPlane(plane=plane, client=client)
+        finally:
+            await client.close()
+    finally:
+        await plane.stop()

@@ -1,0 +1,186 @@
+"""A real kube-scheduler: pods a second and processor time a pod, with and without extenders.
+
+The cases take turns in an order that is mirrored from round to round, as the control plane slows
+down while it runs. Moorage runs only while it is asked, as it takes processor time to follow the
+cluster; it is warmed up before runs count.
+"""
+
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from statistics import median
+
+import aiohttp
+
+from bench.cluster import binds
+from bench.cluster.cases import CASES, FULL_SAMPLE, SERIES, Case, Series
+from bench.cluster.control_plane import ControlPlane, Run, started
+from bench.cluster.pods import Batch
+from bench.cluster.processor import ProcessorTime
+from bench.edge.contenders import PLUGIN_FILES
+from bench.figures import Figure, figure
+from bench.processes.goprograms import NOTHING
+from bench.processes.objects import Object
+from bench.processes.policies import policy, profile_name
+from bench.processes.stacks import Bench, GoExtender, Stack, opened
+from bench.results import Results, SchedulingResult
+from tests.e2e import build
+from tests.scenarios.planes import shipped_config
+
+PROFILE = profile_name("batch", 3)
+NOT_SHARED = ("preemptVerb", "bindVerb")
+"""Verbs of the shipped entry that cases do not have by default."""
+
+Progress = Callable[[str], None]
+
+
+async def measure(results: Results, directory: Path, progress: Progress) -> None:
+    """Measure both kinds of cluster, then binds on the second."""
+    results.kubernetes = build.kubernetes_version()
+    *others, last = [series.quick() if results.quick else series for series in SERIES]
+    for series in others:
+        async with _cluster(series, directory, progress) as plane:
+            await _schedule(results, series, plane, directory, progress)
+    async with _cluster(last, directory, progress) as plane:
+        await _schedule(results, last, plane, directory, progress)
+        async with _moorage(plane, directory / "binds", progress) as (bench, stack):
+            url = stack.addresses.extender
+            results.binds += await binds.measure(bench, plane, url, last.nodes, progress)
+
+
+async def measure_full_sample(results: Results, directory: Path, progress: Progress) -> None:
+    """Measure calls that name all nodes."""
+    results.kubernetes = build.kubernetes_version()
+    series = FULL_SAMPLE.quick() if results.quick else FULL_SAMPLE
+    async with _cluster(series, directory, progress) as plane:
+        await _schedule(results, series, plane, directory, progress)
+
+
+@asynccontextmanager
+async def _cluster(
+    series: Series, directory: Path, progress: Progress
+) -> AsyncIterator[ControlPlane]:
+    here = directory / series.cluster
+    here.mkdir()
+    async with started(here, progress) as plane:
+        progress(f"{series.cluster} cluster: creating {series.nodes} nodes")
+        await plane.create_nodes(map(series.node, range(series.nodes)))
+        async with plane.heartbeats(series.nodes) if series.heartbeats else nullcontext():
+            yield plane
+
+
+@asynccontextmanager
+async def _moorage(
+    plane: ControlPlane, directory: Path, progress: Progress
+) -> AsyncIterator[tuple[Bench, Stack]]:
+    directory.mkdir()
+    async with opened(directory, progress) as bench:
+        stack = await bench.moorage("moorage", plane.kubeconfig, policy(), plugins=PLUGIN_FILES)
+        yield bench, stack
+
+
+async def _schedule(
+    results: Results, series: Series, plane: ControlPlane, directory: Path, progress: Progress
+) -> None:
+    runs = _Runs(series, plane, progress)
+    async with opened(directory / series.cluster, progress) as bench:
+        go = await bench.go_extender(NOTHING, f"-kubeconfig={plane.kubeconfig}")
+        await runs.warm_up("go", go.url)
+        for number in range(series.rounds):
+            cases = reversed(CASES) if number % 2 else CASES
+            for ours, group in groupby(cases, lambda case: case.asked == "moorage"):
+                if not ours:
+                    await runs.run_all(number, [*group], go.url, {"go": go.pid})
+                    continue
+                here = directory / series.cluster / f"round-{number}"
+                async with _moorage(plane, here, progress) as (_, stack):
+                    url = stack.addresses.extender
+                    await runs.warm_up(number, url)
+                    await runs.run_all(number, [*group], url, stack.pids)
+        if pauses := await _pauses(go):
+            results.pauses[series.name] = pauses
+    results.scheduling += runs.results()
+
+
+@dataclass(slots=True)
+class _Runs:
+    """The runs of a series so far."""
+
+    series: Series
+    plane: ControlPlane
+    progress: Progress
+    rates: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    times: dict[str, list[dict[str, float]]] = field(default_factory=lambda: defaultdict(list))
+
+    async def run_all(
+        self, number: int, cases: Sequence[Case], url: str, pids: Mapping[str, int]
+    ) -> None:
+        """Run cases with the extender that they ask, and the ids of its processes."""
+        for case in cases:
+            used = ProcessorTime({} if case.asked == "nobody" else pids)
+            prefix = f"{CASES.index(case)}-{number}"  # no pod has the name of an earlier one
+            run = await self._run(case, prefix, self.series.pods, url)
+            self.rates[case.name].append(run.pods_per_second)
+            self.times[case.name].append(used.milliseconds_a_pod(run.bound))
+            self.progress(f"{self.series.name}: {case.name}: {run.pods_per_second:.0f} pods/s")
+            await self.plane.delete_pods()
+
+    async def warm_up(self, name: object, url: str) -> None:
+        """Run the case that calls every verb, with few pods; it does not count."""
+        case = next(case for case in CASES if case.binds)
+        await self._run(case, f"warm-up-{name}", self.series.warm_up, url)
+        await self.plane.delete_pods()
+
+    async def _run(self, case: Case, prefix: str, count: int, url: str) -> Run:
+        series = self.series
+        return await self.plane.schedule(
+            Batch(
+                prefix=prefix,
+                profile=PROFILE,
+                kind=case.pods,
+                waiting=count,
+                arriving=series.arriving,
+            ),
+            scheduler_config(case, url, series.percentage),
+            seconds=series.seconds,
+        )
+
+    def results(self) -> Iterator[SchedulingResult]:
+        """Yield the medians of each case."""
+        for case in CASES:
+            rates, times = self.rates[case.name], self.times[case.name]
+            rate = median(rates)
+            yield SchedulingResult(
+                cluster=self.series.cluster,
+                nodes=self.series.nodes,
+                sampling=self.series.sampling,
+                contender=case.name,
+                pods_per_second=rate,
+                each=rates,
+                ratio=rate / median(self.rates[case.reference]),
+                processor={name: median(one[name] for one in times) for name in times[0]},
+            )
+
+
+def scheduler_config(case: Case, url: str, percentage: int) -> Object:
+    """Return the shipped configuration with the extender of a case, and scores of so many nodes."""
+    shipped = shipped_config()
+    entry = {key: value for key, value in shipped["extenders"][0].items() if key not in NOT_SHARED}
+    entry |= {"urlPrefix": url} | ({"bindVerb": "bind"} if case.binds else {})
+    return {
+        **shipped,
+        "leaderElection": {"leaderElect": False},
+        "percentageOfNodesToScore": percentage,
+        "profiles": [{"schedulerName": PROFILE}],
+        "extenders": [] if case.asked == "nobody" else [entry],
+    }
+
+
+async def _pauses(go: GoExtender) -> Figure | None:
+    """Return how long kube-scheduler is busy between filter and prioritize, in milliseconds."""
+    async with aiohttp.ClientSession() as session, session.get(f"{go.url}/pauses") as response:
+        pauses = await response.json(content_type=None)
+    return figure(value / 1e6 for value in pauses) if pauses else None

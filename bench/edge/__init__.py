@@ -1,0 +1,1 @@
+"""Measures filter and prioritize at the HTTP edge, call by call."""

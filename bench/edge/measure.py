@@ -1,0 +1,139 @@
+"""Filter and prioritize at the edge: all contenders in turn on one cluster."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from bench.edge.contenders import REFERENCE
+from bench.figures import Figure, figure
+from bench.processes.goprograms import CLIENT
+from bench.processes.load import Call, Contender, Job, Load, LoadError, Round
+from bench.processes.stacks import Bench, Cluster
+from bench.results import EdgeResult
+
+CLUSTER_NODES = 5000
+WARM_UP = 10
+"""At least; more until all nodes have been named, so that numbered pods are cached for all."""
+
+WHOLE_WARM_UP = 2
+HEARTBEATS = 17
+"""Nodes that change from one round to the next with whole nodes: kubelet's five minutes, 5,000
+nodes, and a round in about a second."""
+
+MS = 1e6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """Which calls are made, and to whom.
+
+    Attributes:
+        pause: Milliseconds between filter and prioritize.
+        seconds: After which no new round begins.
+    """
+
+    nodes: int
+    contenders: Sequence[str]
+    rounds: int
+    seconds: float
+    whole: bool = False
+    pause: float = 0
+
+    @property
+    def title(self) -> str:
+        """The question in a few words."""
+        return f"{self.nodes} {'whole nodes' if self.whole else 'names'}"
+
+    @property
+    def warm_up(self) -> int:
+        """Rounds that do not count."""
+        return WHOLE_WARM_UP if self.whole else max(WARM_UP, CLUSTER_NODES // self.nodes)
+
+
+async def measure(
+    bench: Bench,
+    cluster: Cluster,
+    questions: Sequence[Question],
+    found: Mapping[str, Contender],
+    progress: Callable[[str], None],
+) -> list[EdgeResult]:
+    """Ask all questions, one after another."""
+    load = Load(await bench.program(CLIENT))
+    results: list[EdgeResult] = []
+    for question in questions:
+        title = question.title + (f", pause of {question.pause:g} ms" if question.pause else "")
+        work = job(question, cluster, found)
+        total = work.warm_up + work.rounds
+
+        def show_rounds(done: int, title: str = title, total: int = total) -> None:
+            progress(f"{title}: {done} of at most {total} rounds")
+
+        rounds = await load.run(work, show_rounds)
+        results += summed_up(question, rounds)
+    return results
+
+
+def summed_up(question: Question, rounds: Sequence[Round]) -> Iterator[EdgeResult]:
+    """Make a result of each contender's rounds."""
+    of_each = {name: succeeded(rounds, name) for name in question.contenders}
+    reference = sums(of_each[REFERENCE])
+    for name, mine in of_each.items():
+        both, answered = sums(mine)
+        yield EdgeResult(
+            question=question.title,
+            contender=name,
+            pause=question.pause,
+            filter=figure(r.filter.decoded / MS for r in mine),
+            prioritize=figure(r.prioritize.decoded / MS for r in mine),
+            both=both,
+            answered=answered,
+            ratio=both.p50 / reference[0].p50,
+            ratio_p99=both.p99 / reference[0].p99,
+            ratio_answered=answered.p50 / reference[1].p50,
+            processor=_mean(r.processor / MS for r in mine),
+            failures=sum(bool(r.failure) for r in rounds if r.contender == name),
+            feasible=_mean(r.feasible for r in mine),
+            sent=_mean(_of_both(r, lambda call: call.sent) for r in mine),
+            received=_mean(_of_both(r, lambda call: call.received) for r in mine),
+        )
+
+
+def job(question: Question, cluster: Cluster, found: Mapping[str, Contender]) -> Job:
+    """Return a question as a job of the load."""
+    return Job(
+        api=cluster.api,
+        contenders=[found[name] for name in question.contenders],
+        nodes=question.nodes,
+        rounds=question.rounds,
+        warm_up=question.warm_up,
+        seconds=question.seconds,
+        whole=question.whole,
+        changed=HEARTBEATS if question.whole else 0,
+        pause_ms=question.pause,
+    )
+
+
+def succeeded(rounds: Sequence[Round], name: str) -> list[Round]:
+    """Return the rounds of a contender that did not fail.
+
+    Raises:
+        LoadError: Most did.
+    """
+    mine = [r for r in rounds if r.contender == name]
+    good = [r for r in mine if not r.failure]
+    if 2 * len(good) < len(mine):
+        raise LoadError(f"{name} fails: {next(r.failure for r in mine if r.failure)}")
+    return good
+
+
+def sums(rounds: Sequence[Round]) -> tuple[Figure, Figure]:
+    """Return filter and prioritize together, decoded and answered."""
+    decoded = figure(_of_both(r, lambda call: call.decoded) / MS for r in rounds)
+    return decoded, figure(_of_both(r, lambda call: call.answered) / MS for r in rounds)
+
+
+def _of_both(one: Round, what: Callable[[Call], int]) -> int:
+    return what(one.filter) + what(one.prioritize)
+
+
+def _mean(values: Iterator[float]) -> float:
+    return figure(values).mean

@@ -1,0 +1,1 @@
+"""Measures Moorage on larger clusters, under disturbances, and with more scorers."""

@@ -1,0 +1,229 @@
+"""What is measured, as real processes on one cluster: Moorage, and the Go extenders.
+
+Every stack of Moorage has its own gateway, filter, scorers and binder on the cluster's API server.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aiohttp
+import yaml
+
+from bench.processes import goprograms
+from cli.up.processes import Process, Processes, free_ports
+from cli.up.stack import Addresses, StackOptions, start_stack
+
+HOST = "127.0.0.1"
+READY_SECONDS = 900.0
+STOP_SECONDS = 10.0
+
+
+class NotReadyError(Exception):
+    """Moorage does not get ready on a cluster; the message names what it waits for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """An API server with nodes and pods."""
+
+    api: str
+    kubeconfig: Path
+    process: Process
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """Moorage: where it listens, and its processes by name."""
+
+    addresses: Addresses
+    processes: Mapping[str, Process]
+
+    @property
+    def pids(self) -> Mapping[str, int]:
+        """The ids of the processes that run now."""
+        return {name: process.pid for name, process in self.processes.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoExtender:
+    """A running Go extender."""
+
+    url: str
+    pid: int
+
+
+@dataclass(slots=True)
+class Bench:
+    """Starts what is measured, and stops it in the end; `opened` makes one.
+
+    Attributes:
+        directory: Where logs and policies go.
+        progress: Shows what is being done.
+    """
+
+    directory: Path
+    progress: Callable[[str], None]
+    _processes: list[Processes] = field(default_factory=list)
+    _programs: list[asyncio.subprocess.Process] = field(default_factory=list)
+
+    async def cluster(
+        self,
+        nodes: int,
+        pods_per_node: int,
+        *,
+        heartbeats: float = 0,
+        changed_pods: float = 0,
+        changed_pods_file: Path | None = None,
+    ) -> Cluster:
+        """Start an API server with so many nodes and pods; so many change in a second.
+
+        The file, if there is one, has the number of pods that do so from now on.
+        """
+        (port,) = free_ports(1)
+        process = Process(
+            name=f"api-server-{nodes}",
+            module="bench.processes.apiserver",
+            options=[
+                f"--port={port}",
+                f"--nodes={nodes}",
+                f"--pods-per-node={pods_per_node}",
+                f"--heartbeats={heartbeats}",
+                f"--changed-pods={changed_pods}",
+                f"--exit-with-parent={os.getpid()}",
+                *([f"--changed-pods-file={changed_pods_file}"] if changed_pods_file else []),
+            ],
+            log=self.directory / f"api-server-{nodes}.log",
+        )
+        await self._start([process])
+        api = f"http://{HOST}:{port}"
+        kubeconfig = self.directory / f"kubeconfig-{nodes}"
+        kubeconfig.write_text(yaml.safe_dump(_kubeconfig(api)))
+        return Cluster(api=api, kubeconfig=kubeconfig, process=process)
+
+    async def moorage(
+        self,
+        name: str,
+        kubeconfig: Path,
+        policy: object,
+        *,
+        scorers: int = 1,
+        plugins: Sequence[Path] = (),
+        gateway_options: Sequence[str] = (),
+    ) -> Stack:
+        """Start Moorage on a cluster with a policy; it is ready when this returns."""
+        directory = self.directory / name
+        directory.mkdir()
+        config = directory / "policy.yaml"
+        config.write_text(yaml.safe_dump(policy))
+        options = StackOptions(
+            directory=directory,
+            kubeconfig=kubeconfig,
+            config=config,
+            profiles=(),
+            plugins=plugins,
+            scorers=scorers,
+            gateway_options=gateway_options,
+        )
+        processes = Processes(self.progress)
+        self._processes.append(processes)
+        addresses = await start_stack(options, processes)
+        await _ready(f"{addresses.admin}/readyz")
+        names = (*addresses.services, "gateway")
+        return Stack(addresses=addresses, processes={n: processes.named(n) for n in names})
+
+    async def floor(self) -> tuple[str, Sequence[int]]:
+        """Start the extender that does nothing but pass a message on; return URL and processes."""
+        ports = free_ports(3)
+        hops = [f"--hop={HOST}:{port}" for port in ports[1:]]
+        processes = Processes(self.progress)
+        self._processes.append(processes)
+        parent = f"--exit-with-parent={os.getpid()}"
+        group = [
+            Process(
+                name=f"floor-{number}",
+                module="bench.processes.floor",
+                options=[f"--port={port}", parent, *([] if number else hops)],
+                log=self.directory / f"floor-{number}.log",
+            )
+            for number, port in enumerate(ports)
+        ]
+        await processes.start(group[1:])
+        await processes.start(group[:1])
+        return f"http://{HOST}:{ports[0]}", [processes.named(one.name).pid for one in group]
+
+    async def go_extender(self, name: str, *options: str) -> GoExtender:
+        """Start one of the Go extenders."""
+        program = await self.program(name, *options)
+        assert program.stdout is not None
+        port = (await program.stdout.readline()).decode().strip()
+        if not port:
+            raise RuntimeError(f"the Go program {name} ended with {await program.wait()}")
+        return GoExtender(url=f"http://{HOST}:{port}", pid=program.pid)
+
+    async def program(self, name: str, *options: str) -> asyncio.subprocess.Process:
+        """Start a Go program that talks through pipes; it ends when its stdin does."""
+        path = await asyncio.to_thread(goprograms.program, name)
+        started = await asyncio.create_subprocess_exec(
+            path,
+            *options,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            limit=1 << 30,
+        )
+        self._programs.append(started)
+        return started
+
+    async def stop(self) -> None:
+        """Stop everything."""
+        for program in self._programs:
+            if program.returncode is None:
+                program.kill()
+            await program.wait()
+        self._programs.clear()
+        for processes in reversed(self._processes):
+            await processes.stop()
+        self._processes.clear()
+
+    async def _start(self, group: Sequence[Process]) -> None:
+        processes = Processes(self.progress)
+        self._processes.append(processes)
+        await processes.start(group)
+
+
+@asynccontextmanager
+async def opened(directory: Path, progress: Callable[[str], None]) -> AsyncIterator[Bench]:
+    """Run a bench whose processes end with the block."""
+    bench = Bench(directory, progress)
+    try:
+        yield bench
+    finally:
+        await bench.stop()
+
+
+async def _ready(url: str) -> None:
+    problem = ""
+    try:
+        async with aiohttp.ClientSession() as session, asyncio.timeout(READY_SECONDS):
+            while True:
+                async with session.get(url) as response:
+                    if response.status == 200:
+                        return
+                    problem = await response.text()
+                await asyncio.sleep(0.05)
+    except TimeoutError as error:
+        raise NotReadyError(f"not ready after {READY_SECONDS:g} s: {problem}") from error
+
+
+def _kubeconfig(api: str) -> object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "bench",
+        "clusters": [{"name": "bench", "cluster": {"server": api}}],
+        "users": [{"name": "bench", "user": {}}],
+        "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "bench"}}],
+    }

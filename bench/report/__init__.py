@@ -1,0 +1,1 @@
+"""Prints what a run found, draws it, and writes it into the documentation."""
