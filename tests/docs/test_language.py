@@ -52,7 +52,6 @@ BANNED_NAMES = {
 
 ALLOWED = {
     r"^\s*subjects:$": "a field of RBAC's bindings",
-    r"`(?:--(?:[a-z]+-)*|moorage_)?(?:remember|patience)": "former names, in the changelog",
 }
 """Lines that need a banned word, and why."""
 
