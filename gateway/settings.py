@@ -68,7 +68,7 @@ class GatewaySettings(EdgeSettings):
     recheck_time: float = setting(
         0.05,
         "How long a pod that is rejected everywhere once more waits for newer state; 0 never does. "
-        "At most a tenth of all time goes into that.",
+        "At most a tenth of the time is spent on it.",
         unit="seconds",
         minimum=0,
     )

@@ -36,7 +36,7 @@ class ReloadMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._reloads = Counter(
             "moorage_policy_reloads",
-            "Changes of the policy file that came into force (ok), or did not (refused).",
+            "Changes of the policy file that became active (ok), or did not (refused).",
             ["outcome"],
             registry=registry,
         )

@@ -34,7 +34,7 @@ BANNED = {
     r"\bremember(?:s|ed|ing)?\b": "cache, keep, record",
     r"\b(?:tells?|told)\b": "send, report, log, distinguish",
     r"\bsaid\b": "answered, reported, sent",
-    r"\bin force\b": "active",
+    r"\b(?:in|into) force\b": "active",
     r"\bsays something\b": "differs, sends",
 }
 """Prose that is banned, in any case, and what to write instead."""
