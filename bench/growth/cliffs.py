@@ -135,7 +135,7 @@ class _Scene:
         self.events = round(CHANGED_PODS * (asyncio.get_running_loop().time() - began))
 
     async def _change_policy(self) -> None:
-        """Write another weight into the policy, again and again; count the policies that become active."""
+        """Write another weight into the policy, again and again; count active policies."""
         changed: Any = policy()
         weights = [
             plugin
