@@ -1,6 +1,8 @@
 # Everything works from a fresh clone on a machine with python3 (3.11+), git and make.
 PYTHON ?= python3
 BIN := .venv/bin
+# Test processes side by side. Most tests wait for processes most of the time, so more than the cores.
+WORKERS ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help demo up test lint protos protos-check lock bench bench-quick e2e clean
@@ -15,7 +17,7 @@ up: .venv/.run ## The same, but keep it running: kubectl works against it until 
 	$(BIN)/moorage up --nodes deploy/demo/nodes.yaml --pods deploy/demo/pods.yaml --config deploy/demo/policy.yaml
 
 test: .venv/.dev ## Run every test that this machine can run
-	$(BIN)/pytest $(TESTS)
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile $(TESTS)
 
 lint: .venv/.dev protos-check ## Check style, types, layers, protos and that generated code is current
 	$(BIN)/ruff check .

@@ -243,7 +243,7 @@ def _show_decision(decisions: DecisionLog) -> Handler:
         namespace, pod = request.match_info["namespace"], request.match_info["pod"]
         found = decisions.show(namespace, pod)
         if found is None:
-            text = f"no decision is remembered about pod {namespace}/{pod}"
+            text = f"there is no decision about pod {namespace}/{pod}"
             return web.json_response({"error": text}, status=404)
         return web.json_response(found)
 

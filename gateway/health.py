@@ -53,6 +53,6 @@ def readiness_notes(reloader: PolicyReloader | None) -> Mapping[str, Check]:
         problem = reloader.problem if reloader else ""
         if not problem:
             return None
-        return f"the file is refused and the policy before it stays in force: {problem}"
+        return f"the file is refused and the policy before it stays active: {problem}"
 
     return {"policy": policy}

@@ -21,7 +21,7 @@ class CycleMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         phase = FastHistogram(
             "moorage_cycle_duration_seconds",
-            "Time of each half of a cycle in the replica.",
+            "Time of each phase of a cycle in the replica.",
             ["phase"],
             buckets=SECONDS,
             registry=registry,
@@ -162,7 +162,7 @@ class ClusterCollector(Collector):
         yield _gauge("moorage_cache_size", "Objects in the cache.", "type", self._counts())
         yield _gauge(
             "moorage_cache_age_seconds",
-            "Time since the API server last said something about a resource.",
+            "Time since the API server last sent something about a resource.",
             "resource",
             self._ages(),
         )

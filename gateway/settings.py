@@ -101,7 +101,7 @@ class GatewaySettings(EdgeSettings):
     min_shard_time: float = setting(
         0.005,
         "Least time that a replica is expected to need for its part of a scattered cycle; less is "
-        "not worth the messages. 0 scatters whatever it costs.",
+        "not worth the messages. 0 scatters at any cost.",
         unit="seconds",
         minimum=0,
     )
@@ -132,12 +132,8 @@ class GatewaySettings(EdgeSettings):
         unit="seconds",
         minimum=0.001,
     )
-    decision_pods: int = setting(
-        10_000, "Pods whose decisions are remembered, the newest.", minimum=1
-    )
+    decision_pods: int = setting(10_000, "Pods whose decisions are kept, the newest.", minimum=1)
     decision_attempts: int = setting(
-        5, "Attempts that are remembered for each pod, the newest.", minimum=1
+        5, "Attempts that are kept for each pod, the newest.", minimum=1
     )
-    decision_top: int = setting(
-        5, "Best nodes whose scores are remembered plugin by plugin.", minimum=0
-    )
+    decision_top: int = setting(5, "Best nodes whose scores are kept plugin by plugin.", minimum=0)

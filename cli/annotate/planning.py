@@ -74,7 +74,7 @@ class Planner:
         """Return what is to become of each node, in their order."""
         return [self._plan(node, self._measured(node, values), now) for node in nodes]
 
-    def strangers(self, nodes: Sequence[NodeManifest], values: Values) -> list[str]:
+    def unknown_nodes(self, nodes: Sequence[NodeManifest], values: Values) -> list[str]:
         """Return what Prometheus measures and the cluster does not have, in order."""
         known = {self.layout.key_of_node(node) for node in nodes}
         return sorted({key for measure in values.values() for key in measure} - known)

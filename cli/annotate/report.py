@@ -24,10 +24,10 @@ def show_round(screen: Screen, ended: Round, options: AnnotateOptions) -> None:
         screen.table(("NODE", "CPU FREE", "MEMORY FREE", "RESULT"), rows)
     if len(nodes) > most:
         screen.write(f"... and {len(nodes) - most} more")
-    if ended.strangers:
+    if ended.unknown_nodes:
         screen.write(
-            f"Prometheus measures {len(ended.strangers)} nodes that the cluster does not have, "
-            f"such as {ended.strangers[0]}"
+            f"Prometheus measures {len(ended.unknown_nodes)} nodes that the cluster does not have, "
+            f"such as {ended.unknown_nodes[0]}"
         )
     screen.write(", ".join(_summary(ended, options)))
 

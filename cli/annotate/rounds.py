@@ -44,10 +44,10 @@ class Done:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is to be done; `strangers` are nodes that Prometheus has and the cluster has not."""
+    """What is to be done; `unknown_nodes` are nodes that Prometheus has and the cluster has not."""
 
     nodes: Sequence[Planned]
-    strangers: Sequence[str]
+    unknown_nodes: Sequence[str]
 
     @property
     def work(self) -> int:
@@ -60,7 +60,7 @@ class Round:
     """A round that ended."""
 
     nodes: Sequence[Done]
-    strangers: Sequence[str] = ()
+    unknown_nodes: Sequence[str] = ()
 
     def count(self, what: Result | Need) -> int:
         """Return how many nodes had this result, or this need."""
@@ -81,7 +81,7 @@ class Annotator:
     Args:
         options: What was asked for.
         nodes: The nodes of the cluster.
-        now: Tells the time.
+        now: Returns the time.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Annotator:
         nodes = await self._nodes.read()
         plan = Plan(
             nodes=self._planner.plan(nodes, values, now),
-            strangers=self._planner.strangers(nodes, values),
+            unknown_nodes=self._planner.unknown_nodes(nodes, values),
         )
         self._check(nodes, plan)
         return plan
@@ -124,7 +124,7 @@ class Annotator:
     ) -> Round:
         """Write what is to be written; call *progress* with how many nodes are done.
 
-        Whatever a node's request comes to is in the result, not raised.
+        The outcome of each node's request is in the result; nothing is raised.
         """
         places = asyncio.Semaphore(self._options.concurrency)
         written = 0
@@ -141,7 +141,7 @@ class Annotator:
 
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(carry_out(planned)) for planned in plan.nodes]
-        return Round(nodes=[task.result() for task in tasks], strangers=plan.strangers)
+        return Round(nodes=[task.result() for task in tasks], unknown_nodes=plan.unknown_nodes)
 
     async def _ask(self) -> Values:
         settings = self._options.prometheus
@@ -164,8 +164,8 @@ class Annotator:
             return
         ours = self._options.prometheus.layout.key_of_node(nodes[0])
         raise PrometheusError(
-            f'Prometheus measures nodes such as "{plan.strangers[0]}", the cluster has nodes such '
-            f'as "{ours or nodes[0].name}": choose another --preset or --node-format'
+            f'Prometheus measures nodes such as "{plan.unknown_nodes[0]}", the cluster has nodes '
+            f'such as "{ours or nodes[0].name}": choose another --preset or --node-format'
         )
 
     async def _write(self, planned: Planned) -> Done:

@@ -1,6 +1,6 @@
 """Runs `moorage annotate`: one round and its result, or rounds until a signal, with an admin port.
 
-Whatever goes wrong in a round is logged and counted, and the annotations stay as they are: their
+A failure in a round is logged and counted, and the annotations stay as they are: their
 time shows that they are old. The next round starts sooner.
 """
 
@@ -49,7 +49,7 @@ async def annotate_once(options: AnnotateOptions, screen: Screen) -> int:
             plan = await annotator.plan()
         if options.dry_run:
             nodes = [Done(planned=planned) for planned in plan.nodes]
-            ended = Round(nodes=nodes, strangers=plan.strangers)
+            ended = Round(nodes=nodes, unknown_nodes=plan.unknown_nodes)
         else:
             with screen.progress("Nodes written", plan.work) as progress:
                 ended = await annotator.carry_out(plan, progress)

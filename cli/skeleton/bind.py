@@ -28,7 +28,7 @@ class $plugin(BindPlugin):
         return None
 
     async def post_bind(self, binding: Binding) -> None:
-        """Tell that the pod is bound."""
+        """Log that the pod is bound."""
         _log.info("%s is bound to %s", binding, binding.node)
 '''
 

@@ -50,7 +50,7 @@ class Gateway:
             raise ProcessFailedError(f"the gateway has not seen all {count} nodes") from error
 
     async def decision(self, namespace: str, pod: str) -> dict[str, Any] | None:
-        """Return the newest attempt on a pod, None if it remembers none or does not answer."""
+        """Return the newest attempt on a pod, None if it has none or does not answer."""
         try:
             async with self._session.get(f"{self._admin}/decisions/{namespace}/{pod}") as response:
                 if response.status != 200:

@@ -21,7 +21,7 @@ def why(pod: PodState, scheduler: Decision | None, gateway: Decision | None) -> 
     Args:
         pod: How far it is.
         scheduler: The stand-in's newest decision, if it has one.
-        gateway: The newest attempt that the gateway remembers, if any.
+        gateway: The newest attempt that the gateway keeps, if any.
     """
     if pod.outcome is Outcome.DELETED:
         return "it was deleted, by somebody or to make room for a more important pod"
@@ -29,7 +29,7 @@ def why(pod: PodState, scheduler: Decision | None, gateway: Decision | None) -> 
     if not pod.node:
         return _pending(pod, known, gateway or {})
     if known is None or known["node"] != pod.node:
-        return "kube-scheduler does not remember the decision"
+        return "kube-scheduler no longer has the decision"
     asked = (gateway or {}) if known["offered"] or known["scores"] else {}
     reason = _scores(known, asked, pod.node) if known["scores"] else _only(known, asked)
     return "; ".join([reason, *_failures(asked)])

@@ -15,7 +15,7 @@ ZONES = 3
 """Generated nodes are spread over this many zones."""
 
 SERVER_SET = ("resourceVersion", "uid", "creationTimestamp", "generation", "managedFields")
-"""Metadata that the embedded API server sets anew."""
+"""Metadata that the embedded API server sets itself."""
 
 BUILT_IN_CLASSES = "system-"
 """The priority classes that every API server has, and nobody may create."""

@@ -25,7 +25,7 @@ class NodeValues(Generic[Value]):
     """
 
     def __init__(self, state: ClusterState, each: int, kind: type[Value], scope: Scope) -> None:
-        """Cache *each* numbers of a row; they depend on what *scope* says."""
+        """Cache *each* numbers of a row; they depend on what *scope* names."""
         # If they depend on the whole cluster, all rows become stale at once.
         self.prefetch_limit = PREFETCH_LIMIT if scope < Scope.CLUSTER else 0
         self._state = state

@@ -5,7 +5,7 @@ from collections.abc import Hashable
 from typing import Generic, TypeVar
 
 SEEN_LIMIT = 1000
-"""Signatures that are kept to tell whether an equal pod has come before."""
+"""Signatures that are kept to recognise a pod that equals an earlier one."""
 
 Entry = TypeVar("Entry")
 

@@ -1,4 +1,4 @@
-"""The calls besides scheduling, the outcomes of all calls, and who answers them."""
+"""The calls other than filter and prioritize, the outcomes of all calls, and who answers them."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ class PrioritizeOutcome(msgspec.Struct, kw_only=True, eq=False):
     Attributes:
         scores: Whole numbers from 0 to 100, aligned with the nodes of the request; 10 is what
             kube-scheduler takes for the best. Empty means no opinion.
-        encoded: The edge's answer, if it has been written ahead of the call.
+        encoded: The edge's answer, if it was encoded before the call.
     """
 
     scores: Sequence[int]
@@ -92,7 +92,7 @@ class CallFailedError(MoorageError):
 
 
 class Cycles(Protocol):
-    """Answers calls. Whatever is raised fails the call; users read only CallFailedError's message.
+    """Answers calls. Any exception fails the call; users read only CallFailedError's message.
 
     Filter, prioritize and preempt are cancelled when the caller hangs up or the deadline passes;
     bind never is.

@@ -33,7 +33,7 @@ class Backlog:
         self._objects = _Queue(objects)
 
     def note(self, key: int | str | ObjectName) -> None:
-        """Remember that something has changed, once however often it did."""
+        """Note a change; several changes of one object count once."""
         if isinstance(key, int):
             self._rows.changed[key] = None
         elif isinstance(key, str):

@@ -55,6 +55,11 @@ class Cluster:
             for task in tasks:
                 task.cancel()
 
+    @property
+    def generation(self) -> int:
+        """The generation of the state."""
+        return self.state.generation
+
     def synced(self) -> bool:
         """Whether nodes and pods have been read."""
         return all(reflector.synced.is_set() for reflector in self._reflectors.values())

@@ -17,7 +17,7 @@ from gateway.cluster.touched import Touched
 from moorage.models import NodeManifest, ObjectName, Pod, encode
 
 LOG_LENGTH = 200_000
-"""Changes that are remembered; a replica that is further behind gets a full snapshot."""
+"""Changes that are kept; a replica that is further behind gets a full snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class ClusterState:
         return len(late)
 
     def changes_since(self, generation: int) -> Changes | None:
-        """Return what happened after *generation*; None if that is too long ago to remember."""
+        """Return what happened after *generation*; None if the log no longer goes back that far."""
         if generation == self.generation:
             return Changes(generation=generation)
         if len(self._log) == LOG_LENGTH and self._log[0][0] > generation:
@@ -158,8 +158,8 @@ class ClusterState:
     def everything(self, size: int) -> Generator[Changes, None, None]:
         """Yield the whole state in parts of at most *size* objects: nodes, pods on them, others.
 
-        The state may change between two parts: later ones tell of that too, so that the last one,
-        the only one that is not `partial`, reaches the generation of its moment.
+        The state may change between two parts. Later parts contain those changes too. Only the last
+        part is not `partial`; it has the generation of the time at which it is made.
         """
         rows_now = (row for row, name in enumerate(self._names) if name is not None)
         backlog = Backlog(rows_now, self._placed_uids(), list(self.objects))

@@ -1,7 +1,7 @@
 """Claims: pods that hold a node from their cycle on, before kube-scheduler binds them.
 
-The extender protocol does not tell the node before the bind, and the next pods are filtered before
-that. Where a plugin's verdicts depend on it, the gateway chooses the node itself, in the cycle.
+The extender protocol does not name the chosen node before the bind, and the next pods are filtered
+before that. Where a plugin's verdicts depend on it, the gateway chooses the node in the cycle.
 Called by `gateway.cycle.runner`, cycle by cycle, so that no two claims contradict each other.
 """
 

@@ -95,7 +95,7 @@ class ReplicaPhase:
         return result, rows
 
     def invalid(self, what: str) -> CallFailedError:
-        """Count a result that cannot be right, and return the error that says so."""
+        """Count a result that cannot be right, and return the error about it."""
         self.metrics.invalid_result(self.pool.kind.name)
         return CallFailedError(f"{self.pool.kind.name} service answers nonsense: {what}")
 

@@ -45,6 +45,10 @@ class ClusterView(Protocol):
     def age(self) -> float:
         """Return for how many seconds the API server has been silent."""
 
+    @property
+    def generation(self) -> int:
+        """The generation of the cluster state."""
+
 
 class CycleRunner:
     """Runs the cycles."""
@@ -169,6 +173,7 @@ class CycleRunner:
         """Let all nodes pass: the profile has no filter plugins."""
         count = len(request.nodes)
         decision.filter = FilterRecord(nodes=count, feasible=count, seconds=0.0)
+        decision.generation = self._cluster.generation
         return FilterOutcome(feasible=request.nodes)
 
     def _has_plugins(self, request: CycleRequest) -> bool:

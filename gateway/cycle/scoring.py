@@ -39,7 +39,7 @@ class ScorePhaseResult(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     record: ScoreRecord
 
     def scores(self, scale: int) -> Sequence[int]:
-        """Return whole numbers from 0 to *scale*, halves rounded up; empty without an opinion."""
+        """Return whole numbers from 0 to *scale*, 0.5 rounded up; empty without an opinion."""
         if self.totals is None:
             return ()
         answer: list[int] = (self.totals * (scale / 100) + 0.5).astype(np.int64).tolist()

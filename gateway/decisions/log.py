@@ -121,7 +121,7 @@ class Decision(Record):
         snapshot_age_seconds: How long the API server had been silent at that time.
         queue_seconds: How long the attempt waited for its turn.
         score_error: Why there are no scores; kube-scheduler goes on without them.
-        error: Why the attempt failed, as kube-scheduler was told; empty if it did not.
+        error: Why the attempt failed, as sent to kube-scheduler; empty if it did not.
     """
 
     namespace: str
@@ -146,7 +146,7 @@ class DecisionLog:
     """The latest attempts of the newest pods; older ones are kept packed, in less room."""
 
     def __init__(self, *, pods: int, attempts: int, unpacked: int = UNPACKED) -> None:
-        """Remember *attempts* of each of the *pods* that were decided on last."""
+        """Keep *attempts* of each of the *pods* that were decided on last."""
         self._pods = pods
         self._attempts = attempts
         self._unpacked = unpacked

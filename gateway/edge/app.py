@@ -78,7 +78,7 @@ def make_app(cycles: Cycles, settings: EdgeSettings, registry: CollectorRegistry
         ConfigurationError: An alias is wrong, or its path is that of a verb.
     """
     metrics = EdgeMetrics(registry)
-    nodes = GivenNodesCache(settings.given_nodes_remembered)
+    nodes = GivenNodesCache(settings.given_nodes_cached)
     caches = RequestCaches(names=NodeNamesCache(), nodes=nodes, pods=PodCache())
     context = Context(cycles=cycles, settings=settings, metrics=metrics, caches=caches)
     bind = BindHandler(context)

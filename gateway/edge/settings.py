@@ -39,7 +39,7 @@ class EdgeSettings(AdminSettings):
         64 * _MIB, "Largest body of a preempt call.", unit="bytes", minimum=1
     )
     bind_body_limit: int = setting(_MIB, "Largest body of a bind call.", unit="bytes", minimum=1)
-    given_nodes_remembered: int = setting(
+    given_nodes_cached: int = setting(
         5000,
         "Whole nodes in calls that are known again when unchanged; up to 50 kB of memory for each.",
         minimum=1,

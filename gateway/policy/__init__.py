@@ -1,1 +1,1 @@
-"""The policy in force, and how another one comes into force."""
+"""The active policy, and how it is replaced."""

@@ -1,4 +1,4 @@
-"""The policy in force: the document, resolved against what the replicas say they can run."""
+"""The active policy: the document, resolved against the plugins that replicas announce."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -28,14 +28,14 @@ NEEDED: tuple[Kind, ...] = ("filter", "score")
 
 
 class NotKnownYetError(ConfigurationError):
-    """Whether a document is right depends on a service that has not said what it can run."""
+    """Whether a document is right depends on a service that has not announced its plugins."""
 
 
 class PolicyHolder:
-    """Knows the policy once a filter and a scorer have said what they can run.
+    """Knows the policy once a filter and a scorer have announced their plugins.
 
     Attributes:
-        resolved: The policy in force, None until it is known.
+        resolved: The active policy, None until it is known.
         problem: Why there is none; empty if there is one.
         dependencies: What the plugins of its profiles depend on.
         catalogue_version: How often replicas have reported other plugins than before.
@@ -44,13 +44,13 @@ class PolicyHolder:
     def __init__(
         self, document: Document, resolved: Callable[["PolicyHolder"], None] = lambda _: None
     ) -> None:
-        """Hold *document*, not resolved yet; *resolved* is told whenever it is."""
+        """Hold *document*, not resolved yet; *resolved* is called whenever it is."""
         self.resolved: ResolvedPolicy | None = None
         self.problem = "waiting for a filter and a scorer replica to say which plugins they have"
         self.catalogue_version = 0
         self._document = document
         self._profiles: frozenset[str] = frozenset()
-        self._tell = resolved
+        self._on_resolved = resolved
         self._plugins: dict[str, list[PluginInfo]] = {}
         self._known = asyncio.Event()
         self._binder_known = asyncio.Event()
@@ -93,7 +93,7 @@ class PolicyHolder:
         has_plugins = any(profile.plugins for profile in profiles)
         self._for_bind = policy_for(resolved, "bind") if has_plugins else None
         self._known.set()
-        self._tell(self)
+        self._on_resolved(self)
 
     def in_force(self) -> tuple[Document, ResolvedPolicy | None]:
         """Return the document, and what it means."""
@@ -166,7 +166,7 @@ class PolicyHolder:
 
     @property
     def revision(self) -> str:
-        """The revision of the policy in force."""
+        """The revision of the active policy."""
         return self.resolved.revision if self.resolved else ""
 
 

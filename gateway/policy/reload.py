@@ -1,7 +1,7 @@
-"""Follows the policy file, and brings what it says into force between two cycles.
+"""Follows the policy file, and activates a changed policy between two cycles.
 
-Runs beside the cycles, started by `gateway.app`. A content that is wrong, or that a replica cannot
-run, leaves the policy in force as it is.
+Runs beside the cycles, started by `gateway.app`. If the new content is
+wrong, or a replica cannot run it, the active policy stays.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ class ReloadMetrics:
             self._reloads.labels(outcome)
         self._refused = Gauge(
             "moorage_policy_file_refused",
-            "1 while the policy file says something else than the policy in force, as it is wrong "
+            "1 while the policy file differs from the active policy, because the file is wrong "
             "or a replica cannot run it.",
             registry=registry,
         )
@@ -59,7 +59,7 @@ class PolicyReloader:
     """Compares the file's content with what was read last.
 
     Attributes:
-        problem: Why what the file says is not in force; empty if it is.
+        problem: Why the file is not active; empty if it is.
     """
 
     def __init__(
@@ -77,8 +77,8 @@ class PolicyReloader:
 
         Args:
             path: The policy file.
-            text: What it said at the start.
-            policy: Holds the policy in force.
+            text: Its content at the start.
+            policy: Holds the active policy.
             objects: Follows what plugins read.
             rollouts: Bring a policy to the replicas.
             between_cycles: No cycle runs inside this context.
@@ -108,7 +108,7 @@ class PolicyReloader:
             text, unreadable = "", error
         before, self._seen = self._seen, text
         if text != before:
-            return  # it may be half written; it counts once it is the same twice
+            return  # it may be partly written; it counts once it is the same twice
         if text == self._tried and not self._is_worth_another_try():
             return
         self._tried, self._catalogue_version = text, self._policy.catalogue_version
@@ -123,7 +123,7 @@ class PolicyReloader:
             if self._policy.resolved is None:
                 return  # what it means is not known yet
             self._metrics.reloaded("ok")
-            log.info("The policy file is in force", revision=self._policy.revision)
+            log.info("The policy file is active", revision=self._policy.revision)
 
     def _is_worth_another_try(self) -> bool:
         if not self.problem:
@@ -138,7 +138,7 @@ class PolicyReloader:
         self.problem = problem
         self._metrics.reloaded("refused")
         log.warning(
-            "The policy file is refused and the old policy stays in force",
+            "The policy file is refused and the old policy stays active",
             error=problem,
             revision=self._policy.revision,
         )

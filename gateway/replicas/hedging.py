@@ -26,7 +26,7 @@ class Replicas(Protocol):
     async def next_member(self, deadline: float) -> Member:
         """Return the replica whose turn it is; wait for one until *deadline* if there is none."""
 
-    def lose(self, member: Member, reason: str) -> None:
+    def mark_lost(self, member: Member, reason: str) -> None:
         """Give no more work to a replica that is lost."""
 
     def give_up(self, member: Member) -> None:
@@ -83,7 +83,7 @@ class HedgedCall:
         try:
             sent = member.session.start(self._work)
         except StreamLostError as error:
-            self._replicas.lose(member, str(error))
+            self._replicas.mark_lost(member, str(error))
             return
         self._sent[sent.answer] = member, sent
         member.unanswered.add(sent.answer)
@@ -94,7 +94,7 @@ class HedgedCall:
         member.unanswered.discard(answer)
         error = None if answer.cancelled() else answer.exception()
         if isinstance(error, StreamLostError):
-            self._replicas.lose(member, str(error))
+            self._replicas.mark_lost(member, str(error))
         elif isinstance(error, TimeoutError):
             self._replicas.give_up(member)
 

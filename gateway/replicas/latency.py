@@ -6,8 +6,8 @@ from typing import Protocol
 
 from gateway.replicas.work import Answer, Work
 
-REMEMBERED = 128
-"""Round trips that are remembered for each sort of work, the newest."""
+KEPT = 128
+"""Round trips that are kept for each sort of work, the newest."""
 
 ENOUGH = 10
 """Round trips that must be known before the hedge delay depends on them."""
@@ -31,7 +31,7 @@ class HedgeLimits(Protocol):
 
 
 class LatencyTracker:
-    """Remembers round trips, by sort of work and relative to the number of nodes.
+    """Keeps round trips, by sort of work and relative to the number of nodes.
 
     Attributes:
         limits: When an answer is late.
@@ -42,12 +42,12 @@ class LatencyTracker:
         self._recent: dict[Hashable, deque[float]] = {}
 
     def observe(self, work: Work, answer: Answer) -> None:
-        """Remember how long an answer took, unless it reports a failure."""
+        """Record how long an answer took, unless it reports a failure."""
         if answer.result.status.code:
             return
         recent = self._recent.get(work.sort)
         if recent is None:
-            recent = self._recent[work.sort] = deque(maxlen=REMEMBERED)
+            recent = self._recent[work.sort] = deque(maxlen=KEPT)
         recent.append(answer.seconds / max(work.nodes, FEW_NODES))
 
     def hedge_delay(self, work: Work, remaining: float) -> float:

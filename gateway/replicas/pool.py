@@ -149,13 +149,13 @@ class ReplicaPool:
         except TimeoutError as error:
             raise CallFailedError(f"{self.kind.name} service {SILENT}") from error
 
-    def lose(self, member: Member, reason: str) -> None:
+    def mark_lost(self, member: Member, reason: str) -> None:
         """Give no more work to a replica until it has caught up again."""
-        self._lose(member.place, member.session, reason)
+        self._remove_lost(member.place, member.session, reason)
 
     def give_up(self, member: Member) -> None:
         """Break off the session with a replica that hangs."""
-        self.lose(member, SILENT)
+        self.mark_lost(member, SILENT)
         member.session.break_off(SILENT)
 
     async def next_member(self, deadline: float) -> Member:
@@ -183,7 +183,7 @@ class ReplicaPool:
                 self.problem = f"{self.kind.name} at {place} refuses the policy: {error}"
                 log.warning("The policy is refused", service=self.kind.name, error=str(error))
             except StreamLostError as error:
-                self._lose(place, session, str(error))
+                self._remove_lost(place, session, str(error))
             finally:
                 self._remove(place, session)
                 self._objects.need(session, {})
@@ -221,7 +221,7 @@ class ReplicaPool:
             self._has_joined = True
 
     async def _take_part(self, place: str, session: Session, policy: pb.Policy) -> bool:
-        """Let a replica take part unless it has another policy than the one in force."""
+        """Let a replica take part unless it has another policy than the active one."""
         async with self._changed:
             if (await self._policy.for_kind(self.kind.policy)).revision != policy.revision:
                 return False
@@ -251,7 +251,7 @@ class ReplicaPool:
                 await asyncio.wait(member.unanswered)
         keeper.cancel()
 
-    def _lose(self, place: str, session: Session, reason: str) -> None:
+    def _remove_lost(self, place: str, session: Session, reason: str) -> None:
         """Give no more work to a replica until it has caught up again."""
         problem = f"{self.kind.name} at {place}: {reason}"
         if self._remove(place, session):

@@ -1,6 +1,6 @@
 """Brings another policy to the replicas of one service; called by `gateway.policy.reload`.
 
-First it is made ready beside the one in force, while cycles go on: plugins start, and objects that
+First it is made ready beside the active one, while cycles go on: plugins start, and objects that
 they read are sent. Then all replicas switch between two cycles.
 """
 
@@ -21,7 +21,7 @@ PREPARE_SECONDS = 30.0
 """How long a replica may take to start the plugins of a policy; cycles do not wait for it."""
 
 SWITCH_SECONDS = 1.0
-"""How long a replica may take to switch; cycles wait. One that needs longer starts anew."""
+"""How long a replica may take to switch; cycles wait. One that needs longer starts again."""
 
 Readers = Mapping[ObjectKind, Sequence[str]]
 """Kinds with the plugins that read them."""
@@ -104,7 +104,7 @@ class Rollout:
             return self._refusal(member, error)
         except (StreamLostError, TimeoutError) as error:
             if self._pool.members.at(member.place) is not member:
-                return ""  # when it is back it gets the policy that is in force then
+                return ""  # when it is back it gets the policy that is active then
             return f"{self._name(member)} cannot be asked: {error or 'it does not answer in time'}"
         return ""
 
@@ -115,7 +115,7 @@ class Rollout:
         except SessionRefusedError as error:
             return self._refusal(member, error)
         except StreamLostError as error:
-            self._pool.lose(member, str(error))
+            self._pool.mark_lost(member, str(error))
         except TimeoutError:
             self._pool.give_up(member)
         return ""

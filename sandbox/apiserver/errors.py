@@ -138,7 +138,7 @@ def conflict(resource: str, name: str, why: str, *, group: str = "") -> StatusEr
 
 
 def expired(message: str) -> StatusError:
-    """410: the resource version or continue token is no longer remembered."""
+    """410: the resource version or continue token is no longer kept."""
     return StatusError(410, "Expired", message)
 
 

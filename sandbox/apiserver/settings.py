@@ -13,7 +13,7 @@ class Settings:
     version: str = "v1.36.0+sandbox"
     """What /version answers; the form is vMAJOR.MINOR.PATCH with an optional +BUILD."""
     history: int = 8192
-    """Changes remembered per resource; a watch from before them is answered with 410."""
+    """Changes kept per resource; a watch from before them is answered with 410."""
     bookmark_seconds: float = 60.0
     """How often a watch with allowWatchBookmarks gets a bookmark from an idle server."""
     watch_seconds: float = 1800.0
@@ -21,7 +21,7 @@ class Settings:
     max_body_bytes: int = 3 * 1024 * 1024
     """A larger request is answered with 413."""
     pages: int = 64
-    """Unfinished paged lists that are remembered; older continue tokens are answered with 410."""
+    """Unfinished paged lists that are kept; older continue tokens are answered with 410."""
     run_bound_pods: bool = False
     """Play the kubelet: a bound pod becomes Running."""
     run_delay_seconds: float = 0.2

@@ -27,7 +27,7 @@ async def serving_decisions(scheduler: Scheduler, port: int | None) -> AsyncIter
         namespace, pod = request.match_info["namespace"], request.match_info["pod"]
         decision = scheduler.decisions.get(namespace, pod)
         if decision is None:
-            message = f"no decision about {namespace}/{pod} is remembered"
+            message = f"there is no decision about {namespace}/{pod}"
             return web.json_response({"error": message}, status=404)
         return web.Response(body=msgspec.json.encode(decision), content_type="application/json")
 

@@ -1,4 +1,4 @@
-"""Tells users by Kubernetes Events how binds went.
+"""Reports failed binds to users as Kubernetes Events.
 
 Written in the background: an Event that cannot be written is counted, and never fails a bind. A
 failure that repeats becomes one Event with a count, as kube-scheduler's do.
@@ -30,7 +30,7 @@ LONGEST_POD_NAME = 230
 """Characters of a pod's name in an Event's, which must stay within 253."""
 
 UNTOLD = {Reason.NOT_FOUND, Reason.OTHER_UID}
-"""Failures that leave no pod to tell about."""
+"""Failures after which there is no pod to report on."""
 
 _log = structlog.get_logger()
 
@@ -67,7 +67,7 @@ class EventRecorder:
     Args:
         cluster: Where to write them.
         mode: "failures" leaves "Scheduled" to kube-scheduler, which writes it for every bind.
-        queue: Events that may wait; more are dropped. Also how many are remembered for counting.
+        queue: Events that may wait; more are dropped. Also how many are kept for counting.
         instance: The name of this process.
         observer: Who counts.
     """
@@ -180,9 +180,9 @@ class EventRecorder:
         except KubeStatusError as error:
             if error.reason != "AlreadyExists":  # written by a try whose answer was lost
                 raise
-        self._remember(message.identity, _Series(name, 1, time.monotonic()))
+        self._keep(message.identity, _Series(name, 1, time.monotonic()))
 
-    def _remember(self, identity: Identity, series: _Series) -> None:
+    def _keep(self, identity: Identity, series: _Series) -> None:
         self._recent[identity] = series
         self._recent.move_to_end(identity)
         if len(self._recent) > self._queue.maxsize:

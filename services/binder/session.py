@@ -1,4 +1,4 @@
-"""Sessions of gateways: any number of binds at a time, answered in whatever order they end."""
+"""Sessions of gateways: any number of binds at a time, answered in the order in which they end."""
 
 import asyncio
 import functools

@@ -70,7 +70,7 @@ def policy_from_proto(request: pb.BindRequest) -> PolicyText | None:
 
 
 def call_error(error: BindError) -> CallError:
-    """Return what the caller is told about a bind that did not succeed."""
+    """Return the error of a bind that did not succeed, for the caller."""
     return CallError(CODES[error.reason], str(error), error.reason.name)
 
 

@@ -36,7 +36,7 @@ class ScoreRun(msgspec.Struct, frozen=True, kw_only=True):
             had an opinion.
         scores: The opinions that make up the totals, in order.
         plugins: What each plugin did, in order.
-        raw: Of a shard: what each plugin with an opinion said of its nodes, in order.
+        raw: Of a shard: the raw scores of each plugin with an opinion, in order.
     """
 
     totals: Scores | None = None
@@ -89,7 +89,7 @@ async def run_normalization(
     *,
     raw: Mapping[str, Scores],
 ) -> ScoreRun:
-    """Rank *nodes* by what plugins said of them in shards; plugins that said nothing are left out.
+    """Rank *nodes* by the raw scores of all shards; plugins without an opinion are left out.
 
     Raises the same as `run_scores`.
     """

@@ -44,18 +44,18 @@ async def test_a_rejected_pod_is_tried_again_when_a_node_comes(world: World) -> 
         assert await world.bound() == {"p": "n2"}
 
 
-async def test_replicas_that_fit_nowhere_are_rejected_from_memory_until_a_node_comes(
+async def test_replicas_that_fit_nowhere_are_rejected_from_the_cache_until_a_node_comes(
     world: World,
 ) -> None:
     await world.nodes(*map(node, NAMES))
     names = [f"web-{number}" for number in range(20)]
-    metric = "moorage_remembered_rejections_total"
-    before = await world.metric(metric)
+    metric, labels = "moorage_cached_phases_total", {"phase": "filter", "extent": "whole"}
+    before = await world.metric(metric, **labels)
     async with world.scheduler("moorage"):
         pods = [pod(name, "moorage", labels={"nodeGroup": "gpu"}) for name in names]
         await world.create(*pods)
         messages = {await world.condition(name, "Unschedulable") for name in names}
-        assert await world.metric(metric) - before > len(names) / 2
+        assert await world.metric(metric, **labels) - before > len(names) / 2
         attempts = [await world.decision(name) for name in names]
         await world.nodes(node("gpu", labels={"nodeGroup": "gpu"}))
         assert set((await world.bound()).values()) == {"gpu"}

@@ -1,6 +1,6 @@
 """Turns lists and events of the API server into calls of a sink, without gaps or partial lists.
 
-A watch that broke for too long ends in a new full list. The mirror remembers which version of which
+A watch that broke for too long ends in a new full list. The mirror keeps which version of which
 object the sink has, and so finds what was deleted meanwhile.
 """
 

@@ -3,7 +3,7 @@
 The gateway runs one for nodes, one for pods, and one for each further kind that plugins read. It
 asks for a streamed list first (watch-list) and falls back to LIST and WATCH where the server cannot
 do that. Bookmarks are the heartbeat: a watch that is silent for longer than two of them is dead,
-whatever TCP says.
+even if TCP still considers it open.
 """
 
 import asyncio
@@ -82,7 +82,7 @@ class Reflector(Generic[T]):
         self.synced = asyncio.Event()
         """Set once the sink has had a full list, and never cleared."""
         self.last_heard = -math.inf
-        """When the API server last said something, on the monotonic clock."""
+        """When the API server last sent something, on the monotonic clock."""
         self.problem = ""
         """Why the last watch ended; empty from the next list or event on."""
         self._client = client
@@ -156,7 +156,7 @@ class Reflector(Generic[T]):
             self._served = False
             _log.info("The API server does not serve a kind", path=self._path)
         self._position = ""
-        self._hear()
+        self._mark_alive()
         return _Ending(Restart.NOT_SERVED)
 
     def _failed(
@@ -168,7 +168,7 @@ class Reflector(Generic[T]):
         retry_after: float | None = None,
     ) -> _Ending:
         self.problem = str(error)
-        _log.warning("The watch starts anew", path=self._path, reason=reason, error=str(error))
+        _log.warning("The watch starts again", path=self._path, reason=reason, error=str(error))
         return _Ending(reason, at_once=at_once, retry_after=retry_after)
 
     async def _follow(self) -> None:
@@ -233,7 +233,7 @@ class Reflector(Generic[T]):
         query = {**self._query, **query}
         response = await self._client.request("GET", self._path, query=query, timeout=timeout)
         page: ObjectList = decode_list(response.check().body)
-        self._hear()
+        self._mark_alive()
         return page
 
     def _complete(self, full: Collection[T], position: str) -> None:
@@ -264,12 +264,12 @@ class Reflector(Generic[T]):
 
     def _read(self, line: bytes) -> Event:
         event: Event = decode_event(line)
-        self._hear()
+        self._mark_alive()
         self._observer.received(event.type)
         if event.type == "ERROR":
             raise error_of(f"watch of {self._path}", event)
         return event
 
-    def _hear(self) -> None:
+    def _mark_alive(self) -> None:
         self.last_heard = time.monotonic()
         self.problem = ""

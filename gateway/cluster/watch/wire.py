@@ -74,7 +74,7 @@ _decode_status = _decoder(Status)
 
 
 def error_of(what: str, event: Event) -> KubeStatusError:
-    """Return the error that an ERROR event tells of."""
+    """Return the error in an ERROR event."""
     status: Status = _decode_status(event.object)
     seconds = status.details.retry_after_seconds if status.details else 0
     return KubeStatusError(

@@ -78,7 +78,7 @@ def prioritize_answer(nodes: NodeSet, scores: Sequence[int], *, omit_zeros: bool
 
 
 def preempt_answer(outcome: PreemptOutcome) -> bytes:
-    """Answer a preempt call, in UIDs whatever the call brought. Nothing in it is ever null."""
+    """Answer a preempt call, always in UIDs. Nothing in it is ever null."""
     victims = {node: _meta_victims(given) for node, given in outcome.victims.items()}
     return b'{"NodeNameToMetaVictims":' + _encode(victims) + b"}"
 

@@ -40,10 +40,10 @@ class GivenNodesCache:
             manifest = self._older.pop(key, None) or decode_node(text)
             if not manifest.metadata.name:
                 raise msgspec.ValidationError("The name is empty - at `$.metadata.name`")
-            self._remember(key, manifest)
+            self._keep(key, manifest)
         return manifest
 
-    def _remember(self, key: int, manifest: NodeManifest) -> None:
+    def _keep(self, key: int, manifest: NodeManifest) -> None:
         if len(self._recent) >= self._limit:
             self._recent, self._older = {}, self._recent
         self._recent[key] = manifest

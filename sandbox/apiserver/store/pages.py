@@ -29,7 +29,7 @@ class _Rest:
 
 
 class Pages:
-    """Makes lists and remembers the rest of those that were not read to the end."""
+    """Makes lists and keeps the rest of those that were not read to the end."""
 
     def __init__(self, cluster: Cluster, limit: int) -> None:
         self._cluster = cluster

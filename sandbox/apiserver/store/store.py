@@ -57,7 +57,7 @@ class Collection:
         self._items: dict[str, dict[str, Item]] = {}
         self._changes: list[Change] = []
         self.forgotten = revision
-        """The revision up to which changes are no longer remembered."""
+        """The revision up to which changes are no longer kept."""
         self.changed = Signal()
 
     def get(self, namespace: str, name: str) -> Item | None:
@@ -74,14 +74,14 @@ class Collection:
         return bool(self._items.get(namespace))
 
     def since(self, revision: int) -> Iterator[Change]:
-        """Yield the remembered changes after `revision`, oldest first."""
+        """Yield the kept changes after `revision`, oldest first."""
         start = len(self._changes)
         while start and self._changes[start - 1].revision > revision:
             start -= 1
         return iter(self._changes[start:])
 
     def forget(self, revision: int) -> None:
-        """Drop the history up to now, as revision: who has read less must start anew."""
+        """Drop the history up to now, as revision: who has read less must start again."""
         self._changes.clear()
         self.forgotten = revision
         self.changed.send()

@@ -1,6 +1,6 @@
 """One watch: which events a client gets, and when it ends. `http` writes what comes out of it.
 
-A watch has no queue: it remembers how far it has read and looks into the collection's history.
+A watch has no queue: it keeps how far it has read and looks into the collection's history.
 """
 
 import asyncio

@@ -96,7 +96,7 @@ class Recorder:
         earlier = self._written.get(key)
         if earlier is None:
             await self._api.create_event(event)
-            self._remember(key, event)
+            self._keep(key, event)
             return
         series = earlier.get("series")
         count = series["count"] + 1 if series else 2
@@ -104,7 +104,7 @@ class Recorder:
         if not series:  # client-go writes later counts only every few minutes
             await self._api.patch_event(earlier, {"series": earlier["series"]})
 
-    def _remember(self, key: tuple[str, ...], event: dict[str, Any]) -> None:
+    def _keep(self, key: tuple[str, ...], event: dict[str, Any]) -> None:
         self._written[key] = event
         while len(self._written) > _REMEMBERED_EVENTS:
             self._written.popitem(last=False)

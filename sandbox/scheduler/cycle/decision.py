@@ -116,7 +116,7 @@ class Decisions:
         self._decisions: OrderedDict[tuple[str, str], Decision] = OrderedDict()
 
     def get(self, namespace: str, pod: str) -> Decision | None:
-        """Return the decision about a pod, if it is remembered."""
+        """Return the decision about a pod, if it is still kept."""
         return self._decisions.get((namespace, pod))
 
     def add(self, attempt: Attempt, node: str) -> None:

@@ -16,11 +16,11 @@ from moorage.units.quantity import scaled
 Pair = tuple[int, int]
 
 CAPACITY: Final = 200_000
-"""How many pods are remembered: those of a large cluster. A full memory starts again."""
+"""How many pods are cached: those of a large cluster. A full cache is emptied."""
 
 
 class Limits:
-    """Remembers the limits of pods from one cycle to the next."""
+    """Caches the limits of pods from one cycle to the next."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[Pod, Pair]] = {}
@@ -33,16 +33,16 @@ class Limits:
         """Return the sums over the pods of each of *nodes*, by CPU and by memory."""
         totals = np.zeros((len(nodes), 2))
         for index, node in enumerate(nodes):
-            pairs = [self._remembered(pod) for pod in node.pods]
+            pairs = [self._cached(pod) for pod in node.pods]
             totals[index] = [sum(column) for column in zip(*pairs, strict=True)] or (0, 0)
         return totals[:, 0], totals[:, 1]
 
-    def _remembered(self, pod: Pod) -> Pair:
+    def _cached(self, pod: Pod) -> Pair:
         known = self._known.get(pod.uid)
         if known is None or known[0] is not pod:
             if len(self._known) >= CAPACITY:
                 self._known.clear()
-            # At once, because a cycle whose time is up must not have been in vain.
+            # Each pod is cached at once: a cycle that runs out of time keeps what it has done.
             known = self._known[pod.uid] = (pod, self.of_pod(pod))
         return known[1]
 

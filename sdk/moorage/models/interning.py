@@ -44,8 +44,8 @@ class Interned(Generic[T]):
         return kept
 
 
-class Remembered(Generic[R]):
-    """What is made of values, kept for the next equal ones, which msgspec can encode."""
+class ValueCache(Generic[R]):
+    """Caches what is made of values that msgspec can encode, by value."""
 
     def __init__(self) -> None:
         self._table: dict[bytes, R] = {}

@@ -7,7 +7,7 @@ with nodes builds on those. Limits are not read: the API server has copied them 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from moorage.models.interning import Remembered
+from moorage.models.interning import ValueCache
 from moorage.models.pod_spec import Container, ContainerPort, PodSpec
 from moorage.units.quantity import INT64_MAX, Quantity, scaled
 
@@ -115,7 +115,7 @@ class _CachedDemands:
     """
 
     def __init__(self) -> None:
-        self._by_parts: Remembered[Demands] = Remembered()
+        self._by_parts: ValueCache[Demands] = ValueCache()
         self._latest: tuple[PodSpec | None, Demands] = (None, Demands({}, {}, ()))
 
     def __call__(self, spec: PodSpec) -> Demands:

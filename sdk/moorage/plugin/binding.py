@@ -33,7 +33,7 @@ class DecisionSummary(_Summary, frozen=True, kw_only=True):
         runner_up: The best other node; None if no other was scored.
         nodes: How many nodes were looked at.
         feasible: How many of them could run the pod.
-        policy_revision: The revision of the policy that was in force.
+        policy_revision: The revision of the policy that was active.
         generation: The generation of the state that was used.
     """
 

@@ -21,7 +21,7 @@ Amount = Callable[[Pod], float]
 Floats = npt.NDArray[np.float64]
 
 HORIZON: Final = 1800.0
-"""For how many seconds a placement is remembered."""
+"""For how many seconds a placement is kept."""
 
 LONG_AGO: Final = -math.inf
 """When pods were placed of which only that is known."""

@@ -89,7 +89,7 @@ class BindRequest(_message.Message):
     """Required. The name of the node."""
     profile: _builtins.str
     """Optional. The schedulerName of the pod: the source of events, and the profile whose plugins run.
-    With a policy it defaults to what the pod says.
+    With a policy it defaults to the pod's schedulerName.
     """
     decision: _builtins.bytes
     """Optional. Why this node, for the plugins: JSON text with winner, runnerUp, nodes, feasible,

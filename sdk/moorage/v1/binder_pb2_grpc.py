@@ -60,7 +60,7 @@ class BinderServiceServicer:
         """Binds a pod to a node.
 
         Idempotent by (uid, node): a pod that is bound to this node already is a success, whoever bound
-        it. Goes on after the caller has hung up, so that a bind is never left half known; a second call
+        it. Goes on after the caller has hung up, so that the outcome of a bind is always known; a second call
         for a uid whose bind is under way waits for it. Retries what may be retried within the deadline.
 
         The pod's PreBind plugins run before the write, in order; the PostBind plugins after it, and the
@@ -82,7 +82,7 @@ class BinderServiceServicer:
         than a call. The binder sends its headers at once: that is when binds begin to come.
 
         Each request has exactly one answer, in any order; one that cannot be done is answered too, and
-        the stream lives on. Binds go on when the caller hangs up. A binder that is about to end says so,
+        the stream lives on. Binds go on when the caller hangs up. A binder that is about to end announces it,
         answers what is under way, refuses more with UNAVAILABLE, and ends the stream: the caller goes on
         in a new one, with what has no answer too. New streams fail with UNAVAILABLE meanwhile.
         """

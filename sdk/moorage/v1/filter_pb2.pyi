@@ -409,7 +409,7 @@ class FilterServiceGetStateResponse(_message.Message):
     generation: _builtins.int
     """The generation of the latest session's state."""
     policy_revision: _builtins.str
-    """The revision of the policy in force."""
+    """The revision of the active policy."""
     node_count: _builtins.int
     """The number of nodes."""
     pod_count: _builtins.int

@@ -35,7 +35,7 @@ class ScorerServiceSessionRequest(_message.Message):
     """Optional. The number of best nodes to return with the scores of every plugin. 0 returns none."""
     shard: _builtins.bytes
     """Optional. Score only these of the cycle's nodes, as a bitmap over rows, and return what the
-    plugins said of them: `raw` instead of `totals` and `top`. Other replicas score the others.
+    plugins answered for them: `raw` instead of `totals` and `top`. Other replicas score the others.
     """
     @_builtins.property
     def state(self) -> _types_pb2.State:
@@ -47,7 +47,7 @@ class ScorerServiceSessionRequest(_message.Message):
 
     @_builtins.property
     def raw(self) -> _containers.RepeatedCompositeFieldContainer[Global___RawScores]:
-        """Optional. What the plugins said of all the cycle's nodes, gathered from the shards: normalise
+        """Optional. The plugins' answers for all the cycle's nodes, gathered from the shards: normalise
         that instead of scoring. Plugins that are not here are left out.
         """
 
@@ -176,7 +176,7 @@ class ScoreResult(_message.Message):
 
     @_builtins.property
     def raw(self) -> _containers.RepeatedCompositeFieldContainer[Global___RawScores]:
-        """What the plugins with an opinion said of the nodes of the shard, in the order in which they ran.
+        """The raw scores of the plugins with an opinion for the nodes of the shard, in the order in which they ran.
         Empty unless the request had a shard.
         """
 
@@ -449,7 +449,7 @@ class ScorerServiceGetStateResponse(_message.Message):
     generation: _builtins.int
     """The generation of the latest session's state."""
     policy_revision: _builtins.str
-    """The revision of the policy in force."""
+    """The revision of the active policy."""
     node_count: _builtins.int
     """The number of nodes."""
     pod_count: _builtins.int

@@ -207,7 +207,7 @@ class State(_message.Message):
 
     @_builtins.property
     def kinds(self) -> _containers.RepeatedCompositeFieldContainer[Global___ObjectKind]:
-        """The further kinds of objects that the session has from here on, besides those that it has
+        """The further kinds of objects that the session has from here on, in addition to those that it has
         already; `full` has dropped those.
         """
 
@@ -329,7 +329,7 @@ Global___PlacedPod: _TypeAlias = PlacedPod  # noqa: Y015
 
 @_typing.final
 class ObjectKind(_message.Message):
-    """A kind of objects of the Kubernetes API, besides nodes and pods."""
+    """A kind of objects of the Kubernetes API, other than nodes and pods."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -559,9 +559,9 @@ class Acknowledgement(_message.Message):
     generation: _builtins.int
     """The generation that the session has reached."""
     policy_revision: _builtins.str
-    """The revision of the policy in force."""
+    """The revision of the active policy."""
     policy_error: _builtins.str
-    """Why the policy that was sent last is not in force: the path to the mistake and what to do.
+    """Why the policy that was sent last is not active: the path to the mistake and what to do.
     Empty when it is.
     """
     def __init__(

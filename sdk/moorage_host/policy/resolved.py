@@ -52,7 +52,7 @@ class ResolvedPolicy:
         return encode_effective(self.policies[kind])
 
     def describe(self) -> dict[str, Any]:
-        """Return the policy in the document's own form, with everything that is in force."""
+        """Return the policy in the document's own form, with every default filled in."""
         per_kind = zip(*(self.policies[kind].profiles for kind in KINDS), strict=True)
         return {
             "apiVersion": API_VERSION,

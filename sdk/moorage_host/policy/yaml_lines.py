@@ -1,4 +1,4 @@
-"""Reads YAML or JSON into plain values and remembers the line of each.
+"""Reads YAML or JSON into plain values and keeps the line of each.
 
 Stricter than PyYAML where it would guess: duplicate keys, keys that are no strings, numbers that
 YAML 1.1 and 1.2 read differently (017, 12:30), tags, several documents. Called by `document`.

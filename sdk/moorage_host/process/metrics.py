@@ -45,7 +45,7 @@ def show_build(service: str) -> None:
 
 
 def children(metric: MetricT) -> Callable[..., MetricT]:
-    """Return a faster `metric.labels`, which remembers; give label values in order."""
+    """Return a faster `metric.labels`, with a cache; give label values in order."""
     return functools.cache(metric.labels)
 
 

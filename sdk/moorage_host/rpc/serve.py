@@ -54,12 +54,12 @@ class ServerSettings(AdminSettings):
     )
     max_connection_age: float = setting(
         120.0,
-        "Age at which clients are asked to connect anew, so that they find new replicas; calls and "
-        "sessions that are open stay open. 0 is never.",
+        "Age at which clients are asked to connect again, so that they find new replicas; calls "
+        "and sessions that are open stay open. 0 is never.",
         unit="seconds",
         minimum=0,
     )
-    reflection: bool = setting(True, "Tell clients such as grpcurl which methods there are.")
+    reflection: bool = setting(True, "Lets clients such as grpcurl list the methods.")
 
 
 class Servicer:

@@ -209,7 +209,7 @@ async def run_session(
     """Answer the requests of one session, in order.
 
     Raises:
-        CallError: A state cannot be applied (INVALID_ARGUMENT); the caller starts anew.
+        CallError: A state cannot be applied (INVALID_ARGUMENT); the caller starts again.
     """
     yield wire.response(hello=service.hello())
     async with service.session() as replica:

@@ -1,8 +1,8 @@
 """One bind, from the first request to a known outcome.
 
 Pure asyncio: knows the API server's answers, not who asked for the bind. Posting is safe to repeat,
-since the API server checks the uid and that the pod is not bound; so whatever is unclear is settled
-by reading the pod, and whatever the pod leaves open is tried again.
+since the API server checks the uid and that the pod is not bound; so an unclear answer is settled
+by reading the pod, and the bind is tried again if the pod is still unbound.
 """
 
 import asyncio

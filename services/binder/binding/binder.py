@@ -169,13 +169,13 @@ class Binder:
         if self._newest.get(binding.uid) is run:
             del self._newest[binding.uid]
         error = None if run.task.cancelled() else run.task.exception()
-        # Callers may be gone, so what they would have been told must not get lost here.
+        # Callers may be gone, so the outcome must be logged here.
         if error and not isinstance(error, BindError):
             _log.error("A bind failed unexpectedly", pod_uid=binding.uid, exc_info=error)
 
 
 def too_late(binding: Binding) -> BindError:
-    """Return what callers are told whose time is over before the bind has ended."""
+    """Return the outcome for callers whose deadline passes before the bind has ended."""
     return BindError(
         Reason.DEADLINE,
         f"{binding} is not known to be bound to node {binding.node}: time ran out while "

@@ -131,9 +131,9 @@ class BindingCycles:
     async def _after(self, profile: Profile, binding: Binding, stack: AsyncExitStack) -> None:
         async with stack:
             for enabled in _with_point(profile, "PostBind"):
-                await self._tell(enabled, binding)
+                await self._post_bind(enabled, binding)
 
-    async def _tell(self, enabled: EnabledPlugin, binding: Binding) -> None:
+    async def _post_bind(self, enabled: EnabledPlugin, binding: Binding) -> None:
         supervisor = Supervisor(clock=time.monotonic)
         run = supervisor.begin(enabled)
         result: Result = "failed"

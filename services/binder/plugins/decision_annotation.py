@@ -1,7 +1,7 @@
 """Writes onto a pod why it is where it is, in the same request that binds it.
 
-Not enabled by default: every pod, in the API server and in whatever watches pods, grows by some
-hundred bytes that no two pods share.
+Not enabled by default: every pod, in the API server and in every client that watches pods, grows by
+some hundred bytes that no two pods share.
 """
 
 from typing import Annotated
@@ -18,7 +18,7 @@ LONGEST = 4096
 class DecisionAnnotation(BindPlugin):
     """Annotates pods with the decision: node, runner-up, scores, policy revision, generation.
 
-    A pod whose decision the gateway does not remember, after a restart, gets no annotation.
+    A pod whose decision the gateway no longer has, after a restart, gets no annotation.
     """
 
     class Args(Arguments):

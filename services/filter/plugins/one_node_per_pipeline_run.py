@@ -50,7 +50,7 @@ class OneNodePerPipelineRun(FilterPlugin):
                 none at all.
             label_key: The label whose value is the name of the run.
             namespaced: Whether runs of the same name in two namespaces are two runs.
-            remember_completed: Whether pods that have ended still bind their run to their node,
+            include_completed: Whether pods that have ended still bind their run to their node,
                 until they are deleted.
         """
 
@@ -59,7 +59,7 @@ class OneNodePerPipelineRun(FilterPlugin):
         )
         label_key: Annotated[str, Meta(min_length=1)] = "tekton.dev/pipelineRun"
         namespaced: bool = True
-        remember_completed: bool = False
+        include_completed: bool = False
 
     async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
         """Skip pods that belong to no run."""
@@ -69,7 +69,7 @@ class OneNodePerPipelineRun(FilterPlugin):
         """Reject nodes without the run if it is somewhere already, and those of other runs."""
         verdicts, own = nodes.verdicts(), self._pods_of_run(pod, nodes)
         here, anywhere = own > 0, self._pods_of_run(pod, nodes.cluster).any()
-        if self.args.remember_completed:
+        if self.args.include_completed:
             ended = self._ended(nodes).get(self._run_of(pod), ())
             here |= _named(nodes, ended)
             anywhere |= _named(nodes.cluster, ended).any()

@@ -11,7 +11,7 @@ MOST = 10
 
 
 class ImageScore(ScorePlugin):
-    """Prefers nodes that have the images of more containers, whatever their sizes.
+    """Prefers nodes that have the images of more containers, regardless of their sizes.
 
     A container counts where its image is part of some image's name: "nginx" of "nginx:1.7.9" and of
     "bitnami/nginx-exporter:1" alike. Init containers do not count. Each container is worth 10 of

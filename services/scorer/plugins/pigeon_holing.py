@@ -29,7 +29,7 @@ class PigeonHoling(ScorePlugin):
                 "LOAD_BALANCE" as little as can be, "CONSOLIDATE" fills nodes or leaves them empty.
             resources: What has to fit, and what A_BINPACK looks at.
             policy_resource_index: Which of them the other objectives look at, counted from 0.
-            demand_history: Of how many pods A_BINPACK remembers what they asked for.
+            demand_history: How many pods' requests A_BINPACK keeps.
         """
 
         policy_objective: Literal["A_BINPACK", "LOAD_BALANCE", "CONSOLIDATE"] = "A_BINPACK"
@@ -51,11 +51,11 @@ class PigeonHoling(ScorePlugin):
         self._demand_squared: Scores = np.outer(self._demand, self._demand)
 
     async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
-        """Remember what the pod asks for, once, however often it is scored."""
+        """Record the pod's requests once, however often it is scored."""
         if self.args.policy_objective != "A_BINPACK":
             return None
         if pod.uid != self._newest:
-            self._remember(self._demand_of(pod))
+            self._record(self._demand_of(pod))
             self._newest = pod.uid
         capacity = [nodes.cluster.allocatable(r).mean() for r in self.args.resources]
         self._varies = self._variation_of_demand(np.array(capacity, np.float64))
@@ -96,7 +96,7 @@ class PigeonHoling(ScorePlugin):
     def _demand_of(self, pod: Pod) -> Scores:
         return np.array([_demand(pod, resource) for resource in self.args.resources], np.float64)
 
-    def _remember(self, demand: Scores) -> None:
+    def _record(self, demand: Scores) -> None:
         self._seen = min(self._seen + 1, self.args.demand_history)
         self._demand += (demand - self._demand) / self._seen
         self._demand_squared += (np.outer(demand, demand) - self._demand_squared) / self._seen

@@ -155,7 +155,7 @@ def test_nodes_are_found_by_what_prometheus_calls_them() -> None:
         Need.NEW,
         Need.NOT_MEASURED,
     ]
-    assert by_address.strangers([node, make_node("b")], values) == ["10.0.0.9"]
+    assert by_address.unknown_nodes([node, make_node("b")], values) == ["10.0.0.9"]
 
 
 @given(st.dictionaries(st.sampled_from(list(RESOURCE)), st.floats(-1e18, 1e18), min_size=1))

@@ -246,7 +246,7 @@ async def test_nodes_that_the_cluster_does_not_have_are_told(
     api: Api, run: Run, prometheus: FakePrometheus
 ) -> None:
     prometheus.measures(measured(n1=(1, 1), gone=(1, 1), away=(1, 1)))
-    assert (await run()).strangers == ["away", "gone"]
+    assert (await run()).unknown_nodes == ["away", "gone"]
 
 
 @pytest.mark.parametrize(

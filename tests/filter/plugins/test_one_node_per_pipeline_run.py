@@ -106,12 +106,12 @@ def test_a_run_whose_pods_have_all_ended_may_move_unless_they_are_remembered() -
     ended = [task("a-1", "a", "n2"), task("b-1", "b", "n1")]
     anywhere = verdicts(task("a-2", "a"), ended=ended)
     assert anywhere == {"n1": None, "n2": None, "n3": None}
-    pinned = verdicts(task("a-2", "a"), ended=ended, plugin=colocating(remember_completed=True))
+    pinned = verdicts(task("a-2", "a"), ended=ended, plugin=colocating(include_completed=True))
     assert pinned == {"n1": ELSEWHERE, "n2": None, "n3": ELSEWHERE}
 
 
 def test_an_ended_pod_pins_its_run_to_a_node_that_does_not_come_into_question() -> None:
-    plugin = colocating(remember_completed=True)
+    plugin = colocating(include_completed=True)
     ended = {ENDED_PODS: [json.loads(encode(task("a-1", "a", "n2")))]}
     cluster = make_nodes(*NODES, objects=ended)
     others = cluster.where(np.array([name != "n2" for name in cluster.names]))

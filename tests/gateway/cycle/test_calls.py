@@ -118,7 +118,7 @@ async def test_attempts_on_a_pod_are_remembered_newest_first(running: Gateway) -
 async def test_a_decision_that_is_not_remembered_is_a_404_that_says_so(running: Gateway) -> None:
     status, answer = await running.get("/decisions/default/nobody")
     assert status == 404
-    assert answer == {"error": "no decision is remembered about pod default/nobody"}
+    assert answer == {"error": "there is no decision about pod default/nobody"}
 
 
 async def test_a_pod_that_is_tried_again_waits_for_news_that_is_on_its_way(

@@ -223,7 +223,7 @@ async def test_a_wrong_content_is_told_once_and_the_old_policy_stays(
         (tmp_path / "policy.yaml").write_text(policy_of("Only", Only={"nod": "n2"}))
         await reloaded(found, "refused")
         told = await note(found)
-        assert "the file is refused and the policy before it stays in force" in told
+        assert "the file is refused and the policy before it stays active" in told
         assert "policy.yaml:7: profiles[0].pluginConfig[0].args" in told
         assert "did you mean `node`?" in told
         assert found.sample("moorage_policy_file_refused") == 1

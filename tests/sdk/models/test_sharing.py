@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.models import decode_node, decode_passing_pod, decode_pod, encode, interning
-from moorage.models.interning import Interned, InternedTexts, Remembered
+from moorage.models.interning import Interned, InternedTexts, ValueCache
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -124,7 +124,7 @@ def test_a_full_table_starts_again_and_stays_within_its_bound() -> None:
 
 
 def test_what_is_made_of_equal_values_is_made_once_and_kept_within_a_bound() -> None:
-    remembered: Remembered[int] = Remembered()
+    remembered: ValueCache[int] = ValueCache()
     made: list[object] = []
 
     def ask(value: object) -> int:

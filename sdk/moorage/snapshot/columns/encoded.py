@@ -101,7 +101,7 @@ class EncodedColumn(Generic[S, V]):
         self._codes = np.concatenate([self._codes, np.zeros(capacity - len(self._codes), np.int32)])
 
     def is_stale(self, rows: int) -> bool:
-        """Whether so many values have gone that encoding anew is worth its time."""
+        """Whether so many values have gone that encoding again is worth its time."""
         return len(self._values) > 2 * rows + SLACK
 
     def select(self, rows: npt.NDArray[np.intp]) -> Encoded[V]:

@@ -106,7 +106,7 @@ def _patterns(masks: list[Mask]) -> list[tuple[tuple[bool, ...], Positions]]:
 def _split(
     pattern: tuple[bool, ...], nodes: Positions, chosen: Mask
 ) -> Iterator[tuple[tuple[bool, ...], Positions]]:
-    """Tell nodes with a pattern so far apart by whether they are chosen."""
+    """Split the nodes with an equal pattern so far by whether they are chosen."""
     count = np.count_nonzero(chosen)
     if count in (0, len(nodes)):
         yield (*pattern, bool(count)), nodes

@@ -7,7 +7,7 @@ from moorage.models import Taint, Toleration
 from moorage.rules.taints import DO_NOT_SCHEDULE, untolerated
 
 REASON = "node(s) had untolerated taint(s)"
-"""kube-scheduler 1.36 no longer says which taint."""
+"""kube-scheduler 1.36 no longer names the taint."""
 
 
 class TaintToleration(FilterPlugin):

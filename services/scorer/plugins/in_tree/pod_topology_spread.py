@@ -88,6 +88,6 @@ def _by_domain(
 
 
 def _rounded(scores: Scores) -> Scores:
-    """Round halves up, as Go does; numpy would round them to even."""
+    """Round 0.5 up, as Go does; numpy would round them to even."""
     whole = np.floor(scores)
     return whole + (scores - whole >= 0.5)

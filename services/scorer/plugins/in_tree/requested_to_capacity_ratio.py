@@ -65,7 +65,7 @@ class RequestedToCapacityRatio(ScorePlugin):
 
 
 def _curve(shape: tuple[ShapePoint, ...]) -> Amounts:
-    """Return the score, 0..100, at each whole percent; halves are cut off towards zero as in Go."""
+    """Return the score, 0..100, at each whole percent; rounded towards zero, as in Go."""
     curve = np.full(101, shape[-1].score * MAX_SCORE // MAX_POINT, np.int64)
     curve[: shape[0].utilization] = shape[0].score * MAX_SCORE // MAX_POINT
     for low, high in pairwise(shape):

@@ -1,4 +1,4 @@
-"""Avoids congested nodes, by any number that says how congested they are."""
+"""Avoids congested nodes, by any number that measures congestion."""
 
 from typing import Annotated, Literal
 
@@ -33,7 +33,7 @@ class CongestionFactor(MeasuringPlugin, ScorePlugin):
             prometheus: How to reach Prometheus, and how it names nodes.
             maximum: The factor from which on nodes get 0.
             in_flight: For factors that grow with the number of pods: "step" adds a pod's share of
-                them for each pod that came to a node of late, "off" nothing.
+                them for each pod that came to a node recently, "off" nothing.
             on_missing: What nodes without a factor get: 100 ("idle"), the mean of the others
                 ("neutral"), 0 ("worst"), or the plugin fails.
         """

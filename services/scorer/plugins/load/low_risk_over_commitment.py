@@ -1,4 +1,4 @@
-"""Avoids nodes where limits promise too much, like the plugin of the same name in trimaran."""
+"""Avoids nodes where limits exceed the node's size, like the plugin of trimaran."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Prefers nodes whose network is quiet, by what node_exporter counts and Prometheus keeps."""
+"""Prefers nodes with little network traffic, by what node_exporter counts and Prometheus keeps."""
 
 import re
 from typing import Annotated, Literal
@@ -30,7 +30,7 @@ TRAFFIC = "traffic"
 
 
 class NetworkTraffic(MeasuringPlugin, ScorePlugin):
-    """Prefers nodes with little network traffic of late, as node_exporter counts it."""
+    """Prefers nodes with little network traffic recently, as node_exporter counts it."""
 
     class Args(InFlightArguments):
         """What to measure, and where.
@@ -69,7 +69,7 @@ class NetworkTraffic(MeasuringPlugin, ScorePlugin):
         address = self.args.prometheus_address or self.args.prometheus.address
         settings = replace(self.args.prometheus, address=address)
         self.source = PrometheusSource("traffic", settings, {TRAFFIC: _measure(self.args)})
-        # A sum of readings says nothing of what one pod adds.
+        # A sum of readings does not show what one pod adds.
         counted = self.args if self.args.compat == "none" else replace(self.args, in_flight="off")
         self._in_flight = InFlight(counted, parse_duration(_window(self.args)))
 
