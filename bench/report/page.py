@@ -22,16 +22,18 @@ README = ROOT / "README.md"
 
 
 class PageError(Exception):
-    """A page lacks a section; the message names it."""
+    """The pages cannot be written; the message names the cause."""
 
 
 def main(file: Path, page: Path = PAGE, readme: Path = README) -> list[str]:
     """Replace the sections of what was measured, and their plots; return the parts.
 
     Raises:
-        PageError: The page has no section for a part.
+        PageError: The run was a quick one, or the page has no section for a part.
     """
     results, folder = read(file), page.with_suffix("")
+    if results.quick:
+        raise PageError(f"{file}: a quick run is not for the pages; measure without --quick")
     measured = [part for part in PARTS if tables.of_part(results, part)]
     for part in measured:
         drawn = plots.draw(results, part, folder)

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// processorTime returns what the processes have used so far, in nanoseconds: 0 where Linux does not
-// say. Unlike the time of a call, it hardly depends on what else the machine does.
+// processorTime returns what the processes have used so far, in nanoseconds; 0 if unknown.
+// Unlike the time of a call, it hardly depends on what else the machine does.
 func processorTime(pids []int) int64 {
 	total := int64(0)
 	for _, pid := range pids {

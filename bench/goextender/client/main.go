@@ -31,7 +31,7 @@ type job struct {
 	WarmUp     int         `json:"warmUp"`  // rounds that do not count
 	Seconds    float64     `json:"seconds"` // no new round after so long
 	PauseMS    float64     `json:"pauseMs"` // between filter and prioritize
-	Pod        any         `json:"pod"`     // a manifest; what tells pods apart is made anew
+	Pod        any         `json:"pod"`     // a manifest; each pod has its own name, UID and what its kind requires
 	Seed       uint64      `json:"seed"`
 }
 
@@ -63,7 +63,7 @@ type line struct {
 
 func main() {
 	in, out := bufio.NewReader(os.Stdin), json.NewEncoder(os.Stdout)
-	say := func(l line) {
+	write := func(l line) {
 		if err := out.Encode(l); err != nil {
 			log.Fatal(err)
 		}
@@ -76,14 +76,14 @@ func main() {
 		}
 		var wanted job
 		if err := json.Unmarshal(text, &wanted); err != nil {
-			say(line{Error: err.Error()})
+			write(line{Error: err.Error()})
 			continue
 		}
-		rounds, err := run(&wanted, &made, func(done int) { say(line{Progress: done}) })
+		rounds, err := run(&wanted, &made, func(done int) { write(line{Progress: done}) })
 		if err != nil {
-			say(line{Error: err.Error()})
+			write(line{Error: err.Error()})
 			continue
 		}
-		say(line{Rounds: rounds})
+		write(line{Rounds: rounds})
 	}
 }

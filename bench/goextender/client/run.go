@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// run goes round by round through all contenders, in an order that turns, so that whatever else
-// happens on the machine happens to all of them.
+// run goes round by round through all contenders, in an order that rotates, so that other work
+// on the machine affects all of them alike.
 func run(wanted *job, pods *pods, progress func(int)) ([]round, error) {
 	nodes, err := clusterNodes(wanted.API, wanted.Nodes)
 	if err != nil {

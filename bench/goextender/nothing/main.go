@@ -1,4 +1,4 @@
-// The reference of all budgets: an extender that keeps every node and finds all of them alike.
+// The reference of all budgets: an extender that keeps every node and scores all of them 0.
 package main
 
 import (

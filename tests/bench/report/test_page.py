@@ -121,6 +121,14 @@ def test_a_page_without_a_section_is_named(pages: Pages) -> None:
         pages.write(made.results())
 
 
+def test_a_quick_run_is_refused(pages: Pages) -> None:
+    results, before = made.results(), pages.page.read_text()
+    results.quick = True
+    with pytest.raises(page.PageError, match="measure without --quick"):
+        pages.write(results)
+    assert pages.page.read_text() == before
+
+
 def test_the_pages_have_the_sections() -> None:
     text, readme = page.PAGE.read_text(), page.README.read_text()
     for part in PARTS:
