@@ -291,7 +291,7 @@ async def test_a_bind_whose_turn_comes_too_late_is_not_begun(client: KubeClient,
     assert posts() == 1
 
 
-async def test_nothing_is_remembered_of_binds_that_have_ended(world: World, api: Api) -> None:
+async def test_nothing_is_kept_of_binds_that_have_ended(world: World, api: Api) -> None:
     await world.bind(api.pod())
     await world.binder.drain()
     assert (world.binder._tasks, world.binder._newest) == (set(), {})

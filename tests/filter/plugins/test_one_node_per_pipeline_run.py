@@ -102,7 +102,7 @@ def test_what_is_on_a_node_decides(
     assert on_n1(isolating("isolateAlways")) == always
 
 
-def test_a_run_whose_pods_have_all_ended_may_move_unless_they_are_remembered() -> None:
+def test_a_run_whose_pods_have_all_ended_may_move_unless_they_are_kept() -> None:
     ended = [task("a-1", "a", "n2"), task("b-1", "b", "n1")]
     anywhere = verdicts(task("a-2", "a"), ended=ended)
     assert anywhere == {"n1": None, "n2": None, "n3": None}

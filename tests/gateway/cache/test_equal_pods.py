@@ -43,7 +43,7 @@ async def test_the_third_is_answered_as_the_first_without_asking(process: Gatewa
     assert answered(process) == (2, 2)
 
 
-async def test_the_decision_says_what_was_remembered_of_whom(process: Gateway) -> None:
+async def test_the_decision_says_what_was_kept_of_whom(process: Gateway) -> None:
     await place_all(process, "first", "second", "third")
     first, second, third = [await decided(process, n) for n in ("first", "second", "third")]
     for half, count in (("filter", 5), ("score", 3)):

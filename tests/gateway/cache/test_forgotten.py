@@ -74,7 +74,7 @@ async def test_a_replica_that_joins_or_is_lost_forgets_its_half(
         assert asked.taken() == answer
 
 
-async def test_the_pods_that_came_last_are_remembered(tmp_path: Path) -> None:
+async def test_the_pods_that_came_last_are_kept(tmp_path: Path) -> None:
     async with caching(tmp_path, *noting(Asked()), cache_pods=1) as process:
         await fill(process)
         first, _ = await place_all(process, "first", "second")
@@ -90,7 +90,7 @@ async def test_the_pods_that_came_last_are_remembered(tmp_path: Path) -> None:
         assert answered(process) == (10, 10)
 
 
-async def test_several_kinds_of_pods_are_remembered_side_by_side(tmp_path: Path) -> None:
+async def test_several_kinds_of_pods_are_kept_side_by_side(tmp_path: Path) -> None:
     async with caching(tmp_path, *noting(Asked())) as process:
         await fill(process)
         (first,) = await place_all(process, "first")

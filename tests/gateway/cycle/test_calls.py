@@ -108,14 +108,14 @@ async def test_preemption_keeps_the_nodes_that_fit_without_the_victims(running: 
     assert answer == {"NodeNameToMetaVictims": {"n1": victims["n1"]}}
 
 
-async def test_attempts_on_a_pod_are_remembered_newest_first(running: Gateway) -> None:
+async def test_attempts_on_a_pod_are_kept_newest_first(running: Gateway) -> None:
     await running.filter(pod(), "n1")
     await running.filter(pod(), "n1", "n2")
     _, answer = await running.get("/decisions/default/p")
     assert [attempt["filter"]["nodes"] for attempt in answer["attempts"]] == [2, 1]
 
 
-async def test_a_decision_that_is_not_remembered_is_a_404_that_says_so(running: Gateway) -> None:
+async def test_a_decision_that_is_not_kept_is_a_404_that_says_so(running: Gateway) -> None:
     status, answer = await running.get("/decisions/default/nobody")
     assert status == 404
     assert answer == {"error": "there is no decision about pod default/nobody"}

@@ -115,7 +115,7 @@ def test_unchanged_nodes_keep_their_manifest_and_changed_ones_do_not(limit: int)
     assert again["a"].manifest is before["a"].manifest
 
 
-def test_no_more_nodes_are_remembered_than_twice_the_limit() -> None:
+def test_no_more_nodes_are_kept_than_twice_the_limit() -> None:
     caches = empty_caches(2)
     first = given_nodes({"a": "1"}, caches)
     given_nodes(dict.fromkeys("bcdef", "1"), caches)

@@ -113,7 +113,7 @@ def test_the_history_of_demand_is_a_mean_of_the_last_pods() -> None:
     assert raw(pigeon, cluster(20, 50), asks(cpu="2")) == pytest.approx(expected)
 
 
-def test_a_pod_that_is_scored_again_is_remembered_once() -> None:
+def test_a_pod_that_is_scored_again_is_kept_once() -> None:
     pigeon, pod = plugin(resources=["cpu"]), asks(cpu="3")
     raw(pigeon, cluster(20, 50))
     once = normal(pigeon, cluster(20, 50), pod)
