@@ -122,6 +122,6 @@ def test_an_error_is_all_that_is_said_of_a_pod_that_could_not_be_tried() -> None
 
 
 def test_a_forgotten_decision_is_no_error() -> None:
-    forgotten = "kube-scheduler does not remember the decision"
+    forgotten = "kube-scheduler no longer has the decision"
     assert why(BOUND, None, gateway("n1")) == forgotten
     assert why(BOUND, {**scheduler(), "uid": "of an earlier pod"}, None) == forgotten
