@@ -31,6 +31,7 @@ async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack
         profiles=("moorage", "traced", "loaded"),
         plugins=(PLUGINS,),
         scorers=2,
+        gateway_options=("--cache-verify-share=1",),
     )
     messages: list[str] = []
     processes = Processes(messages.append)
@@ -60,3 +61,5 @@ async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack
 async def _cleared(stack: Stack) -> AsyncIterator[None]:
     yield
     await stack.clear()
+    for phase in ("filter", "score"):
+        assert await stack.metric("moorage_cache_differences_total", phase=phase) == 0
