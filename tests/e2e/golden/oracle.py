@@ -81,6 +81,9 @@ async def _record(plane: Plane, client: KubeClient, cluster: Cluster) -> Object:
         filtered = await asker.rejections(cluster.filtered)
     for obj in (*cluster.bound, *cluster.nodes):
         await _remove(client, obj)
+    for obj in cluster.others:
+        if obj["kind"] != "Namespace":  # without a controller manager it would not go
+            await _delete(client, obj)
     return {
         "name": cluster.name,
         "nodes": [_pruned(obj) for obj in nodes],
