@@ -70,6 +70,7 @@ class FilterEntry:
 
 class _Fetched:
     def __init__(self, result: FilterPhaseResult) -> None:
+        self.result = result
         self.record = result.record
         self.rows = (result.verdicts.rows,)
         self.verdicts = result.verdicts
@@ -112,6 +113,12 @@ class FilterCache(PhaseCache[FilterEntry, _Fetched, FilterPhaseResult]):
         self, request: CycleRequest, entry: FilterEntry, rows: NodeRows
     ) -> FilterPhaseResult:
         return to_result(request, entry.verdicts(rows), self._state.generation)
+
+    def _stale(self, request: CycleRequest, entry: FilterEntry) -> CycleRequest | None:
+        """Return the whole request if a plugin may want a claim, as replicas decide on that."""
+        stale = super()._stale(request, entry)
+        claimants = self._policy.dependencies.filters[request.profile].claimants
+        return request if stale is not None and claimants else stale
 
     def _may_answer(self, request: CycleRequest, result: FilterPhaseResult) -> bool:
         """Only replicas know whether a pod that fits somewhere has to claim its node."""

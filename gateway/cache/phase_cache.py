@@ -52,9 +52,10 @@ class CacheableResult(Protocol):
 
 EntryT = TypeVar("EntryT", bound=Entry)
 ResultT = TypeVar("ResultT", bound=CacheableResult)
+ResultT_co = TypeVar("ResultT_co", bound=CacheableResult, covariant=True)
 
 
-class Fetched(Protocol):
+class Fetched(Protocol[ResultT_co]):
     """What replicas answered about the stale nodes."""
 
     @property
@@ -65,8 +66,12 @@ class Fetched(Protocol):
     def rows(self) -> Sequence[NodeRows]:
         """The nodes, by shard."""
 
+    @property
+    def result(self) -> ResultT_co | None:
+        """The result of the phase, if the answer contains it."""
 
-FetchedT = TypeVar("FetchedT", bound=Fetched)
+
+FetchedT = TypeVar("FetchedT", bound=Fetched[Any])
 
 
 class PhaseCache(ABC, Generic[EntryT, FetchedT, ResultT]):
@@ -96,8 +101,11 @@ class PhaseCache(ABC, Generic[EntryT, FetchedT, ResultT]):
         source, fetched = entry.source, None
         stale = self._stale(request, entry)
         if stale is not None:
-            fetched = await self._fetch_into(entry, stale, request)
-            if fetched is None:
+            fetched, is_cached = await self._fetch_into(entry, stale, request)
+            whole: ResultT | None = fetched.result if fetched and stale is request else None
+            if whole is not None:
+                return whole
+            if not is_cached:
                 return await self._ask(request)
         rows = self.phase.index.find(request.nodes)
         if not rows.count or len(entry.values.stale(rows)):  # the state has changed meanwhile
@@ -183,8 +191,8 @@ class PhaseCache(ABC, Generic[EntryT, FetchedT, ResultT]):
 
     async def _fetch_into(
         self, entry: EntryT, stale: CycleRequest, request: CycleRequest
-    ) -> FetchedT | None:
-        """Fetch the stale nodes; None if their values cannot be joined with the others."""
+    ) -> tuple[FetchedT | None, bool]:
+        """Fetch the stale nodes; return whether their values could be joined with the others."""
         generation = self._state.generation
         try:
             fetched = await self._fetch(stale)
@@ -193,12 +201,12 @@ class PhaseCache(ABC, Generic[EntryT, FetchedT, ResultT]):
                 raise
             # A plugin may have failed because of a node that was fetched along.
             entry.has_failed, entry.values.prefetch_limit = True, 0
-            return None
+            return None, False
         entry.has_failed = any(plugin.failure for plugin in fetched.record.plugins)
         if entry.has_failed or not self._learn(entry, fetched, generation):
-            return None
+            return fetched, False
         entry.source = request.pod_name
-        return fetched
+        return fetched, True
 
     async def _verified(self, request: CycleRequest, result: ResultT) -> ResultT:
         """Ask replicas about a share of the cached results, and count differences.

@@ -111,6 +111,7 @@ class ScoreEntry:
 class _Fetched:
     def __init__(self, shards: Sequence[ShardScores]) -> None:
         results = [shard.result for shard in shards]
+        self.result: ScorePhaseResult | None = None  # raw scores are normalised here
         self.shards = shards
         self.rows = [shard.rows for shard in shards]
         self.record = ScoreRecord(

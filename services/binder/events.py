@@ -29,7 +29,7 @@ LONGEST_NOTE = 1024
 LONGEST_POD_NAME = 230
 """Characters of a pod's name in an Event's, which must stay within 253."""
 
-UNTOLD = {Reason.NOT_FOUND, Reason.OTHER_UID}
+WITHOUT_EVENT = {Reason.NOT_FOUND, Reason.OTHER_UID}
 """Failures after which there is no pod to report on."""
 
 _log = structlog.get_logger()
@@ -111,7 +111,7 @@ class EventRecorder:
 
     def _message(self, binding: Binding, result: Outcome | BindError) -> _Message | None:
         if isinstance(result, BindError):
-            if self._mode == "none" or result.reason in UNTOLD:
+            if self._mode == "none" or result.reason in WITHOUT_EVENT:
                 return None
             kind, reason, cause = "Warning", "FailedBinding", result.reason.value
             note = f"Binding {_target(binding)} failed: {result}"

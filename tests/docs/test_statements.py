@@ -75,7 +75,7 @@ def test_a_text_about_a_service_is_one_of_the_gateway(text: str) -> None:
 def test_log_events_of_the_gateway_exist() -> None:
     table = page("operations.md").partition("| `event` | means |")[2]
     events = re.findall(r"`([^`]+)`", "\n".join(row.split("|")[1] for row in _rows(table)))
-    code = source("gateway", "sdk/moorage/kube")
+    code = source("gateway", "sdk/moorage_host/kube")
     assert len(events) > 5
     assert [event for event in events if f'"{event}"' not in code] == []
 

@@ -160,6 +160,7 @@ async def test_a_claim_is_chosen_anew_for_each_pod(tmp_path: Path) -> None:
             answer = await process.filter(of_set(name, labels={"claims": "yes"}), *NAMES)
             assert answer["NodeNames"] == ["n3"]
         assert process.sample("moorage_cache_size", type="claims") == 3
+        assert answered(process)[0] == 3, "each pod is asked about once"
         assert "cachedNodes" not in (await decided(process, "third"))["filter"]
 
 
