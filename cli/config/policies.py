@@ -1,7 +1,7 @@
 """Chooses, checks and shows policies, with the plugins of this machine."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -47,11 +47,13 @@ class Policy:
     Attributes:
         text: The document, if it is neither a file nor the default.
         notes: What was enabled without a policy, and what has no effect.
+        kinds: The kinds of plugins that are there only because of --plugin.
     """
 
     resolved: ResolvedPolicy
     text: str = ""
     notes: tuple[str, ...] = ()
+    kinds: tuple[Kind, ...] = ()
 
 
 def choose_policy(config: Path | None, plugins: Sequence[Path]) -> Policy:
@@ -65,9 +67,10 @@ def choose_policy(config: Path | None, plugins: Sequence[Path]) -> Policy:
         ConfigurationError: The policy or a plugin is wrong; the message names the place.
     """
     registries = {kind: load_registry(*KINDS[kind], plugins) for kind in KINDS}
-    given = _given(registries)
+    by_kind = _given(registries)
+    given, kinds = set[str]().union(*by_kind.values()), tuple(by_kind)
     if config is None and given:
-        return _made(given, registries)
+        return replace(_made(given, registries), kinds=kinds)
     resolved = resolve(load(config) if config else default_document(), _catalogue(registries))
     _check_arguments(resolved, registries)
     unused = sorted(given - _running(resolved))
@@ -75,7 +78,7 @@ def choose_policy(config: Path | None, plugins: Sequence[Path]) -> Policy:
         f"plugin {name} is enabled in no profile of {config}: add it to plugins.multiPoint.enabled"
         for name in unused
     ]
-    return Policy(resolved=resolved, notes=(*resolved.warnings, *notes))
+    return Policy(resolved=resolved, notes=(*resolved.warnings, *notes), kinds=kinds)
 
 
 def available_plugins() -> Mapping[Kind, Mapping[str, type[Plugin]]]:
@@ -107,10 +110,10 @@ def _made(given: set[str], registries: Mapping[Kind, Registry]) -> Policy:
     return Policy(resolved=resolved, text=text, notes=(note, *resolved.warnings))
 
 
-def _given(registries: Mapping[Kind, Registry]) -> set[str]:
-    """Return the names that are there only because of --plugin."""
-    everything = {name for registry in registries.values() for name in registry}
-    return everything - {name for kind in KINDS for name in load_registry(*KINDS[kind], ())}
+def _given(registries: Mapping[Kind, Registry]) -> Mapping[Kind, set[str]]:
+    """Return the names that are there only because of --plugin, of the kinds that have any."""
+    new = {kind: set(registries[kind]) - set(load_registry(*KINDS[kind], ())) for kind in KINDS}
+    return {kind: names for kind, names in new.items() if names}
 
 
 def _running(policy: ResolvedPolicy) -> set[str]:

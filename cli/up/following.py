@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from cli.up.cluster import Cluster
+from cli.up.clients.cluster import Cluster
 from cli.up.manifests import Object
 
 QUIET_SECONDS = 1.5
@@ -75,14 +75,17 @@ def _outcome(node: str, reason: str | None, status: Object) -> Outcome:
 class Following:
     """The pods of a workload."""
 
-    def __init__(self, cluster: Cluster, created: Iterable[Object]) -> None:
-        """Follow the *created* pods; those that were created bound have nothing to wait for."""
+    def __init__(self, cluster: Cluster, created: Iterable[Object] = ()) -> None:
+        """Follow the *created* pods, and those that `expect` adds."""
         self._cluster = cluster
-        self._pods = {pod["metadata"]["uid"]: PodState.of(pod) for pod in created}
-        self._wanted = {u for u, pod in self._pods.items() if pod.outcome is Outcome.WAITING}
-        self._outcomes = Counter(pod.outcome for pod in self._pods.values())
+        self._pods: dict[str, PodState] = {}
+        self._wanted: set[str] = set()
+        self._outcomes: Counter[Outcome] = Counter()
+        self._shown: dict[str, set[tuple[Outcome, str]]] = {}
         self._changed = asyncio.Event()
-        self._changed_at = 0.0
+        self._began_at = self._changed_at = asyncio.get_running_loop().time()
+        for pod in created:
+            self.expect(pod)
 
     @property
     def pods(self) -> list[PodState]:
@@ -93,6 +96,33 @@ class Following:
     def failing(self) -> bool:
         """Whether a pod has no node because something is broken."""
         return self._outcomes[Outcome.FAILING] > 0
+
+    @property
+    def decided(self) -> int:
+        """How many of these pods have a verdict."""
+        return len(self._wanted) - self._outcomes[Outcome.WAITING]
+
+    @property
+    def seconds(self) -> float:
+        """The time from the first pod to the newest verdict."""
+        return self._changed_at - self._began_at
+
+    def expect(self, pod: Object) -> None:
+        """Follow a pod that was created; one that was created bound has nothing to wait for."""
+        state = PodState.of(pod)
+        self._pods[state.uid] = state
+        self._outcomes[state.outcome] += 1
+        if state.outcome is Outcome.WAITING:
+            if not self._wanted:
+                self._began_at = self._changed_at = asyncio.get_running_loop().time()
+            self._wanted.add(state.uid)
+
+    async def catch_up(self) -> None:
+        """Take over how far all pods are now."""
+        pods, _ = await self._cluster.pods()
+        for pod in pods:
+            if pod["metadata"]["uid"] in self._pods:
+                self._note("MODIFIED", pod)
 
     async def until_settled(self, progress: Callable[[int], None]) -> None:
         """Wait until every pod has its verdict; call *progress* with the number of those that do.
@@ -106,16 +136,34 @@ class Following:
             watching.cancel()
 
     async def changes(self) -> AsyncIterator[PodState]:
-        """Yield each pod that gets another verdict from now on, for ever; new pods as well."""
+        """Yield each pod that gets another verdict from now on, for ever; new pods as well.
+
+        A pod that stays pending is yielded once, and once more after `ask_again`.
+        """
+        self._shown = {uid: {(pod.outcome, pod.node)} for uid, pod in self._pods.items()}
         async for kind, pod in self._cluster.follow():
             state = self._note(kind, pod)
-            if state and state.outcome is not Outcome.WAITING:
+            if state is None or state.outcome is Outcome.WAITING:
+                continue
+            self._wanted.add(state.uid)
+            shown = self._shown.setdefault(state.uid, set())
+            if (state.outcome, state.node) not in shown:
+                shown.add((state.outcome, state.node))
                 yield state
+            if state.outcome is Outcome.DELETED:
+                self._wanted.discard(state.uid)
+                self._shown.pop(state.uid, None)
+                del self._pods[state.uid]
+
+    def ask_again(self) -> None:
+        """Have pods that stay pending yielded once more: what decides about them has changed."""
+        for shown in self._shown.values():
+            shown -= {(outcome, "") for outcome in (Outcome.UNSCHEDULABLE, Outcome.FAILING)}
 
     async def _watch(self, progress: Callable[[int], None]) -> None:
         async for kind, pod in self._cluster.follow():
             if self._note(kind, pod):
-                progress(len(self._wanted) - self._outcomes[Outcome.WAITING])
+                progress(self.decided)
 
     async def _settled(self) -> None:
         while not await self._is_settled():

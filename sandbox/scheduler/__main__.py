@@ -30,7 +30,8 @@ class Settings(ProcessSettings):
     seed: int | None = setting(None, "Makes ties between nodes break the same way every time.")
     decisions_port: int | None = setting(
         None,
-        "Serves `/decisions/NAMESPACE/POD` on this port of 127.0.0.1: what was decided, and why.",
+        "Serves `/decisions/NAMESPACE/POD` on this port of 127.0.0.1: what was decided, and why. "
+        "`POST /retry` there has all pending pods tried again at once.",
         minimum=0,
         maximum=65535,
     )

@@ -1,4 +1,4 @@
-"""The stand-in's HTTP server: health, and what was decided about each pod."""
+"""The stand-in's HTTP server: health, what was decided about each pod, and another try for all."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,7 +14,9 @@ HOST = "127.0.0.1"
 
 @asynccontextmanager
 async def serving_decisions(scheduler: Scheduler, port: int | None) -> AsyncIterator[None]:
-    """Serve `/decisions/NAMESPACE/POD` for as long as the block lasts; nothing without a port.
+    """Serve `/decisions/NAMESPACE/POD` and `/retry` for as long as the block lasts.
+
+    Nothing without a port.
 
     Raises:
         ConfigurationError: The port cannot be listened on.
@@ -31,6 +33,9 @@ async def serving_decisions(scheduler: Scheduler, port: int | None) -> AsyncIter
             return web.json_response({"error": message}, status=404)
         return web.Response(body=msgspec.json.encode(decision), content_type="application/json")
 
-    routes = [web.get("/decisions/{namespace}/{pod}", show)]
+    async def retry(_: web.Request) -> web.Response:
+        return web.json_response({"pods": scheduler.retry()})
+
+    routes = [web.get("/decisions/{namespace}/{pod}", show), web.post("/retry", retry)]
     async with admin_server(HOST, port, checks={}, routes=routes):
         yield

@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from cli.up.cluster import Cluster, connected
+from cli.up.clients.cluster import Cluster, connected
 from cli.up.following import Following, Outcome
 from cli.up.workload import Workload
 from moorage.errors import ConfigurationError, causes
@@ -28,7 +28,7 @@ class World:
 
     async def create(self, *pods: Object) -> Following:
         nodes = [node("n")]
-        created = await self.cluster.create(Workload(nodes=nodes, pods=[*pods]), lambda: None)
+        created = await self.cluster.create(Workload(nodes=nodes, pods=[*pods]), lambda _: None)
         return Following(self.cluster, created)
 
     async def bind(self, name: str) -> None:
@@ -175,7 +175,7 @@ async def test_later_changes_are_told_once_and_new_pods_too(world: World) -> Non
             told.append((state.name, state.outcome))  # noqa: PERF401 - read while it grows
 
     telling = asyncio.create_task(tell())
-    await world.cluster.create(Workload(pods=[pod("c")]), lambda: None)
+    await world.cluster.create(Workload(pods=[pod("c")]), lambda _: None)
     await world.bind("a")
     await until(lambda: told)
     await world.bind("c")
@@ -194,4 +194,4 @@ async def test_an_object_that_the_api_server_refuses_is_named(world: World) -> N
 
 async def test_namespaces_and_priority_classes_may_be_there_already(world: World) -> None:
     twice = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}] * 2
-    await world.cluster.create(Workload(namespaces=twice), lambda: None)
+    await world.cluster.create(Workload(namespaces=twice), lambda _: None)

@@ -51,7 +51,7 @@ async def test_a_process_that_dies_is_started_again(
 async def test_a_process_that_dies_again_and_again_is_given_up_with_its_last_words(
     tmp_path: Path, processes: Processes, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cli.up.processes.RESTART_PAUSE", 0.001)
+    monkeypatch.setattr("cli.up.processes.keeping.RESTART_PAUSE", 0.001)
     await processes.start([process(tmp_path, "dies")])
     with pytest.raises(ExceptionGroup) as caught:
         async with asyncio.timeout(PATIENCE), processes.kept():
@@ -76,7 +76,7 @@ async def test_a_process_that_holds_the_cluster_cannot_be_replaced(
 async def test_a_process_that_never_serves_is_an_error_and_killed(
     tmp_path: Path, processes: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cli.up.processes.START_SECONDS", 0.05)
+    monkeypatch.setattr("cli.up.processes.process.START_SECONDS", 0.05)
     silent = process(tmp_path, "silent")
     with pytest.raises(ExceptionGroup) as caught:
         await processes.start([silent])

@@ -40,8 +40,8 @@ class Cluster:
         self._session = session
         self._api = api
 
-    async def create(self, workload: Workload, progress: Callable[[], None]) -> list[Object]:
-        """Create everything; call *progress* after each object; return the pods as created.
+    async def create(self, workload: Workload, created: Callable[[Object], None]) -> list[Object]:
+        """Create everything; call *created* with each object; return the pods as created.
 
         Raises:
             ConfigurationError: In ExceptionGroups: the API server refuses an object; names it and
@@ -49,8 +49,8 @@ class Cluster:
         """
         before = (workload.namespaces, workload.priority_classes, workload.further, workload.nodes)
         for objects in before:
-            await self._create_all(objects, progress)
-        return await self._create_all(workload.pods, progress)
+            await self._create_all(objects, created)
+        return await self._create_all(workload.pods, created)
 
     async def pods(self) -> tuple[list[Object], str]:
         """Return all pods, and the version to watch from."""
@@ -89,15 +89,15 @@ class Cluster:
             return await response.json()
 
     async def _create_all(
-        self, objects: Sequence[Object], progress: Callable[[], None]
+        self, objects: Sequence[Object], created: Callable[[Object], None]
     ) -> list[Object]:
         places = asyncio.Semaphore(AT_ONCE)
 
         async def create(obj: Object) -> Object:
             async with places:
-                created = await self._create(obj)
-            progress()
-            return created
+                answer = await self._create(obj)
+            created(answer)
+            return answer
 
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(create(obj)) for obj in objects]
