@@ -113,8 +113,6 @@ class Screen:
 class _PaceColumn(ProgressColumn):
     """One line; without its text where the terminal is too narrow for both."""
 
-    max_refresh = 0.2
-
     def __init__(self, text: str, pace: Pace, console: Console) -> None:
         super().__init__(Column(no_wrap=True))
         self._text = text

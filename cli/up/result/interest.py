@@ -41,7 +41,7 @@ def _rank(decision: Mapping[str, Any] | None) -> int:
     scores = (decision or {}).get("scores")
     if not decision or not scores:
         return 2
-    if scores["extendersBest"] not in ("", decision["node"]):
+    if scores.get("preferred"):
         return 0
     return 1 if scores["equals"] else 2
 

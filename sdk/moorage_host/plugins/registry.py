@@ -174,8 +174,8 @@ def _import(file: Path) -> ModuleType:
 def _import_problem(file: Path, error: BaseException) -> str:
     if isinstance(error, SyntaxError) and error.filename:
         where = f"{error.filename}:{error.lineno}"
-        return f"{where}: the plugin file cannot be loaded: {type(error).__name__}: {error.msg}"
+        return f"{where}: {type(error).__name__}: {error.msg}"
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if frame.filename == str(file)]
     where = f"{file}:{own[-1].lineno if own else 1}"
-    return f"{where}: the plugin file cannot be loaded: {type(error).__name__}: {error}"
+    return f"{where}: {type(error).__name__}: {error}"

@@ -184,6 +184,41 @@ async def test_later_changes_are_told_once_and_new_pods_too(world: World) -> Non
     assert told == [("a", Outcome.BOUND), ("c", Outcome.BOUND)]
 
 
+async def test_a_pod_that_stays_pending_is_told_once_until_it_is_asked_for_again(
+    world: World,
+) -> None:
+    following = await world.create()
+    told: list[tuple[str, Outcome, str]] = []
+
+    async def tell() -> None:
+        async for state in following.changes():
+            told.append((state.name, state.outcome, state.problem))  # noqa: PERF401
+
+    telling = asyncio.create_task(tell())
+    await world.cluster.create(Workload(pods=[pod("a"), pod("b")]), lambda _: None)
+    await world.fail("a", "Unschedulable", "1 too hot")
+    await world.fail("a", "Unschedulable", "2 too hot")
+    await world.bind("b")
+    await until(lambda: len(told) == 2)
+    assert told == [("a", Outcome.UNSCHEDULABLE, "1 too hot"), ("b", Outcome.BOUND, "")]
+    following.ask_again()
+    await world.fail("a", "Unschedulable", "1 too small")
+    await until(lambda: len(told) == 3)
+    assert told[2] == ("a", Outcome.UNSCHEDULABLE, "1 too small")
+    await world.delete("a")
+    await until(lambda: len(told) == 4)
+    telling.cancel()
+    assert [state.name for state in following.pods] == ["b"]
+
+
+async def test_what_was_decided_is_known_without_waiting_for_the_rest(world: World) -> None:
+    following = await world.create(pod("a"), pod("b"))
+    await world.bind("a")
+    await following.catch_up()
+    assert [pod.outcome for pod in following.pods] == [Outcome.BOUND, Outcome.WAITING]
+    assert following.decided == 1
+
+
 async def test_an_object_that_the_api_server_refuses_is_named(world: World) -> None:
     with pytest.raises(ExceptionGroup) as caught:
         await world.create(pod("Not_A_Name"))
