@@ -7,8 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
+from cli.up.asked import DEFAULT, Schedulers
 from cli.up.clients.cluster import Cluster
-from cli.up.manifests import Object
+from cli.up.objects.manifests import Object
 
 QUIET_SECONDS = 1.5
 """How long nothing may change before pods that suit no node are taken to stay pending: a place
@@ -19,12 +20,13 @@ POLL_SECONDS = 0.25
 
 
 class Outcome(Enum):
-    """How far a pod is: no verdict yet, on a node, on none, never asked properly, or gone."""
+    """How far a pod is: no verdict yet, on a node, on none, failing, without scheduler, or gone."""
 
     WAITING = auto()
     BOUND = auto()
     UNSCHEDULABLE = auto()
     FAILING = auto()
+    UNSERVED = auto()
     DELETED = auto()
 
 
@@ -35,6 +37,7 @@ class PodState:
     Attributes:
         node: Where it is bound; empty if it is not.
         problem: kube-scheduler's message about it; empty if there is none.
+        scheduler: Its schedulerName.
     """
 
     namespace: str
@@ -43,6 +46,7 @@ class PodState:
     outcome: Outcome = Outcome.WAITING
     node: str = ""
     problem: str = ""
+    scheduler: str = DEFAULT
 
     @classmethod
     def of(cls, pod: Object) -> "PodState":
@@ -58,6 +62,7 @@ class PodState:
             outcome=_outcome(node, scheduled.get("reason"), status),
             node=node,
             problem="" if node else scheduled.get("message", ""),
+            scheduler=pod["spec"].get("schedulerName") or DEFAULT,
         )
 
 
@@ -73,17 +78,29 @@ def _outcome(node: str, reason: str | None, status: Object) -> Outcome:
 
 
 class Following:
-    """The pods of a workload."""
+    """The pods of a workload.
 
-    def __init__(self, cluster: Cluster, created: Iterable[Object] = ()) -> None:
-        """Follow the *created* pods, and those that `expect` adds."""
+    Attributes:
+        expected: How many pods have to be scheduled, as far as it is known beforehand.
+    """
+
+    def __init__(
+        self, cluster: Cluster, created: Iterable[Object], schedulers: Schedulers, made: int = 0
+    ) -> None:
+        """Follow the *created* pods, those that `expect` adds, and so many that controllers make.
+
+        Pods that were created bound have nothing to wait for.
+        """
+        self.expected = made
         self._cluster = cluster
+        self._schedulers = schedulers
         self._pods: dict[str, PodState] = {}
         self._wanted: set[str] = set()
         self._outcomes: Counter[Outcome] = Counter()
         self._shown: dict[str, set[tuple[Outcome, str]]] = {}
+        self._all = made
         self._changed = asyncio.Event()
-        self._began_at = self._changed_at = asyncio.get_running_loop().time()
+        self._began_at = self._decided_at = self._changed_at = self._now()
         for pod in created:
             self.expect(pod)
 
@@ -105,24 +122,23 @@ class Following:
     @property
     def seconds(self) -> float:
         """The time from the first pod to the newest verdict."""
-        return self._changed_at - self._began_at
+        return self._decided_at - self._began_at
 
     def expect(self, pod: Object) -> None:
         """Follow a pod that was created; one that was created bound has nothing to wait for."""
-        state = PodState.of(pod)
+        state = self._state(pod)
         self._pods[state.uid] = state
         self._outcomes[state.outcome] += 1
-        if state.outcome is Outcome.WAITING:
-            if not self._wanted:
-                self._began_at = self._changed_at = asyncio.get_running_loop().time()
-            self._wanted.add(state.uid)
+        self._all += 1
+        if state.outcome is not Outcome.BOUND:
+            self.expected += 1
+            self._want(state)
 
     async def catch_up(self) -> None:
         """Take over how far all pods are now."""
         pods, _ = await self._cluster.pods()
         for pod in pods:
-            if pod["metadata"]["uid"] in self._pods:
-                self._note("MODIFIED", pod)
+            self._note("MODIFIED", pod)
 
     async def until_settled(self, progress: Callable[[int], None]) -> None:
         """Wait until every pod has its verdict; call *progress* with the number of those that do.
@@ -130,6 +146,7 @@ class Following:
         A pod that suits no node has it when nothing changes any more, one whose scheduling fails
         when it failed for the second time in the same way.
         """
+        self._changed_at = self._now()
         async with asyncio.TaskGroup() as group:
             watching = group.create_task(self._watch(progress))
             await self._settled()
@@ -145,7 +162,6 @@ class Following:
             state = self._note(kind, pod)
             if state is None or state.outcome is Outcome.WAITING:
                 continue
-            self._wanted.add(state.uid)
             shown = self._shown.setdefault(state.uid, set())
             if (state.outcome, state.node) not in shown:
                 shown.add((state.outcome, state.node))
@@ -175,9 +191,10 @@ class Following:
     async def _is_settled(self) -> bool:
         if self._outcomes[Outcome.WAITING]:
             return False
-        if not self._outcomes[Outcome.UNSCHEDULABLE] and not self.failing:
+        all_made = len(self._pods) >= self._all
+        if all_made and not self._outcomes[Outcome.UNSCHEDULABLE] and not self.failing:
             return True
-        quiet = asyncio.get_running_loop().time() - self._changed_at > QUIET_SECONDS
+        quiet = self._now() - self._changed_at > QUIET_SECONDS
         return quiet and (not self.failing or await self._fails_again())
 
     async def _fails_again(self) -> bool:
@@ -195,15 +212,33 @@ class Following:
 
     def _note(self, kind: str, pod: Object) -> PodState | None:
         """Take over a pod's state; return it if it is news."""
-        state, before = PodState.of(pod), self._pods.get(pod["metadata"]["uid"])
+        state, before = self._state(pod), self._pods.get(pod["metadata"]["uid"])
         if kind == "DELETED":
             state = replace(state, outcome=Outcome.DELETED)
         if state == before:
             return None
         if before:
             self._outcomes[before.outcome] -= 1
+        else:
+            self._want(state)  # a controller made it
         self._outcomes[state.outcome] += 1
         self._pods[state.uid] = state
-        self._changed_at = asyncio.get_running_loop().time()
+        self._changed_at = self._now()
+        if state.outcome is not Outcome.WAITING:
+            self._decided_at = self._changed_at
         self._changed.set()
         return state
+
+    def _want(self, state: PodState) -> None:
+        if not self._wanted:
+            self._began_at = self._decided_at = self._now()
+        self._wanted.add(state.uid)
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def _state(self, pod: Object) -> PodState:
+        state = PodState.of(pod)
+        if state.outcome is not Outcome.WAITING or self._schedulers.serve(state.scheduler):
+            return state
+        return replace(state, outcome=Outcome.UNSERVED)

@@ -13,18 +13,20 @@ import aiohttp
 from cli.config.policies import choose_policy
 from cli.failures import clear_failures
 from cli.screen import Screen
+from cli.up.asked import Schedulers
 from cli.up.clients.cluster import Cluster, connected
 from cli.up.clients.gateway import Gateway, gateway_at
 from cli.up.clients.standin import StandIn
 from cli.up.files.directory import run_directory
 from cli.up.files.kubeconfig import KubeconfigFile, reserve
 from cli.up.following import Following
-from cli.up.manifests import Object
+from cli.up.objects.controlled import expected_pods
+from cli.up.objects.manifests import Object
+from cli.up.objects.workload import Workload, read_workload
 from cli.up.processes import Processes, ProcessFailedError
 from cli.up.processes.stack import Addresses, StackOptions, start_stack
 from cli.up.reloading.reloader import Reloader, Retry
 from cli.up.result.report import Report, show_addresses
-from cli.up.workload import Workload, read_workload
 from moorage_host.policy import Kind
 from moorage_host.process.lifecycle import stop_signals
 
@@ -147,7 +149,10 @@ class _Up:
                 aiohttp.ClientSession() as session,
             ):
                 scheduler = StandIn(session, addresses.scheduler)
-                following = Following(cluster)
+                schedulers = Schedulers(ours=tuple(self._stack.profiles))
+                following = Following(
+                    cluster, (), schedulers, made=expected_pods(workload.controlled)
+                )
 
                 async def retry() -> str:
                     following.ask_again()
@@ -155,6 +160,7 @@ class _Up:
 
                 report = Report(
                     self._screen,
+                    schedulers,
                     scheduler,
                     gateway,
                     rows=self._options.rows,
@@ -215,8 +221,8 @@ class _Up:
         try:
             async with asyncio.timeout(self._options.timeout if self._options.once else None):
                 await following.catch_up()
-                count, done = len(following.pods), following.decided
-                with self._screen.progress("Scheduling pods", count, done) as progress:
+                expected, done = following.expected, following.decided
+                with self._screen.progress("Scheduling pods", expected, done) as progress:
                     await following.until_settled(progress)
         except TimeoutError:
             return False
@@ -230,11 +236,12 @@ class _Up:
             await cluster.create(workload.without_pods(), lambda _: progress(next(count)))
             await gateway.wait_for_nodes(len(workload.nodes))
 
-            def created(pod: Object) -> None:
-                following.expect(pod)
+            def created(obj: Object) -> None:
+                if obj["kind"] == "Pod":
+                    following.expect(obj)
                 progress(next(count))
 
-            await cluster.create(Workload(pods=workload.pods), created)
+            await cluster.create(workload.only_pods(), created)
 
     @asynccontextmanager
     async def _reloading(self, gateway: Gateway, retry: Retry) -> AsyncIterator[None]:

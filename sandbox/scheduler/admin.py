@@ -1,22 +1,27 @@
 """The stand-in's HTTP server: health, what was decided about each pod, and another try for all."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import msgspec
 from aiohttp import web
 
 from moorage_host.process.admin import admin_server
-from sandbox.scheduler.scheduler import Scheduler
+from sandbox.scheduler.cycle.decision import Decisions
 
 HOST = "127.0.0.1"
 
 
 @asynccontextmanager
-async def serving_decisions(scheduler: Scheduler, port: int | None) -> AsyncIterator[None]:
+async def serving_decisions(
+    decisions: Decisions, retry: Callable[[], int], port: int | None
+) -> AsyncIterator[None]:
     """Serve `/decisions/NAMESPACE/POD` and `/retry` for as long as the block lasts.
 
-    Nothing without a port.
+    Args:
+        decisions: What is served.
+        retry: Has all pending pods tried again; returns how many there are.
+        port: The port; without one nothing is served.
 
     Raises:
         ConfigurationError: The port cannot be listened on.
@@ -27,15 +32,15 @@ async def serving_decisions(scheduler: Scheduler, port: int | None) -> AsyncIter
 
     async def show(request: web.Request) -> web.Response:
         namespace, pod = request.match_info["namespace"], request.match_info["pod"]
-        decision = scheduler.decisions.get(namespace, pod)
+        decision = decisions.get(namespace, pod)
         if decision is None:
             message = f"there is no decision about {namespace}/{pod}"
             return web.json_response({"error": message}, status=404)
         return web.Response(body=msgspec.json.encode(decision), content_type="application/json")
 
-    async def retry(_: web.Request) -> web.Response:
-        return web.json_response({"pods": scheduler.retry()})
+    async def try_again(_: web.Request) -> web.Response:
+        return web.json_response({"pods": retry()})
 
-    routes = [web.get("/decisions/{namespace}/{pod}", show), web.post("/retry", retry)]
+    routes = [web.get("/decisions/{namespace}/{pod}", show), web.post("/retry", try_again)]
     async with admin_server(HOST, port, checks={}, routes=routes):
         yield

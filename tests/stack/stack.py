@@ -12,10 +12,10 @@ from typing import Any
 import aiohttp
 
 from cli.up.clients.cluster import Cluster
-from cli.up.manifests import Object
+from cli.up.objects.manifests import Object
+from cli.up.objects.workload import Workload
 from cli.up.processes import Processes
 from cli.up.processes.stack import Addresses
-from cli.up.workload import Workload
 
 PATIENCE = 60.0
 KEPT = {

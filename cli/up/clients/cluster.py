@@ -9,8 +9,8 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from cli.up.manifests import Object
-from cli.up.workload import Workload
+from cli.up.objects.manifests import Object
+from cli.up.objects.workload import Workload
 from moorage.errors import ConfigurationError
 
 AT_ONCE = 16
@@ -24,7 +24,11 @@ PATHS = {
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
     "Node": "/api/v1/nodes",
     "Pod": "/api/v1/namespaces/{namespace}/pods",
+    "Deployment": "/apis/apps/v1/namespaces/{namespace}/deployments",
+    "ReplicaSet": "/apis/apps/v1/namespaces/{namespace}/replicasets",
     "StatefulSet": "/apis/apps/v1/namespaces/{namespace}/statefulsets",
+    "DaemonSet": "/apis/apps/v1/namespaces/{namespace}/daemonsets",
+    "Job": "/apis/batch/v1/namespaces/{namespace}/jobs",
     "PersistentVolume": "/api/v1/persistentvolumes",
     "PersistentVolumeClaim": "/api/v1/namespaces/{namespace}/persistentvolumeclaims",
 }
@@ -50,7 +54,9 @@ class Cluster:
         before = (workload.namespaces, workload.priority_classes, workload.further, workload.nodes)
         for objects in before:
             await self._create_all(objects, created)
-        return await self._create_all(workload.pods, created)
+        pods = await self._create_all(workload.pods, created)
+        await self._create_all(workload.controlled, created)
+        return pods
 
     async def pods(self) -> tuple[list[Object], str]:
         """Return all pods, and the version to watch from."""

@@ -10,7 +10,7 @@ from cli.up.following import Outcome, PodState
 LOOKED_AT = 200
 """Bound pods whose decisions are read, evenly taken from all; each costs a request."""
 
-WITHOUT_NODE = (Outcome.FAILING, Outcome.UNSCHEDULABLE, Outcome.DELETED)
+WITHOUT_NODE = (Outcome.FAILING, Outcome.UNSERVED, Outcome.UNSCHEDULABLE, Outcome.DELETED)
 """These come first, in this order."""
 
 
@@ -47,7 +47,7 @@ def _rank(decision: Mapping[str, Any] | None) -> int:
 
 
 def _each_problem_first(pods: Sequence[PodState]) -> list[PodState]:
-    first = {(pod.outcome, pod.problem): pod for pod in reversed(pods)}
+    first = {(pod.outcome, pod.scheduler, pod.problem): pod for pod in reversed(pods)}
     uids = {pod.uid for pod in first.values()}
     return sorted(pods, key=lambda pod: pod.uid not in uids)
 

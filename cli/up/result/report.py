@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from cli.screen import Screen
+from cli.up.asked import Schedulers
 from cli.up.clients.gateway import Gateway
 from cli.up.clients.standin import StandIn
 from cli.up.following import Following, Outcome, PodState
@@ -31,18 +32,27 @@ class Report:
     """Shows what became of pods, and asks the stand-in and the gateway why."""
 
     def __init__(
-        self, screen: Screen, scheduler: StandIn, gateway: Gateway, *, rows: int, nodes: int
+        self,
+        screen: Screen,
+        schedulers: Schedulers,
+        scheduler: StandIn,
+        gateway: Gateway,
+        *,
+        rows: int,
+        nodes: int,
     ) -> None:
         """Write to *screen*.
 
         Args:
             screen: Where to.
+            schedulers: Which schedulers ask Moorage.
             scheduler: The stand-in for kube-scheduler.
             gateway: The gateway.
             rows: How many pods the result shows; 0 for all.
             nodes: How many nodes there are.
         """
         self._screen = screen
+        self._schedulers = schedulers
         self._scheduler = scheduler
         self._gateway = gateway
         self._rows = rows
@@ -61,6 +71,8 @@ class Report:
         self._screen.write(totals(pods))
         for line in spread(pods, self._nodes, following.seconds):
             self._screen.sentence(line)
+        for line in self._schedulers.summary(pod.scheduler for pod in pods):
+            self._screen.sentence(line, style="yellow")
         if following.failing:
             self._screen.write("Scheduling fails; the table says why.", style="red")
 
@@ -87,6 +99,9 @@ class Report:
 
     async def _reason(self, pod: PodState) -> str:
         place = (pod.namespace, pod.name)
+        problem = self._schedulers.problem(pod.scheduler)
+        if problem and pod.outcome is not Outcome.DELETED:
+            return f"{problem} ({pod.problem})" if pod.problem else problem
         return why(
             pod, await self._scheduler.decision(*place), await self._gateway.decision(*place)
         )

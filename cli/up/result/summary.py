@@ -9,7 +9,7 @@ from cli.up.following import Outcome, PodState
 COUNT = re.compile(r"^\d+ ")
 """How many nodes a reason is about, as kube-scheduler writes it."""
 
-PENDING = (Outcome.FAILING, Outcome.UNSCHEDULABLE)
+PENDING = (Outcome.FAILING, Outcome.UNSERVED, Outcome.UNSCHEDULABLE)
 
 
 def totals(pods: Sequence[PodState]) -> str:
@@ -45,10 +45,10 @@ def spread(pods: Sequence[PodState], nodes: int, seconds: float) -> Iterator[str
 
 def by_problem(pods: Sequence[PodState]) -> list[list[PodState]]:
     """Return the pods without a node in groups that have the same problem, the largest first."""
-    groups: defaultdict[tuple[Outcome, str], list[PodState]] = defaultdict(list)
+    groups: defaultdict[tuple[Outcome, str, str], list[PodState]] = defaultdict(list)
     for pod in pods:
         if pod.outcome in PENDING:
-            groups[pod.outcome, _problem(pod.problem)].append(pod)
+            groups[pod.outcome, pod.scheduler, _problem(pod.problem)].append(pod)
     return sorted(groups.values(), key=len, reverse=True)
 
 

@@ -5,7 +5,7 @@ import signal
 from pathlib import Path
 
 from cli.up.clients.cluster import connected
-from cli.up.workload import Workload
+from cli.up.objects.workload import Workload
 from tests.cli.support import Command, moorage, pod
 from tests.cli.up.test_up import MAX_TEMPERATURE
 

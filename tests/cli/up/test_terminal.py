@@ -54,7 +54,7 @@ async def on_terminal(home: Path, *arguments: str) -> tuple[int, list[str]]:
 
 
 def _everything(terminal: int) -> str:
-    parts = []
+    parts: list[bytes] = []
     while True:
         try:
             part = os.read(terminal, 65_536)
