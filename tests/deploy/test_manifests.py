@@ -98,6 +98,21 @@ def test_nothing_waits_for_the_scheduler_that_it_makes_work(
         assert pod_spec(deployment)["priorityClassName"] == "system-cluster-critical"
 
 
+def test_pods_of_a_critical_class_have_the_quota_that_some_clusters_demand(
+    second_scheduler: list[Manifest],
+) -> None:
+    quota = one(second_scheduler, "ResourceQuota", "critical-pods")
+    (scope,) = quota["spec"]["scopeSelector"]["matchExpressions"]
+    assert (scope["scopeName"], scope["operator"]) == ("PriorityClass", "In")
+    replicas = 0
+    for deployment in deployments(second_scheduler):
+        assert pod_spec(deployment)["priorityClassName"] in scope["values"]
+        assert deployment["metadata"]["namespace"] == quota["metadata"]["namespace"]
+        replicas += deployment["spec"]["replicas"]
+    # An update starts new pods before old ones are gone, and people add replicas.
+    assert int(quota["spec"]["hard"]["pods"]) >= 10 * replicas
+
+
 def test_everything_is_probed_and_has_bounds(second_scheduler: list[Manifest]) -> None:
     for deployment in deployments(second_scheduler):
         main = container(deployment)

@@ -8,6 +8,7 @@ from moorage.plugin.arguments import Arguments, ArgumentsT_co, HasArgs, NoArgume
 from moorage.plugin.definition import check_definition, refuse
 from moorage.plugin.pod_fields import check_fields
 from moorage.plugin.scope import Scope
+from moorage.rules import SelectorError, check_kind
 from moorage.snapshot import Nodes
 
 MAX_NOTE_LENGTH = 300
@@ -112,6 +113,11 @@ class Plugin:
 def _check_declarations(cls: type[Plugin]) -> None:
     if not isinstance(cls.reads, tuple) or not all(isinstance(k, ObjectKind) for k in cls.reads):
         refuse(f"{cls.__name__}.reads must be a tuple of ObjectKind, not {cls.reads!r}")
+    for kind in cls.reads:
+        try:
+            check_kind(kind)
+        except SelectorError as error:
+            refuse(f"{cls.__name__}.reads: {kind.plural}: {error}")
     if not isinstance(cls.depends_on, Scope):
         refuse(f"{cls.__name__}.depends_on must be a Scope, not {cls.depends_on!r}")
     if cls.reads and cls.depends_on is Scope.NODE:
