@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from gateway.settings import GatewaySettings
+from moorage_apps.__main__ import PROCESSES as PROCESSES_BY_NAME
 from moorage_host.policy import load
 from moorage_host.settings import parse_settings
 from sandbox.apiserver import ApiServer
@@ -137,6 +138,15 @@ def test_plugin_code_gets_no_access_to_the_api(base: list[Manifest], name: str) 
     assert pod_spec(one(base, "Deployment", name))["automountServiceAccountToken"] is False
     bindings = [m for m in base if m["kind"].endswith("RoleBinding")]
     assert not [b for b in bindings for s in b["subjects"] if s["name"] == name]
+
+
+def test_every_process_is_one_that_can_be_started(base: list[Manifest]) -> None:
+    for deployment in deployments(base):
+        name = deployment["metadata"]["name"]
+        *start, process = container(deployment)["command"]
+        assert start == ["python", "-m", "moorage_apps"]
+        assert process in PROCESSES_BY_NAME
+        assert process.rpartition(".")[2] == name
 
 
 def test_the_gateway_only_reads_and_the_binder_only_writes_what_it_must(
