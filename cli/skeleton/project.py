@@ -1,4 +1,4 @@
-"""The texts around a plugin that `moorage new-plugin --package` adds; used by `cli.skeleton.texts`."""
+"""What `moorage new-plugin --package` adds to a plugin; used by `cli.skeleton.texts`."""
 
 PYPROJECT = """\
 [build-system]

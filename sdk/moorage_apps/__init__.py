@@ -1,7 +1,7 @@
 """Where Moorage's applications are, in a checkout or in a wheel, and how they are started.
 
-Their packages have names that other projects use too (`gateway`, `services`, `cli`, `sandbox`). So a
-wheel keeps them in this folder, where only Moorage's own processes find them; see ADR 21.
+Their packages have names that other projects use too (`gateway`, `services`, `cli`, `sandbox`). So
+a wheel keeps them in this folder, where only Moorage's own processes find them: ADR 21.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Runs one of Moorage's processes, wherever it is installed: `python -m moorage_apps gateway --help`."""
+"""Runs one of Moorage's processes, from a checkout or a wheel: `python -m moorage_apps gateway`."""
 
 import importlib.util
 import runpy

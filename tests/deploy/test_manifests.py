@@ -11,7 +11,8 @@ import yaml
 
 from gateway.settings import GatewaySettings
 from moorage_apps.__main__ import PROCESSES as PROCESSES_BY_NAME
-from moorage_host.policy import load
+from moorage_host.policy import parse as parse_policy
+from moorage_host.policy import read
 from moorage_host.settings import parse_settings
 from sandbox.apiserver import ApiServer
 from sandbox.apiserver.resources.paths import parse
@@ -262,7 +263,7 @@ def test_kube_scheduler_and_the_policies_speak_of_the_same_scheduler() -> None:
 
 def test_the_policies_are_policies() -> None:
     for path in ("base/policy.yaml", "demo/policy.yaml"):
-        load(DEPLOY / path)
+        parse_policy(read(DEPLOY / path), path)
 
 
 def test_an_api_server_takes_the_objects_of_the_demonstration() -> None:

@@ -170,7 +170,9 @@ def test_a_project_passes_its_own_checks(tmp_path: Path, kind: str, form: str) -
         "src/of_my_own/py.typed",
         "tests/test_of_my_own.py",
     }
-    run(tmp_path, sys.executable, "-m", "pytest", "-q", "-p", "no:asyncio", "-p", "no:cacheprovider")
+    run(
+        tmp_path, sys.executable, "-m", "pytest", "-q", "-p", "no:asyncio", "-p", "no:cacheprovider"
+    )
     run(tmp_path, BIN / "ruff", "check", "--select", CHECKED)
     run(tmp_path, BIN / "ruff", "format", "--check")
     if form == "node":  # mypy takes seconds, and the other form is checked above

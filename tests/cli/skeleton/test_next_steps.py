@@ -45,7 +45,10 @@ def test_the_test_runs_by_the_printed_command(tmp_path: Path, directory: str, pa
 def test_the_plugin_runs_by_the_printed_command(tmp_path: Path, path: str) -> None:
     out = shell(f"{MOORAGE} new-plugin OfMyOwn plugins", tmp_path, path)
     command = printed(out, "Run it:")
-    assert command == f"{'' if str(BIN) in path else f'{BIN}/'}moorage up --plugin plugins/of_my_own.py"
+    assert (
+        command
+        == f"{'' if str(BIN) in path else f'{BIN}/'}moorage up --plugin plugins/of_my_own.py"
+    )
     done = shell(f"{command} --once --nodes=1 --pods=1", tmp_path, path)
     assert "1 of 1 pods bound" in done
 
@@ -84,6 +87,4 @@ def test_a_project_is_installed_first(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("PATH", f"{BIN}:{ELSEWHERE}")
     skeleton = write_skeleton("OfMyOwn", "score", "batch", None, package=True, taken=())
     command = to_test(skeleton, package=True).replace("python3", "python")
-    assert command == (
-        "(cd of-my-own && python -m pip install -e '.[dev]' && python -m pytest)"
-    )
+    assert command == ("(cd of-my-own && python -m pip install -e '.[dev]' && python -m pytest)")

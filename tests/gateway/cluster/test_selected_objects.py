@@ -11,7 +11,7 @@ from moorage import FilterPlugin, Nodes, ObjectKind, Pod, Rejection, Verdicts
 from moorage.models import ObjectName
 from tests.gateway.cluster.test_objects import kinds_of
 from tests.gateway.running import Gateway, filter_service, gateway, pod, ready, scorer_service
-from tests.live_api import until
+from tests.live_api import Api, until
 
 SETS = ObjectKind("apps/v1", "statefulsets")
 IN_PRICES = ObjectKind("apps/v1", "statefulsets", namespace="prices")
@@ -52,6 +52,12 @@ def stateful_set(name: str, namespace: str, **labels: str) -> dict[str, Any]:
     return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata}
 
 
+def add_namespaces(api: Api) -> None:
+    for name in ("prices", "other"):
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        api.create("/api/v1/namespaces", namespace)
+
+
 async def sees(found: Gateway, expected: str) -> None:
     async def reason() -> str:
         answer = await found.filter(pod("db"), "n1")
@@ -71,6 +77,7 @@ async def test_a_plugin_sees_what_it_selects_as_it_changes(tmp_path: Path) -> No
         gateway(tmp_path, filters=filters, scorer=scorer, config=config) as found,
     ):
         api = found.api
+        add_namespaces(api)
         api.create(path("prices"), stateful_set("cheap", "prices", tier="spot"))
         api.create(path("prices"), stateful_set("dear", "prices"))
         api.create(path("other"), stateful_set("foreign", "other"))
@@ -89,6 +96,7 @@ async def test_a_plugin_sees_what_it_selects_as_it_changes(tmp_path: Path) -> No
 
 async def test_each_selection_is_a_watch_and_holds_only_its_objects(tmp_path: Path) -> None:
     async with kinds_of(tmp_path) as (api, table, kinds):
+        add_namespaces(api)
         api.create(path("prices"), stateful_set("cheap", "prices", tier="spot"))
         api.create(path("prices"), stateful_set("dear", "prices"))
         api.create(path("other"), stateful_set("cheap", "other"))
