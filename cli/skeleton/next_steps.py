@@ -75,7 +75,7 @@ def _install(python: str, what: str, installed: Callable[[str], bool]) -> str:
 def _python(skeleton: Skeleton) -> str:
     path = Path(sys.executable)
     found = shutil.which(path.name)
-    # An environment's interpreter is a link to another one: the folder tells them apart.
+    # An environment's interpreter is a link to another one: the folder distinguishes them.
     is_found = found is not None and Path(found).parent.resolve() == path.parent.resolve()
     return path.name if is_found else _shown(path, skeleton)
 

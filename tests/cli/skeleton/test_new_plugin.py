@@ -173,7 +173,7 @@ def test_a_project_passes_its_own_checks(tmp_path: Path, kind: str, form: str) -
     run(
         tmp_path, sys.executable, "-m", "pytest", "-q", "-p", "no:asyncio", "-p", "no:cacheprovider"
     )
-    run(tmp_path, BIN / "ruff", "check", "--select", CHECKED)
+    run(tmp_path, BIN / "ruff", "check", "--ignore=D103,D203,D213", "--select", CHECKED)
     run(tmp_path, BIN / "ruff", "format", "--check")
     if form == "node":  # mypy takes seconds, and the other form is checked above
         run(tmp_path, sys.executable, "-m", "mypy", f"--cache-dir={tmp_path / 'cache'}")
