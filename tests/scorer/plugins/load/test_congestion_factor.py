@@ -58,7 +58,7 @@ def test_a_silent_prometheus_is_a_failure_unless_nodes_then_count_as_idle() -> N
         "prometheus": PrometheusSettings(address="http://127.0.0.1:1"),
     }
     neutral = CongestionFactor(CongestionFactor.Args(on_missing="neutral", **args))
-    with pytest.raises(PluginFailedError, match="cannot query Prometheus at http://127.0.0.1:1"):
+    with pytest.raises(PluginFailedError, match="cannot query Prometheus at"):
         run_score(neutral, make_pod(), make_node())
     idle = CongestionFactor(CongestionFactor.Args(**args))
     assert run_score(idle, make_pod(), make_node()) == {"node": 100}
