@@ -162,6 +162,7 @@ def _infos(registry: Registry) -> Iterator[PluginInfo]:
             args_type=arguments,
             default_args=_defaults(arguments),
             managed_resources=registered.kind.managed_resources,
+            time_budget=registered.kind.time_budget,
         )
 
 

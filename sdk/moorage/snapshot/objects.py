@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 from moorage.errors import UnknownNameError
+from moorage.models.base import read_only_tree
 from moorage.models.decoding.codec import tolerant_decoder
 from moorage.models.kinds import ObjectKind, ObjectName
 
@@ -20,13 +21,14 @@ Key = tuple[str, str]
 class Objects(Generic[T]):
     """The objects of one kind that a plugin reads, each as one model.
 
-    Plugins share them: they must not be changed.
+    Plugins share them: plain dicts are read-only.
     """
 
     def __init__(self, contents: dict[Key, bytes], model: type[T], *, namespace: str = "") -> None:
         self._contents = contents
         self._namespace = namespace
-        self._decode: Callable[[bytes], T] = tolerant_decoder(model)
+        finish = read_only_tree if model is dict else _as_it_is
+        self._decode: Callable[[bytes], T] = tolerant_decoder(model, finish)
         self._decoded: dict[Key, T] = {}
         self._derived: dict[Hashable, Any] = {}
 
@@ -136,3 +138,7 @@ class ObjectStore:
     def _forget(self, kind: ObjectKind, key: Key) -> None:
         for view in self._views[kind].values():
             view.changed(key)
+
+
+def _as_it_is(value: T) -> T:
+    return value

@@ -96,8 +96,14 @@ def test_a_test_s_objects_are_selected_as_the_api_server_does() -> None:
 @pytest.mark.parametrize(
     ("selectors", "problem"),
     [
-        ({"label_selector": "tier in spot"}, r"Wrong\.reads: configmaps: label selector .*, char"),
-        ({"field_selector": "metadata.name"}, r"Wrong\.reads: configmaps: field selector .*, char"),
+        (
+            {"label_selector": "tier in spot"},
+            r"Wrong\.reads has configmaps .*: label selector .*, char",
+        ),
+        (
+            {"field_selector": "metadata.name"},
+            r"Wrong\.reads has configmaps .*: field selector .*, char",
+        ),
     ],
 )
 def test_a_selector_that_is_none_is_refused_with_its_place(
