@@ -155,7 +155,7 @@ class Process:
 def python(module: str) -> Sequence[str]:
     """Return the command that runs one of our modules in a process of its own."""
     # -P: modules in the current directory must not shadow ours.
-    return (sys.executable, "-P", "-m", module)
+    return (sys.executable, "-P", "-m", "moorage_apps", module)
 
 
 async def _stop(process: asyncio.subprocess.Process | None) -> None:

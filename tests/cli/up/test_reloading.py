@@ -39,7 +39,7 @@ async def test_a_plugin_is_changed_broken_repaired_and_renamed(tmp_path: Path) -
         assert bound == {f"default/{name} -> node-000" for name in ("a", "b", "c")}
 
         file.write_text("from moorage import (\n")
-        await command.line(f"{file}:1: SyntaxError: ")
+        await command.line("max_temperature.py:1: SyntaxError: ")
         await command.line("max_temperature.py: not reloaded, what was there before stays in use")
         await create(command, "d")
         await command.line("default/d -> node-")

@@ -150,7 +150,7 @@ async def test_a_plugin_that_fails_is_named_with_file_and_line(tmp_path: Path) -
         "RaisesInScore failed: KeyError: 'no data'": "24",
         "ScoresText failed: score_node must return a number, not str": "27",
     }.items():
-        assert re.search(rf"{re.escape(words)}[^(]*\({re.escape(str(file))}:{line}\)", told), (
+        assert re.search(rf"{re.escape(words)}[^(]*\({re.escape(file.name)}:{line}\)", told), (
             words,
             told,
         )
@@ -163,7 +163,7 @@ async def test_a_broken_plugin_is_one_line_that_begins_with_its_place(tmp_path: 
     (tmp_path / "broken.py").write_text("from moorage import (\n")
     _, code, errors = await once(tmp_path, "--plugin", "broken.py")
     assert code == 1
-    assert errors.startswith(f"{tmp_path}/broken.py:1: ")
+    assert errors.startswith("broken.py:1: SyntaxError: ")
     assert len(errors.splitlines()) == 1
 
 
@@ -172,7 +172,7 @@ async def test_a_plugin_that_does_not_start_is_named_with_its_line(tmp_path: Pat
     (tmp_path / "starts.py").write_text(MAX_TEMPERATURE + start)
     _, code, errors = await once(tmp_path, "--plugin", "starts.py")
     assert code == 1
-    assert errors.startswith(f"{tmp_path}/starts.py:14: plugin MaxTemperature of profile moorage ")
+    assert errors.startswith("starts.py:14: plugin MaxTemperature of profile moorage ")
 
 
 async def test_a_process_that_does_not_start_is_one_clear_line(tmp_path: Path) -> None:
@@ -184,8 +184,7 @@ async def test_a_process_that_does_not_start_is_one_clear_line(tmp_path: Path) -
 
     assert code == 1
     line, directory = errors.splitlines()
-    place = re.escape(f"{tmp_path}/moody.py:13: ")
-    assert re.fullmatch(rf"{place}OSError: not here \((filter|scorer-1|binder)\)", line)
+    assert re.fullmatch(r"moody.py:13: OSError: not here \((filter|scorer-1|binder)\)", line)
     assert directory.startswith("The logs of this run are in ")
 
 
