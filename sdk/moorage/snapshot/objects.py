@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 from moorage.errors import UnknownNameError
+from moorage.models.base import read_only_tree
 from moorage.models.decoding.codec import tolerant_decoder
 from moorage.models.kinds import ObjectKind, ObjectName
 
@@ -18,11 +19,16 @@ Key = tuple[str, str]
 
 
 class Objects(Generic[T]):
-    """All objects of one kind, each as one model. Plugins share them: they must not be changed."""
+    """The objects of one kind that a plugin reads, each as one model.
 
-    def __init__(self, contents: dict[Key, bytes], model: type[T]) -> None:
+    Plugins share them: plain dicts are read-only.
+    """
+
+    def __init__(self, contents: dict[Key, bytes], model: type[T], *, namespace: str = "") -> None:
         self._contents = contents
-        self._decode: Callable[[bytes], T] = tolerant_decoder(model)
+        self._namespace = namespace
+        finish = read_only_tree if model is dict else _as_it_is
+        self._decode: Callable[[bytes], T] = tolerant_decoder(model, finish)
         self._decoded: dict[Key, T] = {}
         self._derived: dict[Hashable, Any] = {}
 
@@ -32,13 +38,18 @@ class Objects(Generic[T]):
     def __iter__(self) -> Iterator[T]:
         return (self._read(key) for key in self._contents)
 
-    def get(self, name: str, namespace: str = "") -> T | None:
-        """Return an object; those of cluster-wide kinds have no namespace.
+    def get(self, name: str, namespace: str | None = None) -> T | None:
+        """Return an object.
+
+        Args:
+            name: Its name.
+            namespace: Its namespace; by default the one that the kind in `reads` has. Objects of
+                cluster-wide kinds have none.
 
         Raises:
             msgspec.ValidationError: It does not fit the model.
         """
-        key = (namespace, name)
+        key = (self._namespace if namespace is None else namespace, name)
         return self._read(key) if key in self._contents else None
 
     def derived(self, key: Hashable, derive: Callable[["Objects[T]"], R]) -> R:
@@ -98,12 +109,14 @@ class ObjectStore:
         """
         contents = self._contents.get(kind)
         if contents is None:
+            here = f"; it has {', '.join(map(str, self._contents))}" if self._contents else ""
             raise UnknownNameError(
                 f"{kind} are not here: the plugin must name them in its class attribute `reads`"
+                f", with the same namespace and selectors{here}"
             )
         views = self._views[kind]
         if model not in views:
-            views[model] = Objects(contents, model)
+            views[model] = Objects(contents, model, namespace=kind.namespace)
         return views[model]
 
     def put(self, name: ObjectName, content: bytes) -> None:
@@ -125,3 +138,7 @@ class ObjectStore:
     def _forget(self, kind: ObjectKind, key: Key) -> None:
         for view in self._views[kind].values():
             view.changed(key)
+
+
+def _as_it_is(value: T) -> T:
+    return value

@@ -329,7 +329,7 @@ Global___PlacedPod: _TypeAlias = PlacedPod  # noqa: Y015
 
 @_typing.final
 class ObjectKind(_message.Message):
-    """A kind of objects of the Kubernetes API, other than nodes and pods."""
+    """A kind of objects of the Kubernetes API, other than nodes and pods, and which of them."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -337,6 +337,8 @@ class ObjectKind(_message.Message):
     PLURAL_FIELD_NUMBER: _builtins.int
     FIELD_SELECTOR_FIELD_NUMBER: _builtins.int
     OPTIONAL_FIELD_NUMBER: _builtins.int
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    LABEL_SELECTOR_FIELD_NUMBER: _builtins.int
     api_version: _builtins.str
     """Required. The group and the version, as objects have them: "apps/v1"; "v1" for the core group."""
     plural: _builtins.str
@@ -347,6 +349,10 @@ class ObjectKind(_message.Message):
     """Whether an API server that does not serve the kind simply has no such objects. Otherwise the
     gateway is not ready until the kind is served.
     """
+    namespace: _builtins.str
+    """Optional. Only the objects in this namespace."""
+    label_selector: _builtins.str
+    """Optional. Only the objects that this label selector selects."""
     def __init__(
         self,
         *,
@@ -354,10 +360,12 @@ class ObjectKind(_message.Message):
         plural: _builtins.str = ...,
         field_selector: _builtins.str = ...,
         optional: _builtins.bool = ...,
+        namespace: _builtins.str = ...,
+        label_selector: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["api_version", b"api_version", "field_selector", b"field_selector", "optional", b"optional", "plural", b"plural"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["api_version", b"api_version", "field_selector", b"field_selector", "label_selector", b"label_selector", "namespace", b"namespace", "optional", b"optional", "plural", b"plural"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -637,6 +645,8 @@ class Plugin(_message.Message):
     DEPENDS_ON_FIELD_NUMBER: _builtins.int
     NORMALIZATION_FIELD_NUMBER: _builtins.int
     POD_FIELDS_FIELD_NUMBER: _builtins.int
+    TIME_BUDGET_FIELD_NUMBER: _builtins.int
+    BACKGROUND_PROBLEM_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The name that the policy uses."""
     summary: _builtins.str
@@ -647,6 +657,10 @@ class Plugin(_message.Message):
     """What its verdict on a node, or its raw score of it, depends on. The gateway caches them by this."""
     normalization: Global___Normalization.ValueType
     """How the raw scores of a score plugin become 0..100."""
+    background_problem: _builtins.str
+    """Only from ListPlugins: what fails in its background work now, how often and when. Empty if nothing
+    does.
+    """
     @_builtins.property
     def extension_points(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Kubernetes' names of the extension points that it implements: "PreFilter", "Filter",
@@ -669,6 +683,10 @@ class Plugin(_message.Message):
     def pod_fields(self) -> Global___PodFields:
         """Which fields of the pod's signature it reads; without, all of them."""
 
+    @_builtins.property
+    def time_budget(self) -> _duration_pb2.Duration:
+        """The time that it may take at each extension point, unless the policy sets another."""
+
     def __init__(
         self,
         *,
@@ -682,10 +700,12 @@ class Plugin(_message.Message):
         depends_on: Global___Scope.ValueType = ...,
         normalization: Global___Normalization.ValueType = ...,
         pod_fields: Global___PodFields | None = ...,
+        time_budget: _duration_pb2.Duration | None = ...,
+        background_problem: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "default_arguments", b"default_arguments", "pod_fields", b"pod_fields"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "default_arguments", b"default_arguments", "pod_fields", b"pod_fields", "time_budget", b"time_budget"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "default_arguments", b"default_arguments", "depends_on", b"depends_on", "extension_points", b"extension_points", "name", b"name", "normalization", b"normalization", "origin", b"origin", "pod_fields", b"pod_fields", "reads", b"reads", "summary", b"summary"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "background_problem", b"background_problem", "default_arguments", b"default_arguments", "depends_on", b"depends_on", "extension_points", b"extension_points", "name", b"name", "normalization", b"normalization", "origin", b"origin", "pod_fields", b"pod_fields", "reads", b"reads", "summary", b"summary", "time_budget", b"time_budget"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

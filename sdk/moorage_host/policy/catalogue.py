@@ -7,8 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from msgspec import Struct
+
 from moorage.errors import PluginLoadError
 from moorage.models import ObjectKind
+from moorage.plugin.base import DEFAULT_TIME_BUDGET
 from moorage.plugin.normalization import Normalization
 from moorage.plugin.scope import Scope
 
@@ -53,24 +56,28 @@ class PluginInfo:
         points: Kubernetes' names of the extension points that it implements.
         origin: Where the code comes from: "built-in", a distribution with its version, or a file.
         args_schema: Its arguments as JSON Schema; without, only the replica checks them.
+        args_type: The class that declares its arguments; only the command line knows it.
         default_args: The values of its arguments when the policy gives none.
         reads: The further kinds of objects that it reads.
         depends_on: What its verdict or raw score of a node depends on.
         pod_fields: The fields of the signature that matter for it; None if all do.
         managed_resources: What its class declares; only the command line knows it.
         normalization: How its raw scores become 0..100; None if only its own code knows.
+        time_budget: The seconds that it may take at each step where the policy sets none.
     """
 
     name: str
     points: frozenset[str]
     origin: str = "built-in"
     args_schema: Mapping[str, Any] | None = None
+    args_type: type[Struct] | None = None
     default_args: Mapping[str, Any] = field(default_factory=dict)
     reads: tuple[ObjectKind, ...] = ()
     depends_on: Scope = Scope.ANYTHING
     pod_fields: tuple[str, ...] | None = None
     managed_resources: tuple[str, ...] = ()
     normalization: Normalization | None = None
+    time_budget: float = DEFAULT_TIME_BUDGET
 
     @property
     def kinds(self) -> tuple[Kind, ...]:

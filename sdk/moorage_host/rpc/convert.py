@@ -20,6 +20,7 @@ from moorage.models import (
     Pod,
     decode_node,
     decode_passing_pod,
+    freeze_pod,
 )
 from moorage.plugin.normalization import Normalization
 from moorage.plugin.scope import Scope
@@ -54,7 +55,7 @@ def pod_from_proto(message: pb.Pod, path: str = "pod") -> tuple[Pod, bytes]:
         CallError: INVALID_ARGUMENT: it is missing, malformed, or has no name or no uid.
     """
     text = _json_of(message, path)
-    pod = _decoded(text, decode_passing_pod, path)
+    pod = freeze_pod(_decoded(text, decode_passing_pod, path))
     _require(pod.metadata.name, f"{path}.metadata.name")
     _require(pod.metadata.uid, f"{path}.metadata.uid")
     _check_quantities(lambda: pod.requests, f"{path}.spec")
@@ -84,7 +85,14 @@ def kind_from_proto(message: pb.ObjectKind) -> ObjectKind:
     Raises:
         ValueError: It is not called as kinds are.
     """
-    return ObjectKind(message.api_version, message.plural, message.field_selector, message.optional)
+    return ObjectKind(
+        message.api_version,
+        message.plural,
+        namespace=message.namespace,
+        label_selector=message.label_selector,
+        field_selector=message.field_selector,
+        optional=message.optional,
+    )
 
 
 def normalization_from_proto(message: pb.Normalization.ValueType) -> Normalization | None:
@@ -112,6 +120,8 @@ def kind_to_proto(kind: ObjectKind) -> pb.ObjectKind:
     return pb.ObjectKind(
         api_version=kind.api_version,
         plural=kind.plural,
+        namespace=kind.namespace,
+        label_selector=kind.label_selector,
         field_selector=kind.field_selector,
         optional=kind.optional,
     )
