@@ -32,7 +32,7 @@ class Call:
     media_type: str
     body: bytes
     warnings: list[str] = field(default_factory=list)
-    """What the client is told in headers of the answer, whether or not the call succeeds."""
+    """What headers of the answer warn of, whether or not the call succeeds."""
 
     @property
     def dry_run(self) -> bool:

@@ -14,7 +14,7 @@ _NOT_IMPLEMENTED = {
     "pods/attach": f"{_NO_CONTAINERS}: there is nothing to attach to",
     "pods/portforward": f"{_NO_CONTAINERS}: there are no ports to forward to",
     "pods/proxy": f"{_NO_CONTAINERS}: there is nothing to connect to",
-    "pods/resize": f"{_NO_CONTAINERS} to resize: delete the pod and create it anew",
+    "pods/resize": f"{_NO_CONTAINERS} to resize: delete the pod and create it again",
     "services/proxy": f"{_NO_CONTAINERS}: there is nothing to connect to",
     "nodes/proxy": "the sandbox has no kubelets: there is nothing to connect to",
     "serviceaccounts/token": "the sandbox has no authentication: no client needs a token",

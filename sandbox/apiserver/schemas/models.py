@@ -33,7 +33,7 @@ _QUANTITIES = {
     "hard", "limits", "max", "max_limit_request_ratio", "min", "overhead", "pod_fixed",
     "requests", "size_limit", "used",
 }  # fmt: skip
-"""Fields of type Quantity, which the models do not tell from texts."""
+"""Fields of type Quantity, which are texts in the models."""
 
 _QUANTITY = _reference("resource.Quantity")
 _PLAIN: Mapping[str, Schema] = {

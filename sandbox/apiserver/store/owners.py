@@ -8,8 +8,8 @@ from sandbox.apiserver.resources.resource import Object
 Key: TypeAlias = tuple[str, str, str]
 """Collection, namespace and name of an object."""
 
-REMEMBERED = 8192
-"""Deleted objects that are remembered as owners: a controller may still create their dependents."""
+MOST_DELETED = 8192
+"""UIDs of deleted objects that are kept: a controller may still create dependents of theirs."""
 
 
 class Owners:
@@ -31,7 +31,7 @@ class Owners:
             self._dependents.setdefault(uid, {})[key] = None
         if not after:
             self._deleted[before.get("uid", "")] = None
-            if len(self._deleted) > REMEMBERED:
+            if len(self._deleted) > MOST_DELETED:
                 self._deleted.popitem(last=False)
 
     def dependents(self, uid: str) -> list[Key]:

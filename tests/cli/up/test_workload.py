@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.up.workload import DEFAULT_NODES, Workload, read_workload
+from cli.up.workload import DEFAULT_NODES, NOT_MANAGED, Workload, read_workload
 from moorage.errors import ConfigurationError
 from tests.cli.support import Object, dump, node, pod
 
@@ -127,10 +127,31 @@ def test_priority_classes_that_pods_name_are_made_with_the_pods_priority(tmp_pat
     assert (made["value"], made["preemptionPolicy"]) == (1000, "Never")
 
 
-def test_other_kinds_are_left_out_and_told(tmp_path: Path) -> None:
-    deployment = {"kind": "Deployment", "metadata": {"name": "web"}}
-    workload = read(pods=write(tmp_path / "pods.yaml", deployment, pod("a")))
-    assert any("1 of kind Deployment left out" in note for note in workload.notes)
+def test_any_kind_is_taken_but_what_another_cluster_wrote_about_itself(tmp_path: Path) -> None:
+    def obj(kind: str, **metadata: str) -> Object:
+        return {"apiVersion": "v1", "kind": kind, "metadata": {"name": kind.lower(), **metadata}}
+
+    written = [obj("CustomResourceDefinition"), obj("Rack"), obj("ConfigMap"), obj("Lease")]
+    dumped = obj("Lease", uid="u", namespace="team")
+    workload = read(pods=write(tmp_path / "pods.yaml", *written, dumped, pod("a")))
+    assert names(workload.definitions) == ["customresourcedefinition"]
+    assert names(workload.further) == ["rack", "configmap", "lease"]
+    assert any("1 of kind Lease left out" in note for note in workload.notes)
+
+
+def test_workloads_that_come_with_their_pods_get_no_others(tmp_path: Path) -> None:
+    def obj(kind: str, uid: str, owner: str = "") -> Object:
+        references = {"ownerReferences": [{"kind": "x", "name": "x", "uid": owner}]}
+        metadata = {"name": uid, "uid": uid} | (references if owner else {})
+        return {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata}
+
+    owned = pod("a") | {"metadata": {"name": "a", "ownerReferences": [{"uid": "rs"}]}}
+    objects = [obj("Deployment", "web"), obj("ReplicaSet", "rs", "web"), obj("Deployment", "new")]
+    workload = read(pods=write(tmp_path / "pods.yaml", *objects, owned))
+    marked = {name: obj["metadata"].get("annotations") for obj in workload.further
+              for name in names([obj])}  # fmt: skip
+    mark = {NOT_MANAGED: "true"}
+    assert marked == {"web": mark, "rs": mark, "new": None}
 
 
 @pytest.mark.parametrize(
@@ -144,6 +165,7 @@ def test_other_kinds_are_left_out_and_told(tmp_path: Path) -> None:
         ("kind: List\nitems: 3\n", ": document 1: items is no list"),
         ("kind: Pod\n", ": document 1: the Pod has no metadata"),
         ("kind: Pod\nmetadata: {}\n", ": document 1: the Pod has no name"),
+        ("kind: Pod\napiVersion: 1\nmetadata: {name: a}\n", "apiVersion of the Pod must be text"),
         ("kind: Pod\nmetadata: {name: 3}\n", "name and namespace of the Pod must be text"),
         ("kind: Pod\nmetadata: {name: a}\n", ": pod a has no spec"),
         ("\0", ": neither YAML nor JSON: "),

@@ -1,5 +1,7 @@
 """Unknown fields: refused, kept with a warning, or kept, as fieldValidation asks."""
 
+from typing import Any
+
 import pytest
 
 from tests.sandbox.apiserver.resources.definitions import (
@@ -94,7 +96,7 @@ async def test_custom_objects_have_the_fields_and_defaults_of_their_schema(http:
     ],
 )
 async def test_custom_objects_that_break_their_schema_are_invalid(
-    http: Http, fields: dict[str, object], field: str
+    http: Http, fields: dict[str, Any], field: str
 ) -> None:
     await racks(http)
     reply = await http.send("POST", RACKS, rack(**fields))
