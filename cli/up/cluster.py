@@ -49,7 +49,9 @@ class Cluster:
         )
         for objects in before:
             await self._create_all(objects, progress)
-        return await self._create_all(workload.pods, progress)
+        pods = await self._create_all(workload.pods, progress)
+        await self._create_all(workload.controlled, progress)
+        return pods
 
     async def pods(self) -> tuple[list[Object], str]:
         """Return all pods, and the version to watch from."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from cli.up.controlled import CONTROLLED, Owners, is_managed, pod_spec, require_template
 from cli.up.manifests import Object, read_objects
 from moorage.errors import ConfigurationError
 
@@ -29,9 +30,6 @@ DEFINITION = "CustomResourceDefinition"
 NOT_FROM_DUMPS = ("Event", "Lease", "Endpoints", "EndpointSlice", "ControllerRevision", "CSINode")
 """Kinds that a cluster writes about itself: those of another one mean nothing here."""
 
-NOT_MANAGED = "sandbox.moorage.io/not-managed"
-"""The annotation of workloads whose pods are in the file: the sandbox makes no others for them."""
-
 UNCLAIMED = ("Released", "Failed")
 """Phases of volumes that no pod can use any more."""
 
@@ -41,6 +39,7 @@ class Workload:
     """What to create, in this order.
 
     Attributes:
+        controlled: Deployments and the like, whose pods the cluster makes.
         notes: What people should know about how it was read.
     """
 
@@ -50,17 +49,22 @@ class Workload:
     further: list[Object] = field(default_factory=list)
     nodes: list[Object] = field(default_factory=list)
     pods: list[Object] = field(default_factory=list)
+    controlled: list[Object] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
     def size(self) -> int:
         """How many objects there are."""
-        first = (self.namespaces, self.definitions, self.priority_classes)
-        return sum(map(len, (*first, self.further, self.nodes, self.pods)))
+        before = (self.namespaces, self.definitions, self.priority_classes, self.further)
+        return sum(map(len, (*before, self.nodes, self.pods, self.controlled)))
 
     def without_pods(self) -> "Workload":
         """Return what must be there before the pods."""
-        return replace(self, pods=[])
+        return replace(self, pods=[], controlled=[])
+
+    def only_pods(self) -> "Workload":
+        """Return the pods, and what makes pods."""
+        return Workload(pods=self.pods, controlled=self.controlled)
 
 
 def read_workload(nodes: str | None, pods: str | None, profiles: Sequence[str]) -> Workload:
@@ -87,6 +91,7 @@ def read_workload(nodes: str | None, pods: str | None, profiles: Sequence[str]) 
         nodes = str(DEFAULT_NODES)
     workload.nodes += [_node(i) for i in range(_count(nodes))]
     workload.pods += [_pod(i) for i in range(_count(pods))]
+    workload.notes += _leave_out_owners(workload)
     _adopt(workload, profiles)
     workload.notes += _homeless(workload)
     return workload
@@ -108,9 +113,7 @@ def _count(text: str | None) -> int:
 def _take(workload: Workload, file: str, taken: _Taken) -> None:
     left: Counter[str] = Counter()
     seen: set[tuple[str, str, str, str]] = set()
-    objects = list(read_objects(Path(file)))
-    _mark_owners(objects)
-    for obj in objects:
+    for obj in read_objects(Path(file)):
         kind, metadata = obj["kind"], obj["metadata"]
         name, group = metadata.get("name"), str(obj.get("apiVersion", "")).partition("/")[0]
         key = (group, kind, metadata.get("namespace", "default"), name or "")
@@ -137,6 +140,11 @@ def _take_one(workload: Workload, obj: Object, taken: _Taken, file: str) -> bool
                 workload.priority_classes.append(obj)
         case kind if kind == DEFINITION:
             workload.definitions.append(obj)
+        case kind if kind in CONTROLLED:
+            if not (taken.pods or kind == "StatefulSet"):
+                return False
+            require_template(obj, file)
+            workload.controlled.append(obj)
         case "Pod":
             return _take_pod(workload, obj, taken, file)
         case "Node":
@@ -147,16 +155,6 @@ def _take_one(workload: Workload, obj: Object, taken: _Taken, file: str) -> bool
             if (obj.get("status") or {}).get("phase") not in UNCLAIMED:
                 workload.further.append(obj)
     return True
-
-
-def _mark_owners(objects: Sequence[Object]) -> None:
-    """Annotate the workloads whose pods, or whose makers of pods, are in the file as well."""
-    references = (obj["metadata"].get("ownerReferences") or () for obj in objects)
-    owners = {each.get("uid") for found in references for each in found if isinstance(each, dict)}
-    for obj in objects:
-        if obj["kind"] != "Node" and obj["metadata"].get("uid", "") in owners - {""}:
-            annotations = obj["metadata"].get("annotations") or {}
-            obj["metadata"]["annotations"] = {**annotations, NOT_MANAGED: "true"}
 
 
 def _take_pod(workload: Workload, pod: Object, taken: _Taken, file: str) -> bool:
@@ -170,20 +168,30 @@ def _take_pod(workload: Workload, pod: Object, taken: _Taken, file: str) -> bool
     return True  # a finished pod takes no room: not worth a word
 
 
+def _leave_out_owners(workload: Workload) -> Iterator[str]:
+    """Leave out what would make the pods of the file a second time."""
+    kept = list(Owners(workload.pods).keep(workload.controlled))
+    before, after = (Counter(o["kind"] for o in objects) for objects in (workload.controlled, kept))
+    # Plugins read StatefulSets, so those whose pods come with them are there before the pods.
+    workload.further += [obj for obj in kept if not is_managed(obj)]
+    workload.controlled = [obj for obj in kept if is_managed(obj)]
+    for kind, count in (before - after).items():
+        yield f"{count} of kind {kind} left out: their pods come with them, or they are done"
+
+
 def _adopt(workload: Workload, profiles: Sequence[str]) -> None:
     """Make pods that were written for another cluster at home in this one."""
     names = {obj["metadata"].get("name") for obj in workload.namespaces}
     classes = {obj["metadata"].get("name") for obj in workload.priority_classes}
     renamed: Counter[str] = Counter()
-    for pod in workload.pods:
-        pod["metadata"].setdefault("namespace", "default")
-    for obj in (*workload.further, *workload.pods):
+    for obj in (*workload.pods, *workload.controlled):
+        obj["metadata"].setdefault("namespace", "default")
+    for obj in (*workload.further, *workload.pods, *workload.controlled):
         namespace = obj["metadata"].get("namespace")
         if namespace and namespace not in names:
             names.add(namespace)
             workload.namespaces.append(_named("v1", "Namespace", namespace))
-    for pod in workload.pods:
-        spec = pod["spec"]
+    for spec in (*(pod["spec"] for pod in workload.pods), *map(pod_spec, workload.controlled)):
         wanted = spec.get("priorityClassName") or ""
         if wanted and wanted not in classes and not wanted.startswith(BUILT_IN_CLASSES):
             classes.add(wanted)

@@ -74,7 +74,7 @@ def _validate(obj: Object) -> Iterator[Cause]:
     wanted = (spec.get("selector") or {}).get("matchLabels") or {}
     if not spec.get("selector"):
         yield required("spec.selector")
-    labels = (spec.get("template", {}).get("metadata") or {}).get("labels") or {}
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
     if not wanted.items() <= labels.items():
         why = "`selector` does not match template `labels`"
         yield invalid_value("spec.template.metadata.labels", labels, why)
