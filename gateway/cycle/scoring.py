@@ -21,7 +21,7 @@ from gateway.decisions.from_protobuf import score_record
 from gateway.decisions.log import ScoreRecord
 from gateway.metrics import CycleMetrics
 from gateway.replicas.pool import ReplicaPool
-from moorage.v1 import scorer_pb2
+from moorage.v1 import scorer_pb2, types_pb2
 
 TOTALS = np.dtype("<f4")
 """The precision of totals on the wire."""
@@ -33,10 +33,12 @@ class ScorePhaseResult(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     Attributes:
         totals: For each node 0..100, in the order of the request; None if no plugin had an opinion.
         record: For the decision.
+        cycle_state: What plugins keep for the bind.
     """
 
     totals: npt.NDArray[np.float64] | None
     record: ScoreRecord
+    cycle_state: Sequence[types_pb2.CycleValue] = ()
 
     def scores(self, scale: int) -> Sequence[int]:
         """Return whole numbers from 0 to *scale*, 0.5 rounded up; empty without an opinion."""
@@ -74,7 +76,7 @@ class ScorePhase(ReplicaPhase):
         totals = self._checked_totals(result.totals, rows.count)
         if totals is not None:
             totals = rows.to_call_order(totals, 0)
-        return ScorePhaseResult(totals=totals, record=record)
+        return ScorePhaseResult(totals=totals, record=record, cycle_state=result.cycle_state)
 
     async def raw(self, request: CycleRequest) -> Sequence[ShardScores]:
         """Return the raw scores of the request's nodes, by shard; raises as `run`."""

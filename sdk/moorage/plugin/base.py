@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from moorage.models import ObjectKind, Pod
 from moorage.plugin.arguments import Arguments, ArgumentsT_co, HasArgs, NoArguments
+from moorage.plugin.cycle_state import CycleState
 from moorage.plugin.definition import check_definition, refuse
 from moorage.plugin.pod_fields import check_fields
 from moorage.plugin.scope import Scope
@@ -64,6 +65,7 @@ class Plugin:
     def __init__(self, args: Arguments | None = None) -> None:
         """Take *args*, an instance of `Args`, or the defaults."""
         self.__args = self.Args() if args is None else args
+        self.__cycle_state = CycleState()
 
     def __init_subclass__(cls, *, abstract: bool = False, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
@@ -83,6 +85,15 @@ class Plugin:
         """The arguments from the policy, checked; of the type of the nested class `Args`."""
         args: ArgumentsT_co = self.__args  # type: ignore[attr-defined]
         return args
+
+    @property
+    def cycle_state(self) -> CycleState:
+        """What this plugin keeps in this cycle for the bind of the same attempt (CycleState).
+
+        For filter and score plugins: `self.cycle_state.write(key, value, node=node)`. Bind plugins
+        read it as `binding.cycle_state[key]`. Each cycle begins without any.
+        """
+        return self.__cycle_state
 
     async def start(self) -> None:
         """Begin background work, such as polling metrics; called once before the first cycle."""

@@ -48,9 +48,10 @@ HOOKS: Final[Mapping[str, Hooks]] = {
         one_of=("score_node", "score"),
     ),
     "BindPlugin": Hooks(
-        coroutines=("pre_bind", "post_bind"),
+        sync=("permit_key",),
+        coroutines=("permit", "pre_bind", "post_bind"),
         declarations=("reads_pod",),
-        any_of=("pre_bind", "post_bind"),
+        any_of=("permit", "pre_bind", "post_bind"),
     ),
 }
 """What authors override, by the class of this package that has it."""

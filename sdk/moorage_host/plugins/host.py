@@ -8,7 +8,10 @@ from dataclasses import dataclass, field, replace
 from moorage.errors import ConfigurationError, UnknownNameError
 from moorage.execution.enabled import EnabledPlugin, Profile
 from moorage.execution.failure import problem_of
+from moorage.plugin.cycle_state import CYCLE_STATE_BYTES
+from moorage.plugin.filter import FilterPlugin
 from moorage_host.plugins.registry import Registry
+from moorage_host.plugins.retries import RetryRequests
 from moorage_host.policy.arguments import check_arguments
 from moorage_host.policy.effective import EffectivePlugin, EffectivePolicy, decode_effective
 
@@ -58,9 +61,11 @@ class Policy:
 class PluginHost:
     """Builds, starts, shares and stops plugin instances."""
 
-    def __init__(self, registry: Registry) -> None:
-        """Find plugin classes in *registry*."""
+    def __init__(self, registry: Registry, *, cycle_state_bytes: int = CYCLE_STATE_BYTES) -> None:
+        """Find plugin classes in *registry*; each may keep so many bytes in a cycle."""
         self.registry = registry
+        self.retries = RetryRequests()
+        self._cycle_state_bytes = cycle_state_bytes
         self.latest = Policy()
         self._policies: dict[str, Policy] = {}
         self._starting = asyncio.Lock()
@@ -129,6 +134,9 @@ class PluginHost:
             raise ConfigurationError(
                 f"{entry.path}: plugin {entry.name} refuses its arguments: {error}"
             ) from error
+        if isinstance(plugin, FilterPlugin):
+            plugin.report_retries(self.retries.ask)
+        plugin.cycle_state.limit = self._cycle_state_bytes
         return EnabledPlugin(
             plugin=plugin,
             weight=entry.weight,

@@ -1,0 +1,63 @@
+"""What plugins keep in a pod's cycle for its bind (CycleState), between the two."""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+
+from moorage.plugin.cycle_state import JsonText, KeptValue, values_at
+from moorage.v1 import types_pb2 as pb
+
+VALUE_BYTES = 100
+"""What a value takes in memory in addition to its text, about."""
+
+
+class _Kept:
+    __slots__ = ("size", "values")
+
+    def __init__(self) -> None:
+        self.values: dict[str, KeptValue] = {}
+        self.size = 0
+
+    def add(self, value: pb.CycleValue) -> None:
+        kept = self.values.setdefault(value.key, KeptValue())
+        kept.json = value.json or kept.json
+        kept.by_node.update(value.by_node)
+        texts = (value.json, *value.by_node.values())
+        self.size += sum(len(text) + VALUE_BYTES for text in texts)
+
+
+class CycleStates:
+    """The values of the newest attempts, by the pod's uid.
+
+    If they take too much memory, those go first that came first.
+    """
+
+    def __init__(self, limit: int) -> None:
+        """Keep at most about *limit* bytes."""
+        self._limit = limit
+        self._size = 0
+        self._pods: OrderedDict[str, _Kept] = OrderedDict()
+
+    def begin(self, uid: str, values: Iterable[pb.CycleValue]) -> None:
+        """Begin an attempt on a pod with what its filter plugins keep."""
+        self.end(uid)
+        self.add(uid, values)
+
+    def add(self, uid: str, values: Iterable[pb.CycleValue]) -> None:
+        """Add what plugins keep later in the same attempt; a key that is there gets new values."""
+        for value in values:
+            kept = self._pods.setdefault(uid, _Kept())
+            before = kept.size
+            kept.add(value)
+            self._size += kept.size - before
+        while self._size > self._limit:
+            self.end(next(iter(self._pods)))
+
+    def end(self, uid: str) -> None:
+        """Drop what is kept for a pod."""
+        if kept := self._pods.pop(uid, None):
+            self._size -= kept.size
+
+    def at(self, uid: str, node: str) -> dict[str, JsonText]:
+        """Return by key what is kept for a pod's bind to a node."""
+        kept = self._pods.get(uid)
+        return values_at(kept.values, node) if kept else {}
