@@ -160,7 +160,7 @@ class CycleRunner:
         if not len(result.outcome.feasible):
             result = await self._recheck.run(request, result, previous)
         decision.filter, decision.generation = result.record, result.generation
-        self._cycle_states.begin(request.pod.uid, result.verdicts.result.cycle_state)
+        self._cycle_states.begin(request.pod.uid, result.cycle_state)
         self._rejected.note(decision)
         self._metrics.rejected(result.record)
         if not result.record.claimants:

@@ -17,11 +17,12 @@ from gateway.cycle.merging import ShardScores, add_normalization, merge_scores
 from gateway.cycle.phase import ReplicaPhase, fill_cycle, gather
 from gateway.cycle.row_index import RowIndex
 from gateway.cycle.sharding import Sharding, split
-from gateway.decisions.from_protobuf import score_record
+from gateway.decisions.from_protobuf import kept_values, score_record
 from gateway.decisions.log import ScoreRecord
 from gateway.metrics import CycleMetrics
 from gateway.replicas.pool import ReplicaPool
-from moorage.v1 import scorer_pb2, types_pb2
+from moorage.plugin.cycle_state import KeptValue
+from moorage.v1 import scorer_pb2
 
 TOTALS = np.dtype("<f4")
 """The precision of totals on the wire."""
@@ -38,7 +39,7 @@ class ScorePhaseResult(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     totals: npt.NDArray[np.float64] | None
     record: ScoreRecord
-    cycle_state: Sequence[types_pb2.CycleValue] = ()
+    cycle_state: Mapping[str, KeptValue] = {}
 
     def scores(self, scale: int) -> Sequence[int]:
         """Return whole numbers from 0 to *scale*, 0.5 rounded up; empty without an opinion."""
@@ -76,7 +77,8 @@ class ScorePhase(ReplicaPhase):
         totals = self._checked_totals(result.totals, rows.count)
         if totals is not None:
             totals = rows.to_call_order(totals, 0)
-        return ScorePhaseResult(totals=totals, record=record, cycle_state=result.cycle_state)
+        kept = kept_values(result.cycle_state) if result.cycle_state else {}
+        return ScorePhaseResult(totals=totals, record=record, cycle_state=kept)
 
     async def raw(self, request: CycleRequest) -> Sequence[ShardScores]:
         """Return the raw scores of the request's nodes, by shard; raises as `run`."""

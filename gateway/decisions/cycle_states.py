@@ -1,10 +1,9 @@
 """What plugins keep in a pod's cycle for its bind (CycleState), between the two."""
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from moorage.plugin.cycle_state import JsonText, KeptValue, values_at
-from moorage.v1 import types_pb2 as pb
 
 VALUE_BYTES = 100
 """What a value takes in memory in addition to its text, about."""
@@ -17,8 +16,8 @@ class _Kept:
         self.values: dict[str, KeptValue] = {}
         self.size = 0
 
-    def add(self, value: pb.CycleValue) -> None:
-        kept = self.values.setdefault(value.key, KeptValue())
+    def add(self, key: str, value: KeptValue) -> None:
+        kept = self.values.setdefault(key, KeptValue())
         kept.json = value.json or kept.json
         kept.by_node.update(value.by_node)
         texts = (value.json, *value.by_node.values())
@@ -37,17 +36,17 @@ class CycleStates:
         self._size = 0
         self._pods: OrderedDict[str, _Kept] = OrderedDict()
 
-    def begin(self, uid: str, values: Iterable[pb.CycleValue]) -> None:
+    def begin(self, uid: str, values: Mapping[str, KeptValue]) -> None:
         """Begin an attempt on a pod with what its filter plugins keep."""
         self.end(uid)
         self.add(uid, values)
 
-    def add(self, uid: str, values: Iterable[pb.CycleValue]) -> None:
+    def add(self, uid: str, values: Mapping[str, KeptValue]) -> None:
         """Add what plugins keep later in the same attempt; a key that is there gets new values."""
-        for value in values:
+        for key, value in values.items():
             kept = self._pods.setdefault(uid, _Kept())
             before = kept.size
-            kept.add(value)
+            kept.add(key, value)
             self._size += kept.size - before
         while self._size > self._limit:
             self.end(next(iter(self._pods)))
