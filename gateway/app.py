@@ -10,7 +10,7 @@ from aiohttp import web
 from prometheus_client import REGISTRY, CollectorRegistry
 
 from gateway.binding.binding import Binding
-from gateway.binding.retries import Retries
+from gateway.binding.retries import Retries, RetryMetrics
 from gateway.cache.filter_cache import FilterCache
 from gateway.cache.score_cache import ScoreCache
 from gateway.cluster.cluster import Cluster
@@ -177,7 +177,7 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
     cycle_states = CycleStates(settings.cycle_state_memory)
     rejected = RejectedPods(settings.retry_pods)
     binding = Binding(settings.binder, state, policy, cycle_states)
-    retries = Retries(binding.channel, rejected, state, registry)
+    retries = Retries(binding.channel, rejected, state, RetryMetrics(registry))
     filters = pool(FILTER, settings.filter, float("inf"), retries.ask)
     scorers = pool(SCORER, settings.scorer, settings.scorer_wait)
     index = RowIndex(state)

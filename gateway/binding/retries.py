@@ -24,6 +24,19 @@ CALL_SECONDS = 30.0
 _log = structlog.get_logger()
 
 
+class RetryMetrics:
+    """Counts the pods."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.pods = Counter(
+            "moorage_retried_pods",
+            "Pods that were to be tried again because the plugin that rejected them asked for it, "
+            "by outcome: written, or failed.",
+            ["plugin", "outcome"],
+            registry=registry,
+        )
+
+
 class Retries:
     """Collects what plugins ask for, and asks the binder."""
 
@@ -32,7 +45,7 @@ class Retries:
         channel: grpc.aio.Channel,
         rejected: RejectedPods,
         state: ClusterState,
-        registry: CollectorRegistry,
+        metrics: "RetryMetrics",
     ) -> None:
         """Call the binder on *channel* about *rejected* pods that still wait in *state*."""
         self._stub = BinderServiceStub(channel)
@@ -40,13 +53,7 @@ class Retries:
         self._state = state
         self._asked: dict[str, str] = {}
         self._changed = asyncio.Event()
-        self._pods = Counter(
-            "moorage_retried_pods",
-            "Pods that were to be tried again because the plugin that rejected them asked for it, "
-            "by outcome: written, or failed.",
-            ["plugin", "outcome"],
-            registry=registry,
-        )
+        self._metrics = metrics
 
     def ask(self, plugin: str, reason: str) -> None:
         """Note that a plugin asks for another attempt on the pods that it rejected."""
@@ -75,12 +82,12 @@ class Retries:
         try:
             answer = await self._stub.RetryPods(request, timeout=CALL_SECONDS, wait_for_ready=True)
         except grpc.aio.AioRpcError as error:
-            self._pods.labels(plugin, "failed").inc(len(pods))
+            self._metrics.pods.labels(plugin, "failed").inc(len(pods))
             _log.warning(
                 "Rejected pods are not tried again", plugin=plugin, error=str(error.details())
             )
             return
-        self._pods.labels(plugin, "written").inc(answer.written)
+        self._metrics.pods.labels(plugin, "written").inc(answer.written)
         _log.info("Rejected pods are tried again", plugin=plugin, pods=answer.written)
 
     def _waits(self, rejected: RejectedPod) -> bool:
