@@ -134,6 +134,7 @@ def _infos(registry: Registry) -> Iterator[PluginInfo]:
             args_schema=msgspec.json.schema(arguments),
             default_args=_defaults(arguments),
             managed_resources=registered.kind.managed_resources,
+            time_budget=registered.kind.time_budget,
         )
 
 

@@ -1,6 +1,6 @@
 """The filter service on the wire: converts, runs, converts."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import grpc.aio
@@ -10,6 +10,7 @@ from moorage.plugin.cycle_state import CYCLE_STATE_BYTES
 from moorage.v1 import filter_pb2 as pb
 from moorage.v1 import filter_pb2_grpc
 from moorage_host.plugins.registry import Registry
+from moorage_host.process.admin import Check
 from moorage_host.rpc.convert import set_duration
 from moorage_host.rpc.describe import keep_values, node_states, object_counts, report_plugins
 from moorage_host.rpc.serve import Servicer
@@ -27,6 +28,10 @@ class FilterServicer(Servicer, filter_pb2_grpc.FilterServiceServicer):
     def __init__(self, registry: Registry, *, cycle_state_bytes: int = CYCLE_STATE_BYTES) -> None:
         """Run the plugins of *registry*; each may keep so many bytes in a cycle for its bind."""
         self.cycles = CycleService(registry, run_filters, cycle_state_bytes=cycle_state_bytes)
+
+    def notes(self) -> Mapping[str, Check]:
+        """Return what fails in the background of the plugins."""
+        return {"plugins": self.cycles.host.background_note}
 
     async def drain(self) -> None:
         """End the sessions, and the reports of plugins that ask for retries."""

@@ -16,6 +16,7 @@ from moorage.v1 import scorer_pb2_grpc
 from moorage_host.plugins.ranking import best
 from moorage_host.plugins.registry import Registry
 from moorage_host.plugins.replica import Engine
+from moorage_host.process.admin import Check
 from moorage_host.rpc.convert import set_duration
 from moorage_host.rpc.describe import keep_values, node_states, object_counts, report_plugins
 from moorage_host.rpc.errors import CallError
@@ -35,6 +36,10 @@ class ScorerServicer(Servicer, scorer_pb2_grpc.ScorerServiceServicer):
     def __init__(self, registry: Registry, *, cycle_state_bytes: int = CYCLE_STATE_BYTES) -> None:
         """Run the plugins of *registry*; each may keep so many bytes in a cycle for its bind."""
         self.cycles = CycleService(registry, run_scores, cycle_state_bytes=cycle_state_bytes)
+
+    def notes(self) -> Mapping[str, Check]:
+        """Return what fails in the background of the plugins."""
+        return {"plugins": self.cycles.host.background_note}
 
     async def drain(self) -> None:
         """End the sessions."""

@@ -16,6 +16,7 @@ from moorage.execution.binding import (
 )
 from moorage.execution.cycle import PluginRun, Supervisor
 from moorage.execution.enabled import EnabledPlugin, Profile
+from moorage.execution.lifetime import start_plugin, stop_plugin
 
 __all__ = [
     "EnabledPlugin",
@@ -32,4 +33,6 @@ __all__ = [
     "ask_to_permit",
     "call_after_bind",
     "permit_key_of",
+    "start_plugin",
+    "stop_plugin",
 ]

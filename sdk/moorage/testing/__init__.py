@@ -15,6 +15,7 @@ from moorage.testing.harness import (
     run_permit,
     run_pre_bind,
     run_score,
+    running,
 )
 from moorage.testing.locality import assert_node_local
 
@@ -29,4 +30,5 @@ __all__ = [
     "run_permit",
     "run_pre_bind",
     "run_score",
+    "running",
 ]

@@ -2,12 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from moorage.errors import ConfigurationError, UnknownNameError
 from moorage.execution.enabled import EnabledPlugin, Profile
 from moorage.execution.failure import problem_of
+from moorage.execution.lifetime import start_plugin, stop_plugin
 from moorage.plugin.cycle_state import CYCLE_STATE_BYTES
 from moorage.plugin.filter import FilterPlugin
 from moorage_host.plugins.registry import Registry
@@ -16,12 +17,6 @@ from moorage_host.policy.arguments import check_arguments
 from moorage_host.policy.effective import EffectivePlugin, EffectivePolicy, decode_effective
 
 log = logging.getLogger(__name__)
-
-START_SECONDS = 10.0
-"""How long `start` of a plugin may take; cycles wait for it."""
-
-STOP_SECONDS = 5.0
-"""How long `stop` of a plugin may take."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,14 +56,40 @@ class Policy:
 class PluginHost:
     """Builds, starts, shares and stops plugin instances."""
 
-    def __init__(self, registry: Registry, *, cycle_state_bytes: int = CYCLE_STATE_BYTES) -> None:
-        """Find plugin classes in *registry*; each may keep so many bytes in a cycle."""
+    def __init__(
+        self,
+        registry: Registry,
+        *,
+        cycle_state_bytes: int = CYCLE_STATE_BYTES,
+        count_failure: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Find plugin classes in *registry*.
+
+        Args:
+            registry: The plugins that there are.
+            cycle_state_bytes: How much a plugin may keep in a cycle for the bind.
+            count_failure: Called with a plugin's name when its background work fails.
+        """
         self.registry = registry
         self.retries = RetryRequests()
         self._cycle_state_bytes = cycle_state_bytes
+        self._count_failure = count_failure
         self.latest = Policy()
         self._policies: dict[str, Policy] = {}
         self._starting = asyncio.Lock()
+
+    def background_problems(self) -> dict[str, str]:
+        """Return what fails in the background of the latest policy's plugins, by their names."""
+        failing: dict[str, list[str]] = {}
+        for enabled in self.latest.plugins:
+            if problem := enabled.background.problem:
+                failing.setdefault(enabled.name, []).append(problem)
+        return {name: "; ".join(dict.fromkeys(some)) for name, some in failing.items()}
+
+    def background_note(self) -> str:
+        """Return the same as one text, for people; empty if nothing fails."""
+        problems = self.background_problems().items()
+        return "; ".join(f"plugin {name}: {problem}" for name, problem in problems)
 
     async def use(self, revision: str, content: bytes) -> Policy:
         """Return the running policy of *revision*, started if no session uses it yet.
@@ -137,12 +158,14 @@ class PluginHost:
         if isinstance(plugin, FilterPlugin):
             plugin.report_retries(self.retries.ask)
         plugin.cycle_state.limit = self._cycle_state_bytes
-        return EnabledPlugin(
+        enabled = EnabledPlugin(
             plugin=plugin,
             weight=entry.weight,
             aborts=entry.failure_policy == "Abort",
             time_budget=entry.time_budget_seconds,
         )
+        enabled.background.on_failure = self._count_failure
+        return enabled
 
 
 async def _start(policy: Policy) -> None:
@@ -150,8 +173,7 @@ async def _start(policy: Policy) -> None:
     for profile in policy.profiles.values():
         for enabled in profile.plugins:
             try:
-                async with asyncio.timeout(START_SECONDS):
-                    await enabled.plugin.start()
+                await start_plugin(enabled)
             except BaseException as error:
                 await _stop(started)
                 if not isinstance(error, Exception):
@@ -166,8 +188,7 @@ async def _start(policy: Policy) -> None:
 async def _stop(plugins: Iterable[EnabledPlugin]) -> None:
     for enabled in plugins:
         try:
-            async with asyncio.timeout(STOP_SECONDS):
-                await enabled.plugin.stop()
+            await stop_plugin(enabled)
         except Exception as error:  # noqa: BLE001 - the others must stop all the same
             problem = problem_of(error, enabled.plugin)
             log.warning("Plugin %s does not stop: %s", enabled.name, problem)
