@@ -53,7 +53,9 @@ def test_a_value_for_a_node_hides_that_for_all_and_the_last_one_counts() -> None
 def test_too_much_is_a_failure_with_the_line() -> None:
     plugin = Chooses()
     plugin.cycle_state.limit = 8
-    with pytest.raises(PluginFailedError, match=rf"'pod' makes 14 bytes.* is 8 for node a \(.*test_cycle_state.py:"):
+    with pytest.raises(
+        PluginFailedError, match=r"'pod' makes 14 bytes.* is 8 for node a \(.*test_cycle_state.py:"
+    ):
         run_filter(plugin, make_pod("twelve-chars"), *NODES)
 
 
