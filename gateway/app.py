@@ -178,7 +178,7 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
     rejected = RejectedPods(settings.retry_pods)
     binding = Binding(settings.binder, state, policy, cycle_states)
     retries = Retries(binding.channel, rejected, state, RetryMetrics(registry))
-    filters = pool(FILTER, settings.filter, float("inf"), retries.ask)
+    filters = pool(FILTER, settings.filter, settings.filter_wait, retries.ask)
     scorers = pool(SCORER, settings.scorer, settings.scorer_wait)
     index = RowIndex(state)
     decisions = DecisionLog(pods=settings.decision_pods, attempts=settings.decision_attempts)
