@@ -87,6 +87,13 @@ class GatewaySettings(EdgeSettings):
         minimum=0,
         maximum=1,
     )
+    filter_wait: float = setting(
+        3.0,
+        "How long after the last filter was lost cycles wait for one; later they fail at once, so "
+        "that kube-scheduler can go on with other pods.",
+        unit="seconds",
+        minimum=0,
+    )
     scorer_wait: float = setting(
         3.0,
         "How long after the last scorer was lost cycles wait for one; later they give no scores.",
@@ -135,5 +142,24 @@ class GatewaySettings(EdgeSettings):
     decision_pods: int = setting(10_000, "Pods whose decisions are kept, the newest.", minimum=1)
     decision_attempts: int = setting(
         5, "Attempts that are kept for each pod, the newest.", minimum=1
+    )
+    retry_pods: int = setting(
+        1000,
+        "Pods without a feasible node that are kept, the newest, for plugins that ask for another "
+        "attempt on those that they rejected.",
+        minimum=0,
+    )
+    retry_interval: float = setting(
+        2.0,
+        "How often such pods are tried again at most; see `retry_rejected` of plugins.",
+        unit="seconds",
+        minimum=1,
+    )
+    cycle_state_memory: int = setting(
+        67_108_864,
+        "Memory for what filter and score plugins keep for binds to come (cycle state); the oldest "
+        "goes first.",
+        unit="bytes",
+        minimum=0,
     )
     decision_top: int = setting(5, "Best nodes whose scores are kept plugin by plugin.", minimum=0)

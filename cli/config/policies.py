@@ -1,7 +1,7 @@
 """Chooses, checks and shows policies, with the plugins of this machine."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -50,11 +50,13 @@ class Policy:
     Attributes:
         text: The document, if it is neither a file nor the default.
         notes: What was enabled without a policy, and what has no effect.
+        kinds: The kinds of plugins that are there only because of --plugin.
     """
 
     resolved: ResolvedPolicy
     text: str = ""
     notes: tuple[str, ...] = ()
+    kinds: tuple[Kind, ...] = ()
 
 
 def choose_policy(config: Path | None, plugins: Sequence[Path]) -> Policy:
@@ -68,12 +70,14 @@ def choose_policy(config: Path | None, plugins: Sequence[Path]) -> Policy:
         ConfigurationError: The policy or a plugin is wrong; the message names the place.
     """
     registries = load_registries(plugins)
-    given = _given(registries)
+    given, kinds = _given(registries), _given_kinds(registries)
+    if config is None and given:
+        return replace(_made(given, registries), kinds=kinds)
     if config is None:
-        return _made(given, registries) if given else Policy(resolved=_default(registries))
+        return Policy(resolved=_default(registries))
     resolved = resolve_file(config, registries)
     unused = (f"plugin {text}" for text in unused_plugins(resolved, registries))
-    return Policy(resolved=resolved, notes=(*resolved.warnings, *unused))
+    return Policy(resolved=resolved, notes=(*resolved.warnings, *unused), kinds=kinds)
 
 
 def load_registries(plugins: Sequence[Path]) -> Registries:
@@ -139,6 +143,11 @@ def _given(registries: Registries) -> set[str]:
     """Return the names that are there only because of --plugin."""
     everything = {name for registry in registries.values() for name in registry}
     return everything - {name for kind in KINDS for name in load_registry(*KINDS[kind], ())}
+
+
+def _given_kinds(registries: Registries) -> tuple[Kind, ...]:
+    """Return the kinds of which there are plugins only because of --plugin."""
+    return tuple(k for k in KINDS if set(registries[k]) - set(load_registry(*KINDS[k], ())))
 
 
 def _running(policy: ResolvedPolicy) -> set[str]:
