@@ -119,8 +119,8 @@ REFUSED = {
             pass
         """,
         (
-            "neither.py:3: Neither is a BindPlugin without pre_bind or post_bind: override one "
-            "of them, or write `class Neither(..., abstract=True)` if only subclasses do"
+            "neither.py:3: Neither is a BindPlugin without permit or pre_bind or post_bind: "
+            "override one of them, or write `class Neither(..., abstract=True)` if only subclasses do"
         ),
     ),
     "both": (
