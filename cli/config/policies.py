@@ -32,6 +32,8 @@ from services.scorer.plugins import BUILT_INS as SCORERS
 
 FROM_PLUGINS = "policy made from --plugin"
 
+NO_WEIGHTS: Mapping[Path, int] = {}
+
 KINDS: Mapping[Kind, tuple[type[Plugin], Sequence[type[Plugin]]]] = {
     "filter": (FilterPlugin, FILTERS),
     "score": (ScorePlugin, SCORERS),
@@ -54,12 +56,15 @@ class Policy:
     notes: tuple[str, ...] = ()
 
 
-def choose_policy(config: Path | None, plugins: Sequence[Path]) -> Policy:
+def choose_policy(
+    config: Path | None, plugins: Sequence[Path], weights: Mapping[Path, int] = NO_WEIGHTS
+) -> Policy:
     """Resolve the policy in *config*; without one, a profile with just *plugins*.
 
     Args:
         config: The policy file.
         plugins: Files and folders with plugins beside the built-in and installed ones.
+        weights: The weight of the score plugins of some of them, where there is no policy file.
 
     Raises:
         ConfigurationError: The policy or a plugin is wrong; the message names the place.
@@ -67,7 +72,13 @@ def choose_policy(config: Path | None, plugins: Sequence[Path]) -> Policy:
     registries = {kind: load_registry(*KINDS[kind], plugins) for kind in KINDS}
     given = _given(registries)
     if config is None and given:
-        return _made(given, registries)
+        return _made(given, registries, _weights(registries["score"], weights))
+    if weights:
+        path, weight = next(iter(weights.items()))
+        raise ConfigurationError(
+            f"--plugin {path}={weight}: {config} gives the weights; set `weight` at "
+            "plugins.multiPoint.enabled there"
+        )
     resolved = resolve(load(config) if config else default_document(), _catalogue(registries))
     _check_arguments(resolved, registries)
     unused = sorted(given - _running(resolved))
@@ -92,9 +103,37 @@ def _by_name(registry: Registry) -> Mapping[str, type[Plugin]]:
     return {name: registered.kind for name, registered in found.items() if registered}
 
 
-def _made(given: set[str], registries: Mapping[Kind, Registry]) -> Policy:
+def _weights(scores: Registry, weights: Mapping[Path, int]) -> Mapping[str, int]:
+    """Return the weights by the names of the score plugins.
+
+    Raises:
+        ConfigurationError: A path has none.
+    """
+    found: dict[str, int] = {}
+    for path, weight in weights.items():
+        names = [name for name in scores if _is_from(scores, name, path.resolve())]
+        if not names:
+            raise ConfigurationError(
+                f"--plugin {path}={weight}: only score plugins have a weight, and {path} has none"
+            )
+        found |= dict.fromkeys(names, weight)
+    return found
+
+
+def _is_from(registry: Registry, name: str, path: Path) -> bool:
+    registered = registry.get(name)
+    origin = Path(registered.origin) if registered else Path()
+    return path in (origin, origin.parent)
+
+
+def _made(
+    given: set[str], registries: Mapping[Kind, Registry], weights: Mapping[str, int]
+) -> Policy:
     names = sorted(given)
-    enabled = {"multiPoint": {"enabled": [{"name": name} for name in names]}}
+    entries = [
+        {"name": name} | ({"weight": weights[name]} if name in weights else {}) for name in names
+    ]
+    enabled = {"multiPoint": {"enabled": entries}}
     profile = {"schedulerName": DEFAULT_PROFILE, "plugins": enabled}
     document = {"apiVersion": API_VERSION, "kind": KIND, "profiles": [profile]}
     text = yaml.safe_dump(document, sort_keys=False)
@@ -134,6 +173,7 @@ def _infos(registry: Registry) -> Iterator[PluginInfo]:
             args_schema=msgspec.json.schema(arguments),
             default_args=_defaults(arguments),
             managed_resources=registered.kind.managed_resources,
+            weight=registered.kind.weight if issubclass(registered.kind, ScorePlugin) else 1,
         )
 
 

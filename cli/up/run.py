@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +41,7 @@ class UpOptions:
     scorers: int
     config: Path | None
     plugins: tuple[Path, ...]
+    weights: Mapping[Path, int]
     kubeconfig: Path | None
     once: bool
     timeout: float
@@ -58,7 +59,7 @@ def up(options: UpOptions) -> int:
             refused.
     """
     screen = Screen()
-    policy = choose_policy(options.config, options.plugins)
+    policy = choose_policy(options.config, options.plugins, options.weights)
     profiles = policy.resolved.profile_names
     workload = Workload()
     if not options.kubeconfig:

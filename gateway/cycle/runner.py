@@ -152,6 +152,7 @@ class CycleRunner:
         if not len(result.outcome.feasible):
             result = await self._recheck.run(request, result, previous)
         decision.filter, decision.generation = result.record, result.generation
+        self._decisions.keep_verdicts(decision, result.verdicts.by_row)
         self._metrics.rejected(result.record)
         if not result.record.claimants:
             return result.outcome

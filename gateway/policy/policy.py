@@ -11,6 +11,7 @@ from moorage.errors import ConfigurationError
 from moorage.models import ObjectKind
 from moorage.v1 import types_pb2 as pb
 from moorage_host.policy import (
+    DEFAULT_SCORE_SCALE,
     IN_TREE,
     Catalogue,
     Document,
@@ -162,7 +163,7 @@ class PolicyHolder:
     @property
     def score_scale(self) -> int:
         """The highest score sent to kube-scheduler."""
-        return self.resolved.score_scale if self.resolved else 10
+        return self.resolved.score_scale if self.resolved else DEFAULT_SCORE_SCALE
 
     @property
     def revision(self) -> str:
@@ -209,4 +210,5 @@ def _info(plugin: pb.Plugin) -> PluginInfo:
         depends_on=scope_from_proto(plugin.depends_on),
         pod_fields=tuple(plugin.pod_fields.paths) if plugin.HasField("pod_fields") else None,
         normalization=normalization_from_proto(plugin.normalization),
+        weight=plugin.default_weight or 1,
     )

@@ -44,7 +44,7 @@ HOOKS: Final[Mapping[str, Hooks]] = {
     ),
     "ScorePlugin": Hooks(
         sync=("score_node", "score", "normalize"),
-        declarations=("normalization",),
+        declarations=("normalization", "weight"),
         one_of=("score_node", "score"),
     ),
     "BindPlugin": Hooks(

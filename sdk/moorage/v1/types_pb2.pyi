@@ -637,6 +637,7 @@ class Plugin(_message.Message):
     DEPENDS_ON_FIELD_NUMBER: _builtins.int
     NORMALIZATION_FIELD_NUMBER: _builtins.int
     POD_FIELDS_FIELD_NUMBER: _builtins.int
+    DEFAULT_WEIGHT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The name that the policy uses."""
     summary: _builtins.str
@@ -647,6 +648,8 @@ class Plugin(_message.Message):
     """What its verdict on a node, or its raw score of it, depends on. The gateway caches them by this."""
     normalization: Global___Normalization.ValueType
     """How the raw scores of a score plugin become 0..100."""
+    default_weight: _builtins.int
+    """The weight of a score plugin where the policy gives none; 0 means 1."""
     @_builtins.property
     def extension_points(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Kubernetes' names of the extension points that it implements: "PreFilter", "Filter",
@@ -682,10 +685,11 @@ class Plugin(_message.Message):
         depends_on: Global___Scope.ValueType = ...,
         normalization: Global___Normalization.ValueType = ...,
         pod_fields: Global___PodFields | None = ...,
+        default_weight: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "default_arguments", b"default_arguments", "pod_fields", b"pod_fields"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "default_arguments", b"default_arguments", "depends_on", b"depends_on", "extension_points", b"extension_points", "name", b"name", "normalization", b"normalization", "origin", b"origin", "pod_fields", b"pod_fields", "reads", b"reads", "summary", b"summary"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "default_arguments", b"default_arguments", "default_weight", b"default_weight", "depends_on", b"depends_on", "extension_points", b"extension_points", "name", b"name", "normalization", b"normalization", "origin", b"origin", "pod_fields", b"pod_fields", "reads", b"reads", "summary", b"summary"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -125,12 +125,16 @@ class _Resolver:
         where = f"{path}.args" if config and config.args else path or entry.path
         return EffectivePlugin(
             name=entry.name,
-            weight=(entry.weight or 1) if kind == "score" else 1,
+            weight=self._weight(kind, entry),
             args=config.args if config else {},
             failure_policy=(config and config.failure_policy) or default_failure_policy(kind),
             time_budget_seconds=config.time_budget_seconds if config else DEFAULT_TIME_BUDGET,
             path=self._tree.where(where),
         )
+
+    def _weight(self, kind: Kind, entry: Entry) -> int:
+        info = self._catalogue.get(kind, entry.name)
+        return (entry.weight or (info.weight if info else 1)) if kind == "score" else 1
 
     def _entry_problems(self, point: str, entry: Entry) -> Iterator[Problem]:
         kinds = self._catalogue.kinds(entry.name)
