@@ -66,7 +66,7 @@ def _claimed(claim: Decision, gateway: Decision) -> Iterator[str]:
     of = f", one of {feasible} feasible nodes" if feasible > 1 else ", the only feasible node"
     again = " again at the bind" if claim.get("renewed") else ""
     yield f"claimed{again} for {', '.join(claim['plugins'])}{of}"
-    top = (gateway.get("score") or {}).get("top") or ()
+    top: list[Decision] = (gateway.get("score") or {}).get("top") or []
     if len(top) > 1 and top[0]["node"] == claim["node"] and top[0]["total"] > top[1]["total"]:
         lead = {name: round(part, 1) for name, part in _parts(top[0], top[1]).items()}
         yield f"Moorage prefers it to {top[1]['node']}{_in_brackets(lead)}"

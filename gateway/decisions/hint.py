@@ -43,7 +43,7 @@ def of_pod(pod: dict[str, Any], profiles: Collection[str]) -> str:
     message = scheduled.get("message", "").partition(". ")[0].rstrip(".")
     if not message:
         return "kube-scheduler has not tried it yet; does one with this profile run?"
-    said = f"kube-scheduler says {message}"
+    reported = f"kube-scheduler says {message}"
     if scheduled.get("reason") != "Unschedulable":
-        return said
-    return f"{said}; its own filters left no node, or the gateway restarted since"
+        return reported
+    return f"{reported}; its own filters left no node, or the gateway restarted since"

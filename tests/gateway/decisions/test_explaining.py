@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
+from sandbox.apiserver.resources.paths import parse
 from tests.gateway.running import Gateway, filter_service, pod, scorer_service
 from tests.gateway.sharing import policy_of, sharing
 
@@ -108,12 +109,12 @@ async def test_a_missing_decision_is_explained_by_the_pod(
         sharing(tmp_path, "g", filters=[filters], scorers=[scorers], config=policy) as running,
     ):
         await running.node(*NAMES)
-        obj = pod("big")
-        obj["spec"] = {**obj["spec"], **spec}
+        running.api.pod("big", **{"schedulerName": "moorage", **spec})
         if status:
             condition = {"type": "PodScheduled", "status": "False", **status}
-            obj["status"] = {"conditions": [condition]}
-        running.api.create("/api/v1/namespaces/default/pods", obj)
+            path = "/api/v1/namespaces/default/pods/big"
+            obj = {**running.api.read(path), "status": {"conditions": [condition]}}
+            running.api.server.cluster.update(parse(f"{path}/status"), obj)
         code, answer = await running.get("/decisions/default/big")
         assert (code, answer["error"]) == (
             404,
