@@ -24,7 +24,11 @@ PATHS = {
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
     "Node": "/api/v1/nodes",
     "Pod": "/api/v1/namespaces/{namespace}/pods",
+    "Deployment": "/apis/apps/v1/namespaces/{namespace}/deployments",
+    "ReplicaSet": "/apis/apps/v1/namespaces/{namespace}/replicasets",
     "StatefulSet": "/apis/apps/v1/namespaces/{namespace}/statefulsets",
+    "DaemonSet": "/apis/apps/v1/namespaces/{namespace}/daemonsets",
+    "Job": "/apis/batch/v1/namespaces/{namespace}/jobs",
     "PersistentVolume": "/api/v1/persistentvolumes",
     "PersistentVolumeClaim": "/api/v1/namespaces/{namespace}/persistentvolumeclaims",
 }
@@ -50,7 +54,9 @@ class Cluster:
         before = (workload.namespaces, workload.priority_classes, workload.further, workload.nodes)
         for objects in before:
             await self._create_all(objects, progress)
-        return await self._create_all(workload.pods, progress)
+        pods = await self._create_all(workload.pods, progress)
+        await self._create_all(workload.controlled, progress)
+        return pods
 
     async def pods(self) -> tuple[list[Object], str]:
         """Return all pods, and the version to watch from."""

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
+from cli.up.asked import DEFAULT, Schedulers
 from cli.up.cluster import Cluster
 from cli.up.manifests import Object
 
@@ -19,12 +20,13 @@ POLL_SECONDS = 0.25
 
 
 class Outcome(Enum):
-    """How far a pod is: no verdict yet, on a node, on none, never asked properly, or gone."""
+    """How far a pod is: no verdict yet, on a node, on none, failing, without scheduler, or gone."""
 
     WAITING = auto()
     BOUND = auto()
     UNSCHEDULABLE = auto()
     FAILING = auto()
+    UNSERVED = auto()
     DELETED = auto()
 
 
@@ -35,6 +37,7 @@ class PodState:
     Attributes:
         node: Where it is bound; empty if it is not.
         problem: kube-scheduler's message about it; empty if there is none.
+        scheduler: Its schedulerName.
     """
 
     namespace: str
@@ -43,6 +46,7 @@ class PodState:
     outcome: Outcome = Outcome.WAITING
     node: str = ""
     problem: str = ""
+    scheduler: str = DEFAULT
 
     @classmethod
     def of(cls, pod: Object) -> "PodState":
@@ -58,6 +62,7 @@ class PodState:
             outcome=_outcome(node, scheduled.get("reason"), status),
             node=node,
             problem="" if node else scheduled.get("message", ""),
+            scheduler=pod["spec"].get("schedulerName") or DEFAULT,
         )
 
 
@@ -73,14 +78,27 @@ def _outcome(node: str, reason: str | None, status: Object) -> Outcome:
 
 
 class Following:
-    """The pods of a workload."""
+    """The pods of a workload.
 
-    def __init__(self, cluster: Cluster, created: Iterable[Object]) -> None:
-        """Follow the *created* pods; those that were created bound have nothing to wait for."""
+    Attributes:
+        expected: How many pods have to be scheduled, as far as it is known beforehand.
+    """
+
+    def __init__(
+        self, cluster: Cluster, created: Iterable[Object], schedulers: Schedulers, made: int = 0
+    ) -> None:
+        """Follow the *created* pods, and so many that controllers make.
+
+        Pods that were created bound have nothing to wait for.
+        """
         self._cluster = cluster
-        self._pods = {pod["metadata"]["uid"]: PodState.of(pod) for pod in created}
-        self._wanted = {u for u, pod in self._pods.items() if pod.outcome is Outcome.WAITING}
+        self._schedulers = schedulers
+        self._pods = {pod["metadata"]["uid"]: self._state(pod) for pod in created}
+        waiting = (Outcome.WAITING, Outcome.UNSERVED)
+        self._wanted = {u for u, pod in self._pods.items() if pod.outcome in waiting}
         self._outcomes = Counter(pod.outcome for pod in self._pods.values())
+        self._expected = len(self._pods) + made
+        self.expected = len(self._wanted) + made
         self._changed = asyncio.Event()
         self._changed_at = 0.0
 
@@ -100,6 +118,7 @@ class Following:
         A pod that suits no node has it when nothing changes any more, one whose scheduling fails
         when it failed for the second time in the same way.
         """
+        self._changed_at = asyncio.get_running_loop().time()
         async with asyncio.TaskGroup() as group:
             watching = group.create_task(self._watch(progress))
             await self._settled()
@@ -127,7 +146,8 @@ class Following:
     async def _is_settled(self) -> bool:
         if self._outcomes[Outcome.WAITING]:
             return False
-        if not self._outcomes[Outcome.UNSCHEDULABLE] and not self.failing:
+        all_made = len(self._pods) >= self._expected
+        if all_made and not self._outcomes[Outcome.UNSCHEDULABLE] and not self.failing:
             return True
         quiet = asyncio.get_running_loop().time() - self._changed_at > QUIET_SECONDS
         return quiet and (not self.failing or await self._fails_again())
@@ -147,15 +167,23 @@ class Following:
 
     def _note(self, kind: str, pod: Object) -> PodState | None:
         """Take over a pod's state; return it if it is news."""
-        state, before = PodState.of(pod), self._pods.get(pod["metadata"]["uid"])
+        state, before = self._state(pod), self._pods.get(pod["metadata"]["uid"])
         if kind == "DELETED":
             state = replace(state, outcome=Outcome.DELETED)
         if state == before:
             return None
         if before:
             self._outcomes[before.outcome] -= 1
+        else:
+            self._wanted.add(state.uid)  # a controller made it
         self._outcomes[state.outcome] += 1
         self._pods[state.uid] = state
         self._changed_at = asyncio.get_running_loop().time()
         self._changed.set()
         return state
+
+    def _state(self, pod: Object) -> PodState:
+        state = PodState.of(pod)
+        if state.outcome is not Outcome.WAITING or self._schedulers.serve(state.scheduler):
+            return state
+        return replace(state, outcome=Outcome.UNSERVED)

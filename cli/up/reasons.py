@@ -50,7 +50,7 @@ def _bound(node: str, scheduler: Decision, gateway: Decision) -> Iterator[str]:
     elif scheduler["nominated"]:
         yield "the node that was nominated for it, so no other was tried"
     elif scheduler["scores"]:
-        yield from _scored(scheduler["scores"], gateway)
+        yield from _scored(scheduler, gateway)
         if rejections := ", ".join(_rejections(scheduler, gateway)):
             yield rejections
     elif scheduler["nodes"] == 1:
@@ -72,7 +72,8 @@ def _claimed(claim: Decision, gateway: Decision) -> Iterator[str]:
         yield f"Moorage prefers it to {top[1]['node']}{_in_brackets(lead)}"
 
 
-def _scored(scores: Decision, gateway: Decision) -> Iterator[str]:
+def _scored(scheduler: Decision, gateway: Decision) -> Iterator[str]:
+    scores = scheduler["scores"]
     chosen, rival = scores["chosen"], scores["preferred"] or scores["runnerUp"]
     score = gateway.get("score") or {}
     rounding = list(_rounding(chosen["node"], score))
@@ -90,7 +91,8 @@ def _scored(scores: Decision, gateway: Decision) -> Iterator[str]:
         yield f"beats {rival['node']} by {ahead}: {sides}"
     yield from rounding
     if chosen["extenders"] is None:
-        yield "Moorage gave no scores"
+        asked = scheduler["offered"] or gateway
+        yield "Moorage gave no scores" if asked else "Moorage was not asked"
     elif not rounding and chosen["extenders"] == rival["extenders"]:
         yield "Moorage finds both alike"
 

@@ -1,6 +1,7 @@
 """The output of `moorage up`: where everything listens, and where each pod went and why."""
 
 from cli.screen import Screen
+from cli.up.asked import Schedulers
 from cli.up.following import Following, Outcome, PodState
 from cli.up.gateway import Gateway
 from cli.up.reasons import why
@@ -22,14 +23,22 @@ def show_addresses(screen: Screen, addresses: Addresses) -> None:
 
 
 async def show_result(
-    screen: Screen, following: Following, scheduler: StandIn, gateway: Gateway
+    screen: Screen,
+    following: Following,
+    schedulers: Schedulers,
+    scheduler: StandIn,
+    gateway: Gateway,
 ) -> None:
     """Show the pods that had to be scheduled; if they are too many, the pending ones first."""
     pods, shown = following.pods, screen.most_rows
     if len(pods) > shown:
         pods.sort(key=lambda pod: pod.outcome is Outcome.BOUND)
     rows = [
-        (f"{pod.namespace}/{pod.name}", _place(pod), await _reason(pod, scheduler, gateway))
+        (
+            f"{pod.namespace}/{pod.name}",
+            _place(pod),
+            await _reason(pod, schedulers, scheduler, gateway),
+        )
         for pod in pods[:shown]
     ]
     if rows:
@@ -42,18 +51,27 @@ async def show_result(
         f"{bound} of {len(pods)} pods bound, {len(pods) - bound - deleted} pending"
         + (f", {deleted} deleted" if deleted else "")
     )
+    for line in schedulers.summary(pod.scheduler for pod in pods):
+        screen.write(line, style="yellow")
     if following.failing:
         screen.write("Scheduling fails; the table says why.", style="red")
 
 
-async def show_change(screen: Screen, pod: PodState, scheduler: StandIn, gateway: Gateway) -> None:
+async def show_change(
+    screen: Screen, pod: PodState, schedulers: Schedulers, scheduler: StandIn, gateway: Gateway
+) -> None:
     """Show what became of one pod."""
-    reason = await _reason(pod, scheduler, gateway)
+    reason = await _reason(pod, schedulers, scheduler, gateway)
     screen.write(f"{pod.namespace}/{pod.name} -> {_place(pod)}: {reason}")
 
 
-async def _reason(pod: PodState, scheduler: StandIn, gateway: Gateway) -> str:
+async def _reason(
+    pod: PodState, schedulers: Schedulers, scheduler: StandIn, gateway: Gateway
+) -> str:
     place = (pod.namespace, pod.name)
+    problem = schedulers.problem(pod.scheduler)
+    if problem and pod.outcome is not Outcome.DELETED:
+        return f"{problem} ({pod.problem})" if pod.problem else problem
     return why(pod, await scheduler.decision(*place), await gateway.decision(*place))
 
 

@@ -14,7 +14,9 @@ import click
 from cli.config.policies import choose_policy
 from cli.failures import clear_failures
 from cli.screen import Screen
+from cli.up.asked import Schedulers
 from cli.up.cluster import Cluster, connected
+from cli.up.controlled import expected_pods
 from cli.up.following import Following
 from cli.up.gateway import Gateway, gateway_at
 from cli.up.manifests import Object
@@ -142,23 +144,26 @@ class _Up:
     async def _schedule(
         self, cluster: Cluster, scheduler: StandIn, gateway: Gateway, workload: Workload
     ) -> int:
-        following = Following(cluster, await self._create(cluster, gateway, workload))
+        schedulers = Schedulers(ours=tuple(self._stack.profiles))
+        created = await self._create(cluster, gateway, workload)
+        made = expected_pods(workload.controlled)
+        following = Following(cluster, created, schedulers, made)
         limit = self._options.timeout if self._options.once else None
         settled = True
         try:
             async with asyncio.timeout(limit):
-                with self._screen.progress("Scheduling pods", len(following.pods)) as progress:
+                with self._screen.progress("Scheduling pods", following.expected) as progress:
                     await following.until_settled(progress)
         except TimeoutError:
             settled = False
-        await show_result(self._screen, following, scheduler, gateway)
+        await show_result(self._screen, following, schedulers, scheduler, gateway)
         if not settled:
             self._screen.write(f"Not settled within {limit:g} s.", style="red")
         if self._options.once:
             return 0 if settled and not following.failing else 1
         self._screen.write("The cluster stays up; Ctrl-C stops it.")
         async for pod in following.changes():
-            await show_change(self._screen, pod, scheduler, gateway)
+            await show_change(self._screen, pod, schedulers, scheduler, gateway)
         return 0
 
     async def _create(self, cluster: Cluster, gateway: Gateway, workload: Workload) -> list[Object]:
@@ -166,7 +171,7 @@ class _Up:
             count = iter(range(1, workload.size + 1))
             await cluster.create(workload.without_pods(), lambda: progress(next(count)))
             await gateway.wait_for_nodes(len(workload.nodes))
-            return await cluster.create(Workload(pods=workload.pods), lambda: progress(next(count)))
+            return await cluster.create(workload.only_pods(), lambda: progress(next(count)))
 
 
 @asynccontextmanager

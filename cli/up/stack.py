@@ -105,7 +105,12 @@ def _api_server(options: StackOptions, addresses: Addresses) -> Process:
     return Process(
         name="api-server",
         module="sandbox.apiserver",
-        options=[f"--port={_port(addresses.api)}", "--run-bound-pods", *_common()],
+        options=[
+            f"--port={_port(addresses.api)}",
+            "--run-bound-pods",
+            "--run-controllers",
+            *_common(),
+        ],
         log=options.directory / "api-server.log",
         replaceable=False,
     )
@@ -114,7 +119,8 @@ def _api_server(options: StackOptions, addresses: Addresses) -> Process:
 def _scheduler(options: StackOptions, addresses: Addresses) -> Process:
     """Return the stand-in for kube-scheduler, with the configuration that is deployed.
 
-    It calls all verbs: the policy may change while it runs.
+    It calls all verbs: the policy may change while it runs. As in a cluster with a second
+    scheduler, another one without extenders serves default-scheduler.
     """
     config = yaml.safe_load(SCHEDULER_CONFIG.read_text())
     config["extenders"][0]["bindVerb"] = "bind"
@@ -129,6 +135,7 @@ def _scheduler(options: StackOptions, addresses: Addresses) -> Process:
             f"--api-server={addresses.api}",
             f"--extender-url={addresses.extender}",
             f"--decisions-port={_port(addresses.scheduler)}",
+            "--default-scheduler",
             *_common(),
         ],
         log=options.directory / "kube-scheduler.log",

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from cli.up.controlled import CONTROLLED, Owners, is_managed, pod_spec, require_template
 from cli.up.manifests import Object, read_objects
 from moorage.errors import ConfigurationError
 
@@ -25,8 +26,8 @@ LEFT_OUT = {"Node": "--nodes is given", "Pod": "--pods is given"}
 
 FINISHED = ("Succeeded", "Failed")
 
-FURTHER = ("StatefulSet", "PersistentVolume", "PersistentVolumeClaim")
-"""Kinds that built-in plugins read, or that go with these."""
+FURTHER = ("PersistentVolume", "PersistentVolumeClaim")
+"""Kinds that built-in plugins read beside StatefulSets."""
 
 UNCLAIMED = ("Released", "Failed")
 """Phases of volumes that no pod can use any more."""
@@ -37,6 +38,7 @@ class Workload:
     """What to create, in this order.
 
     Attributes:
+        controlled: Deployments and the like, whose pods the cluster makes.
         notes: What people should know about how it was read.
     """
 
@@ -45,17 +47,22 @@ class Workload:
     further: list[Object] = field(default_factory=list)
     nodes: list[Object] = field(default_factory=list)
     pods: list[Object] = field(default_factory=list)
+    controlled: list[Object] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
     def size(self) -> int:
         """How many objects there are."""
-        kinds = (self.namespaces, self.priority_classes, self.further, self.nodes, self.pods)
-        return sum(map(len, kinds))
+        before = (self.namespaces, self.priority_classes, self.further, self.nodes)
+        return sum(map(len, (*before, self.pods, self.controlled)))
 
     def without_pods(self) -> "Workload":
         """Return what must be there before the pods."""
-        return replace(self, pods=[])
+        return replace(self, pods=[], controlled=[])
+
+    def only_pods(self) -> "Workload":
+        """Return the pods, and what makes pods."""
+        return Workload(pods=self.pods, controlled=self.controlled)
 
 
 def read_workload(nodes: str | None, pods: str | None, profiles: Sequence[str]) -> Workload:
@@ -82,6 +89,7 @@ def read_workload(nodes: str | None, pods: str | None, profiles: Sequence[str]) 
         nodes = str(DEFAULT_NODES)
     workload.nodes += [_node(i) for i in range(_count(nodes))]
     workload.pods += [_pod(i) for i in range(_count(pods))]
+    workload.notes += _leave_out_owners(workload)
     _adopt(workload, profiles)
     workload.notes += _homeless(workload)
     return workload
@@ -132,6 +140,9 @@ def _take_one(workload: Workload, obj: Object, taken: _Taken, file: str) -> bool
                 workload.further.append(obj)
         case "Node" if taken.nodes:
             workload.nodes.append(obj)
+        case kind if kind in CONTROLLED and (taken.pods or kind == "StatefulSet"):
+            require_template(obj, file)
+            workload.controlled.append(obj)
         case "Pod":
             return _take_pod(workload, obj, taken, file)
         case _:
@@ -150,19 +161,29 @@ def _take_pod(workload: Workload, pod: Object, taken: _Taken, file: str) -> bool
     return True  # a finished pod takes no room: not worth a word
 
 
+def _leave_out_owners(workload: Workload) -> Iterator[str]:
+    """Leave out what would make the pods of the file a second time."""
+    kept = list(Owners(workload.pods).keep(workload.controlled))
+    before, after = (Counter(o["kind"] for o in objects) for objects in (workload.controlled, kept))
+    # Plugins read StatefulSets, so those whose pods come with them are there before the pods.
+    workload.further += [obj for obj in kept if not is_managed(obj)]
+    workload.controlled = [obj for obj in kept if is_managed(obj)]
+    for kind, count in (before - after).items():
+        yield f"{count} of kind {kind} left out: their pods come with them, or they are done"
+
+
 def _adopt(workload: Workload, profiles: Sequence[str]) -> None:
     """Make pods that were written for another cluster at home in this one."""
     names = {obj["metadata"].get("name") for obj in workload.namespaces}
     classes = {obj["metadata"].get("name") for obj in workload.priority_classes}
     renamed: Counter[str] = Counter()
     namespaced = [obj for obj in workload.further if obj["kind"] != "PersistentVolume"]
-    for obj in (*namespaced, *workload.pods):
+    for obj in (*namespaced, *workload.pods, *workload.controlled):
         namespace = obj["metadata"].setdefault("namespace", "default")
         if namespace not in names:
             names.add(namespace)
             workload.namespaces.append(_named("v1", "Namespace", namespace))
-    for pod in workload.pods:
-        spec = pod["spec"]
+    for spec in (*(pod["spec"] for pod in workload.pods), *map(pod_spec, workload.controlled)):
         wanted = spec.get("priorityClassName") or ""
         if wanted and wanted not in classes and not wanted.startswith(BUILT_IN_CLASSES):
             classes.add(wanted)

@@ -12,6 +12,7 @@ from moorage_host.process.lifecycle import ProcessSettings, announce, process
 from moorage_host.settings import parse_settings, setting
 from sandbox.apiserver.server import ApiServer
 from sandbox.apiserver.settings import Settings
+from sandbox.controllers import Controllers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +23,10 @@ class Options(ProcessSettings):
     port: int = setting(0, "Port to listen on; 0 takes a free one.", minimum=0, maximum=65535)
     kubeconfig_out: Path | None = setting(None, "Where to write a kubeconfig for kubectl.")
     run_bound_pods: bool = setting(False, "Play the kubelet: bound pods become Running.")
+    run_controllers: bool = setting(
+        False,
+        "Make the pods of Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs.",
+    )
 
 
 def main() -> None:
@@ -33,19 +38,24 @@ async def _serve(options: Options) -> None:
     settings = Settings(host=options.host, port=options.port, run_bound_pods=options.run_bound_pods)
     with process("api-server", options) as stop:
         try:
-            await _run(settings, options.kubeconfig_out, stop)
+            await _run(settings, options, stop)
         except OSError as error:
             raise ConfigurationError(
                 f"cannot serve on {options.host}:{options.port}: {error}"
             ) from error
 
 
-async def _run(settings: Settings, kubeconfig: Path | None, stop: asyncio.Event) -> None:
-    async with ApiServer(settings) as api:
-        if kubeconfig:
-            kubeconfig.write_text(api.kubeconfig())  # noqa: ASYNC240 - before any request
+async def _run(settings: Settings, options: Options, stop: asyncio.Event) -> None:
+    async with ApiServer(settings) as api, asyncio.TaskGroup() as group:
+        tasks = (
+            [group.create_task(Controllers(api.cluster).run())] if options.run_controllers else []
+        )
+        if options.kubeconfig_out:
+            options.kubeconfig_out.write_text(api.kubeconfig())
         announce("serving", service="api-server", api=api.url)
         await stop.wait()
+        for task in tasks:
+            task.cancel()
 
 
 if __name__ == "__main__":

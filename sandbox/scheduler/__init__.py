@@ -1,4 +1,4 @@
-"""A stand-in for kube-scheduler 1.36 as an extender sees it.
+"""A stand-in for kube-scheduler 1.37 as an extender sees it.
 
 It runs against an API server over HTTP and calls extenders with the same bytes, in the same order
 and with the same consequences as kube-scheduler. `moorage up`, `make demo` and the tests use it;

@@ -7,13 +7,13 @@ import msgspec
 from aiohttp import web
 
 from moorage_host.process.admin import admin_server
-from sandbox.scheduler.scheduler import Scheduler
+from sandbox.scheduler.cycle.decision import Decisions
 
 HOST = "127.0.0.1"
 
 
 @asynccontextmanager
-async def serving_decisions(scheduler: Scheduler, port: int | None) -> AsyncIterator[None]:
+async def serving_decisions(decisions: Decisions, port: int | None) -> AsyncIterator[None]:
     """Serve `/decisions/NAMESPACE/POD` for as long as the block lasts; nothing without a port.
 
     Raises:
@@ -25,7 +25,7 @@ async def serving_decisions(scheduler: Scheduler, port: int | None) -> AsyncIter
 
     async def show(request: web.Request) -> web.Response:
         namespace, pod = request.match_info["namespace"], request.match_info["pod"]
-        decision = scheduler.decisions.get(namespace, pod)
+        decision = decisions.get(namespace, pod)
         if decision is None:
             message = f"there is no decision about {namespace}/{pod}"
             return web.json_response({"error": message}, status=404)

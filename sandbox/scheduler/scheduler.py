@@ -28,9 +28,6 @@ from sandbox.scheduler.queue import ClusterEvent, QueuedPod, SchedulingQueue
 
 _log = structlog.get_logger()
 
-NO_CLAIMS = "no new claims to deallocate"
-"""The message of DynamicResources about a pod without resource claims that fits nowhere."""
-
 GRACE_SECONDS = 2.0
 """How long binding cycles under way may take when the scheduler stops."""
 
@@ -43,6 +40,7 @@ class Scheduler:
         api_url: Where the API server listens.
         seed: Makes ties break the same way every time.
         clock: Returns the time for the queue, in seconds.
+        decisions: Where decisions are kept; schedulers of one process may share it.
     """
 
     def __init__(
@@ -52,6 +50,7 @@ class Scheduler:
         *,
         seed: int | None = None,
         clock: Callable[[], float] = time.monotonic,
+        decisions: Decisions | None = None,
     ) -> None:
         rng = random.Random(seed)
         ignorable_last = sorted(configuration.extenders, key=lambda config: config.ignorable)
@@ -68,7 +67,7 @@ class Scheduler:
         self._stop = asyncio.Event()
         self._bindings: set[asyncio.Task[None]] = set()
         self.cache = Cache()
-        self.decisions = Decisions()
+        self.decisions = decisions or Decisions()
         self.queue = SchedulingQueue(
             initial_backoff=configuration.pod_initial_backoff_seconds,
             max_backoff=configuration.pod_max_backoff_seconds,
@@ -178,20 +177,18 @@ class Scheduler:
 
     async def _preempt(self, queued: QueuedPod, diagnosis: Diagnosis) -> None:
         profile, plugins = self._profiles[queued.pod.pod.spec.scheduler_name]
-        messages = [NO_CLAIMS] if "DynamicResources" in profile.post_filters else []
         if NAME not in profile.post_filters:
-            diagnosis.aftermath, diagnosis.nominated = ", ".join(messages), ""
+            diagnosis.nominated = ""
             return
         try:
             plan = await self._preemption.plan(queued.pod, plugins, diagnosis)
             await self._failures.evict(queued.pod, plan)
-        except (PluginFailedError, ApiError) as error:
+        except (PluginFailedError, ApiError, PreemptionError) as error:
             diagnosis.aftermath = f"preemption: {error}"
-        except PreemptionError as error:
-            shown = [] if error.failed else messages
-            diagnosis.aftermath = ", ".join([*shown, f"preemption: {error}"])
-            diagnosis.nominated = "" if error.hopeless else None
+            if isinstance(error, PreemptionError) and error.hopeless:
+                diagnosis.nominated = ""
         else:
+            diagnosis.aftermath = f"preemption: {plan}"
             diagnosis.nominated = plan.node
 
 

@@ -26,7 +26,7 @@ PROCESSES = {
 }
 """The tables of settings by the module that is run."""
 
-FOREIGN = {"--help", "--strict", "--image", "--overrides", "--require-hashes"}
+FOREIGN = {"--help", "--strict", "--image", "--overrides", "--replicas", "--require-hashes"}
 """Options of other people's commands."""
 
 

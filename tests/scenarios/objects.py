@@ -7,7 +7,7 @@ from tests.scenarios.planes import Object
 
 NAMESPACE = "default"
 NO_CLAIMS = "no new claims to deallocate, "
-"""What kube-scheduler up to 1.36, and the stand-in, say about a pod without resource claims."""
+"""What kube-scheduler up to 1.36 says about a pod without resource claims."""
 
 
 def node(name: str, cpu: str = "8", **metadata: Any) -> Object:

@@ -1,5 +1,6 @@
 """Which pods are invalid, and which changes to a pod are: the checks that users of kubectl meet."""
 
+import re
 from collections.abc import Iterator
 
 from moorage.units.quantity import QuantityError, scaled
@@ -13,6 +14,9 @@ from sandbox.apiserver.errors import (
 from sandbox.apiserver.kinds.names import DNS_LABEL
 from sandbox.apiserver.kinds.nodes import quantity_cause
 from sandbox.apiserver.resources.resource import Object
+
+RUN_SECONDS = "sandbox.moorage.io/run-seconds"
+"""The annotation of a pod that succeeds so many seconds after its start, if there is a kubelet."""
 
 _CHOICES = {
     "restartPolicy": ("Always", "OnFailure", "Never"),
@@ -48,6 +52,14 @@ def validate(pod: Object) -> Iterator[Cause]:
     if spec.get("nodeName") and spec.get("schedulingGates"):
         why = "cannot be set until all schedulingGates have been cleared"
         yield forbidden_value("spec.nodeName", why)
+    yield from _run_seconds(pod["metadata"].get("annotations", {}))
+
+
+def _run_seconds(annotations: Object) -> Iterator[Cause]:
+    text = annotations.get(RUN_SECONDS, "1")
+    if not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,6})?", text):
+        why = "must be a number of seconds such as 30 or 0.5, below 1,000,000"
+        yield invalid_value(f"metadata.annotations[{RUN_SECONDS}]", text, why)
 
 
 def validate_update(new: Object, old: Object) -> Iterator[Cause]:

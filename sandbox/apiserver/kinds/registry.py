@@ -38,6 +38,21 @@ def _default_stateful_set(obj: Object) -> None:
         template.setdefault("status", {"phase": "Pending"})
 
 
+def _default_job(obj: Object) -> None:
+    spec = obj.setdefault("spec", {})
+    if "parallelism" not in spec:
+        spec.setdefault("completions", 1)
+    spec.setdefault("parallelism", 1)
+    spec.setdefault("completionMode", "NonIndexed")
+    spec.setdefault("backoffLimit", 6)
+    spec.setdefault("suspend", False)
+
+
+def _select_own_pods(job: Object) -> None:
+    own = {"batch.kubernetes.io/controller-uid": job["metadata"]["uid"]}
+    job["spec"].setdefault("selector", {"matchLabels": own})
+
+
 def _reset_replicas(obj: Object) -> None:
     obj["status"] = {"replicas": 0}
 
@@ -91,6 +106,7 @@ _BY_STORAGE: Mapping[str, Hooks] = {
     "apps/statefulsets": Hooks(
         default=_default_stateful_set, on_create=_reset_replicas, shape=shapes.WORKLOAD
     ),
+    "batch/jobs": Hooks(default=_default_job, on_create=_select_own_pods, shape=shapes.JOB),
     "authorization.k8s.io/selfsubjectaccessreviews": Hooks(on_create=_allow),
     "coordination.k8s.io/leases": Hooks(shape=shapes.LEASE),
     priorities.CLASSES: priorities.HOOKS,

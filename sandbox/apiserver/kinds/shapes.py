@@ -85,6 +85,10 @@ _WORKLOAD = {
     "replicas": int, "selector": _Map, "template": _Map,
     "volumeClaimTemplates": [{"metadata": _METADATA}],
 }
+_JOB = {
+    "parallelism": int, "completions": int, "backoffLimit": int, "completionMode": str,
+    "suspend": bool, "selector": _Map, "template": _Map,
+}
 _VOLUME = {
     "capacity": _Amounts, "accessModes": list[str], "claimRef": _Map, "nodeAffinity": _Map,
     "storageClassName": str, "volumeName": str,
@@ -110,6 +114,7 @@ EVENT = _checks(_EVENT)
 LEASE = _checks({"spec": _LEASE})
 PRIORITY_CLASS = _checks({"value": int, "globalDefault": bool, "preemptionPolicy": str})
 WORKLOAD = _checks({"spec": _WORKLOAD, "status": {"replicas": int, "readyReplicas": int}})
+JOB = _checks({"spec": _JOB, "status": {"active": int, "succeeded": int, "failed": int}})
 VOLUME = _checks({"spec": _VOLUME, "status": _Map})
 SECRET = _checks({"data": _Texts, "stringData": _Texts})
 DEFINITION = _checks({"spec!": _DEFINITION})

@@ -1,9 +1,13 @@
-"""Plays the kubelet, if asked to: a bound pod becomes Running and Ready after a delay."""
+"""Plays the kubelet, if asked to: a bound pod becomes Running and Ready after a delay.
+
+It runs until it is deleted, or for as long as an annotation says.
+"""
 
 import asyncio
 import hashlib
 from typing import Any
 
+from sandbox.apiserver.kinds.pod_checks import RUN_SECONDS
 from sandbox.apiserver.resources.resource import Object
 from sandbox.apiserver.store.store import Change, Store
 from sandbox.apiserver.store.times import now, stamp
@@ -34,6 +38,13 @@ class Kubelet:
             return
         if pod["status"]["phase"] == "Pending" and not pod["metadata"].get("deletionTimestamp"):
             self._store.put(PODS, pod | {"status": running_status(pod)})
+            if seconds := _run_seconds(pod):
+                asyncio.get_running_loop().call_later(seconds, self._end, namespace, name, uid)
+
+    def _end(self, namespace: str, name: str, uid: str) -> None:
+        pod = self._store.find(PODS, namespace, name)
+        if pod and pod["metadata"]["uid"] == uid and pod["status"]["phase"] == "Running":
+            self._store.put(PODS, pod | {"status": ended_status(pod)})
 
 
 def running_status(pod: Object) -> Object:
@@ -53,6 +64,30 @@ def running_status(pod: Object) -> Object:
         "containerStatuses": statuses,
         "podIP": _address(pod["metadata"]["uid"]),
     }
+
+
+def ended_status(pod: Object) -> Object:
+    """Return the status of the pod when all its containers have ended without an error."""
+    ended, status = stamp(now()), pod["status"]
+    started = status.get("startTime", ended)
+    terminated = {"exitCode": 0, "reason": "Completed", "startedAt": started, "finishedAt": ended}
+    conditions = [
+        each | {"status": "False", "reason": "PodCompleted", "lastTransitionTime": ended}
+        if each["type"] in ("Ready", "ContainersReady")
+        else each
+        for each in status.get("conditions", ())
+    ]
+    statuses = [
+        each | {"ready": False, "started": False, "state": {"terminated": terminated}}
+        for each in status.get("containerStatuses", ())
+    ]
+    changes = {"phase": "Succeeded", "conditions": conditions, "containerStatuses": statuses}
+    return {**status, **changes}
+
+
+def _run_seconds(pod: Object) -> float:
+    """Return for how many seconds the pod runs, 0 for ever."""
+    return float(pod["metadata"].get("annotations", {}).get(RUN_SECONDS, 0))
 
 
 def _container_status(container: Object, started: str) -> dict[str, Any]:

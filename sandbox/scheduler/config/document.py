@@ -12,6 +12,9 @@ from msgspec import Meta
 from moorage.units.durations import parse_duration
 from sandbox.scheduler.config.plugins import PluginArguments, Plugins, Strict
 
+DEFAULT_NAME = "default-scheduler"
+"""The schedulerName of pods that name none."""
+
 DEFAULT_TIMEOUT = 5.0  # seconds; what kube-scheduler takes when httpTimeout is 0 or absent
 
 
@@ -60,7 +63,7 @@ class ExtenderConfig(Strict, frozen=True):
 class Profile(Strict, frozen=True):
     """Which pods are scheduled, and by which in-tree plugins."""
 
-    scheduler_name: str = "default-scheduler"
+    scheduler_name: str = DEFAULT_NAME
     percentage_of_nodes_to_score: Annotated[int, Meta(ge=0, le=100)] | None = None
     plugins: Plugins = Plugins()
     plugin_config: tuple[PluginArguments, ...] = ()
@@ -104,7 +107,18 @@ class Configuration(Strict, frozen=True):
     extenders: tuple[ExtenderConfig, ...] = ()
 
     @property
+    def scheduler_names(self) -> list[str]:
+        """The schedulerNames of the pods that are scheduled."""
+        return [profile.scheduler_name for profile in self.profiles]
+
+    @property
     def ignored_resources(self) -> frozenset[str]:
         """Resources that only an extender counts."""
         managed = (r for extender in self.extenders for r in extender.managed_resources)
         return frozenset(r.name for r in managed if r.ignored_by_scheduler)
+
+
+DEFAULT_CONFIGURATION = Configuration(
+    api_version="kubescheduler.config.k8s.io/v1", kind="KubeSchedulerConfiguration"
+)
+"""What kube-scheduler does without a configuration file."""

@@ -10,8 +10,8 @@ DEFAULTS = EntrySet(
     (
         Entry("SchedulingGates"),
         Entry("PrioritySort"),
-        Entry("NodeUnschedulable"),
         Entry("NodeName"),
+        Entry("NodeUnschedulable"),
         Entry("TaintToleration", 3),
         Entry("NodeAffinity", 2),
         Entry("NodePorts"),

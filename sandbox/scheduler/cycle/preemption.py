@@ -33,13 +33,11 @@ class PreemptionError(Exception):
     """Nobody is preempted; the message is added to what users read about the pod.
 
     Attributes:
-        failed: Whether it failed, in kube-scheduler's terms: then other messages are left out.
         hopeless: Whether no node would fit the pod even without its less important pods.
     """
 
-    def __init__(self, message: str, *, failed: bool = False, hopeless: bool = False) -> None:
+    def __init__(self, message: str, *, hopeless: bool = False) -> None:
         super().__init__(message)
-        self.failed = failed
         self.hopeless = hopeless
 
 
@@ -49,6 +47,10 @@ class Plan:
 
     node: str
     victims: Victims
+
+    def __str__(self) -> str:
+        place = f"found a potential placement for pod on node {self.node}"
+        return f"{place}, preempting {len(self.victims)} victims"
 
 
 class Preemption:
@@ -121,7 +123,7 @@ class Preemption:
         if not candidates:
             if problems:
                 text = ", ".join(sorted(problems))
-                raise PreemptionError(text if len(problems) == 1 else f"[{text}]", failed=True)
+                raise PreemptionError(text if len(problems) == 1 else f"[{text}]")
             message = summary(len(self._cache.nodes), failures, NOT_HELPFUL)
             raise PreemptionError(message, hopeless=True)
         return candidates
@@ -157,12 +159,12 @@ class Preemption:
             answer = await self._ask(extender, pod, candidates)
         except ExtenderError as error:
             if not extender.config.ignorable:
-                raise PreemptionError(str(error), failed=True) from error
+                raise PreemptionError(str(error)) from error
             _log.info("extender skipped", extender=extender.name, error=str(error))
             return candidates
         for node in [node for node, victims in answer.items() if not victims]:
             if not extender.config.ignorable:
-                raise PreemptionError(_no_victims(node), failed=True)
+                raise PreemptionError(_no_victims(node))
             del answer[node]
         return answer
 

@@ -8,6 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from cli.up.asked import Schedulers
 from cli.up.cluster import Cluster, connected
 from cli.up.following import Following, Outcome
 from cli.up.workload import Workload
@@ -17,6 +18,7 @@ from tests.cli.support import PATIENCE, Object, node, pod, until
 
 PODS = "/api/v1/namespaces/default/pods"
 EVENTS = "/api/v1/namespaces/default/events"
+SCHEDULERS = Schedulers(ours=("moorage",))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,10 +28,10 @@ class World:
     cluster: Cluster
     session: aiohttp.ClientSession
 
-    async def create(self, *pods: Object) -> Following:
+    async def create(self, *pods: Object, made: int = 0) -> Following:
         nodes = [node("n")]
         created = await self.cluster.create(Workload(nodes=nodes, pods=[*pods]), lambda: None)
-        return Following(self.cluster, created)
+        return Following(self.cluster, created, SCHEDULERS, made)
 
     async def bind(self, name: str) -> None:
         target = {"target": {"kind": "Node", "name": "n"}}
@@ -195,3 +197,35 @@ async def test_an_object_that_the_api_server_refuses_is_named(world: World) -> N
 async def test_namespaces_and_priority_classes_may_be_there_already(world: World) -> None:
     twice = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}] * 2
     await world.cluster.create(Workload(namespaces=twice), lambda: None)
+
+
+async def test_a_pod_whose_scheduler_does_not_run_is_not_waited_for(world: World) -> None:
+    following = await world.create(pod("a", schedulerName="nobody"), pod("b"))
+    settling = Settling(following)
+    assert await settling.undecided()
+    await world.bind("b")
+    await settling.end()
+    a, b = following.pods
+    assert (a.outcome, a.scheduler) == (Outcome.UNSERVED, "nobody")
+    assert b.outcome is Outcome.BOUND
+
+
+async def test_pods_that_controllers_make_are_waited_for(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cli.up.following.QUIET_SECONDS", 60.0)
+    following = await world.create(pod("a", nodeName="n"), made=1)
+    assert following.expected == 1
+    settling = Settling(following)
+    assert await settling.undecided()
+    await world.cluster.create(Workload(pods=[pod("web-1")]), lambda: None)
+    assert await settling.undecided()
+    await world.bind("web-1")
+    await settling.end()
+    assert [state.name for state in following.pods] == ["web-1"]
+
+
+async def test_pods_that_controllers_cannot_make_are_not_waited_for_long(world: World) -> None:
+    following = await world.create(made=3)
+    await Settling(following).end()
+    assert following.pods == []

@@ -95,6 +95,11 @@ def test_moorage_without_scores_has_decided_nothing() -> None:
     )
 
 
+def test_moorage_that_was_not_asked_gave_no_scores_either() -> None:
+    made = scored(node("n1", None, fit=50), node("n2", None, fit=20))
+    assert why(BOUND, {**made, "offered": 0}, None).endswith("; Moorage was not asked")
+
+
 def test_in_tree_scores_that_outvoted_moorage_are_named() -> None:
     best = node("n2", 1500, fit=20, taint=0)
     made = scored(node("n1", 1350, fit=10), node("n3", 1350, fit=0), best)

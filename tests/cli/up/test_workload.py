@@ -128,9 +128,64 @@ def test_priority_classes_that_pods_name_are_made_with_the_pods_priority(tmp_pat
 
 
 def test_other_kinds_are_left_out_and_told(tmp_path: Path) -> None:
-    deployment = {"kind": "Deployment", "metadata": {"name": "web"}}
-    workload = read(pods=write(tmp_path / "pods.yaml", deployment, pod("a")))
-    assert any("1 of kind Deployment left out" in note for note in workload.notes)
+    service = {"kind": "Service", "metadata": {"name": "web"}}
+    workload = read(pods=write(tmp_path / "pods.yaml", service, pod("a")))
+    assert any("1 of kind Service left out" in note for note in workload.notes)
+
+
+def controlled(kind: str, name: str, *owner: str, **metadata: str) -> Object:
+    spec = {"template": {"spec": {"containers": [], "priorityClassName": "high"}}}
+    obj: Object = {"kind": kind, "metadata": {"name": name, **metadata}, "spec": spec}
+    return owned(obj, *owner)
+
+
+def owned(obj: Object, *owner: str) -> Object:
+    if owner:
+        kind, name = owner
+        reference = {"kind": kind, "name": name, "uid": "u", "controller": True}
+        obj["metadata"]["ownerReferences"] = [reference]
+    return obj
+
+
+def test_what_makes_pods_is_at_home_here_as_pods_are(tmp_path: Path) -> None:
+    web, train = controlled("Deployment", "web"), controlled("Job", "train", namespace="team")
+    workload = read(pods=write(tmp_path / "all.yaml", web, train))
+    assert names(workload.controlled) == ["web", "train"]
+    assert "team" in names(workload.namespaces)
+    assert names(workload.priority_classes) == ["high"]
+    spec = workload.controlled[0]["spec"]["template"]["spec"]
+    assert spec["schedulerName"] == "moorage"
+    assert workload.only_pods().controlled == workload.controlled
+    assert workload.without_pods().controlled == []
+
+
+def test_pods_of_a_file_are_not_made_again(tmp_path: Path) -> None:
+    file = write(
+        tmp_path / "dump.yaml",
+        controlled("Deployment", "web"),
+        controlled("ReplicaSet", "web-5f7d8", "Deployment", "web"),
+        owned(pod("web-5f7d8-abcde"), "ReplicaSet", "web-5f7d8"),
+        controlled("StatefulSet", "db"),
+        owned(pod("db-0"), "StatefulSet", "db"),
+        controlled("Job", "done") | {"status": {"completionTime": "2026-01-01T00:00:00Z"}},
+        controlled("Deployment", "other"),
+    )
+    workload = read(pods=file)
+    assert names(workload.controlled) == ["other"]
+    (database,) = workload.further  # plugins read it
+    assert database["metadata"]["annotations"] == {"sandbox.moorage.io/not-managed": ""}
+    left = [note for note in workload.notes if "left out" in note]
+    assert left == [
+        f"1 of kind {kind} left out: their pods come with them, or they are done"
+        for kind in ("Deployment", "ReplicaSet", "Job")
+    ]
+
+
+def test_what_would_make_no_pods_is_refused_with_its_name(tmp_path: Path) -> None:
+    deployment = {"kind": "Deployment", "metadata": {"name": "web"}, "spec": {"template": None}}
+    file = write(tmp_path / "web.yaml", deployment)
+    with pytest.raises(ConfigurationError, match=r"web has no spec\.template\.spec"):
+        read(pods=file)
 
 
 @pytest.mark.parametrize(
@@ -180,14 +235,14 @@ def test_what_plugins_read_comes_with_its_namespaces(tmp_path: Path) -> None:
 
     file = write(
         tmp_path / "all.yaml",
-        further("StatefulSet", "db", namespace="team", uid="u"),
+        controlled("StatefulSet", "db", namespace="team", uid="u"),
+        owned(pod("db-0", "team"), "StatefulSet", "db"),
         further("PersistentVolume", "used", "Bound"),
         further("PersistentVolume", "old", "Released"),
         further("PersistentVolumeClaim", "data-db-0", namespace="other"),
     )
     workload = read(pods=file)
-    assert names(workload.further) == ["db", "used", "data-db-0"]
-    assert names(workload.namespaces) == ["team", "other"]
-    assert "uid" not in workload.further[0]["metadata"]
-    assert workload.notes == []
-    assert workload.size == 5 + DEFAULT_NODES
+    assert names(workload.further) == ["used", "data-db-0", "db"]
+    assert names(workload.namespaces) == ["other", "team"]
+    assert "uid" not in workload.further[2]["metadata"]
+    assert workload.size == 6 + DEFAULT_NODES + len(workload.priority_classes)

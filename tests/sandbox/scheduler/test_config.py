@@ -107,8 +107,8 @@ def test_plugins_keep_kube_schedulers_order_and_weights_where_nothing_else_is_co
     assert profile.filters[:4] == (
         "SchedulingGates",
         "PrioritySort",
-        "NodeUnschedulable",
         "NodeName",
+        "NodeUnschedulable",
     )
     weights = {
         "TaintToleration": 3,

@@ -97,7 +97,7 @@ async def test_a_rejection_is_unschedulable_and_counted_by_reason(two_nodes: Wor
         await until(lambda: world.events("web"))
         await until(lambda: world.condition("web")[0])
     message = (
-        "0/2 nodes are available: 2 no free slice. no new claims to deallocate, "
+        "0/2 nodes are available: 2 no free slice. "
         "preemption: 0/2 nodes are available: "
         "2 Preemption is not helpful for scheduling."
     )
@@ -180,7 +180,7 @@ async def test_an_answer_without_the_field_that_was_asked_for_rejects_all_silent
         await until(lambda: world.condition("web")[0])
     reason, message = world.condition("web")
     assert reason == "Unschedulable"
-    assert message.startswith("0/2 nodes are available: no new claims to deallocate, preemption: ")
+    assert message.startswith("0/2 nodes are available: preemption: ")
 
 
 async def test_later_extenders_see_nodes_as_earlier_ones_returned_them(two_nodes: World) -> None:

@@ -63,7 +63,10 @@ async def test_the_least_important_pod_makes_room(crowd: Crowd, names_only: bool
     assert node_names(offered) == ["n2"]
     assert offered["Pod"]["status"]["nominatedNodeName"] == "n2"
     assert [event["reason"] for event in world.events("c")] == ["Preempted"]
-    assert world.events("vip")[0]["note"] == "0/2 nodes are available: 2 Insufficient cpu."
+    assert world.events("vip")[0]["note"] == (
+        "0/2 nodes are available: 2 Insufficient cpu. preemption: found a potential placement for "
+        "pod on node n2, preempting 1 victims"
+    )
 
 
 async def test_as_few_pods_as_possible_go(crowd: Crowd) -> None:
@@ -113,7 +116,7 @@ async def test_an_extender_may_drop_nodes_and_choose_other_victims(crowd: Crowd)
 @pytest.mark.parametrize(
     ("answer", "aftermath"),
     [
-        ({}, "no new claims to deallocate, preemption: no candidate node for preemption"),
+        ({}, "preemption: no candidate node for preemption"),
         (
             {"NodeNameToMetaVictims": {"n1": {"Pods": []}}},
             'preemption: expected at least one victim pod on node "n1"',
@@ -168,7 +171,7 @@ async def test_pods_of_the_same_importance_stay(crowd: Crowd) -> None:
         world.pod("next", cpu="3", priorityClassName=crowd.high)
         await until(lambda: world.condition("next")[0])
     assert world.condition("next")[1] == (
-        "0/3 nodes are available: 3 Insufficient cpu. no new claims to deallocate, "
+        "0/3 nodes are available: 3 Insufficient cpu. "
         "preemption: 0/3 nodes are available: 1 Preemption is not helpful for scheduling, "
         "2 No preemption victims found for incoming pod."
     )
@@ -200,7 +203,7 @@ async def test_a_pod_may_decline_to_preempt(crowd: Crowd) -> None:
     async with world.scheduler(FULL):
         await until(lambda: world.condition("modest")[0])
     assert world.condition("modest")[1].endswith(
-        "no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never."
+        "preemption: not eligible due to preemptionPolicy=Never."
     )
 
 
