@@ -97,7 +97,9 @@ def test_moorage_without_scores_has_decided_nothing() -> None:
 
 def test_moorage_that_was_not_asked_gave_no_scores_either() -> None:
     made = scored(node("n1", None, fit=50), node("n2", None, fit=20))
-    assert why(BOUND, {**made, "offered": 0}, None).endswith("; Moorage was not asked")
+    assert why(BOUND, {**made, "offered": 0, "accepted": 0}, None).endswith(
+        "; Moorage was not asked"
+    )
 
 
 def test_in_tree_scores_that_outvoted_moorage_are_named() -> None:
