@@ -174,6 +174,7 @@ def _infos(registry: Registry) -> Iterator[PluginInfo]:
             default_args=_defaults(arguments),
             managed_resources=registered.kind.managed_resources,
             weight=registered.kind.weight if issubclass(registered.kind, ScorePlugin) else 1,
+            time_budget=registered.kind.time_budget,
         )
 
 

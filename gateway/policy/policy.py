@@ -9,6 +9,7 @@ from google.protobuf.json_format import MessageToDict
 from gateway.policy.dependencies import ProfileDependencies, dependencies_of
 from moorage.errors import ConfigurationError
 from moorage.models import ObjectKind
+from moorage.plugin.base import DEFAULT_TIME_BUDGET
 from moorage.v1 import types_pb2 as pb
 from moorage_host.policy import (
     DEFAULT_SCORE_SCALE,
@@ -20,7 +21,12 @@ from moorage_host.policy import (
     ResolvedPolicy,
     resolve,
 )
-from moorage_host.rpc.convert import kind_from_proto, normalization_from_proto, scope_from_proto
+from moorage_host.rpc.convert import (
+    from_duration,
+    kind_from_proto,
+    normalization_from_proto,
+    scope_from_proto,
+)
 
 log = structlog.get_logger()
 
@@ -211,4 +217,5 @@ def _info(plugin: pb.Plugin) -> PluginInfo:
         pod_fields=tuple(plugin.pod_fields.paths) if plugin.HasField("pod_fields") else None,
         normalization=normalization_from_proto(plugin.normalization),
         weight=plugin.default_weight or 1,
+        time_budget=from_duration(plugin.time_budget) or DEFAULT_TIME_BUDGET,
     )

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -16,7 +16,9 @@ from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import binder_pb2_grpc
 from moorage_host.kube import connect
 from moorage_host.plugins.registry import load_registry
-from moorage_host.rpc.describe import describe_plugin
+from moorage_host.process.admin import Check
+from moorage_host.process.metrics import count_background_failure
+from moorage_host.rpc.describe import describe_plugins
 from moorage_host.rpc.serve import ServiceDefinition, Servicer
 from services.binder.binding.attempt import RetryLimits
 from services.binder.binding.binder import Binder, BindLimits
@@ -46,6 +48,7 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
         """
         self._settings = settings
         self._registry = load_registry(BindPlugin, BUILT_INS, settings.plugin)
+        self._policies = Policies(self._registry, count_failure=count_background_failure)
         self._stack = AsyncExitStack()
 
     async def start(self) -> None:
@@ -66,13 +69,18 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
             instance=f"moorage-binder-{socket.gethostname()}",
             observer=EventMetrics(),
         )
-        policies = Policies(self._registry)
-        self._stack.push_async_callback(policies.close)
-        self._binder = Binder(cluster, policies, limits=limits, observer=BindReporter(recorder))
+        self._stack.push_async_callback(self._policies.close)
+        self._binder = Binder(
+            cluster, self._policies, limits=limits, observer=BindReporter(recorder)
+        )
         self._sessions = Sessions(self._binder, self._deadline)
         await self._write_in_background(recorder)
         self._stack.push_async_callback(self._binder.drain)
         _log.info("The binder writes to an API server", host=client.host)
+
+    def notes(self) -> Mapping[str, Check]:
+        """Return what fails in the background of the plugins."""
+        return {"plugins": self._policies.plugins.background_note}
 
     async def drain(self) -> None:
         """Take no more binds on the sessions, and end each when its last one is answered."""
@@ -104,7 +112,8 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
         self, request: pb.BinderServiceListPluginsRequest, context: Context
     ) -> pb.BinderServiceListPluginsResponse:
         """List the plugins of the registry."""
-        plugins = [describe_plugin(self._registry, name) for name in self._registry]
+        problems = self._policies.plugins.background_problems()
+        plugins = describe_plugins(self._registry, problems)
         return pb.BinderServiceListPluginsResponse(plugins=plugins)
 
     def _deadline(self, remaining: float | None) -> float:

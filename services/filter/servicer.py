@@ -1,6 +1,6 @@
 """The filter service on the wire: converts, runs, converts."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import grpc.aio
@@ -9,6 +9,7 @@ import numpy as np
 from moorage.v1 import filter_pb2 as pb
 from moorage.v1 import filter_pb2_grpc
 from moorage_host.plugins.registry import Registry
+from moorage_host.process.admin import Check
 from moorage_host.rpc.convert import set_duration
 from moorage_host.rpc.describe import node_states, object_counts, report_plugins
 from moorage_host.rpc.serve import Servicer
@@ -26,6 +27,10 @@ class FilterServicer(Servicer, filter_pb2_grpc.FilterServiceServicer):
     def __init__(self, registry: Registry) -> None:
         """Run the plugins of *registry*."""
         self.cycles = CycleService(registry, run_filters)
+
+    def notes(self) -> Mapping[str, Check]:
+        """Return what fails in the background of the plugins."""
+        return {"plugins": self.cycles.host.background_note}
 
     async def drain(self) -> None:
         """End the sessions."""

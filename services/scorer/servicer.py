@@ -15,6 +15,7 @@ from moorage.v1 import scorer_pb2_grpc
 from moorage_host.plugins.ranking import best
 from moorage_host.plugins.registry import Registry
 from moorage_host.plugins.replica import Engine
+from moorage_host.process.admin import Check
 from moorage_host.rpc.convert import set_duration
 from moorage_host.rpc.describe import node_states, object_counts, report_plugins
 from moorage_host.rpc.errors import CallError
@@ -34,6 +35,10 @@ class ScorerServicer(Servicer, scorer_pb2_grpc.ScorerServiceServicer):
     def __init__(self, registry: Registry) -> None:
         """Run the plugins of *registry*."""
         self.cycles = CycleService(registry, run_scores)
+
+    def notes(self) -> Mapping[str, Check]:
+        """Return what fails in the background of the plugins."""
+        return {"plugins": self.cycles.host.background_note}
 
     async def drain(self) -> None:
         """End the sessions."""

@@ -17,7 +17,14 @@ from gateway.replicas.metrics import SessionFamilies
 from gateway.settings import GatewaySettings
 from moorage.measurements.prometheus import gauges
 from moorage_host.process.lifecycle import AdminSettings, ProcessSettings
-from moorage_host.process.metrics import BUILD_INFO, CALL_SECONDS, CALLS, MetricRow, metrics_table
+from moorage_host.process.metrics import (
+    BACKGROUND_FAILURES,
+    BUILD_INFO,
+    CALL_SECONDS,
+    CALLS,
+    MetricRow,
+    metrics_table,
+)
 from moorage_host.process.pauses import PAUSES
 from moorage_host.rpc.serve import ServerSettings
 from moorage_host.settings import SettingRow, settings_table
@@ -190,7 +197,7 @@ def _common_metrics() -> list[MetricRow]:
 
 
 def _plugin_metrics() -> list[MetricRow]:
-    return _declared(gauges.POLLS, gauges.LAST_ANSWER, gauges.NODES)
+    return _declared(BACKGROUND_FAILURES, gauges.POLLS, gauges.LAST_ANSWER, gauges.NODES)
 
 
 def _declared(*collectors: Any) -> list[MetricRow]:

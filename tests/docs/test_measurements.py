@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import get_args, get_type_hints
 
 import numpy as np
-import pytest
 
-from moorage import PluginFailedError, ScorePlugin
+from moorage import ScorePlugin
 from moorage.measurements import (
     MISSING,
     PRESETS,
@@ -20,7 +19,7 @@ from moorage.measurements import (
 )
 from moorage.snapshot import Snapshot
 from moorage.snapshot.placements import Placements
-from moorage.testing import make_node, make_nodes, make_pod, run_score
+from moorage.testing import make_node, make_nodes, make_pod, run_score, running
 from moorage_host.plugins.registry import Registry
 from services.scorer.plugins import BUILT_INS
 from tests.docs.pages import ROOT, blocks
@@ -81,15 +80,14 @@ async def test_the_plugin_of_the_page_prefers_idle_disks(tmp_path: Path) -> None
     nodes = [make_node(name) for name in ("idle", "busy", "new")]
     async with fake_prometheus() as prometheus:
         prometheus.measures({"busy": {"idle": 0.1, "busy": 1}})
-        plugin = found.kind(found.kind.Args(prometheus=prometheus.settings()))
+        plugin = found.kind(
+            found.kind.Args(prometheus=prometheus.settings(interval="1h", max_age="1h"))
+        )
         assert isinstance(plugin, ScorePlugin)
-        with pytest.raises(PluginFailedError, match="has not been started"):
-            await asyncio.to_thread(run_score, plugin, make_pod(), *nodes)
-        await plugin.start()
-        scores = await asyncio.to_thread(run_score, plugin, make_pod(), *nodes)
-        note = plugin.latest_note
-        raw = plugin.score(make_pod(), make_nodes(*nodes))
-        await plugin.stop()
+        async with running(plugin):
+            scores = await asyncio.to_thread(run_score, plugin, make_pod(), *nodes)
+            note = plugin.latest_note
+            raw = plugin.score(make_pod(), make_nodes(*nodes))
     assert scores == {"idle": 90, "busy": 0, "new": 45}
     assert np.asarray(raw)[-1] == MISSING
     assert note == "1 of 3 nodes have no measurements, such as new (onMissing: neutral)"

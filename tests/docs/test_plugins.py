@@ -1,6 +1,5 @@
 """Plugins in the documentation work, and their tests pass."""
 
-import asyncio
 import importlib.util
 import json
 import sys
@@ -11,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from moorage import SKIP, FilterPlugin, Rejection, ScorePlugin
+from moorage import FilterPlugin, Rejection, ScorePlugin
 from moorage.plugin.base import Plugin
-from moorage.testing import make_node, make_nodes, make_pod, run_filter, run_score
+from moorage.testing import make_node, make_pod, run_filter, run_score
 from moorage_host.plugins.registry import GROUPS, Registry
 from tests.docs.pages import Block, blocks
 
@@ -112,19 +111,19 @@ def test_cheap_nodes_gives_100_to_the_cheapest_and_0_to_the_dearest(folder: Path
     assert run_score(cheap_nodes(), make_pod(), nodes[2]) == {"60": 100}
 
 
-async def test_low_carbon_reads_its_file_in_the_background(folder: Path) -> None:
+def test_low_carbon_reads_its_file_in_the_background_and_skips_pods_without_it(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     low_carbon = plugin(folder / "low_carbon.py", ScorePlugin, "LowCarbon")
-    (folder / "grams.json").write_text(json.dumps({"hydro": 20, "coal": 800}))
-    running = low_carbon(low_carbon.Args(file=str(folder / "grams.json")))
+    file = folder / "grams.json"
+    file.write_text(json.dumps({"hydro": 20, "coal": 800}))
+    plugin_ = low_carbon(low_carbon.Args(file=str(file)))
     zone = "topology.kubernetes.io/zone"
     nodes = [make_node(name, labels={zone: name}) for name in ("hydro", "coal", "unknown")]
-    await running.start()
-    assert await running.prepare(make_pod(), make_nodes(*nodes)) == SKIP  # nothing is read yet
-    while not running._grams:  # noqa: ASYNC110 - the example has no event to wait for
-        await asyncio.sleep(0)
-    scores = await asyncio.to_thread(run_score, running, make_pod(), *nodes)
-    await running.stop()
-    assert scores == {"hydro": 97.5, "coal": 0, "unknown": 0}
+    assert run_score(plugin_, make_pod(), *nodes) == {"hydro": 97.5, "coal": 0, "unknown": 0}
+    file.write_text('{"hydro": ')  # half-written
+    assert run_score(plugin_, make_pod(), *nodes) == {}
+    assert "JSONDecodeError" in caplog.text
 
 
 def test_cool_nodes_notes_how_many_nodes_have_no_temperature(folder: Path) -> None:

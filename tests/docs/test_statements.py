@@ -17,11 +17,10 @@ from gateway.decisions.log import Decision, PluginRecord
 from gateway.edge.exchange import INTERNAL, NOT_UNDERSTOOD, TOO_SLOW
 from gateway.edge.metrics import Result, Verb
 from moorage.execution.breaker import OVERRUNS, SUSPENSION_SECONDS
-from moorage.plugin.base import MAX_NOTE_LENGTH
+from moorage.execution.lifetime import START_SECONDS, STOP_SECONDS
+from moorage.plugin.base import DEFAULT_TIME_BUDGET, MAX_NOTE_LENGTH, MAX_TIME_BUDGET
 from moorage.v1 import binder_pb2, filter_pb2, scorer_pb2
-from moorage_host.plugins.host import START_SECONDS, STOP_SECONDS
-from moorage_host.policy.defaults import DEFAULT_TIME_BUDGET, default_failure_policy
-from moorage_host.policy.document import MAX_TIME_BUDGET
+from moorage_host.policy.defaults import default_failure_policy
 from sandbox.apiserver.faults.faults import Fault
 from services.binder.binding.attempt import FINAL
 from services.binder.binding.outcomes import Reason

@@ -107,7 +107,9 @@ async def test_numbers_of_all_kinds_are_numbers() -> None:
 
 
 LINE = r" \(.*test_engine.py:\d+\)"
-ADVICE = "set normalization or override normalize"
+OUTSIDE = r"which is outside 0\.\.100"
+ADVICE = f"{OUTSIDE}; set normalization or override normalize"
+INFINITE = "which is not finite"
 
 
 @pytest.mark.parametrize(
@@ -119,23 +121,35 @@ ADVICE = "set normalization or override normalize"
             rf"score: score returned an array of shape \(3, 1\) for 3 nodes{LINE}",
         ),
         (Gives(1, 2, "x"), f"score: score must return one number for each node, not list{LINE}"),
-        (Gives(1, 2, None), f"score: score returned a number that is not finite{LINE}"),
-        (Gives(1, 2, float("nan")), f"score: score returned a number that is not finite{LINE}"),
-        (Gives(1, 2, float("inf")), f"score: score returned a number that is not finite{LINE}"),
+        (Gives(1, 2, None), f"score: score returned nan for node n2, {INFINITE}{LINE}"),
+        (Gives(1, float("nan"), 2), f"score: score returned nan for node n1, {INFINITE}{LINE}"),
+        (Gives(1, 2, float("inf")), f"score: score returned inf for node n2, {INFINITE}{LINE}"),
         (
             Gives(1, 2, 100.5),
-            rf"normalize: score returned 100.5, which is outside 0..100; {ADVICE}{LINE}",
+            rf"normalize: score returned 100.5 for node n2, {ADVICE}{LINE}",
         ),
-        (Gives(1, -1, 0), f"normalize: score returned -1, which is outside 0..100; {ADVICE}"),
+        (
+            Gives(1, -1, 0),
+            f"normalize: score returned -1 for node n1, {ADVICE}",
+        ),
         (
             GivesPerNode(1, -1, 0),
-            f"normalize: score_node returned -1, which is outside 0..100; {ADVICE}{LINE}",
+            f"normalize: score_node returned -1 for node n1, {ADVICE}{LINE}",
         ),
-        (Halves(0, 0, 300), rf"normalize: normalize returned 150, which is outside 0..100{LINE}"),
+        (
+            Halves(0, 0, 300),
+            rf"normalize: normalize returned 150 for node n2, {OUTSIDE}{LINE}",
+        ),
         (Normalises(1, 2, 3), r"normalize: normalize returned an array of shape \(\)"),
-        (GivesPerNode(1, 2, "x"), f"score_node: score_node must return a number, not str{LINE}"),
-        (GivesPerNode(1, 2, True), f"score_node: score_node must return a number, not bool{LINE}"),
-        (GivesPerNode(1), f"score_node: IndexError: tuple index out of range{LINE}"),
+        (
+            GivesPerNode(1, 2, "x"),
+            f"score_node: .* must return a number, not str for node n2{LINE}",
+        ),
+        (
+            GivesPerNode(1, 2, True),
+            f"score_node: .* must return a number, not bool for node n2{LINE}",
+        ),
+        (GivesPerNode(1), f"score_node: IndexError: tuple index out of range for node n1{LINE}"),
     ],
     ids=lambda value: "" if isinstance(value, str) else f"{type(value).__name__}{value.scores}",
 )

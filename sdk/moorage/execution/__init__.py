@@ -11,6 +11,7 @@ from moorage.execution.asking import (
 from moorage.execution.binding import ask_before_bind, call_after_bind
 from moorage.execution.cycle import PluginRun, Supervisor
 from moorage.execution.enabled import EnabledPlugin, Profile
+from moorage.execution.lifetime import start_plugin, stop_plugin
 
 __all__ = [
     "EnabledPlugin",
@@ -25,4 +26,6 @@ __all__ = [
     "ask_for_verdicts",
     "ask_to_normalize",
     "call_after_bind",
+    "start_plugin",
+    "stop_plugin",
 ]

@@ -12,8 +12,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from moorage.errors import PluginFailedError
-from moorage.execution.cycle import Supervisor
+from moorage.execution.cycle import Supervisor, failed
 from moorage.execution.enabled import EnabledPlugin
 from moorage.models import Pod
 from moorage.plugin.errors import WrongAnswerError, WrongTypeError
@@ -34,8 +33,9 @@ class PluginScores(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CheckedScores(NamedTuple):
-    """One finite number for each node, with the least and the most of them and 0."""
+    """One finite number for each of *nodes*, with the least and the most of them and 0."""
 
+    nodes: Nodes
     scores: Scores
     least: float
     most: float
@@ -121,7 +121,7 @@ async def ask_to_normalize(
     return (
         None
         if plugin is None
-        else _normalized_scores(enabled, plugin, _with_extremes(raw), supervisor)
+        else _normalized_scores(enabled, plugin, _with_extremes(nodes, raw), supervisor)
     )
 
 
@@ -137,9 +137,7 @@ async def _prepared(
         return plugin
     if preparation.nodes is not None and not isinstance(plugin, FilterPlugin):
         problem = "returned Preparation(nodes=...), which narrows nothing in a score plugin"
-        raise PluginFailedError(
-            enabled.name, "prepare", str(WrongAnswerError(plugin.prepare, problem))
-        )
+        raise failed(enabled, "prepare", WrongAnswerError(plugin.prepare, problem))
     return None if preparation.skip else plugin
 
 
@@ -155,7 +153,7 @@ def _normalized_scores(
     enabled: EnabledPlugin, plugin: ScorePlugin, raw: CheckedScores, supervisor: Supervisor
 ) -> PluginScores:
     if _normalizes(plugin):
-        normalized = supervisor.call(enabled, "normalize", _normalize, plugin, raw.scores)
+        normalized = supervisor.call(enabled, "normalize", _normalize, plugin, raw)
     else:  # no code of the plugin, so there is nothing to guard
         normalized = _already_normalized(enabled, plugin, raw)
     enabled.breaker.succeeded()
@@ -208,7 +206,7 @@ def _checked_verdicts(plugin: FilterPlugin, verdicts: object, count: int) -> Ver
 
 
 def _score(plugin: ScorePlugin, pod: Pod, nodes: Nodes) -> CheckedScores:
-    return _checked_scores(plugin.score, plugin.score(pod, nodes), len(nodes))
+    return _checked_scores(_scoring(plugin), plugin.score(pod, nodes), nodes)
 
 
 def _normalizes(plugin: ScorePlugin) -> bool:
@@ -219,45 +217,54 @@ def _already_normalized(enabled: EnabledPlugin, plugin: ScorePlugin, raw: Checke
     try:
         _check_range(_scoring(plugin), raw, "; set normalization or override normalize")
     except WrongAnswerError as error:
-        raise PluginFailedError(enabled.name, "normalize", str(error)) from error
+        raise failed(enabled, "normalize", error) from error
     return raw.scores
 
 
-def _normalize(plugin: ScorePlugin, raw: Scores) -> Scores:
+def _normalize(plugin: ScorePlugin, raw: CheckedScores) -> Scores:
     # A copy, because a plugin may normalise in place.
-    normalized = _checked_scores(plugin.normalize, plugin.normalize(raw.copy()), len(raw))
+    answer = plugin.normalize(raw.scores.copy())
+    normalized = _checked_scores(plugin.normalize, answer, raw.nodes)
     declared = normalization_of(type(plugin))
     if declared is None:
         _check_range(plugin.normalize, normalized)
     elif normalized.least < 0 or normalized.most > MAX_SCORE:  # no line of the plugin's normalize
-        problem = f"returned {raw.min():g}, but {declared} takes no number below 0"
+        worst = _at(raw, int(raw.scores.argmin()))
+        problem = f"returned {worst}, but {declared} takes no number below 0"
         raise WrongAnswerError(_scoring(plugin), problem)
     return normalized.scores
 
 
 def _check_range(method: Callable[..., object], checked: CheckedScores, advice: str = "") -> None:
-    for extreme in (checked.least, checked.most):
-        if not 0 <= extreme <= MAX_SCORE:
-            problem = f"returned {extreme:g}, which is outside 0..{MAX_SCORE}{advice}"
-            raise WrongAnswerError(method, problem)
+    if checked.least < 0 or checked.most > MAX_SCORE:
+        scores = checked.scores
+        worst = _at(checked, int(scores.argmin() if checked.least < 0 else scores.argmax()))
+        problem = f"returned {worst}, which is outside 0..{MAX_SCORE}{advice}"
+        raise WrongAnswerError(method, problem)
 
 
 def _checked_scores(
-    method: Callable[..., object], scores: npt.ArrayLike, count: int
+    method: Callable[..., object], scores: npt.ArrayLike, nodes: Nodes
 ) -> CheckedScores:
     try:
         array = np.array(scores, np.float64)
     except (TypeError, ValueError) as error:
         raise WrongTypeError(method, scores, "one number for each node") from error
-    if array.shape != (count,):
-        problem = f"returned an array of shape {array.shape} for {count} nodes"
+    if array.shape != (len(nodes),):
+        problem = f"returned an array of shape {array.shape} for {len(nodes)} nodes"
         raise WrongAnswerError(method, problem)
-    checked = _with_extremes(array)
+    checked = _with_extremes(nodes, array)
     if not (math.isfinite(checked.least) and math.isfinite(checked.most)):  # NaN is both, if any
-        raise WrongAnswerError(method, "returned a number that is not finite")
+        first = int(np.isfinite(array).argmin())
+        raise WrongAnswerError(method, f"returned {_at(checked, first)}, which is not finite")
     return checked
 
 
-def _with_extremes(scores: Scores) -> CheckedScores:
+def _with_extremes(nodes: Nodes, scores: Scores) -> CheckedScores:
     least, most = np.minimum.reduce(scores, initial=0), np.maximum.reduce(scores, initial=0)
-    return CheckedScores(scores, least, most)
+    return CheckedScores(nodes, scores, least, most)
+
+
+def _at(checked: CheckedScores, index: int) -> str:
+    """Return one of the scores, and for which node it is."""
+    return f"{checked.scores[index]:g} for node {checked.nodes.name(index)}"

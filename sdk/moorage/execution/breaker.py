@@ -13,10 +13,18 @@ SUSPENSION_SECONDS = 30.0
 
 @dataclass(slots=True, kw_only=True)
 class Breaker:
-    """Counts overruns in a row; open means that the plugin is suspended."""
+    """Counts overruns in a row; open means that the plugin is suspended.
+
+    Attributes:
+        clock: A monotonic clock, in seconds.
+        overruns: How many there were in a row.
+        last: Where the last one was: the method, and in brackets file and line.
+        opened_at: When the plugin was suspended, on the clock.
+    """
 
     clock: Callable[[], float] = time.monotonic
     overruns: int = 0
+    last: str = ""
     opened_at: float = float("-inf")
 
     @property
@@ -24,9 +32,10 @@ class Breaker:
         """Whether the plugin is suspended now. After the suspension one cycle tries it again."""
         return self.clock() - self.opened_at < SUSPENSION_SECONDS
 
-    def overran(self) -> None:
-        """Note that the plugin overran its time budget; other failures cost no time."""
+    def overran(self, place: str) -> None:
+        """Note that the plugin overran its time budget at *place*; other failures cost no time."""
         self.overruns += 1
+        self.last = place
         if self.overruns >= OVERRUNS:
             self.opened_at = self.clock()
 

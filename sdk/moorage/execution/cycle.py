@@ -10,7 +10,7 @@ import msgspec
 
 from moorage.errors import PluginFailedError
 from moorage.execution.alarm import BudgetExceededError, Stepwise, call_within
-from moorage.execution.failure import overrun_of, problem_of
+from moorage.execution.failure import FAILURES, overrun_of, problem_of, where
 from moorage.models import Pod
 from moorage.plugin.base import Plugin, Preparation
 from moorage.plugin.errors import WrongTypeError
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from moorage.execution.enabled import EnabledPlugin
 
 T = TypeVar("T")
-
-FAILURES = (Exception, BudgetExceededError, SystemExit)
-"""What plugin code may raise; everything else, such as cancellation, is not the plugin's."""
 
 NODE_POINTS = frozenset(("filter", "filter_node", "score", "score_node"))
 """Where plugins look at the nodes that a replica is asked about, which may be some of a cycle's."""
@@ -157,12 +154,20 @@ class Supervisor:
             isinstance(error, TimeoutError) and self.clock() - start >= budget
         )
         if not overran:
-            return PluginFailedError(enabled.name, point, problem_of(error, enabled.plugin))
+            return failed(enabled, point, error)
         if budget < enabled.time_budget:
             return TimeoutError(DEADLINE_PASSED)
-        enabled.breaker.overran()
-        problem = overrun_of(error, enabled.plugin, budget)
-        return PluginFailedError(enabled.name, point, problem)
+        enabled.breaker.overran(f"{point}{where(error, enabled.plugin)}")
+        return failed(enabled, point, error, overrun_of(error, enabled.plugin, budget))
+
+
+def failed(
+    enabled: "EnabledPlugin", point: str, error: BaseException, problem: str = ""
+) -> PluginFailedError:
+    """Log a failure of a plugin, and return it for the cycle."""
+    problem = problem or problem_of(error, enabled.plugin)
+    enabled.failures.write(enabled.plugin, point, problem, error)
+    return PluginFailedError(enabled.name, point, problem)
 
 
 async def _prepare(plugin: Plugin, pod: Pod, nodes: Nodes) -> Preparation | None:

@@ -1,26 +1,49 @@
-"""Describes what went wrong in a plugin, with file and line."""
+"""Describes what went wrong in a plugin, with the node, the file and the line."""
 
 import inspect
 import traceback
+from types import TracebackType
+from typing import Final
 
+from moorage.execution.alarm import BudgetExceededError
 from moorage.plugin.base import Plugin
-from moorage.plugin.errors import WrongAnswerError
+from moorage.plugin.errors import WrongAnswerError, place_of
+from moorage.plugin.filter import FilterPlugin
+from moorage.plugin.score import ScorePlugin
+from moorage.snapshot import Node
+
+FAILURES: Final = (Exception, BudgetExceededError, SystemExit)
+"""What plugin code may raise; everything else, such as cancellation, is not the plugin's."""
+
+MAX_MESSAGE_LENGTH: Final = 500
+"""How many characters of an exception's message are kept."""
+
+_LOOPS: Final = frozenset((FilterPlugin.filter.__code__, ScorePlugin.score.__code__))
+"""The code that calls per-node methods for one node after the other."""
+
+_OURS: Final = ("moorage.execution.", "moorage.plugin.", "asyncio.")
+"""Modules that stand between a service and a plugin."""
 
 
 def problem_of(error: BaseException, plugin: Plugin) -> str:
     """Describe *error* in one line; equal causes give equal texts."""
     if isinstance(error, WrongAnswerError):
         return str(error)
-    return f"{type(error).__name__}: {error}{_where(error, plugin)}"
+    message = " ".join(str(error).split())
+    if len(message) > MAX_MESSAGE_LENGTH:
+        message = f"{message[:MAX_MESSAGE_LENGTH]}…"
+    described = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    return f"{described}{_node(error)}{where(error, plugin)}"
 
 
 def overrun_of(error: BaseException, plugin: Plugin, budget_seconds: float) -> str:
     """Describe, in one line, where the plugin was when its time was up."""
-    return f"it took longer than its time budget of {budget_seconds:g} s{_where(error, plugin)}"
+    problem = f"it took longer than its time budget of {budget_seconds:g} s"
+    return f"{problem}{_node(error)}{where(error, plugin)}"
 
 
-def _where(error: BaseException, plugin: Plugin) -> str:
-    """Return the innermost line in the plugin's own file, or the innermost line."""
+def where(error: BaseException, plugin: Plugin) -> str:
+    """Return the innermost line in the plugin's own file, or the innermost line, in brackets."""
     try:
         file = inspect.getfile(type(plugin))
     except TypeError:  # the class was not defined in a file
@@ -30,4 +53,21 @@ def _where(error: BaseException, plugin: Plugin) -> str:
     frames = [frame for e in errors for frame in traceback.extract_tb(e.__traceback__)]
     own = [frame for frame in frames if frame.filename == file]
     chosen = own or frames
-    return f" ({chosen[-1].filename}:{chosen[-1].lineno})" if chosen else ""
+    return f" ({place_of(chosen[-1].filename, chosen[-1].lineno)})" if chosen else ""
+
+
+def own_traceback(error: BaseException) -> TracebackType | None:
+    """Return the part of a traceback that begins with the plugin's code; None if there is none."""
+    step = error.__traceback__
+    while step and step.tb_frame.f_globals.get("__name__", "").startswith(_OURS):
+        step = step.tb_next
+    return step
+
+
+def _node(error: BaseException) -> str:
+    """Return for which node a per-node method was called, which only the loop around it knows."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        node = frame.f_locals.get("node") if frame.f_code in _LOOPS else None
+        if isinstance(node, Node):
+            return f" for node {node.name}"
+    return ""

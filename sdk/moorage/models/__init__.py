@@ -18,6 +18,7 @@ from moorage.models.constraints import (
     WeightedPodAffinityTerm,
 )
 from moorage.models.decoding.codec import decode_node, decode_passing_pod, decode_pod, encode
+from moorage.models.decoding.freezing import freeze_node, freeze_pod
 from moorage.models.disks import AwsDiskSource, Disk, GceDiskSource, IscsiSource, RbdSource
 from moorage.models.kinds import (
     DEVICE_CLASSES,
@@ -101,4 +102,6 @@ __all__ = [
     "decode_passing_pod",
     "decode_pod",
     "encode",
+    "freeze_node",
+    "freeze_pod",
 ]

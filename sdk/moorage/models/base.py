@@ -1,6 +1,17 @@
-"""How every model is laid out."""
+"""How every model is laid out: frozen structs, with mappings and lists that cannot be changed.
+
+What plugins see belongs to all of them. Read-only mappings and lists are a dict and a list for
+everybody who reads; `dict(...)`, `list(...)`, `copy` and `|` give copies that can be changed.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, NoReturn, TypeVar
 
 import msgspec
+
+K = TypeVar("K")
+V = TypeVar("V")
+T = TypeVar("T")
 
 
 class Model(
@@ -12,3 +23,53 @@ class Model(
     looking for cycles would stop the process for seconds. Models that cache what they derive need
     a `dict` and with it `gc`.
     """
+
+
+def _refuse(*_: object, **__: object) -> NoReturn:
+    raise TypeError(
+        "pods, nodes and objects are read-only, because all plugins share them: change a copy, "
+        "such as dict(pod.labels)"
+    )
+
+
+class ReadOnlyDict(dict[K, V]):
+    """A dict that refuses every change."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (dict(self),))
+
+
+class ReadOnlyList(list[T]):
+    """A list that refuses every change."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+    append = clear = extend = insert = pop = remove = _refuse
+    reverse = sort = _refuse
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (list(self),))
+
+
+NOTHING: Final[Mapping[str, Any]] = ReadOnlyDict()
+"""The default of every mapping: the only empty one, so that encoding knows and leaves it out."""
+
+
+def read_only(mapping: Mapping[str, T]) -> Mapping[str, T]:
+    """Return a read-only mapping with the same content, for values that cannot change."""
+    if type(mapping) is ReadOnlyDict:
+        return mapping
+    return ReadOnlyDict(mapping) if mapping else NOTHING
+
+
+def read_only_tree(value: Any) -> Any:
+    """Return what JSON may hold, with all its mappings and lists read-only."""
+    if isinstance(value, dict):
+        return ReadOnlyDict({key: read_only_tree(inner) for key, inner in value.items()})
+    if isinstance(value, list):
+        return ReadOnlyList(map(read_only_tree, value))
+    return value

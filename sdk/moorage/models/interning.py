@@ -5,6 +5,8 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
+from moorage.models.base import read_only
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -33,7 +35,7 @@ class Interned(Generic[T]):
         try:
             key = _fingerprint(value)
         except OverflowError:  # an integer of more than 64 bits: legal in JSON, not worth sharing
-            return value
+            return self._prepare(value) if self._prepare else value
         known = self._table.get(key)
         return known if known is not None else self._keep(key, value)
 
@@ -77,9 +79,9 @@ class InternedTexts:
         return self._room().setdefault(text, text)
 
     def of(self, texts: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the same keys and values, each the first that was equal."""
+        """Return the same keys and values, each the first that was equal; read-only."""
         keep = self._room().setdefault
-        return {keep(key, key): keep(value, value) for key, value in texts.items()}
+        return read_only({keep(k, k): keep(value, value) for k, value in texts.items()})
 
     def _room(self) -> dict[str, str]:
         if len(self._table) >= TEXT_CAPACITY:

@@ -2,9 +2,7 @@
 
 from collections.abc import Mapping
 
-import msgspec
-
-from moorage.models.base import Model
+from moorage.models.base import NOTHING, Model
 
 
 class OwnerReference(Model, frozen=True):
@@ -23,8 +21,8 @@ class Metadata(Model, frozen=True):
     name: str = ""
     namespace: str = ""
     uid: str = ""
-    labels: Mapping[str, str] = msgspec.field(default_factory=dict)
-    annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
+    labels: Mapping[str, str] = NOTHING
+    annotations: Mapping[str, str] = NOTHING
     owner_references: tuple[OwnerReference, ...] = ()
     creation_timestamp: str = ""
     deletion_timestamp: str = ""

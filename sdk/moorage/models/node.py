@@ -5,7 +5,7 @@ from functools import cached_property
 
 import msgspec
 
-from moorage.models.base import Model
+from moorage.models.base import NOTHING, Model, read_only
 from moorage.models.meta import Metadata
 from moorage.units.quantity import Quantity, scaled
 
@@ -49,7 +49,7 @@ class NodeSpec(Model, frozen=True):
 class NodeStatus(Model, frozen=True):
     """The state that the node reports."""
 
-    allocatable: Mapping[str, Quantity] = msgspec.field(default_factory=dict)
+    allocatable: Mapping[str, Quantity] = NOTHING
     conditions: tuple[Condition, ...] = ()
     images: tuple[ContainerImage, ...] = ()
     addresses: tuple[NodeAddress, ...] = ()
@@ -70,4 +70,5 @@ class NodeManifest(Model, frozen=True, dict=True, gc=True):
     @cached_property
     def allocatable(self) -> Mapping[str, int]:
         """What pods may use: millicores of "cpu", bytes or counts of everything else."""
-        return {name: scaled(name, value) for name, value in self.status.allocatable.items()}
+        amounts = {name: scaled(name, value) for name, value in self.status.allocatable.items()}
+        return read_only(amounts)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from moorage.models.base import Model
+from moorage.models.base import NOTHING, Model
 from moorage.models.constraints import Affinity, Toleration, TopologySpreadConstraint
 from moorage.models.disks import AwsDiskSource, GceDiskSource, IscsiSource, RbdSource
 from moorage.units.quantity import Quantity
@@ -22,8 +22,8 @@ class ContainerPort(Model, frozen=True):
 class Resources(Model, frozen=True):
     """Quantities by resource name."""
 
-    requests: Mapping[str, Quantity] = msgspec.field(default_factory=dict)
-    limits: Mapping[str, Quantity] = msgspec.field(default_factory=dict)
+    requests: Mapping[str, Quantity] = NOTHING
+    limits: Mapping[str, Quantity] = NOTHING
 
 
 class Container(Model, frozen=True):
@@ -89,8 +89,8 @@ class PodSpec(Model, frozen=True):
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
     resources: Resources = msgspec.field(default_factory=Resources)
-    overhead: Mapping[str, Quantity] = msgspec.field(default_factory=dict)
-    node_selector: Mapping[str, str] = msgspec.field(default_factory=dict)
+    overhead: Mapping[str, Quantity] = NOTHING
+    node_selector: Mapping[str, str] = NOTHING
     affinity: Affinity | None = None
     tolerations: tuple[Toleration, ...] = ()
     topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()

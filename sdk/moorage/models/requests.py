@@ -7,14 +7,13 @@ with nodes builds on those. Limits are not read: the API server has copied them 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from moorage.models.base import NOTHING, read_only
 from moorage.models.interning import ValueCache
 from moorage.models.pod_spec import Container, ContainerPort, PodSpec
 from moorage.units.quantity import INT64_MAX, Quantity, scaled
 
 DEFAULT_REQUESTS: Final[Mapping[str, int]] = {"cpu": 100, "memory": 200 * 1024 * 1024}
 """What a container is taken to need, for scoring only, where it requests nothing."""
-
-_NOTHING: Final[Mapping[str, int]] = {}
 
 
 class Demands(NamedTuple):
@@ -34,7 +33,7 @@ def pod_requests(spec: PodSpec) -> dict[str, int]:
     Raises:
         moorage.units.quantity.QuantityError: A request is not a quantity.
     """
-    return _total(spec, _NOTHING)
+    return _total(spec, NOTHING)
 
 
 def nonzero_requests(spec: PodSpec) -> dict[str, int]:
@@ -116,7 +115,7 @@ class _CachedDemands:
 
     def __init__(self) -> None:
         self._by_parts: ValueCache[Demands] = ValueCache()
-        self._latest: tuple[PodSpec | None, Demands] = (None, Demands({}, {}, ()))
+        self._latest: tuple[PodSpec | None, Demands] = (None, Demands(NOTHING, NOTHING, ()))
 
     def __call__(self, spec: PodSpec) -> Demands:
         latest, demands = self._latest
@@ -131,7 +130,8 @@ def _computed(spec: PodSpec) -> Demands:
     sidecars = (c for c in spec.init_containers if c.restart_policy == "Always")
     running = (*spec.containers, *sidecars)
     ports = tuple(port for c in running for port in c.ports if port.host_port > 0)
-    return Demands(pod_requests(spec), nonzero_requests(spec), ports)
+    requests, nonzero = pod_requests(spec), nonzero_requests(spec)
+    return Demands(read_only(requests), read_only(nonzero), ports)
 
 
 demands_of = _CachedDemands()

@@ -2,9 +2,7 @@
 
 from collections.abc import Mapping
 
-import msgspec
-
-from moorage.models.base import Model
+from moorage.models.base import NOTHING, Model
 
 
 class Requirement(Model, frozen=True):
@@ -18,5 +16,5 @@ class Requirement(Model, frozen=True):
 class LabelSelector(Model, frozen=True):
     """Matches objects by labels. An empty selector matches everything."""
 
-    match_labels: Mapping[str, str] = msgspec.field(default_factory=dict)
+    match_labels: Mapping[str, str] = NOTHING
     match_expressions: tuple[Requirement, ...] = ()

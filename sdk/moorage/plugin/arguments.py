@@ -1,8 +1,11 @@
 """The arguments that the policy gives to a plugin."""
 
-from typing import Protocol, TypeVar
+import inspect
+from typing import Any, Protocol, TypeVar
 
 import msgspec
+
+from moorage.plugin.errors import refuse
 
 
 class Arguments(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename="camel"):
@@ -10,6 +13,17 @@ class Arguments(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename
 
     Not frozen, because type checkers would then ask every author to repeat that.
     """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for name, value in vars(cls).items():
+            if not name.startswith("_") and _is_plain(value) and name not in _annotated(cls):
+                kind = type(value).__name__
+                refuse(
+                    f"{cls.__qualname__.rpartition('<locals>.')[2]}.{name} needs a type, such as "
+                    f"`{name}: {kind} = {value!r}`",
+                    statement=rf"\s*{name}\s*=",
+                )
 
 
 class NoArguments(Arguments):
@@ -25,3 +39,13 @@ class HasArgs(Protocol[ArgumentsT_co]):
     @property
     def Args(self) -> type[ArgumentsT_co]:  # noqa: N802 - the name of the nested class
         """The class of the arguments."""
+
+
+def _is_plain(value: object) -> bool:
+    """Whether it is a value, which an author may have meant as a default."""
+    is_code = inspect.isroutine(value) or inspect.isclass(value)
+    return not (is_code or inspect.isdatadescriptor(value) or hasattr(value, "__get__"))
+
+
+def _annotated(cls: type) -> frozenset[str]:
+    return frozenset(inspect.get_annotations(cls))

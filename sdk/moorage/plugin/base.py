@@ -1,17 +1,29 @@
 """What plugins of all kinds have."""
 
+import logging
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from moorage.models import ObjectKind, Pod
 from moorage.plugin.arguments import Arguments, ArgumentsT_co, HasArgs, NoArguments
-from moorage.plugin.definition import check_definition, refuse
+from moorage.plugin.definition.checks import check_definition
+from moorage.plugin.errors import refuse
 from moorage.plugin.pod_fields import check_fields
 from moorage.plugin.scope import Scope
 from moorage.snapshot import Nodes
 
 MAX_NOTE_LENGTH = 300
 """How many characters of a plugin's note are kept."""
+
+DEFAULT_TIME_BUDGET = 1.0
+"""Seconds that a plugin may take at each extension point if neither it nor the policy sets them."""
+
+MAX_TIME_BUDGET = 60.0
+"""The longest time budget, in seconds."""
+
+Work = Callable[[], Coroutine[Any, Any, None]]
+"""What runs in the background: a coroutine function without parameters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +63,8 @@ class Plugin:
             container or init container requests or limits one of these. If that holds for all
             plugins of a policy, kube-scheduler need not ask Moorage about other pods. () stands for
             all pods. Not inherited.
+        time_budget: Seconds that it may take at each extension point, and at each step of its
+            background work, unless the policy sets `timeBudget`: above 0, at most 60.
     """
 
     name: ClassVar[str] = ""
@@ -58,8 +72,10 @@ class Plugin:
     depends_on: ClassVar[Scope] = Scope.ANYTHING
     pod_fields: ClassVar[tuple[str, ...] | None] = None
     managed_resources: ClassVar[tuple[str, ...]] = ()
+    time_budget: ClassVar[float] = DEFAULT_TIME_BUDGET
     Args: ClassVar[type[Arguments]] = NoArguments
     __note = ""
+    __begin: Callable[[Work], None] | None = None
 
     def __init__(self, args: Arguments | None = None) -> None:
         """Take *args*, an instance of `Args`, or the defaults."""
@@ -84,11 +100,44 @@ class Plugin:
         args: ArgumentsT_co = self.__args  # type: ignore[attr-defined]
         return args
 
+    @property
+    def log(self) -> logging.Logger:
+        """The log of the service, under the name of the plugin; `print` goes there as well."""
+        return logging.getLogger(self.name)
+
     async def start(self) -> None:
-        """Begin background work, such as polling metrics; called once before the first cycle."""
+        """Get ready, and begin `background` work; called once before the first cycle."""
 
     async def stop(self) -> None:
-        """End background work; called once after the last cycle."""
+        """Undo `start`; called once after the last cycle. Background work has ended by itself."""
+
+    def background(self, work: Work) -> None:
+        """Run *work* from now until the plugin stops, such as a loop that polls a server.
+
+        If it raises, the log has the traceback, the service's `/readyz` and metrics show the
+        failure, and it is called again after a wait that grows from 1 to 60 seconds. If it returns,
+        it has done its work. Each of its steps, from `await` to `await`, has the plugin's time
+        budget, since cycles wait for it. When the plugin stops it is cancelled.
+
+        Raises:
+            RuntimeError: The plugin does not run: nobody has called `start` as services do.
+        """
+        if self.__begin is None:
+            raise RuntimeError(
+                f"{self.name} does not run, so nothing can run in its background: call this in "
+                "`start`; in a test, `run_filter` and `run_score` of moorage.testing call `start`, "
+                "or enter `running(plugin)`"
+            )
+        self.__begin(work)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has been started and not yet stopped."""
+        return self.__begin is not None
+
+    def begin_background_by(self, begin: Callable[[Work], None] | None) -> None:
+        """Have *begin* called for all background work; None if the plugin does not run."""
+        self.__begin = begin
 
     async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
         """Look at *pod* before its nodes (PreFilter, PreScore); None goes on with all nodes."""
@@ -111,21 +160,30 @@ class Plugin:
 
 def _check_declarations(cls: type[Plugin]) -> None:
     if not isinstance(cls.reads, tuple) or not all(isinstance(k, ObjectKind) for k in cls.reads):
-        refuse(f"{cls.__name__}.reads must be a tuple of ObjectKind, not {cls.reads!r}")
+        _refuse(cls, "reads", f"must be a tuple of ObjectKind, not {cls.reads!r}")
     if not isinstance(cls.depends_on, Scope):
-        refuse(f"{cls.__name__}.depends_on must be a Scope, not {cls.depends_on!r}")
+        _refuse(cls, "depends_on", f"must be a Scope, not {cls.depends_on!r}")
     if cls.reads and cls.depends_on is Scope.NODE:
         refuse(
             f"{cls.__name__} reads further objects, so it depends on more than Scope.NODE: declare "
-            "Scope.MANIFESTS, or a wider one"
+            "Scope.MANIFESTS, or a wider one",
+            statement=r"\s*depends_on\b",
         )
     managed: object = cls.managed_resources
     if not isinstance(managed, tuple) or not all(isinstance(m, str) and m for m in managed):
-        refuse(
-            f"{cls.__name__}.managed_resources must be a tuple of names such as example.com/gpu, "
-            f"not {managed!r}"
-        )
+        problem = f"must be a tuple of names such as example.com/gpu, not {managed!r}"
+        _refuse(cls, "managed_resources", problem)
+    budget: object = cls.time_budget
+    is_number = isinstance(budget, int | float) and not isinstance(budget, bool)
+    if not (is_number and 0 < cls.time_budget <= MAX_TIME_BUDGET):
+        problem = f"must be seconds above 0, at most {MAX_TIME_BUDGET:g}, not {budget!r}"
+        _refuse(cls, "time_budget", problem)
     try:
         check_fields(cls.pod_fields, f"{cls.__name__}.pod_fields")
     except TypeError as error:
-        refuse(str(error))
+        refuse(str(error), statement=r"\s*pod_fields\b")
+
+
+def _refuse(cls: type[Plugin], name: str, problem: str) -> NoReturn:
+    """Refuse a class attribute."""
+    refuse(f"{cls.__name__}.{name} {problem}", statement=rf"\s*{name}\b")

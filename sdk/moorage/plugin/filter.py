@@ -24,7 +24,9 @@ class FilterPlugin(Plugin, abstract=True):
             rejection = self.filter_node(pod, node)
             if rejection is not None:
                 if not isinstance(rejection, Rejection):
-                    raise WrongTypeError(self.filter_node, rejection, "Rejection or None")
+                    raise WrongTypeError(
+                        self.filter_node, rejection, "Rejection or None", node=node.name
+                    )
                 verdicts.reject_at(index, rejection)
         return verdicts
 

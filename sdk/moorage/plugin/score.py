@@ -7,8 +7,7 @@ import numpy.typing as npt
 
 from moorage.models import Pod
 from moorage.plugin.base import Plugin
-from moorage.plugin.definition import refuse
-from moorage.plugin.errors import WrongTypeError
+from moorage.plugin.errors import WrongTypeError, refuse
 from moorage.plugin.normalization import Normalization, Scores
 from moorage.snapshot import Node, Nodes
 
@@ -32,10 +31,16 @@ class ScorePlugin(Plugin, abstract=True):
         super().__init_subclass__(abstract=abstract, **kwargs)
         declared: object = cls.normalization
         if not isinstance(declared, Normalization):
-            refuse(f"{cls.__name__}.normalization must be a Normalization, not {declared!r}")
+            refuse(
+                f"{cls.__name__}.normalization must be a Normalization, not {declared!r}",
+                statement=r"\s*normalization\b",
+            )
         weight: object = cls.weight
         if type(weight) is not int or not 1 <= weight <= MAX_WEIGHT:
-            refuse(f"{cls.__name__}.weight must be an int from 1 to {MAX_WEIGHT}, not {weight!r}")
+            refuse(
+                f"{cls.__name__}.weight must be an int from 1 to {MAX_WEIGHT}, not {weight!r}",
+                statement=r"\s*weight\b",
+            )
 
     def score_node(self, pod: Pod, node: Node) -> float:
         """Return how good *node* is for *pod*: any finite number."""
@@ -50,7 +55,7 @@ class ScorePlugin(Plugin, abstract=True):
         for index, node in enumerate(nodes):
             score = self.score_node(pod, node)
             if isinstance(score, bool) or not isinstance(score, int | float | np.number):
-                raise WrongTypeError(self.score_node, score, "a number")
+                raise WrongTypeError(self.score_node, score, "a number", node=node.name)
             scores[index] = score
         return scores
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from moorage.models import ContainerImage, NodeManifest, Pod, Taint
+from moorage.models.base import read_only
 from moorage.snapshot.columns.resources import ResourceColumns
 
 
@@ -67,7 +68,7 @@ class Node:
     @property
     def requested(self) -> Mapping[str, int]:
         """What the pods on the node ask for, in the units of `allocatable`, with "pods"."""
-        return self._snapshot.requested.at(self.row)
+        return read_only(self._snapshot.requested.at(self.row))
 
     @property
     def pods(self) -> tuple[Pod, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 from moorage.errors import UnknownNameError
+from moorage.models.base import read_only_tree
 from moorage.models.decoding.codec import tolerant_decoder
 from moorage.models.kinds import ObjectKind, ObjectName
 
@@ -18,11 +19,12 @@ Key = tuple[str, str]
 
 
 class Objects(Generic[T]):
-    """All objects of one kind, each as one model. Plugins share them: they must not be changed."""
+    """All objects of one kind, each as one model. Plugins share them: plain dicts are read-only."""
 
     def __init__(self, contents: dict[Key, bytes], model: type[T]) -> None:
         self._contents = contents
-        self._decode: Callable[[bytes], T] = tolerant_decoder(model)
+        finish = read_only_tree if model is dict else _as_it_is
+        self._decode: Callable[[bytes], T] = tolerant_decoder(model, finish)
         self._decoded: dict[Key, T] = {}
         self._derived: dict[Hashable, Any] = {}
 
@@ -125,3 +127,7 @@ class ObjectStore:
     def _forget(self, kind: ObjectKind, key: Key) -> None:
         for view in self._views[kind].values():
             view.changed(key)
+
+
+def _as_it_is(value: T) -> T:
+    return value

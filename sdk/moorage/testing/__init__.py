@@ -8,7 +8,14 @@ Everything has a sensible default, and uids follow from names: equal arguments m
 """
 
 from moorage.testing.builders import DEFAULT_ALLOCATABLE, make_node, make_pod
-from moorage.testing.harness import make_binding, make_nodes, run_filter, run_pre_bind, run_score
+from moorage.testing.harness import (
+    make_binding,
+    make_nodes,
+    run_filter,
+    run_pre_bind,
+    run_score,
+    running,
+)
 from moorage.testing.locality import assert_node_local
 
 __all__ = [
@@ -21,4 +28,5 @@ __all__ = [
     "run_filter",
     "run_pre_bind",
     "run_score",
+    "running",
 ]

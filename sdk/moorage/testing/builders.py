@@ -25,6 +25,8 @@ from moorage.models import (
     Toleration,
     TopologySpreadConstraint,
     Volume,
+    freeze_node,
+    freeze_pod,
 )
 from moorage.units.quantity import Quantity
 
@@ -120,7 +122,7 @@ def make_pod(
         volumes=(*map(_mounted, claims), *volumes),
     )
     status = PodStatus(phase=phase or ("Running" if node else "Pending"))
-    return Pod(metadata=metadata, spec=spec, status=status)
+    return freeze_pod(Pod(metadata=metadata, spec=spec, status=status))
 
 
 def make_node(
@@ -160,7 +162,7 @@ def make_node(
         images=tuple(ContainerImage(names=(i,), size_bytes=size) for i, size in images.items()),
     )
     spec = NodeSpec(unschedulable=unschedulable, taints=tuple(taints))
-    return NodeManifest(metadata=metadata, spec=spec, status=status)
+    return freeze_node(NodeManifest(metadata=metadata, spec=spec, status=status))
 
 
 def _uid(*path: str) -> str:

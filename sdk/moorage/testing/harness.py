@@ -12,8 +12,9 @@ The functions are synchronous, so that tests are; an async test calls them by `a
 
 import asyncio
 from collections import Counter
-from collections.abc import Coroutine, Iterable
-from contextlib import closing
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from contextlib import asynccontextmanager, closing
+from functools import partial
 from typing import Any, TypeVar
 
 from moorage.execution import (
@@ -23,6 +24,8 @@ from moorage.execution import (
     ask_for_raw_scores,
     ask_for_scores,
     ask_for_verdicts,
+    start_plugin,
+    stop_plugin,
 )
 from moorage.models import NodeManifest, Pod
 from moorage.plugin.base import Plugin
@@ -87,7 +90,7 @@ def run_filter(
     """Return for each node why *plugin* rejects it for *pod*, or None if it does not.
 
     Args:
-        plugin: The plugin; its `start` is not called.
+        plugin: The plugin; started for the call and stopped after it, unless it is `running`.
         pod: The pod to place.
         nodes: All nodes of the cluster.
         pods: The other pods, on their nodes.
@@ -95,13 +98,13 @@ def run_filter(
         objects: Manifests of the further kinds that the plugin reads.
 
     Raises:
-        PluginFailedError: The plugin raised, answered wrongly or took longer than a second.
+        PluginFailedError: The plugin raised, answered wrongly or took longer than its time budget.
         ValueError: Two nodes, pods or objects share a name or uid, a pod's node is not there, or
             objects are of a kind that the plugin does not read.
         RuntimeError: It is called from a coroutine.
     """
     cluster = cluster_for(pod, nodes, pods, new_pods, read_by(plugin, objects))
-    return complete(verdicts(plugin, pod, cluster))
+    return complete(started(plugin, lambda: verdicts(plugin, pod, cluster)))
 
 
 def run_score(
@@ -118,7 +121,8 @@ def run_score(
     """
     cluster = cluster_for(pod, nodes, pods, new_pods, read_by(plugin, objects))
     enabled, supervisor = _enable(plugin)
-    scores = complete(ask_for_scores(enabled, pod, cluster, supervisor))
+    asking = partial(ask_for_scores, enabled, pod, cluster, supervisor)
+    scores = complete(started(plugin, asking))
     return {} if scores is None else _by_name(cluster, scores.normalized)
 
 
@@ -139,11 +143,39 @@ def run_pre_bind(plugin: BindPlugin, binding: Binding) -> Refusal | None:
     """Return why *plugin* refuses *binding*, or None; `binding.annotations` has what it added.
 
     Raises:
-        PluginFailedError: The plugin raised, answered wrongly or took longer than a second.
+        PluginFailedError: The plugin raised, answered wrongly or took longer than its time budget.
         RuntimeError: It is called from a coroutine.
     """
     enabled, supervisor = _enable(plugin)
-    return complete(ask_before_bind(enabled, binding, supervisor))
+    return complete(started(plugin, partial(ask_before_bind, enabled, binding, supervisor)))
+
+
+@asynccontextmanager
+async def running(plugin: Plugin) -> AsyncIterator[None]:
+    """Start *plugin*, stop it at the end of the block; its background work runs meanwhile.
+
+    For async tests of a plugin with background work, and for several calls of one that keeps state:
+    the functions of this module leave a plugin running that runs already.
+
+        async with running(plugin):
+            ...
+            scores = await asyncio.to_thread(run_score, plugin, make_pod(), *nodes)
+    """
+    enabled = EnabledPlugin(plugin=plugin, time_budget=plugin.time_budget)
+    await start_plugin(enabled)
+    try:
+        await asyncio.sleep(0)  # so that background work takes its first step
+        yield
+    finally:
+        await stop_plugin(enabled)
+
+
+async def started(plugin: Plugin, asking: Callable[[], Awaitable[T]]) -> T:
+    """Return what *asking* returns while the plugin runs."""
+    if plugin.is_running:
+        return await asking()
+    async with running(plugin):
+        return await asking()
 
 
 async def verdicts(plugin: FilterPlugin, pod: Pod, cluster: Nodes) -> dict[str, Rejection | None]:
@@ -185,7 +217,8 @@ def _by_name(cluster: Nodes, scores: Scores) -> dict[str, float]:
 
 
 def _enable(plugin: Plugin) -> tuple[EnabledPlugin, Supervisor]:
-    enabled, supervisor = EnabledPlugin(plugin=plugin), Supervisor()
+    enabled = EnabledPlugin(plugin=plugin, time_budget=plugin.time_budget)
+    supervisor = Supervisor()
     supervisor.begin(enabled)
     return enabled, supervisor
 

@@ -8,6 +8,7 @@ Authors import this from `moorage.testing`:
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -17,7 +18,7 @@ from moorage.plugin.pod_fields import SIGNATURE, alike
 from moorage.plugin.scope import Scope
 from moorage.plugin.score import ScorePlugin
 from moorage.snapshot import Nodes
-from moorage.testing.harness import cluster_for, complete, raw_scores, verdicts
+from moorage.testing.harness import cluster_for, complete, raw_scores, started, verdicts
 from moorage.testing.objects import NO_OBJECTS, GivenObjects, read_by
 from moorage.testing.unlike_pods import unlike_pods
 
@@ -40,7 +41,7 @@ def assert_node_local(
     On this example, its verdict or raw score of each node must be the same without the other nodes
     (`Scope.NODE`), or without the pods on them (`Scope.MANIFESTS`); if the pods on the node came
     just now; and for equal pods: one with another name, uid, status and time of creation, and some
-    that differ in all fields but its `pod_fields`. `start` is not called.
+    that differ in all fields but its `pod_fields`.
 
     Args:
         plugin: The plugin.
@@ -53,7 +54,7 @@ def assert_node_local(
     Raises:
         AssertionError: It declares a wider scope, or does not answer the same. The message names a
             node and both answers.
-        PluginFailedError: The plugin raised, answered wrongly or took longer than a second.
+        PluginFailedError: The plugin raised, answered wrongly or took longer than its time budget.
         ValueError: The example cannot be, see `run_filter`.
         RuntimeError: It is called from a coroutine.
     """
@@ -63,7 +64,9 @@ def assert_node_local(
             f"Scope.MANIFESTS, so it depends on Scope.{plugin.depends_on.name}"
         )
     given = read_by(plugin, objects)
-    complete(_compare(plugin, pod, nodes, tuple(pods), given, (*unlike_pods(), *unlike)))
+    all_unlike = (*unlike_pods(), *unlike)
+    comparing = partial(_compare, plugin, pod, nodes, tuple(pods), given, all_unlike)
+    complete(started(plugin, comparing))
 
 
 async def _compare(

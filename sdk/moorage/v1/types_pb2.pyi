@@ -638,6 +638,8 @@ class Plugin(_message.Message):
     NORMALIZATION_FIELD_NUMBER: _builtins.int
     POD_FIELDS_FIELD_NUMBER: _builtins.int
     DEFAULT_WEIGHT_FIELD_NUMBER: _builtins.int
+    TIME_BUDGET_FIELD_NUMBER: _builtins.int
+    BACKGROUND_PROBLEM_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The name that the policy uses."""
     summary: _builtins.str
@@ -650,6 +652,10 @@ class Plugin(_message.Message):
     """How the raw scores of a score plugin become 0..100."""
     default_weight: _builtins.int
     """The weight of a score plugin where the policy gives none; 0 means 1."""
+    background_problem: _builtins.str
+    """Only from ListPlugins: what fails in its background work now, how often and when. Empty if nothing
+    does.
+    """
     @_builtins.property
     def extension_points(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Kubernetes' names of the extension points that it implements: "PreFilter", "Filter",
@@ -672,6 +678,10 @@ class Plugin(_message.Message):
     def pod_fields(self) -> Global___PodFields:
         """Which fields of the pod's signature it reads; without, all of them."""
 
+    @_builtins.property
+    def time_budget(self) -> _duration_pb2.Duration:
+        """The time that it may take at each extension point, unless the policy sets another."""
+
     def __init__(
         self,
         *,
@@ -686,10 +696,12 @@ class Plugin(_message.Message):
         normalization: Global___Normalization.ValueType = ...,
         pod_fields: Global___PodFields | None = ...,
         default_weight: _builtins.int = ...,
+        time_budget: _duration_pb2.Duration | None = ...,
+        background_problem: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "default_arguments", b"default_arguments", "pod_fields", b"pod_fields"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "default_arguments", b"default_arguments", "pod_fields", b"pod_fields", "time_budget", b"time_budget"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "default_arguments", b"default_arguments", "default_weight", b"default_weight", "depends_on", b"depends_on", "extension_points", b"extension_points", "name", b"name", "normalization", b"normalization", "origin", b"origin", "pod_fields", b"pod_fields", "reads", b"reads", "summary", b"summary"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "background_problem", b"background_problem", "default_arguments", b"default_arguments", "default_weight", b"default_weight", "depends_on", b"depends_on", "extension_points", b"extension_points", "name", b"name", "normalization", b"normalization", "origin", b"origin", "pod_fields", b"pod_fields", "reads", b"reads", "summary", b"summary", "time_budget", b"time_budget"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -2,23 +2,18 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from moorage.errors import ConfigurationError, UnknownNameError
 from moorage.execution.enabled import EnabledPlugin, Profile
 from moorage.execution.failure import problem_of
+from moorage.execution.lifetime import start_plugin, stop_plugin
 from moorage_host.plugins.registry import Registry
 from moorage_host.policy.arguments import check_arguments
 from moorage_host.policy.effective import EffectivePlugin, EffectivePolicy, decode_effective
 
 log = logging.getLogger(__name__)
-
-START_SECONDS = 10.0
-"""How long `start` of a plugin may take; cycles wait for it."""
-
-STOP_SECONDS = 5.0
-"""How long `stop` of a plugin may take."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -58,12 +53,33 @@ class Policy:
 class PluginHost:
     """Builds, starts, shares and stops plugin instances."""
 
-    def __init__(self, registry: Registry) -> None:
-        """Find plugin classes in *registry*."""
+    def __init__(
+        self, registry: Registry, *, count_failure: Callable[[str], None] = lambda _: None
+    ) -> None:
+        """Find plugin classes in *registry*.
+
+        Args:
+            registry: The plugins that there are.
+            count_failure: Called with a plugin's name when its background work fails.
+        """
         self.registry = registry
+        self._count_failure = count_failure
         self.latest = Policy()
         self._policies: dict[str, Policy] = {}
         self._starting = asyncio.Lock()
+
+    def background_problems(self) -> dict[str, str]:
+        """Return what fails in the background of the latest policy's plugins, by their names."""
+        failing: dict[str, list[str]] = {}
+        for enabled in self.latest.plugins:
+            if problem := enabled.background.problem:
+                failing.setdefault(enabled.name, []).append(problem)
+        return {name: "; ".join(dict.fromkeys(some)) for name, some in failing.items()}
+
+    def background_note(self) -> str:
+        """Return the same as one text, for people; empty if nothing fails."""
+        problems = self.background_problems().items()
+        return "; ".join(f"plugin {name}: {problem}" for name, problem in problems)
 
     async def use(self, revision: str, content: bytes) -> Policy:
         """Return the running policy of *revision*, started if no session uses it yet.
@@ -129,12 +145,14 @@ class PluginHost:
             raise ConfigurationError(
                 f"{entry.path}: plugin {entry.name} refuses its arguments: {error}"
             ) from error
-        return EnabledPlugin(
+        enabled = EnabledPlugin(
             plugin=plugin,
             weight=entry.weight,
             aborts=entry.failure_policy == "Abort",
             time_budget=entry.time_budget_seconds,
         )
+        enabled.background.on_failure = self._count_failure
+        return enabled
 
 
 async def _start(policy: Policy) -> None:
@@ -142,8 +160,7 @@ async def _start(policy: Policy) -> None:
     for profile in policy.profiles.values():
         for enabled in profile.plugins:
             try:
-                async with asyncio.timeout(START_SECONDS):
-                    await enabled.plugin.start()
+                await start_plugin(enabled)
             except BaseException as error:
                 await _stop(started)
                 if not isinstance(error, Exception):
@@ -158,8 +175,7 @@ async def _start(policy: Policy) -> None:
 async def _stop(plugins: Iterable[EnabledPlugin]) -> None:
     for enabled in plugins:
         try:
-            async with asyncio.timeout(STOP_SECONDS):
-                await enabled.plugin.stop()
+            await stop_plugin(enabled)
         except Exception as error:  # noqa: BLE001 - the others must stop all the same
             problem = problem_of(error, enabled.plugin)
             log.warning("Plugin %s does not stop: %s", enabled.name, problem)

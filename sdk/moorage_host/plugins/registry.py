@@ -16,6 +16,8 @@ from types import ModuleType
 from moorage.errors import PluginLoadError
 from moorage.plugin.base import Plugin
 from moorage.plugin.bind import BindPlugin
+from moorage.plugin.definition.hooks import HOOKS
+from moorage.plugin.errors import DefinitionError, place_of
 from moorage.plugin.filter import FilterPlugin
 from moorage.plugin.score import ScorePlugin
 from moorage_host.policy.catalogue import check_name
@@ -103,10 +105,7 @@ class Registry:
         """
         plugins = [plugin for file in _python_files(path) for plugin in _plugins_in(file)]
         if not plugins:
-            raise PluginLoadError(
-                f"{path} defines no plugin: subclass moorage.FilterPlugin, ScorePlugin or "
-                "BindPlugin in it"
-            )
+            raise PluginLoadError(_nothing_in(path))
         for plugin in plugins:
             if issubclass(plugin, self._kind):
                 self.add(plugin, inspect.getfile(plugin))
@@ -152,9 +151,29 @@ def _plugins_in(file: Path) -> list[type[Plugin]]:
     ]
 
 
+def _nothing_in(path: Path) -> str:
+    """Describe a path without plugins; a class in it may lack just its base."""
+    for file in _python_files(path):
+        classes = filter(inspect.isclass, vars(_import(file)).values())
+        for kind in (each for each in classes if each.__module__ == _module_name(file)):
+            if base := _base_meant_by(kind):
+                place = place_of(str(file.resolve()), inspect.getsourcelines(kind)[1])
+                name = kind.__name__
+                return f"{place}: {name} is no plugin: write `class {name}({base}):`"
+    return (
+        f"{path} defines no plugin: subclass moorage.FilterPlugin, ScorePlugin or BindPlugin in it"
+    )
+
+
+def _base_meant_by(kind: type) -> str:
+    """Return the kind of plugin whose methods a class has; empty if it has none."""
+    methods = ((base, hooks.one_of or hooks.any_of) for base, hooks in HOOKS.items())
+    return next((base for base, names in methods if not vars(kind).keys().isdisjoint(names)), "")
+
+
 def _import(file: Path) -> ModuleType:
     file = file.resolve()
-    name = f"moorage_plugin:{file}"  # two files must never share one
+    name = _module_name(file)
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, file)
@@ -171,11 +190,18 @@ def _import(file: Path) -> ModuleType:
     return module
 
 
+def _module_name(file: Path) -> str:
+    """Return what a plugin file is called as a module; two files must never share a name."""
+    return f"moorage_plugin:{file.resolve()}"
+
+
 def _import_problem(file: Path, error: BaseException) -> str:
+    if isinstance(error, DefinitionError):
+        return str(error)
     if isinstance(error, SyntaxError) and error.filename:
-        where = f"{error.filename}:{error.lineno}"
-        return f"cannot load plugin file {where}: {type(error).__name__}: {error.msg}"
+        where = place_of(error.filename, error.lineno)
+        return f"{where}: {type(error).__name__}: {error.msg}"
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if frame.filename == str(file)]
-    where = f"{file}:{own[-1].lineno}" if own else str(file)
-    return f"cannot load plugin file {where}: {type(error).__name__}: {error}"
+    where = place_of(str(file), own[-1].lineno if own else None)
+    return f"{where}: {type(error).__name__}: {error}"

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 from moorage.errors import PluginLoadError
 from moorage.models import ObjectKind
+from moorage.plugin.base import DEFAULT_TIME_BUDGET
 from moorage.plugin.normalization import Normalization
 from moorage.plugin.scope import Scope
 
@@ -60,6 +61,7 @@ class PluginInfo:
         managed_resources: What its class declares; only the command line knows it.
         normalization: How its raw scores become 0..100; None if only its own code knows.
         weight: The weight of its scores where the policy gives none.
+        time_budget: The seconds that it may take at each step where the policy sets none.
     """
 
     name: str
@@ -73,6 +75,7 @@ class PluginInfo:
     managed_resources: tuple[str, ...] = ()
     normalization: Normalization | None = None
     weight: int = 1
+    time_budget: float = DEFAULT_TIME_BUDGET
 
     @property
     def kinds(self) -> tuple[Kind, ...]:

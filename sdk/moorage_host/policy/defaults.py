@@ -27,9 +27,6 @@ IN_TREE_PLUGINS = (
 Those that the catalogue lacks are left out.
 """
 
-DEFAULT_TIME_BUDGET = 1.0
-"""Seconds that a plugin may take in one cycle."""
-
 
 def merge_multi_point(written: EntrySet) -> EntrySet:
     """Merge a profile's multiPoint set into the in-tree list if it enables `InTree`.

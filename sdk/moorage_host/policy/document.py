@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 import msgspec
 
 from moorage.errors import ConfigurationError
+from moorage.plugin.base import MAX_TIME_BUDGET
 from moorage.units.durations import format_duration, parse_duration
 from moorage_host.policy.catalogue import IN_TREE
 from moorage_host.policy.checks import find_problems
@@ -23,7 +24,6 @@ KIND = "MoorageConfiguration"
 DEFAULT_PROFILE = "moorage"
 ALL = "*"
 POINTS = ("multiPoint", "filter", "score", "bind")
-MAX_TIME_BUDGET = 60.0
 DEFAULT_SCORE_SCALE: Final = 100
 
 _MAX_WEIGHT = 2**31 - 1
@@ -88,12 +88,12 @@ class PluginConfig(_Part, frozen=True, kw_only=True):
     name: _Name
     args: dict[str, Any] = {}
     failure_policy: FailurePolicy | None = None
-    time_budget: _Duration = "1s"
+    time_budget: _Duration = ""
 
     @property
-    def time_budget_seconds(self) -> float:
-        """The time that the plugin may take in one cycle."""
-        return parse_duration(self.time_budget)
+    def time_budget_seconds(self) -> float | None:
+        """The time that the plugin may take at each step; None leaves it to the plugin."""
+        return parse_duration(self.time_budget) if self.time_budget else None
 
 
 class Profile(_Part, frozen=True, kw_only=True):
@@ -243,7 +243,8 @@ def _config_problems(profile: Profile, path: str) -> Iterator[Problem]:
     configs = [(config, child(path, index)) for index, config in enumerate(profile.plugin_config)]
     for config, where in configs:
         try:
-            in_range = 0 < config.time_budget_seconds <= MAX_TIME_BUDGET
+            budget = config.time_budget_seconds
+            in_range = budget is None or 0 < budget <= MAX_TIME_BUDGET
             message = f"must be above 0s and at most {format_duration(MAX_TIME_BUDGET)}"
         except ValueError as error:
             in_range, message = False, str(error)

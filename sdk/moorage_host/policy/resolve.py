@@ -6,9 +6,9 @@ Called by the gateway for each new policy or catalogue, and by `moorage config`.
 from collections.abc import Iterator
 
 from moorage.errors import suggestion
+from moorage.plugin.base import DEFAULT_TIME_BUDGET
 from moorage_host.policy.catalogue import IN_TREE, KINDS, Catalogue, Kind
 from moorage_host.policy.defaults import (
-    DEFAULT_TIME_BUDGET,
     default_failure_policy,
     in_tree_names,
     merge_multi_point,
@@ -128,13 +128,21 @@ class _Resolver:
             weight=self._weight(kind, entry),
             args=config.args if config else {},
             failure_policy=(config and config.failure_policy) or default_failure_policy(kind),
-            time_budget_seconds=config.time_budget_seconds if config else DEFAULT_TIME_BUDGET,
+            time_budget_seconds=self._time_budget(kind, entry.name),
             path=self._tree.where(where),
         )
 
     def _weight(self, kind: Kind, entry: Entry) -> int:
         info = self._catalogue.get(kind, entry.name)
         return (entry.weight or (info.weight if info else 1)) if kind == "score" else 1
+
+    def _time_budget(self, kind: Kind, name: str) -> float:
+        """Return what the policy sets, or else what the plugin's class declares."""
+        config, _ = self._configs.get(name, (None, ""))
+        if config and config.time_budget_seconds is not None:
+            return config.time_budget_seconds
+        info = self._catalogue.get(kind, name)
+        return info.time_budget if info else DEFAULT_TIME_BUDGET
 
     def _entry_problems(self, point: str, entry: Entry) -> Iterator[Problem]:
         kinds = self._catalogue.kinds(entry.name)

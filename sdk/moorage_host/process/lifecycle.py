@@ -118,9 +118,13 @@ def stop_signals() -> Iterator[asyncio.Event]:
 
 
 def announce(event: str, **fields: str) -> None:
-    """Write one line of JSON on stdout, for the program that started this process."""
-    sys.stdout.write(msgspec.json.encode({"event": event, **fields}).decode() + "\n")
-    sys.stdout.flush()
+    """Write one line of JSON on stdout, for the program that started this process.
+
+    On the real one: what plugins print goes to the log.
+    """
+    output = sys.__stdout__ or sys.stdout
+    output.write(msgspec.json.encode({"event": event, **fields}).decode() + "\n")
+    output.flush()
 
 
 def _exit_with_parent(parent: int) -> None:

@@ -32,6 +32,12 @@ CALL_SECONDS = Histogram(
     buckets=tuple(0.0005 * 2**power for power in range(15)),
 )
 
+BACKGROUND_FAILURES = Counter(
+    "moorage_background_failures_total",
+    "Failures of background work of plugins, each of which was followed by another try.",
+    ("plugin",),
+)
+
 BUILD_INFO = Gauge(
     "moorage_build_info",
     "Always 1; the labels name what is running.",
@@ -42,6 +48,11 @@ BUILD_INFO = Gauge(
 def show_build(service: str) -> None:
     """Set `moorage_build_info` for this process."""
     BUILD_INFO.labels(service, _version(), platform.python_version(), grpc.__version__).set(1)
+
+
+def count_background_failure(plugin: str) -> None:
+    """Count that background work of a plugin has failed."""
+    BACKGROUND_FAILURES.labels(plugin).inc()
 
 
 def children(metric: MetricT) -> Callable[..., MetricT]:

@@ -20,6 +20,7 @@ from moorage.models import (
     Pod,
     decode_node,
     decode_passing_pod,
+    freeze_pod,
 )
 from moorage.plugin.normalization import Normalization
 from moorage.plugin.scope import Scope
@@ -54,7 +55,7 @@ def pod_from_proto(message: pb.Pod, path: str = "pod") -> tuple[Pod, bytes]:
         CallError: INVALID_ARGUMENT: it is missing, malformed, or has no name or no uid.
     """
     text = _json_of(message, path)
-    pod = _decoded(text, decode_passing_pod, path)
+    pod = freeze_pod(_decoded(text, decode_passing_pod, path))
     _require(pod.metadata.name, f"{path}.metadata.name")
     _require(pod.metadata.uid, f"{path}.metadata.uid")
     _check_quantities(lambda: pod.requests, f"{path}.spec")

@@ -1,7 +1,8 @@
 """Describes plugins, their runs and the replica's nodes for people and for the gateway."""
 
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
@@ -21,6 +22,7 @@ from moorage_host.rpc.convert import (
     normalization_to_proto,
     scope_to_proto,
     set_duration,
+    to_duration,
     to_struct,
 )
 
@@ -43,7 +45,18 @@ def describe_plugin(registry: Registry, name: str) -> pb.Plugin:
         normalization=_normalization(kind),
         pod_fields=None if kind.pod_fields is None else pb.PodFields(paths=kind.pod_fields),
         default_weight=kind.weight if issubclass(kind, ScorePlugin) else 0,
+        time_budget=to_duration(kind.time_budget),
     )
+
+
+def describe_plugins(
+    registry: Registry, problems: Mapping[str, str] = MappingProxyType({})
+) -> list[pb.Plugin]:
+    """Describe all plugins, in alphabetical order, with the *problems* of their background work."""
+    described = [describe_plugin(registry, name) for name in registry]
+    for plugin in described:
+        plugin.background_problem = problems.get(plugin.name, "")
+    return described
 
 
 def report_plugins(

@@ -28,6 +28,7 @@ from moorage.errors import ConfigurationError
 from moorage_host.process.admin import Check, address, admin_server, cause_of
 from moorage_host.process.lifecycle import AdminSettings, announce, process
 from moorage_host.process.phase import Phase
+from moorage_host.process.printed import printed_to_log
 from moorage_host.rpc.channel import LARGEST_MESSAGE
 from moorage_host.rpc.interceptor import CallInterceptor
 from moorage_host.rpc.standard import Health, add_reflection
@@ -78,6 +79,10 @@ class Servicer:
         """Return what `/readyz` asks, by name. Must not wait for clients: they wait for it."""
         return {}
 
+    def notes(self) -> Mapping[str, Check]:
+        """Return what `/readyz` shows although the service is ready, by name."""
+        return {}
+
 
 ServicerT = TypeVar("ServicerT", bound=Servicer)
 
@@ -110,7 +115,7 @@ async def serve(definition: ServiceDefinition[ServicerT], settings: ServerSettin
     Raises:
         SystemExit: The user must change something; what it is, is on stderr in one line.
     """
-    with process(definition.name, settings) as stop:
+    with process(definition.name, settings) as stop, printed_to_log():
         async with running(definition, settings) as server:
             announce("serving", service=definition.name, grpc=server.grpc, admin=server.admin)
             await stop.wait()
@@ -130,7 +135,9 @@ async def running(
     checks = {"serving": phase.problem, **servicer.checks()}
     async with AsyncExitStack() as stack:
         admin = await stack.enter_async_context(
-            admin_server(settings.admin_host, settings.admin_port, checks=checks)
+            admin_server(
+                settings.admin_host, settings.admin_port, checks=checks, notes=servicer.notes()
+            )
         )
         _require_free(settings.host, settings.port)
         await servicer.start()

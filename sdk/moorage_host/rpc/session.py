@@ -27,6 +27,7 @@ from moorage_host.plugins import CycleInput, PluginHost, Replica
 from moorage_host.plugins.host import Policy
 from moorage_host.plugins.registry import Registry
 from moorage_host.plugins.replica import Engine
+from moorage_host.process.metrics import count_background_failure
 from moorage_host.rpc.convert import (
     from_duration,
     kind_from_proto,
@@ -34,7 +35,7 @@ from moorage_host.rpc.convert import (
     object_name_from_proto,
     pod_from_proto,
 )
-from moorage_host.rpc.describe import describe_plugin
+from moorage_host.rpc.describe import describe_plugins
 from moorage_host.rpc.errors import CallError, report
 
 Run = TypeVar("Run")
@@ -78,7 +79,7 @@ class CycleService(Generic[Run]):
 
     def __init__(self, registry: Registry, engine: Engine[Run]) -> None:
         """Find plugins in *registry*; people's cycles run on *engine*."""
-        self.host = PluginHost(registry)
+        self.host = PluginHost(registry, count_failure=count_background_failure)
         self.latest = Replica()
         self.replica_name = uuid.uuid4().hex[:12]
         self._engine = engine
@@ -89,11 +90,11 @@ class CycleService(Generic[Run]):
 
     def hello(self) -> pb.Hello:
         """Greet the caller of a session."""
-        return pb.Hello(replica=self.replica_name, plugins=self.plugins())
+        return pb.Hello(replica=self.replica_name, plugins=describe_plugins(self.host.registry))
 
     def plugins(self) -> list[pb.Plugin]:
-        """Describe the plugins of the registry, in alphabetical order."""
-        return [describe_plugin(self.host.registry, name) for name in self.host.registry]
+        """Describe the plugins of the registry, and what fails in their background."""
+        return describe_plugins(self.host.registry, self.host.background_problems())
 
     async def apply(self, replica: Replica, state: pb.State) -> str:
         """Apply a change to a session's replica; return why its policy is refused, if it is.

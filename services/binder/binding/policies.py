@@ -42,10 +42,20 @@ class Policies:
     Args:
         registry: The plugins that can run here.
         clock: A monotonic clock.
+        count_failure: Called with a plugin's name when its background work fails.
+
+    Attributes:
+        plugins: Who runs them.
     """
 
-    def __init__(self, registry: Registry, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._host = PluginHost(registry)
+    def __init__(
+        self,
+        registry: Registry,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        count_failure: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.plugins = PluginHost(registry, count_failure=count_failure)
         self._clock = clock
         self._turn = asyncio.Lock()
         # The revision that was refused last, until when it stays so, and why.
@@ -63,11 +73,11 @@ class Policies:
         try:
             yield policy
         finally:
-            await self._host.release(policy)
+            await self.plugins.release(policy)
 
     async def close(self) -> None:
         """Stop the plugins."""
-        await self._host.close()
+        await self.plugins.close()
 
     async def _use(self, text: PolicyText) -> Policy:
         async with self._turn:
@@ -75,7 +85,7 @@ class Policies:
             if revision == text.revision and self._clock() < until:
                 raise PolicyRefusedError(problem)
             try:
-                return await self._host.use(text.revision, text.content)
+                return await self.plugins.use(text.revision, text.content)
             except (ConfigurationError, msgspec.DecodeError) as error:
                 self._refused = text.revision, self._clock() + REFUSED_SECONDS, str(error)
                 _log.warning("The policy of a bind cannot be used", error=str(error))

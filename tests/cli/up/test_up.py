@@ -150,7 +150,7 @@ async def test_a_plugin_that_fails_is_named_with_file_and_line(tmp_path: Path) -
         "RaisesInScore failed: KeyError: 'no data'": "24",
         "ScoresText failed: score_node must return a number, not str": "27",
     }.items():
-        assert re.search(rf"{re.escape(words)}[^(]*\({re.escape(str(file))}:{line}\)", told), (
+        assert re.search(rf"{re.escape(words)}[^(]*\({re.escape(file.name)}:{line}\)", told), (
             words,
             told,
         )
@@ -170,7 +170,7 @@ async def test_a_process_that_does_not_start_is_one_clear_line(tmp_path: Path) -
     line, directory = errors.splitlines()
     assert " ended with exit code 1: moorage " in line
     assert line.startswith("moorage: ")
-    assert f"{tmp_path}/moody.py:13: OSError: not here" in line
+    assert "moody.py:13: OSError: not here" in line
     assert directory.startswith("The logs of this run are in ")
 
 

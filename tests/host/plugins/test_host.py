@@ -20,7 +20,7 @@ from tests.passing import Passes
 class Tracked(Passes):
     """Notes its starts and stops."""
 
-    log: ClassVar[list[str]] = []
+    events: ClassVar[list[str]] = []
 
     class Args(Arguments):
         """What to do at the start."""
@@ -36,19 +36,19 @@ class Tracked(Passes):
         await asyncio.sleep(0)
         if self.args.fails:
             raise OSError("no connection")
-        self.log.append(f"start {self.args.label}")
+        self.events.append(f"start {self.args.label}")
 
     async def stop(self) -> None:
-        self.log.append(f"stop {self.args.label}")
+        self.events.append(f"stop {self.args.label}")
         if self.args.label == "clings":
             raise OSError("still busy")
 
 
 @pytest.fixture(autouse=True)
 def log() -> Iterator[list[str]]:
-    Tracked.log.clear()
-    yield Tracked.log
-    Tracked.log.clear()
+    Tracked.events.clear()
+    yield Tracked.events
+    Tracked.events.clear()
 
 
 @pytest.fixture

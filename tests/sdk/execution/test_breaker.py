@@ -26,7 +26,7 @@ def test_several_overruns_in_a_row_suspend_for_a_while(
     clock = Clock()
     breaker = Breaker(clock=clock)
     for _ in range(overruns):
-        breaker.overran()
+        breaker.overran("filter (a.py:1)")
     clock.now += seconds_later
     assert breaker.is_open is suspended
 
@@ -34,10 +34,10 @@ def test_several_overruns_in_a_row_suspend_for_a_while(
 def test_a_success_in_between_starts_the_count_anew() -> None:
     breaker = Breaker(clock=Clock())
     for _ in range(OVERRUNS - 1):
-        breaker.overran()
+        breaker.overran("filter (a.py:1)")
     breaker.succeeded()
     for _ in range(OVERRUNS - 1):
-        breaker.overran()
+        breaker.overran("filter (a.py:1)")
     assert not breaker.is_open
 
 
@@ -45,9 +45,9 @@ def test_after_the_suspension_one_more_overrun_suspends_again() -> None:
     clock = Clock()
     breaker = Breaker(clock=clock)
     for _ in range(OVERRUNS):
-        breaker.overran()
+        breaker.overran("filter (a.py:1)")
     clock.now += SUSPENSION_SECONDS
-    breaker.overran()
+    breaker.overran("filter (a.py:1)")
     assert breaker.is_open
 
 
@@ -55,8 +55,8 @@ def test_after_the_suspension_a_success_closes_for_good() -> None:
     clock = Clock()
     breaker = Breaker(clock=clock)
     for _ in range(OVERRUNS):
-        breaker.overran()
+        breaker.overran("filter (a.py:1)")
     clock.now += SUSPENSION_SECONDS
     breaker.succeeded()
-    breaker.overran()
+    breaker.overran("filter (a.py:1)")
     assert not breaker.is_open

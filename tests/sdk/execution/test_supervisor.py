@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import re
 import time
 from collections.abc import Callable
 
@@ -11,6 +12,7 @@ from moorage import FilterPlugin, Nodes, PluginFailedError, Pod, Preparation
 from moorage.execution import EnabledPlugin, Supervisor
 from moorage.execution.breaker import OVERRUNS
 from moorage.plugin.base import Plugin
+from moorage.plugin.errors import place_of
 from moorage.testing import make_node, make_nodes, make_pod
 from tests.passing import Passes
 
@@ -55,7 +57,7 @@ class OwnTimeout(Passes):
 def line_of(code: Callable[..., object], text: str) -> str:
     lines, first = inspect.getsourcelines(code)
     number = next(n for n, line in enumerate(lines, first) if text in line)
-    return f"({__file__}:{number})"
+    return f"({place_of(__file__, number)})"
 
 
 def supervise(
@@ -103,7 +105,8 @@ def test_a_failure_names_the_plugin_the_point_and_the_line(
 ) -> None:
     with pytest.raises(PluginFailedError) as failure:
         call(function)
-    assert str(failure.value).startswith(f"plugin Quiet failed in filter: {problem} ({__file__}:")
+    place = place_of(__file__, None)
+    assert str(failure.value).startswith(f"plugin Quiet failed in filter: {problem} ({place}:")
     assert failure.value.problem.startswith(problem)
     if line:
         assert failure.value.problem.endswith(line_of(function, line))
@@ -165,8 +168,12 @@ def test_overruns_suspend_a_plugin_and_other_failures_do_not() -> None:
     for _ in range(OVERRUNS):
         with pytest.raises(PluginFailedError):
             supervisor.call(enabled, "filter", loop)
-    with pytest.raises(PluginFailedError, match="suspended: it overran its time budget"):
+    with pytest.raises(PluginFailedError) as failure:
         enabled.check_not_suspended("filter")
+    assert re.fullmatch(
+        rf"suspended for 30 s: {OVERRUNS} overruns of 0\.05 s, the last in filter \(.*\.py:\d+\)",
+        failure.value.problem,
+    )
 
 
 def test_a_report_adds_up_the_time_of_all_points() -> None:

@@ -59,7 +59,7 @@ def test_an_annotation_that_is_no_text_is_a_failure() -> None:
             binding.annotate("example.com/count", 1)  # type: ignore[arg-type]
             return None
 
-    with pytest.raises(PluginFailedError, match=rf"an annotation is text.*{__file__}"):
+    with pytest.raises(PluginFailedError, match=r"an annotation is text.*test_bind_plugin.py"):
         run_pre_bind(Counts(), BINDING)
 
 

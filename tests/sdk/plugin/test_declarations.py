@@ -105,7 +105,7 @@ def test_a_plugin_depends_on_anything_unless_it_declares_less_itself() -> None:
 
 def test_a_plugin_that_reads_further_objects_depends_on_more_than_a_node() -> None:
     message = r" reads further objects, so it depends on more than Scope\.NODE: declare Scope\.MAN"
-    with pytest.raises(TypeError, match=f"^Reader{message}"):
+    with pytest.raises(TypeError, match=f"^tests/.*: Reader{message}"):
 
         class Reader(Passes):
             reads = (ENDED_PODS,)
@@ -115,14 +115,14 @@ def test_a_plugin_that_reads_further_objects_depends_on_more_than_a_node() -> No
         reads = (ENDED_PODS,)
         depends_on = Scope.MANIFESTS
 
-    with pytest.raises(TypeError, match=f"^Child{message}"):
+    with pytest.raises(TypeError, match=f"^tests/.*: Child{message}"):
 
         class Child(Base):
             depends_on = Scope.NODE
 
 
 def test_a_scope_is_one_of_those_that_there_are() -> None:
-    with pytest.raises(TypeError, match=r"^Wrong\.depends_on must be a Scope, not True"):
+    with pytest.raises(TypeError, match=r"^tests/.*: Wrong\.depends_on must be a Scope, not True"):
         type("Wrong", (Passes,), {"depends_on": True})
 
 
@@ -157,7 +157,7 @@ def test_a_plugin_names_the_fields_that_it_looks_at_itself() -> None:
     ],
 )
 def test_a_plugin_cannot_name_what_is_no_field(fields: Any, message: str) -> None:
-    with pytest.raises(TypeError, match=rf"^Wrong\.pod_fields {message}"):
+    with pytest.raises(TypeError, match=rf"^tests/.*: Wrong\.pod_fields {message}"):
         type("Wrong", (Passes,), {"pod_fields": fields})
 
 
@@ -176,7 +176,9 @@ def test_managed_resources_are_not_inherited_as_a_subclass_may_concern_other_pod
 
 @pytest.mark.parametrize("wrong", ["example.com/gpu", ["example.com/gpu"], (7,), ("",)])
 def test_managed_resources_are_a_tuple_of_names(wrong: Any) -> None:
-    with pytest.raises(TypeError, match=r"^Wrong\.managed_resources must be a tuple of names such"):
+    with pytest.raises(
+        TypeError, match=r"^tests/.*: Wrong\.managed_resources must be a tuple of names such"
+    ):
         type("Wrong", (ScorePlugin,), {"managed_resources": wrong})
 
 
@@ -249,7 +251,9 @@ def test_without_normalisation_scores_stay_the_same() -> None:
 def test_a_number_that_cannot_be_normalised_is_blamed_on_the_score(
     plugin: ScorePlugin, name: str
 ) -> None:
-    text = rf"score_node returned -5, but Normalization\.{name} takes no number below 0 "
+    text = (
+        rf"score_node returned -5 for node n0, but Normalization\.{name} takes no number below 0 "
+    )
     with pytest.raises(PluginFailedError, match=rf"{text}\(.*test_declarations.py:\d+\)"):
         scored(plugin, [-5, 10])
 
@@ -273,7 +277,9 @@ def test_a_service_announces_the_weight_of_a_score_plugin() -> None:
 
 
 def test_a_normalisation_is_one_of_those_that_there_are() -> None:
-    with pytest.raises(TypeError, match=r"^Wrong\.normalization must be a Normalization, not 'max"):
+    with pytest.raises(
+        TypeError, match=r"^tests/.*: Wrong\.normalization must be a Normalization, not 'max"
+    ):
 
         class Wrong(ScorePlugin):
             normalization = "maximum"  # type: ignore[assignment]

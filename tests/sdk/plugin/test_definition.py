@@ -48,7 +48,9 @@ async def coroutine(*_: object) -> Any:
 
 
 def refused(problem: str, base: type, **members: Any) -> None:
-    with pytest.raises(TypeError, match=f"^{re.escape(problem)} \\(.*test_definition.py:\\d+\\)$"):
+    with pytest.raises(
+        TypeError, match=rf"^tests/\S*test_definition.py:\d+: {re.escape(problem)}$"
+    ):
         define(base, **members)
 
 
@@ -83,7 +85,7 @@ def test_a_base_class_may_leave_its_methods_to_subclasses() -> None:
             return self._reason()
 
     assert run_filter(Child(), make_pod(), make_node("n")) == {"n": Rejection("no")}
-    with pytest.raises(TypeError, match=r"^Other is a FilterPlugin without"):
+    with pytest.raises(TypeError, match=r": Other is a FilterPlugin without"):
 
         class Other(Base):
             """Does not either."""
@@ -124,7 +126,7 @@ def test_a_subclass_does_not_add_the_other_form() -> None:
 )
 def test_what_looks_at_nodes_is_not_async(base: type, name: str) -> None:
     problem = f"Mine.{name} must not be async: write `def {name}`"
-    with pytest.raises(TypeError, match=rf"^{re.escape(problem)}.* \(.*test_definition.py:\d+\)$"):
+    with pytest.raises(TypeError, match=rf"^tests/\S*:\d+: {re.escape(problem)}"):
         define(base, **{name: coroutine})
 
 
@@ -139,11 +141,13 @@ def test_what_looks_at_nodes_is_not_async(base: type, name: str) -> None:
     ],
 )
 def test_what_may_wait_is_async(base: type, name: str) -> None:
-    refused(f"Mine.{name} must be async: write `async def {name}`", base, **{name: method})
+    refused(f"Mine.{name} must be async def: write `async def {name}`", base, **{name: method})
 
 
 def test_a_hook_is_a_method() -> None:
-    with pytest.raises(TypeError, match=r"^Mine.filter_node must be a method, not 5 \("):
+    with pytest.raises(
+        TypeError, match=r"^tests/\S+:\d+: Mine.filter_node must be a method, not 5$"
+    ):
         define(FilterPlugin, filter_node=5)
 
 
@@ -167,8 +171,8 @@ def test_a_hook_is_a_method() -> None:
 )
 def test_a_misspelt_name_is_refused_with_the_right_one(base: type, name: str, meant: str) -> None:
     refused(
-        f"Mine.{name} is not called by Moorage, did you mean `{meant}`? If it is your own, call it "
-        f"`_{name}`",
+        f"Mine has {name}, which Moorage does not use: did you mean {meant}? If it is your own, "
+        f"call it _{name}",
         base,
         **{name: method},
     )
@@ -211,8 +215,8 @@ def test_arguments_have_the_type_of_the_nested_class() -> None:
 
 
 def test_arguments_without_their_base_are_refused() -> None:
-    problem = r"Hot\.Args must subclass Arguments: write `class Args\(Arguments\):`"
-    with pytest.raises(TypeError, match=rf"^{problem} \(.*\.py:\d+\)$"):
+    problem = r"Hot\.Args must subclass moorage.Arguments: write `class Args\(Arguments\):`"
+    with pytest.raises(TypeError, match=rf"^tests/\S+:\d+: {problem}$"):
 
         class Hot(Passes):
             class Args:
@@ -238,14 +242,14 @@ def test_an_annotation_that_is_right_is_allowed() -> None:
 
 
 def test_arguments_are_not_set_in_the_class() -> None:
-    problem = "Mine.args comes from the policy: describe it in the class Args instead"
+    problem = "Mine.args comes from the policy: describe it in `class Args`"
     refused(problem, Passes, args={"limit": 80})
 
 
 def test_the_line_is_that_of_the_class_statement(tmp_path: Path) -> None:
     file = tmp_path / "empty.py"
     file.write_text("import moorage\n\n\nclass Empty(moorage.FilterPlugin):\n    limit = 7\n")
-    with pytest.raises(PluginLoadError, match=rf"is a FilterPlugin without .*\({file}:4\)$"):
+    with pytest.raises(PluginLoadError, match=rf"^{file}:4: Empty is a FilterPlugin without "):
         load_registry(FilterPlugin, (), [file])
 
 

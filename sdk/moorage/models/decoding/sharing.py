@@ -11,6 +11,8 @@ from typing import Final
 
 from msgspec.structs import force_setattr
 
+from moorage.models.base import read_only
+from moorage.models.decoding.freezing import freeze_template
 from moorage.models.interning import Interned, InternedTexts
 from moorage.models.meta import OwnerReference
 from moorage.models.node import Condition, ContainerImage, NodeManifest, NodeSpec
@@ -24,11 +26,11 @@ LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _text = InternedTexts()
 _texts: Interned[Mapping[str, str]] = Interned(_text.of)
 _owners: Interned[tuple[OwnerReference, ...]] = Interned()
-_templates: Interned[PodSpec] = Interned()
+_templates: Interned[PodSpec] = Interned(freeze_template)
 _pod_statuses: Interned[PodStatus] = Interned()
 _node_specs: Interned[NodeSpec] = Interned()
 _conditions: Interned[tuple[Condition, ...]] = Interned()
-_quantities: Interned[Mapping[str, Quantity]] = Interned()
+_quantities: Interned[Mapping[str, Quantity]] = Interned(read_only)
 _images: Interned[ContainerImage] = Interned()
 
 

@@ -24,12 +24,8 @@ async def scores(
         prometheus.measures({"traffic": traffic})
         prometheus.status = answer
         running = plugin({"prometheusAddress": prometheus.address, **args})
-        await running.start()
-        try:
-            made = [make_node(name) for name in nodes or traffic]
-            return await asyncio.to_thread(run_score, running, make_pod(), *made)
-        finally:
-            await running.stop()
+        made = [make_node(name) for name in nodes or traffic]
+        return await asyncio.to_thread(run_score, running, make_pod(), *made)
 
 
 @pytest.mark.parametrize(

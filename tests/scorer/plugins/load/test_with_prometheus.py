@@ -105,11 +105,7 @@ def traffic(address: str, preset: Preset = "node", **others: str) -> NetworkTraf
 
 
 async def scores(plugin: NetworkTraffic | LoadVariationRiskBalancing) -> dict[str, float]:
-    await plugin.start()
-    try:
-        return await asyncio.to_thread(run_score, plugin, make_pod(), *NODES)
-    finally:
-        await plugin.stop()
+    return await asyncio.to_thread(run_score, plugin, make_pod(), *NODES)
 
 
 @pytest.mark.parametrize("preset", get_args(Preset))

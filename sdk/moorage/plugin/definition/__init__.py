@@ -1,0 +1,1 @@
+"""Refuses plugin classes that would fail, or be ignored, at their first pod."""

@@ -1,0 +1,124 @@
+"""The checks of a plugin class when it is made; called by `moorage.plugin.base`."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from moorage.plugin.arguments import Arguments
+from moorage.plugin.definition.hooks import HOOKS, Hooks
+from moorage.plugin.definition.names import check_names, similar_to
+from moorage.plugin.errors import refuse
+
+_PACKAGE: Final = "moorage.plugin."
+
+
+def check_definition(cls: type, *, is_abstract: bool) -> None:
+    """Check a plugin class when it is made.
+
+    Raises:
+        DefinitionError: It is wrong; the message has the line and the fix.
+    """
+    kinds = {base.__name__: base for base in cls.__mro__ if base.__module__.startswith(_PACKAGE)}
+    own = {name: hooks for name, hooks in HOOKS.items() if name in kinds}
+    _check_args(cls)
+    check_names(cls, own)
+    for name, hooks in own.items():
+        _check_methods(cls, kinds[name], hooks)
+    if not is_abstract:
+        for name, hooks in own.items():
+            _check_overridden(cls, kinds[name], hooks)
+
+
+def _check_args(cls: type) -> None:
+    kind = getattr(cls, "Args", Arguments)
+    if not (isinstance(kind, type) and issubclass(kind, Arguments)):
+        refuse(
+            f"{cls.__name__}.Args must subclass moorage.Arguments: write `class Args(Arguments):`",
+            statement=r"\s*(class\s+)?Args\b",
+        )
+    for name, value in cls.__dict__.items():
+        if "Args" not in cls.__dict__ and inspect.isclass(value) and issubclass(value, Arguments):
+            problem = f"{cls.__name__}.{name} is not used: arguments are those of `class Args`"
+            refuse(problem, statement=rf"\s*class\s+{name}\b")
+    if "args" in cls.__dict__ and cls.__name__ not in HOOKS:
+        problem = f"{cls.__name__}.args comes from the policy: describe it in `class Args`"
+        refuse(problem, statement=r"\s*(class\s+|def\s+)?args\b")
+    annotated = inspect.get_annotations(cls).get("args", kind)
+    quoted = annotated.rpartition(".")[2] if isinstance(annotated, str) else None
+    if annotated is not kind and quoted != kind.__name__:
+        shown = annotated if quoted else getattr(annotated, "__qualname__", annotated)
+        refuse(
+            f"{cls.__name__}.args is annotated as {shown}, but is an instance of the class Args: "
+            "remove the annotation",
+            statement=r"\s*args\s*:",
+        )
+
+
+def _check_methods(cls: type, kind: type, hooks: Hooks) -> None:
+    for name in hooks.sync:
+        method = _method(cls, name)
+        if inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method):
+            refuse(
+                f"{cls.__name__}.{name} must not be async: write `def {name}`, and await in "
+                "`prepare` or in background work",
+                method,
+            )
+        _check_parameters(cls, kind, name)
+    for name in hooks.coroutines:
+        method = _method(cls, name)
+        if not inspect.iscoroutinefunction(method):
+            refuse(f"{cls.__name__}.{name} must be async def: write `async def {name}`", method)
+        _check_parameters(cls, kind, name)
+
+
+def _method(cls: type, name: str) -> Callable[..., object]:
+    method = getattr(cls, name)
+    if not callable(method):
+        problem = f"{cls.__name__}.{name} must be a method, not {method!r}"
+        refuse(problem, statement=rf"\s*{name}\b")
+    unwrapped: Callable[..., object] = inspect.unwrap(method)
+    return unwrapped
+
+
+def _check_parameters(cls: type, kind: type, name: str) -> None:
+    """Refuse a method that cannot be called as the one that it overrides."""
+    method = inspect.getattr_static(cls, name)
+    if method is inspect.getattr_static(kind, name):
+        return
+    wanted = list(_required(getattr(kind, name)))
+    bound = isinstance(method, staticmethod)  # such a one is called without `self`
+    function = getattr(method, "__func__", method)
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # it is no Python function: the first pod will show
+        return
+    try:
+        signature.bind(*wanted[bound:])
+    except TypeError:
+        shown = ", ".join(signature.parameters)
+        expected = ", ".join(wanted[bound:])
+        refuse(f"{cls.__name__}.{name} must take ({expected}), not ({shown})", function)
+
+
+def _required(function: Callable[..., object]) -> Iterator[str]:
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.default is parameter.empty:
+            yield name
+
+
+def _check_overridden(cls: type, kind: type, hooks: Hooks) -> None:
+    wanted = hooks.one_of or hooks.any_of
+    present = [name for name in wanted if getattr(cls, name) is not getattr(kind, name)]
+    if wanted and not present:
+        refuse(
+            f"{cls.__name__} is a {kind.__name__} without {' or '.join(wanted)}"
+            f"{similar_to(wanted, cls)}: override one of them, or write "
+            f"`class {cls.__name__}(..., abstract=True)` if only subclasses do"
+        )
+    if hooks.one_of and len(present) > 1:
+        unused, called = present
+        refuse(
+            f"{cls.__name__} overrides {called}, so {unused} would not be called: remove one of "
+            "them",
+            getattr(cls, unused),
+        )
