@@ -261,7 +261,7 @@ def test_a_number_that_cannot_be_normalised_is_blamed_on_the_score(
 def test_a_weight_is_a_positive_whole_number() -> None:
     weights: list[Any] = [0, -1, 1.5, True, "2", 2**31]
     for weight in weights:
-        with pytest.raises(TypeError, match=r"Heavy\.weight must be an int from 1 to .*\.py:\d+"):
+        with pytest.raises(TypeError, match=r"\.py:\d+: Heavy\.weight must be an int from 1 to"):
             type("Heavy", (Local,), {"weight": weight})
 
 
