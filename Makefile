@@ -45,7 +45,7 @@ protos-check: .venv/.dev
 	  || { echo "sdk/moorage/v1 is stale: run 'make protos' and commit the result"; exit 1; }
 
 LOCK := uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-  --no-emit-find-links --no-annotate --no-header --no-emit-package moorage pyproject.toml --group build
+  --no-emit-find-links --no-annotate --no-header pyproject.toml --group build
 lock: ## Resolve the dependencies again into requirements*.lock (needs uv)
 	$(LOCK) -o requirements.lock
 	$(LOCK) --group dev -c requirements.lock -o requirements-dev.lock
@@ -68,10 +68,10 @@ clean: ## Remove the virtual environment and caches
 	@$(PYTHON) -c 'import sys; sys.exit("Moorage needs Python 3.11 or newer, %s is %s" % (sys.executable, sys.version.split()[0])) if sys.version_info < (3, 11) else None'
 	@$(PYTHON) -m venv .venv || { rm -rf .venv; echo "Could not create .venv. On Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
 
-.venv/.run: requirements.lock pyproject.toml sdk/pyproject.toml | .venv/bin/python
+.venv/.run: requirements.lock pyproject.toml | .venv/bin/python
 	@echo "Installing the locked dependencies into .venv ..."
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e sdk -e .
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
 .venv/.dev: requirements-dev.lock .venv/.run

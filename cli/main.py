@@ -14,7 +14,7 @@ from cli.up.command import up
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="moorage-apps", prog_name="moorage")
+@click.version_option(package_name="moorage", prog_name="moorage")
 def main() -> None:
     """Kubernetes scheduling logic in Python, beside an unmodified kube-scheduler."""
 

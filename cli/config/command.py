@@ -1,6 +1,7 @@
 """The commands `moorage config ...`."""
 
 import re
+import sys
 from pathlib import Path
 
 import click
@@ -10,6 +11,8 @@ from cli.given import GivenPlugin, GivenPluginType, weights_of
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 PATH = click.Path(exists=True, path_type=Path)
+POLICY = click.Path(dir_okay=False, path_type=Path)
+"""Need not exist: what is wrong with the other files is reported too."""
 
 
 @click.group()
@@ -18,17 +21,25 @@ def config() -> None:
 
 
 @config.command()
-@click.argument("file", type=FILE)
+@click.argument("files", metavar="FILE...", type=POLICY, nargs=-1, required=True)
 @click.option("--plugin", "plugins", type=PATH, multiple=True, help="A Python file or folder.")
-def validate(file: Path, plugins: tuple[Path, ...]) -> None:
-    """Check FILE against the plugins of this machine; print every mistake with its place."""
-    with clear_failures():
-        from cli.config.policies import choose_policy
+def validate(files: tuple[Path, ...], plugins: tuple[Path, ...]) -> None:
+    """Check each FILE against the plugins of this machine; print every mistake with its place.
 
-        policy = choose_policy(file, plugins)
-    for note in policy.notes:
-        click.echo(f"Note: {note}", err=True)
-    click.echo(f"{file}: valid, profiles: {', '.join(policy.resolved.profile_names)}")
+    The exit code is 1 if there is a mistake.
+    """
+    with clear_failures():
+        from cli.config.validation import summary, validate_files
+
+        findings = validate_files(files, plugins)
+    for finding in findings:
+        for line in (*finding.mistakes, *finding.notes):
+            click.echo(line, err=True)
+        if not finding.mistakes:
+            click.echo(f"{finding.file}: valid, profiles: {', '.join(finding.profiles)}")
+    if any(finding.mistakes for finding in findings):
+        click.echo(summary(findings), err=True)
+        sys.exit(1)
 
 
 @config.command()

@@ -20,10 +20,10 @@ from moorage_host.policy import (
     Kind,
     PluginInfo,
     ResolvedPolicy,
-    check_arguments,
     default_document,
-    load,
+    examine,
     parse,
+    read,
     resolve,
 )
 from services.binder.plugins import BUILT_INS as BINDERS
@@ -40,6 +40,9 @@ KINDS: Mapping[Kind, tuple[type[Plugin], Sequence[type[Plugin]]]] = {
     "bind": (BindPlugin, BINDERS),
 }
 """The kinds whose plugins can be loaded here, and the built-in ones."""
+
+Registries = Mapping[Kind, Registry]
+"""The plugins that can be loaded here, by kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,24 +72,47 @@ def choose_policy(
     Raises:
         ConfigurationError: The policy or a plugin is wrong; the message names the place.
     """
-    registries = {kind: load_registry(*KINDS[kind], plugins) for kind in KINDS}
+    registries = load_registries(plugins)
     given = _given(registries)
-    if config is None and given:
-        return _made(given, registries, _weights(registries["score"], weights))
+    if config is None:
+        heavy = _weights(registries["score"], weights)
+        return _made(given, registries, heavy) if given else Policy(resolved=_default(registries))
     if weights:
         path, weight = next(iter(weights.items()))
         raise ConfigurationError(
             f"--plugin {path}={weight}: {config} gives the weights; set `weight` at "
             "plugins.multiPoint.enabled there"
         )
-    resolved = resolve(load(config) if config else default_document(), _catalogue(registries))
-    _check_arguments(resolved, registries)
-    unused = sorted(given - _running(resolved))
-    notes = [
-        f"plugin {name} is enabled in no profile of {config}: add it to plugins.multiPoint.enabled"
-        for name in unused
+    resolved = resolve_file(config, registries)
+    unused = (f"plugin {text}" for text in unused_plugins(resolved, registries))
+    return Policy(resolved=resolved, notes=(*resolved.warnings, *unused))
+
+
+def load_registries(plugins: Sequence[Path]) -> Registries:
+    """Load the built-in and installed plugins, and those of files and folders.
+
+    Raises:
+        PluginLoadError: One cannot be loaded; the message names the place.
+    """
+    return {kind: load_registry(*KINDS[kind], plugins) for kind in KINDS}
+
+
+def resolve_file(file: Path, registries: Registries) -> ResolvedPolicy:
+    """Resolve the policy in a file.
+
+    Raises:
+        ConfigurationError: One line for each mistake, with its place, by line.
+    """
+    return resolve(examine(read(file), str(file)), _catalogue(registries))
+
+
+def unused_plugins(resolved: ResolvedPolicy, registries: Registries) -> list[str]:
+    """Return which plugins of --plugin a policy does not enable, and what to do."""
+    return [
+        f"{name} is enabled in no profile of {resolved.source}: "
+        "add it to plugins.multiPoint.enabled"
+        for name in sorted(_given(registries) - _running(resolved))
     ]
-    return Policy(resolved=resolved, notes=(*resolved.warnings, *notes))
 
 
 def available_plugins() -> Mapping[Kind, Mapping[str, type[Plugin]]]:
@@ -101,6 +127,10 @@ def available_plugins() -> Mapping[Kind, Mapping[str, type[Plugin]]]:
 def _by_name(registry: Registry) -> Mapping[str, type[Plugin]]:
     found = {name: registry.get(name) for name in registry}
     return {name: registered.kind for name, registered in found.items() if registered}
+
+
+def _default(registries: Registries) -> ResolvedPolicy:
+    return resolve(default_document(), _catalogue(registries))
 
 
 def _weights(scores: Registry, weights: Mapping[Path, int]) -> Mapping[str, int]:
@@ -126,9 +156,7 @@ def _is_from(registry: Registry, name: str, path: Path) -> bool:
     return path in (origin, origin.parent)
 
 
-def _made(
-    given: set[str], registries: Mapping[Kind, Registry], weights: Mapping[str, int]
-) -> Policy:
+def _made(given: set[str], registries: Registries, weights: Mapping[str, int]) -> Policy:
     names = sorted(given)
     entries = [
         {"name": name} | ({"weight": weights[name]} if name in weights else {}) for name in names
@@ -137,16 +165,15 @@ def _made(
     profile = {"schedulerName": DEFAULT_PROFILE, "plugins": enabled}
     document = {"apiVersion": API_VERSION, "kind": KIND, "profiles": [profile]}
     text = yaml.safe_dump(document, sort_keys=False)
-    resolved = resolve(parse(text, FROM_PLUGINS), _catalogue(registries))
     try:
-        _check_arguments(resolved, registries)
+        resolved = resolve(parse(text, FROM_PLUGINS), _catalogue(registries))
     except ConfigurationError as error:
         raise ConfigurationError(f"{error}; give arguments in a policy: --config FILE") from error
     note = f"without --config, profile {DEFAULT_PROFILE} enables just {', '.join(names)}"
     return Policy(resolved=resolved, text=text, notes=(note, *resolved.warnings))
 
 
-def _given(registries: Mapping[Kind, Registry]) -> set[str]:
+def _given(registries: Registries) -> set[str]:
     """Return the names that are there only because of --plugin."""
     everything = {name for registry in registries.values() for name in registry}
     return everything - {name for kind in KINDS for name in load_registry(*KINDS[kind], ())}
@@ -157,7 +184,7 @@ def _running(policy: ResolvedPolicy) -> set[str]:
     return {plugin.name for profile in profiles for plugin in profile.plugins}
 
 
-def _catalogue(registries: Mapping[Kind, Registry]) -> Catalogue:
+def _catalogue(registries: Registries) -> Catalogue:
     return Catalogue(info for registry in registries.values() for info in _infos(registry))
 
 
@@ -170,7 +197,7 @@ def _infos(registry: Registry) -> Iterator[PluginInfo]:
             name=name,
             points=frozenset(extension_points(registered.kind)),
             origin=registered.origin,
-            args_schema=msgspec.json.schema(arguments),
+            args_type=arguments,
             default_args=_defaults(arguments),
             managed_resources=registered.kind.managed_resources,
             weight=registered.kind.weight if issubclass(registered.kind, ScorePlugin) else 1,
@@ -184,12 +211,3 @@ def _defaults(arguments: type[msgspec.Struct]) -> dict[str, object]:
     except TypeError:  # some arguments are required
         return {}
     return defaults
-
-
-def _check_arguments(policy: ResolvedPolicy, registries: Mapping[Kind, Registry]) -> None:
-    for kind, registry in registries.items():
-        for profile in policy.policies[kind].profiles:
-            for plugin in profile.plugins:
-                registered = registry.get(plugin.name)
-                if registered is not None:
-                    check_arguments(plugin.args, registered.kind.Args, plugin.path)

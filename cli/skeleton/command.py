@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @click.argument(
     "directory",
     metavar="[DIR]",
-    default=".",
+    required=False,
     type=click.Path(file_okay=False, path_type=Path),
 )
 @click.option(
@@ -33,22 +33,25 @@ if TYPE_CHECKING:
     show_default=True,
     help="Whether a filter or score plugin is asked node by node, or about all nodes at once.",
 )
-@click.option("--package", is_flag=True, help="Add a pyproject.toml, so that pip can install it.")
-def new_plugin(name: str, directory: Path, kind: "Kind", form: "Form", package: bool) -> None:
+@click.option("--package", is_flag=True, help="Write a project that pip can install.")
+def new_plugin(
+    name: str, directory: Path | None, kind: "Kind", form: "Form", package: bool
+) -> None:
     """Write the skeleton of a plugin and its test into DIR, by default here.
 
-    NAME is the plugin's name, such as MaxTemperature. No file is written over.
+    NAME is the plugin's name, such as MaxTemperature. With --package, DIR is by default a new
+    folder of the project's name. No file is written over.
     """
     if kind == "bind" and form == "batch":
         raise click.UsageError("a bind plugin is asked about one pod and node: omit --form batch")
     with clear_failures():
         from cli.config.policies import available_plugins
+        from cli.skeleton.next_steps import to_run, to_test
         from cli.skeleton.writing import write_skeleton
 
         taken = available_plugins()[kind]
-        files = write_skeleton(name, kind, form, directory, package=package, taken=taken)
-    for file in files:
+        skeleton = write_skeleton(name, kind, form, directory, package=package, taken=taken)
+    for file in skeleton.files:
         click.echo(f"wrote {file}")
-    plugin, test = files[:2]
-    click.echo(f"Test it: pytest {test}")
-    click.echo(f"Run it:  moorage up --plugin {plugin}")
+    click.echo(f"Test it: {to_test(skeleton, package=package)}")
+    click.echo(f"Run it:  {to_run(skeleton, package=package)}")

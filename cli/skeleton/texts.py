@@ -9,6 +9,7 @@ from string import Template
 from typing import Literal, TypeAlias
 
 from cli.skeleton.bind import BIND, TEST_BIND
+from cli.skeleton.project import POLICY, PYPROJECT, README
 
 Kind: TypeAlias = Literal["filter", "score", "bind"]
 Form: TypeAlias = Literal["node", "batch"]
@@ -152,25 +153,6 @@ def test_the_label_is_an_argument() -> None:
     assert scores == {"a": 100, "b": 0}
 '''
 
-_PROJECT = """\
-[build-system]
-requires = ["hatchling"]
-build-backend = "hatchling.build"
-
-[project]
-name = "$project"
-version = "0.1.0"
-description = "The plugin $plugin for Moorage."
-requires-python = ">=3.11"
-dependencies = ["moorage"]
-
-[project.entry-points."moorage.$kind"]
-$plugin = "$module:$plugin"
-
-[tool.hatch.build.targets.wheel]
-only-include = ["$module.py"]
-"""
-
 _IMPORTS: Mapping[tuple[Kind, Form], str] = {
     ("filter", "node"): "Arguments, FilterPlugin, Meta, Node, Pod, Rejection",
     ("filter", "batch"): "Arguments, FilterPlugin, Meta, Nodes, Pod, Verdicts",
@@ -192,24 +174,37 @@ _TESTS: Mapping[Kind, str] = {
 }
 
 
+def project_name(module: str) -> str:
+    """Return what the project with a module is called."""
+    return module.replace("_", "-")
+
+
 def texts(kind: Kind, form: Form, plugin: str, module: str, *, package: bool) -> dict[str, str]:
-    """Return the texts by the names of their files.
+    """Return the texts by the paths of their files: the plugin and its test come first.
 
     Args:
         kind: What the plugin does.
         form: Whether it is asked about each node, or about all at once; "node" for kind "bind".
         plugin: The name of the class.
-        module: The name of the file, without its ending.
-        package: Whether it gets a pyproject.toml.
+        module: The name of its module.
+        package: Whether it is a project that pip can install, instead of two files.
     """
     names = {
         "plugin": plugin,
         "module": module,
-        "project": module.replace("_", "-"),
+        "project": project_name(module),
         "kind": kind,
         "imports": _IMPORTS[kind, form],
     }
-    found = {f"{module}.py": _CODE[kind, form], f"test_{module}.py": _TESTS[kind]}
+    code, test = _CODE[kind, form], _TESTS[kind]
+    found = {f"{module}.py": code, f"test_{module}.py": test}
     if package:
-        found["pyproject.toml"] = _PROJECT
+        found = {
+            f"src/{module}/__init__.py": code,
+            f"tests/test_{module}.py": test,
+            f"src/{module}/py.typed": "",
+            "pyproject.toml": PYPROJECT,
+            "policy.yaml": POLICY,
+            "README.md": README,
+        }
     return {file: Template(text).substitute(names) for file, text in found.items()}

@@ -4,26 +4,46 @@ import keyword
 import re
 import sys
 from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
 
-from cli.skeleton.texts import Form, Kind, texts
+from cli.skeleton.texts import Form, Kind, project_name, texts
 from moorage.errors import ConfigurationError
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _ALLOWED = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)*")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skeleton:
+    """What was written.
+
+    Attributes:
+        folder: Where.
+        files: All files; the plugin and its test come first.
+    """
+
+    folder: Path
+    files: tuple[Path, ...]
+
+
 def write_skeleton(
-    name: str, kind: Kind, form: Form, folder: Path, *, package: bool, taken: Collection[str]
-) -> list[Path]:
-    """Write a plugin and its test into a folder, which is made if need be; return the files.
+    name: str,
+    kind: Kind,
+    form: Form,
+    folder: Path | None,
+    *,
+    package: bool,
+    taken: Collection[str],
+) -> Skeleton:
+    """Write a plugin and its test into a folder, which is made if need be.
 
     Args:
         name: The plugin's name, such as MaxTemperature, max_temperature or max-temperature.
         kind: What it does.
         form: Whether it is asked about each node, or about all at once; "node" for kind "bind".
-        folder: Where to write.
-        package: Whether it becomes a package that pip can install.
+        folder: Where to write; None is the current folder, and a new one in it for a package.
+        package: Whether it becomes a project that pip can install.
         taken: The names that plugins of this kind have already.
 
     Raises:
@@ -35,6 +55,8 @@ def write_skeleton(
             f"there is a {kind} plugin {plugin} already, and two of one name are refused: "
             "choose another name"
         )
+    if folder is None:
+        folder = Path(project_name(module)) if package else Path()
     found = texts(kind, form, plugin, module, package=package)
     files = {folder / file: text for file, text in found.items()}
     for file in files:
@@ -43,12 +65,12 @@ def write_skeleton(
                 f"{file} is there already: choose another name or folder, or remove it"
             )
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         for file, text in files.items():
+            file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise ConfigurationError(f"cannot write into {folder}: {error.strerror}") from error
-    return list(files)
+    return Skeleton(folder=folder, files=tuple(files))
 
 
 def _names(name: str) -> tuple[str, str]:

@@ -19,19 +19,7 @@ AT_ONCE = 16
 LONGEST_LINE = 1 << 24
 """Bytes of a line of a watch; a node with its images is a long one."""
 
-PATHS = {
-    "Namespace": "/api/v1/namespaces",
-    "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
-    "Node": "/api/v1/nodes",
-    "Pod": "/api/v1/namespaces/{namespace}/pods",
-    "Deployment": "/apis/apps/v1/namespaces/{namespace}/deployments",
-    "ReplicaSet": "/apis/apps/v1/namespaces/{namespace}/replicasets",
-    "StatefulSet": "/apis/apps/v1/namespaces/{namespace}/statefulsets",
-    "DaemonSet": "/apis/apps/v1/namespaces/{namespace}/daemonsets",
-    "Job": "/apis/batch/v1/namespaces/{namespace}/jobs",
-    "PersistentVolume": "/api/v1/persistentvolumes",
-    "PersistentVolumeClaim": "/api/v1/namespaces/{namespace}/persistentvolumeclaims",
-}
+NAMESPACED = "/namespaces/{namespace}"
 
 MAY_EXIST = ("Namespace", "PriorityClass")
 """Kinds that the API server has objects of from its start."""
@@ -43,6 +31,7 @@ class Cluster:
     def __init__(self, session: aiohttp.ClientSession, api: str) -> None:
         self._session = session
         self._api = api
+        self._served: dict[str, dict[str, str]] = {}
 
     async def create(self, workload: Workload, progress: Callable[[], None]) -> list[Object]:
         """Create everything; call *progress* after each object; return the pods as created.
@@ -51,7 +40,13 @@ class Cluster:
             ConfigurationError: In ExceptionGroups: the API server refuses an object; names it and
                 the reason.
         """
-        before = (workload.namespaces, workload.priority_classes, workload.further, workload.nodes)
+        before = (
+            workload.namespaces,
+            workload.definitions,
+            workload.priority_classes,
+            workload.further,
+            workload.nodes,
+        )
         for objects in before:
             await self._create_all(objects, progress)
         pods = await self._create_all(workload.pods, progress)
@@ -111,7 +106,7 @@ class Cluster:
 
     async def _create(self, obj: Object) -> Object:
         kind, metadata = obj["kind"], obj["metadata"]
-        path = PATHS[kind].format(namespace=metadata.get("namespace") or "default")
+        path = (await self._path(obj)).format(namespace=metadata.get("namespace") or "default")
         # YAML has values that the standard library's JSON does not know, such as dates.
         body = msgspec.json.encode(obj)
         headers = {"Content-Type": "application/json"}
@@ -124,6 +119,27 @@ class Cluster:
                 f"the API server refuses {kind} {metadata.get('name')}: {answer.get('message')}"
             )
         return answer
+
+    async def _path(self, obj: Object) -> str:
+        """Return where objects of this kind are created, as discovery has it."""
+        version = obj.get("apiVersion") or "v1"
+        root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        if version not in self._served:
+            rows = (await self._get(root)).get("resources", ())
+            self._served[version] = {
+                row["kind"]: f"{root}{NAMESPACED if row['namespaced'] else ''}/{row['name']}"
+                for row in rows
+                if "/" not in row["name"]
+            }
+        path = self._served[version].get(obj["kind"])
+        if path is None:
+            kind, name = obj["kind"], obj["metadata"].get("name")
+            fix = "put the CustomResourceDefinition that adds it into the file"
+            raise ConfigurationError(
+                f"{kind} {name}: the API server has no kind {kind} of apiVersion {version}; "
+                f"{fix if obj.get('apiVersion') else 'write its apiVersion'}"
+            )
+        return path
 
 
 @asynccontextmanager

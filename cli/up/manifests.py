@@ -36,6 +36,8 @@ def read_objects(path: Path) -> Iterator[Object]:
             raise ConfigurationError(f"{where}: items is no list")
         # The items of a PodList, as the API itself writes it, do not repeat what they are.
         default = {"kind": kind.removesuffix("List")} if kind != "List" else {}
+        if default and document.get("apiVersion"):
+            default["apiVersion"] = document["apiVersion"]
         for number, item in enumerate(items):
             inner = f"{where}: items[{number}]"
             yield _checked({**default, **item} if isinstance(item, dict) else item, inner)
@@ -47,6 +49,8 @@ def _checked(obj: Any, where: str) -> Object:
     metadata = obj.get("metadata")
     if not isinstance(metadata, dict):
         raise ConfigurationError(f"{where}: the {obj['kind']} has no metadata")
+    if not isinstance(obj.get("apiVersion", ""), str):
+        raise ConfigurationError(f"{where}: apiVersion of the {obj['kind']} must be text")
     if not all(isinstance(metadata.get(k, ""), str) for k in ("name", "namespace")):
         raise ConfigurationError(f"{where}: name and namespace of the {obj['kind']} must be text")
     if not metadata.get("name") and not metadata.get("generateName"):

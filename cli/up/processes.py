@@ -78,6 +78,7 @@ class Process:
                 sys.executable,
                 "-P",  # modules in the current directory must not shadow ours
                 "-m",
+                "moorage_apps",
                 self.module,
                 *self.options,
                 stdin=asyncio.subprocess.DEVNULL,

@@ -26,8 +26,9 @@ LEFT_OUT = {"Node": "--nodes is given", "Pod": "--pods is given"}
 
 FINISHED = ("Succeeded", "Failed")
 
-FURTHER = ("PersistentVolume", "PersistentVolumeClaim")
-"""Kinds that built-in plugins read beside StatefulSets."""
+DEFINITION = "CustomResourceDefinition"
+NOT_FROM_DUMPS = ("Event", "Lease", "Endpoints", "EndpointSlice", "ControllerRevision", "CSINode")
+"""Kinds that a cluster writes about itself: those of another one mean nothing here."""
 
 UNCLAIMED = ("Released", "Failed")
 """Phases of volumes that no pod can use any more."""
@@ -43,6 +44,7 @@ class Workload:
     """
 
     namespaces: list[Object] = field(default_factory=list)
+    definitions: list[Object] = field(default_factory=list)
     priority_classes: list[Object] = field(default_factory=list)
     further: list[Object] = field(default_factory=list)
     nodes: list[Object] = field(default_factory=list)
@@ -53,8 +55,8 @@ class Workload:
     @property
     def size(self) -> int:
         """How many objects there are."""
-        before = (self.namespaces, self.priority_classes, self.further, self.nodes)
-        return sum(map(len, (*before, self.pods, self.controlled)))
+        before = (self.namespaces, self.definitions, self.priority_classes, self.further)
+        return sum(map(len, (*before, self.nodes, self.pods, self.controlled)))
 
     def without_pods(self) -> "Workload":
         """Return what must be there before the pods."""
@@ -110,20 +112,21 @@ def _count(text: str | None) -> int:
 
 def _take(workload: Workload, file: str, taken: _Taken) -> None:
     left: Counter[str] = Counter()
-    seen: set[tuple[str, str, str]] = set()
+    seen: set[tuple[str, str, str, str]] = set()
     for obj in read_objects(Path(file)):
         kind, metadata = obj["kind"], obj["metadata"]
-        name = metadata.get("name")
-        key = (kind, metadata.get("namespace", "default"), name or "")
+        name, group = metadata.get("name"), str(obj.get("apiVersion", "")).partition("/")[0]
+        key = (group, kind, metadata.get("namespace", "default"), name or "")
         if name and key in seen:
-            raise ConfigurationError(f"{file}: {kind} {key[1]}/{name} is there twice")
+            raise ConfigurationError(f"{file}: {kind} {key[2]}/{name} is there twice")
         seen.add(key)
+        dumped = bool(metadata.get("uid"))
         for field_name in SERVER_SET:
             metadata.pop(field_name, None)
-        if not _take_one(workload, obj, taken, file):
+        if (dumped and kind in NOT_FROM_DUMPS) or not _take_one(workload, obj, taken, file):
             left[kind] += 1
     workload.notes += [
-        f"{file}: {count} of kind {kind} left out: {LEFT_OUT.get(kind, 'it has no place here')}"
+        f"{file}: {count} of kind {kind} left out: {LEFT_OUT.get(kind, 'of the cluster it was in')}"
         for kind, count in left.items()
     ]
 
@@ -135,18 +138,22 @@ def _take_one(workload: Workload, obj: Object, taken: _Taken, file: str) -> bool
         case "PriorityClass":
             if not obj["metadata"].get("name", "").startswith(BUILT_IN_CLASSES):
                 workload.priority_classes.append(obj)
-        case kind if kind in FURTHER:
-            if (obj.get("status") or {}).get("phase") not in UNCLAIMED:
-                workload.further.append(obj)
-        case "Node" if taken.nodes:
-            workload.nodes.append(obj)
-        case kind if kind in CONTROLLED and (taken.pods or kind == "StatefulSet"):
+        case kind if kind == DEFINITION:
+            workload.definitions.append(obj)
+        case kind if kind in CONTROLLED:
+            if not (taken.pods or kind == "StatefulSet"):
+                return False
             require_template(obj, file)
             workload.controlled.append(obj)
         case "Pod":
             return _take_pod(workload, obj, taken, file)
+        case "Node":
+            if taken.nodes:
+                workload.nodes.append(obj)
+            return taken.nodes
         case _:
-            return False
+            if (obj.get("status") or {}).get("phase") not in UNCLAIMED:
+                workload.further.append(obj)
     return True
 
 
@@ -177,10 +184,11 @@ def _adopt(workload: Workload, profiles: Sequence[str]) -> None:
     names = {obj["metadata"].get("name") for obj in workload.namespaces}
     classes = {obj["metadata"].get("name") for obj in workload.priority_classes}
     renamed: Counter[str] = Counter()
-    namespaced = [obj for obj in workload.further if obj["kind"] != "PersistentVolume"]
-    for obj in (*namespaced, *workload.pods, *workload.controlled):
-        namespace = obj["metadata"].setdefault("namespace", "default")
-        if namespace not in names:
+    for obj in (*workload.pods, *workload.controlled):
+        obj["metadata"].setdefault("namespace", "default")
+    for obj in (*workload.further, *workload.pods, *workload.controlled):
+        namespace = obj["metadata"].get("namespace")
+        if namespace and namespace not in names:
             names.add(namespace)
             workload.namespaces.append(_named("v1", "Namespace", namespace))
     for spec in (*(pod["spec"] for pod in workload.pods), *map(pod_spec, workload.controlled)):

@@ -17,7 +17,7 @@ from gateway.cluster.watch.extra import ExtraInformers
 from gateway.policy.policy import PolicyHolder, policy_for, reads_of
 from gateway.replicas.rollout import PolicyRefusedError, Rollout
 from moorage.errors import ConfigurationError
-from moorage_host.policy import Document, Kind, ResolvedPolicy, parse, read
+from moorage_host.policy import Document, Kind, ResolvedPolicy, examine, parse, read
 
 Outcome = Literal["ok", "refused"]
 
@@ -145,11 +145,11 @@ class PolicyReloader:
 
     async def _reload(self, text: str) -> None:
         # In a thread: a long document takes longer than a cycle may wait.
-        document = await asyncio.to_thread(parse, text, str(self._path))
         _, resolved = self._policy.in_force()
         if resolved is None:
-            self._policy.replace(document)
+            self._policy.replace(await asyncio.to_thread(parse, text, str(self._path)))
             return
+        document = await asyncio.to_thread(examine, text, str(self._path))
         new = await asyncio.to_thread(self._policy.resolve, document)
         for warning in new.warnings:
             log.warning("A part of the policy has no effect", warning=warning)

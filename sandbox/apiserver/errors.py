@@ -73,9 +73,8 @@ class StatusError(Exception):
         }
         if self.reason:
             body["reason"] = self.reason
-        if self.details:
-            body["details"] = self.details
-        return body | {"code": self.code}
+        # Even if it is empty: kubectl debug reads it without a look at whether it is there.
+        return body | {"details": self.details, "code": self.code}
 
 
 def success(details: Mapping[str, Any] | None = None, code: int | None = None) -> dict[str, Any]:
@@ -104,6 +103,11 @@ def no_such_path() -> StatusError:
     """404: no resource is served at this path."""
     message = "the server could not find the requested resource"
     return StatusError(404, "NotFound", message)
+
+
+def not_implemented(why: str) -> StatusError:
+    """501: a real cluster does this, the sandbox cannot; the message is one sentence."""
+    return StatusError(501, "NotImplemented", why)
 
 
 def not_found(resource: str, name: str, *, group: str = "") -> StatusError:

@@ -10,7 +10,7 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 0
     """0 lets the system choose a free one."""
-    version: str = "v1.36.0+sandbox"
+    version: str = "v1.37.2+sandbox"
     """What /version answers; the form is vMAJOR.MINOR.PATCH with an optional +BUILD."""
     history: int = 8192
     """Changes kept per resource; a watch from before them is answered with 410."""

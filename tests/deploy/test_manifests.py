@@ -10,7 +10,9 @@ import pytest
 import yaml
 
 from gateway.settings import GatewaySettings
-from moorage_host.policy import load
+from moorage_apps.__main__ import PROCESSES as PROCESSES_BY_NAME
+from moorage_host.policy import parse as parse_policy
+from moorage_host.policy import read
 from moorage_host.settings import parse_settings
 from sandbox.apiserver import ApiServer
 from sandbox.apiserver.resources.paths import parse
@@ -98,6 +100,21 @@ def test_nothing_waits_for_the_scheduler_that_it_makes_work(
         assert pod_spec(deployment)["priorityClassName"] == "system-cluster-critical"
 
 
+def test_pods_of_a_critical_class_have_the_quota_that_some_clusters_demand(
+    second_scheduler: list[Manifest],
+) -> None:
+    quota = one(second_scheduler, "ResourceQuota", "critical-pods")
+    (scope,) = quota["spec"]["scopeSelector"]["matchExpressions"]
+    assert (scope["scopeName"], scope["operator"]) == ("PriorityClass", "In")
+    replicas = 0
+    for deployment in deployments(second_scheduler):
+        assert pod_spec(deployment)["priorityClassName"] in scope["values"]
+        assert deployment["metadata"]["namespace"] == quota["metadata"]["namespace"]
+        replicas += deployment["spec"]["replicas"]
+    # An update starts new pods before old ones are gone, and people add replicas.
+    assert int(quota["spec"]["hard"]["pods"]) >= 10 * replicas
+
+
 def test_everything_is_probed_and_has_bounds(second_scheduler: list[Manifest]) -> None:
     for deployment in deployments(second_scheduler):
         main = container(deployment)
@@ -122,6 +139,15 @@ def test_plugin_code_gets_no_access_to_the_api(base: list[Manifest], name: str) 
     assert pod_spec(one(base, "Deployment", name))["automountServiceAccountToken"] is False
     bindings = [m for m in base if m["kind"].endswith("RoleBinding")]
     assert not [b for b in bindings for s in b["subjects"] if s["name"] == name]
+
+
+def test_every_process_is_one_that_can_be_started(base: list[Manifest]) -> None:
+    for deployment in deployments(base):
+        name = deployment["metadata"]["name"]
+        *start, process = container(deployment)["command"]
+        assert start == ["python", "-m", "moorage_apps"]
+        assert process in PROCESSES_BY_NAME
+        assert process.rpartition(".")[2] == name
 
 
 def test_the_gateway_only_reads_and_the_binder_only_writes_what_it_must(
@@ -237,7 +263,7 @@ def test_kube_scheduler_and_the_policies_speak_of_the_same_scheduler() -> None:
 
 def test_the_policies_are_policies() -> None:
     for path in ("base/policy.yaml", "demo/policy.yaml"):
-        load(DEPLOY / path)
+        parse_policy(read(DEPLOY / path), path)
 
 
 def test_an_api_server_takes_the_objects_of_the_demonstration() -> None:

@@ -9,6 +9,8 @@ import yaml
 
 from tests.docs.pages import ROOT, blocks
 
+GATEWAY_BINDING = ("ClusterRoleBinding", "moorage-gateway")
+
 
 def test_the_overlay_gives_plugins_and_policy_to_those_who_need_them(tmp_path: Path) -> None:
     kubectl = shutil.which("kubectl")
@@ -36,6 +38,18 @@ def test_the_overlay_gives_plugins_and_policy_to_those_who_need_them(tmp_path: P
         assert {"name": "plugins", "configMap": {"name": plugins}} in pod["volumes"]
     policy = objects["ConfigMap", "policy"]
     assert policy["data"] == {"policy.yaml": "changed: true\n"}
+
+
+def test_a_role_gives_the_gateway_what_a_plugin_reads_in_a_namespace() -> None:
+    (text,) = (b.text for b in blocks("yaml") if "ConfigMaps of the namespace prices" in b.text)
+    role, binding = yaml.safe_load_all(text)
+    (rule,) = role["rules"]
+    assert (rule["resources"], rule["verbs"]) == (["configmaps"], ["list", "watch"])
+    assert role["metadata"] == binding["metadata"]
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]
+    base = yaml.safe_load_all((ROOT / "deploy/base/rbac.yaml").read_text())
+    (shipped,) = (m for m in base if (m["kind"], m["metadata"]["name"]) == GATEWAY_BINDING)
+    assert binding["subjects"] == shipped["subjects"]
 
 
 def test_a_static_pod_finds_its_configuration() -> None:

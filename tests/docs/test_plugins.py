@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from moorage import FilterPlugin, Rejection, ScorePlugin
+from moorage import FilterPlugin, ObjectKind, Rejection, ScorePlugin
 from moorage.plugin.base import Plugin
+from moorage.rules import check_kind
 from moorage.testing import make_node, make_pod, run_filter, run_score
 from moorage_host.plugins.registry import GROUPS, Registry
-from tests.docs.pages import Block, blocks
+from tests.docs.pages import ROOT, Block, blocks
 
 BLOCKS = list(blocks("python"))
 
@@ -133,6 +135,15 @@ def test_cool_nodes_notes_how_many_nodes_have_no_temperature(folder: Path) -> No
     assert cool_nodes.latest_note == "1 of 2 nodes have no temperature and count as 50"
     run_score(cool_nodes, make_pod(), cold)
     assert cool_nodes.latest_note == ""
+
+
+def test_every_example_of_what_to_read_is_a_kind_of_its_own() -> None:
+    page = (ROOT / "docs" / "plugins.md").read_text()
+    written = re.findall(r"^\| `(ObjectKind\(.*\))` \|", page, re.MULTILINE)
+    kinds = [eval(text, {"ObjectKind": ObjectKind}) for text in written]  # our own page
+    assert len(kinds) == len(set(kinds)) == 5
+    for kind in kinds:
+        check_kind(kind)
 
 
 def test_a_plugin_and_its_test_take_thirty_lines() -> None:

@@ -121,8 +121,11 @@ async def test_the_state_is_shown_with_pods_and_what_they_request(stack: Stack) 
 async def test_filter_has_the_objects_that_its_plugins_read_and_scorer_has_not(
     stack: Stack,
 ) -> None:
+    selector = {"matchLabels": {"app": "db"}}
+    template = {"metadata": {"labels": {"app": "db"}}}
     await stack.post(
-        "apis/apps/v1/namespaces/default/statefulsets", {"metadata": {"name": "db"}, "spec": {}}
+        "apis/apps/v1/namespaces/default/statefulsets",
+        {"metadata": {"name": "db"}, "spec": {"selector": selector, "template": template}},
     )
     zone = "topology.kubernetes.io/zone"
     await stack.create([node("na", labels={zone: "a"}), node("nb", labels={zone: "b"})])

@@ -17,7 +17,13 @@ NAMES = ["na", "nb", "nc"]
 async def a_stateful_set(stack: Stack) -> None:
     """Create a StatefulSet, and a node in each of three zones; wait until they are known."""
     templates = [{"metadata": {"name": "data"}}]
-    spec = {"replicas": 3, "volumeClaimTemplates": templates}
+    labels = {"app": "db"}
+    spec = {
+        "replicas": 3,
+        "volumeClaimTemplates": templates,
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}},
+    }
     await stack.post(SETS, {"metadata": {"name": "db"}, "spec": spec})
     await stack.create([node(name, labels={ZONE: name[1:]}) for name in NAMES])
 

@@ -169,7 +169,8 @@ class _Watch:
 def advice(kind: ObjectKind) -> str:
     """Return what the gateway needs to follow a kind."""
     group = kind.group or '""'
+    where = f" in the namespace {kind.namespace}, where a Role will do" if kind.namespace else ""
     return (
-        f"the gateway needs the verbs list and watch for {kind.plural} in the API group {group}, "
-        f"and the API server must serve them as {kind.api_version}"
+        f"the gateway needs the verbs list and watch for {kind.plural} in the API group {group}"
+        f"{where}, and the API server must serve them as {kind.api_version}"
     )

@@ -57,15 +57,15 @@ def object_reflector(
     observer: Observer,
     limits: ReflectorLimits | None = None,
 ) -> Reflector[ObjectContent]:
-    """Follow all objects of a further kind; the sink knows them by uid."""
+    """Follow the objects of a further kind that are needed; the sink knows them by uid."""
     return Reflector(
         client,
         kind.path,
         sink=sink,
-        decode=decode_pod_content if kind.path == PODS else decode_object,
+        decode=decode_pod_content if (kind.group, kind.plural) == ("", "pods") else decode_object,
         key="uid",
         observer=observer,
-        query={"fieldSelector": kind.field_selector} if kind.field_selector else None,
+        query=kind.query,
         optional=kind.optional,
         limits=limits,
     )

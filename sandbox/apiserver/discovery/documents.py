@@ -1,20 +1,23 @@
 """Health, version, and the lists of groups and resources that clients read first."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 from aiohttp import web
 
 from sandbox.apiserver.errors import no_such_path
-from sandbox.apiserver.resources.resource import Resource
+from sandbox.apiserver.resources.resource import SUBRESOURCE_VERBS, Resource
 from sandbox.apiserver.resources.table import ResourceTable
 from sandbox.apiserver.settings import Settings
 
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
-_VERBS = {"binding": ["create"], "eviction": ["create"]}
-_KINDS = {"binding": ("", "v1", "Binding"), "eviction": ("policy", "v1", "Eviction")}
+_KINDS = {
+    "binding": ("", "v1", "Binding"),
+    "eviction": ("policy", "v1", "Eviction"),
+    "scale": ("autoscaling", "v1", "Scale"),
+}
 """Subresources that take a kind of their own; the others take the resource's."""
 
 
@@ -118,21 +121,14 @@ class Documents:
 
 
 def _described(resource: Resource) -> Iterator[dict[str, Any]]:
-    yield {
-        "name": resource.plural,
-        "singularName": resource.singular,
-        "namespaced": resource.namespaced,
-        "kind": resource.kind,
-        "verbs": resource.verbs,
-    } | _names(resource)
-    for name in resource.subresources:
+    for name in ("", *resource.subresources):
         yield {
-            "name": f"{resource.plural}/{name}",
-            "singularName": "",
+            "name": f"{resource.plural}/{name}" if name else resource.plural,
+            "singularName": "" if name else resource.singular,
             "namespaced": resource.namespaced,
             "kind": _kind(resource, name)["kind"],
-            "verbs": _VERBS.get(name, ["get", "patch", "update"]),
-        }
+            "verbs": _verbs(resource, name),
+        } | ({} if name else _names(resource))
 
 
 def _aggregated_resource(resource: Resource) -> dict[str, Any]:
@@ -140,7 +136,7 @@ def _aggregated_resource(resource: Resource) -> dict[str, Any]:
         {
             "subresource": name,
             "responseKind": _kind(resource, name),
-            "verbs": _VERBS.get(name, ["get", "patch", "update"]),
+            "verbs": _verbs(resource, name),
         }
         for name in resource.subresources
     ]
@@ -154,14 +150,17 @@ def _aggregated_resource(resource: Resource) -> dict[str, Any]:
     } | _names(resource)
 
 
+def _verbs(resource: Resource, subresource: str) -> Sequence[str]:
+    return SUBRESOURCE_VERBS[subresource] if subresource else resource.verbs
+
+
 def _names(resource: Resource) -> dict[str, Any]:
     return {"shortNames": resource.short_names, "categories": resource.categories}
 
 
 def _kind(resource: Resource, subresource: str) -> dict[str, str]:
     own = (resource.group, resource.version, resource.kind)
-    group, version, kind = _KINDS.get(subresource, own)
-    return {"group": group, "version": version, "kind": kind}
+    return dict(zip(("group", "version", "kind"), _KINDS.get(subresource, own), strict=True))
 
 
 def _json(document: object, content_type: str = "application/json") -> web.Response:

@@ -1,12 +1,12 @@
-"""The part of OpenAPI that kubectl needs to create, apply and explain.
+"""OpenAPI as kubectl reads it: to explain fields, and before it creates, applies or patches.
 
 kubectl asks whether PATCH of a kind knows the parameter fieldValidation; if so it leaves checking
-to the server. The schemas of built-in kinds name the outermost fields only; kubectl merges by the
-types that are compiled into it. A custom resource has the schema of its definition.
+to the server. No document says how lists merge: kubectl knows that by the types compiled into it.
 """
 
+import asyncio
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -15,6 +15,14 @@ from aiohttp import web
 from sandbox.apiserver.errors import no_such_path
 from sandbox.apiserver.resources.resource import Resource
 from sandbox.apiserver.resources.table import ResourceTable
+from sandbox.apiserver.schemas.models import (
+    METADATA,
+    REFERENCE,
+    Schema,
+    built_in,
+    described,
+    name_of,
+)
 
 _INFO = {"title": "Moorage sandbox", "version": "v1"}
 # Clients ask for ...spec.v2@v1.0+protobuf, which is no valid media type to answer with.
@@ -22,29 +30,48 @@ _V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 # An openapi.v2.Document with nothing but swagger = "2.0".
 _V2_EMPTY = b"\x0a\x032.0"
 _KIND = "x-kubernetes-group-version-kind"
-_IDENTITY = {
-    "apiVersion": {"type": "string", "description": "The group and version of the object."},
-    "kind": {"type": "string", "description": "The kind of the object."},
-    "metadata": {"type": "object", "description": "Standard object metadata."},
-}
 
 
 def add_routes(router: web.UrlDispatcher, resources: ResourceTable) -> None:
     """Serve /openapi/v2 and /openapi/v3."""
+    documents = Documents(resources)
+    router.add_get("/openapi/v2", _show_v2)
+    router.add_get("/openapi/v3", documents.index)
+    router.add_get("/openapi/v3/{key:.+}", documents.show)
 
-    async def show_index(_: web.Request) -> web.Response:
-        links = {key: _link(key, text) for key, text in _encoded(resources).items()}
+
+class Documents:
+    """One document for each API version, made when it is first asked for."""
+
+    def __init__(self, resources: ResourceTable) -> None:
+        self._resources = resources
+        self._made: dict[str, tuple[str, bytes]] = {}
+
+    async def index(self, _: web.Request) -> web.Response:
+        """Answer /openapi/v3."""
+        links = {
+            key: {"serverRelativeURL": f"/openapi/v3/{key}?hash={_digest(rows)}"}
+            for key, rows in self._rows().items()
+        }
         return web.json_response({"paths": links})
 
-    async def show(request: web.Request) -> web.Response:
-        document = _encoded(resources).get(request.match_info["key"])
-        if document is None:
+    async def show(self, request: web.Request) -> web.Response:
+        """Answer with one document."""
+        key = request.match_info["key"]
+        rows = self._rows().get(key)
+        if rows is None:
             raise no_such_path()
-        return web.Response(body=document, content_type="application/json")
+        digest = _digest(rows)
+        if self._made.get(key, ("",))[0] != digest:
+            # The core group takes half a second.
+            self._made[key] = digest, await asyncio.to_thread(_document, rows)
+        return web.Response(body=self._made[key][1], content_type="application/json")
 
-    router.add_get("/openapi/v2", _show_v2)
-    router.add_get("/openapi/v3", show_index)
-    router.add_get("/openapi/v3/{key:.+}", show)
+    def _rows(self) -> Mapping[str, Sequence[Resource]]:
+        rows: dict[str, list[Resource]] = {}
+        for row in self._resources.rows:
+            rows.setdefault(f"{'apis' if row.group else 'api'}/{row.api_version}", []).append(row)
+        return rows
 
 
 async def _show_v2(request: web.Request) -> web.Response:
@@ -53,26 +80,62 @@ async def _show_v2(request: web.Request) -> web.Response:
     return web.json_response({"swagger": "2.0", "info": _INFO, "paths": {}, "definitions": {}})
 
 
-def _encoded(resources: ResourceTable) -> Mapping[str, bytes]:
-    documents: dict[str, dict[str, Any]] = {}
-    for resource in resources.rows:
-        prefix = "apis" if resource.group else "api"
-        document = documents.setdefault(f"{prefix}/{resource.api_version}", _document())
-        document["paths"][_path(prefix, resource)] = {"patch": _patch(resource)}
-        document["components"]["schemas"][f"{resource.version}.{resource.kind}"] = _schema(resource)
-    return {key: msgspec.json.encode(document) for key, document in documents.items()}
+def _digest(rows: Sequence[Resource]) -> str:
+    """Return what changes with the document; clients keep documents by it."""
+    parts = [(row.plural, row.kind, row.namespaced, row.schema) for row in rows]
+    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
 
 
-def _document() -> dict[str, Any]:
-    return {"openapi": "3.0.0", "info": _INFO, "paths": {}, "components": {"schemas": {}}}
+def _document(rows: Sequence[Resource]) -> bytes:
+    schemas: dict[str, Schema] = {}
+    for row in rows:
+        own = row.schema or built_in(row.api_version, row.kind) or _unknown(row)
+        name = own.get("$ref", f"{REFERENCE}{row.version}.{row.kind}").removeprefix(REFERENCE)
+        _add(schemas, name, own)
+        schemas[name] = {**schemas[name], _KIND: [_group_version_kind(row)]}
+    document = {
+        "openapi": "3.0.0",
+        "info": _INFO,
+        "paths": {_path(row): {"patch": _patch(row)} for row in rows},
+        "components": {"schemas": schemas},
+    }
+    return msgspec.json.encode(document)
 
 
-def _path(prefix: str, resource: Resource) -> str:
-    space = "namespaces/{namespace}/" if resource.namespaced else ""
-    return f"/{prefix}/{resource.api_version}/{space}{resource.plural}/{{name}}"
+def _add(schemas: dict[str, Schema], name: str, schema: Schema) -> None:
+    """Add a schema, and the types that it refers to."""
+    schemas[name] = described(name) if name_of(schema.get("$ref")) else schema
+    for reference in _references(schemas[name]):
+        if reference not in schemas:
+            _add(schemas, reference, {"$ref": REFERENCE + reference})
 
 
-def _patch(resource: Resource) -> dict[str, Any]:
+def _references(schema: Any) -> list[str]:
+    if isinstance(schema, list):
+        return [each for inner in schema for each in _references(inner)]
+    if not isinstance(schema, dict):
+        return []
+    if name := name_of(schema.get("$ref")):
+        return [name]
+    return [each for inner in schema.values() for each in _references(inner)]
+
+
+def _unknown(row: Resource) -> Schema:
+    text = {"type": "string"}
+    fields = {name: {"type": "object"} for name in ("spec", "status")}
+    return {
+        "type": "object",
+        "description": f"A {row.kind}; the sandbox stores it without a schema.",
+        "properties": {"apiVersion": text, "kind": text, "metadata": METADATA, **fields},
+    }
+
+
+def _path(row: Resource) -> str:
+    space = "namespaces/{namespace}/" if row.namespaced else ""
+    return f"/{'apis' if row.group else 'api'}/{row.api_version}/{space}{row.plural}/{{name}}"
+
+
+def _patch(row: Resource) -> dict[str, Any]:
     parameters = [
         {"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": True}}
         for name in ("dryRun", "fieldManager", "fieldValidation")
@@ -81,24 +144,9 @@ def _patch(resource: Resource) -> dict[str, Any]:
         "parameters": parameters,
         "responses": {"200": {"description": "OK"}},
         "x-kubernetes-action": "patch",
-        _KIND: _group_version_kind(resource),
+        _KIND: _group_version_kind(row),
     }
 
 
-def _schema(resource: Resource) -> dict[str, Any]:
-    own = resource.schema or {
-        "description": f"A {resource.kind}; the sandbox stores it without a schema.",
-        "properties": {name: {"type": "object"} for name in ("spec", "status")},
-    }
-    properties = _IDENTITY | own.get("properties", {}) | {"metadata": _IDENTITY["metadata"]}
-    kind = [_group_version_kind(resource)]
-    return {**own, "type": "object", "properties": properties, _KIND: kind}
-
-
-def _group_version_kind(resource: Resource) -> dict[str, str]:
-    return {"group": resource.group, "version": resource.version, "kind": resource.kind}
-
-
-def _link(key: str, document: bytes) -> dict[str, str]:
-    digest = hashlib.sha256(document).hexdigest()
-    return {"serverRelativeURL": f"/openapi/v3/{key}?hash={digest}"}
+def _group_version_kind(row: Resource) -> dict[str, str]:
+    return {"group": row.group, "version": row.version, "kind": row.kind}

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from sandbox.apiserver.errors import Cause, invalid_value, required
-from sandbox.apiserver.kinds import shapes
 from sandbox.apiserver.kinds.hooks import Hooks
 from sandbox.apiserver.resources.events import TO_GROUP
 from sandbox.apiserver.resources.resource import Object
@@ -32,5 +31,11 @@ def _check_namespace(event: Object, name: str) -> Iterator[Cause]:
         yield invalid_value(f"{name}.namespace", about, "does not match event.namespace")
 
 
-CORE_HOOKS = Hooks(validate=_validate_core, shape=shapes.EVENT)
-GROUP_HOOKS = Hooks(validate=_validate_group, shape=shapes.EVENT)
+def _write_empty_times(event: Object) -> None:
+    """Write times that are not set as null, as Go does: `kubectl get events --sort-by` needs it."""
+    for key in ("firstTimestamp", "lastTimestamp", "eventTime"):
+        event.setdefault(key, None)
+
+
+CORE_HOOKS = Hooks(default=_write_empty_times, validate=_validate_core)
+GROUP_HOOKS = Hooks(default=_write_empty_times, validate=_validate_group)

@@ -1,6 +1,6 @@
 """The hooks of a kind: what happens to its objects beyond storing them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,45 +19,25 @@ class Reader(Protocol):
         """Return all objects of a collection."""
 
 
-def _nothing(_: Object) -> None:
-    return None
-
-
-def _unchanged(_: Object, __: Object) -> None:
-    return None
-
-
-def _admit_all(_: Reader, __: Object) -> None:
-    return None
-
-
-def _valid(_: Object) -> Iterator[Cause]:
-    return iter(())
-
-
-def _same(_: Object, __: Object) -> Iterator[Cause]:
-    return iter(())
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hooks:
     """Hooks in the order in which a write runs them; the first four may change the object."""
 
-    default: Callable[[Object], None] = _nothing
+    default: Callable[[Object], None] = lambda _: None
     """Fill in missing fields, at every write."""
-    on_create: Callable[[Object], None] = _nothing
+    on_create: Callable[[Object], None] = lambda _: None
     """Set what only the server decides, when the object is created."""
-    on_update: Callable[[Object, Object], None] = _unchanged
+    on_update: Callable[[Object, Object], None] = lambda new, old: None
     """Take over what an update of the new object (first) leaves out of the old one."""
-    admit: Callable[[Reader, Object], None] = _admit_all
+    admit: Callable[[Reader, Object], None] = lambda store, obj: None
     """Refuse or complete a new object in view of others; raises StatusError."""
-    validate: Callable[[Object], Iterator[Cause]] = _valid
+    validate: Callable[[Object], Iterable[Cause]] = lambda _: ()
     """Yield the fields that are wrong, at every write."""
-    validate_update: Callable[[Object, Object], Iterator[Cause]] = _same
+    validate_update: Callable[[Object, Object], Iterable[Cause]] = lambda new, old: ()
     """Yield the fields of the new object (first) that may not differ from the old one."""
     name_syntax: Syntax = DNS_SUBDOMAIN
-    shape: Callable[[bytes], None] | None = None
-    """Decodes the object as its readers will; raises msgspec.DecodeError if a type is wrong."""
+    readable: Callable[[bytes], object] | None = None
+    """Decodes the object as our own clients will; raises msgspec.DecodeError if they could not."""
     keeps_status: bool = False
     """A new object keeps the status that the client sent."""
     returned_when_deleted: bool = False

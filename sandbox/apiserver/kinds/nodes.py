@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from moorage.models.decoding.codec import decode_node
 from moorage.units.quantity import QuantityError, scaled
 from sandbox.apiserver.errors import Cause, invalid_value, required, unsupported_value
-from sandbox.apiserver.kinds import shapes
 from sandbox.apiserver.kinds.hooks import Hooks
 from sandbox.apiserver.resources.resource import Object
 
@@ -45,9 +44,4 @@ def quantity_cause(path: str, name: str, value: object) -> Iterator[Cause]:
     yield invalid_value(path, value, problem)
 
 
-def _check_types(text: bytes) -> None:
-    shapes.NODE(text)
-    decode_node(text)  # as every client of ours will
-
-
-HOOKS = Hooks(default=_default, validate=_validate, shape=_check_types, keeps_status=True)
+HOOKS = Hooks(default=_default, validate=_validate, readable=decode_node, keeps_status=True)

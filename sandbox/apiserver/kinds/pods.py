@@ -1,16 +1,11 @@
 """The hooks of pods, put together from their defaults, checks and admission."""
 
 from moorage.models.decoding.codec import decode_pod
-from sandbox.apiserver.kinds import pod_checks, pod_defaults, priorities, shapes
+from sandbox.apiserver.kinds import pod_checks, pod_defaults, priorities
 from sandbox.apiserver.kinds.hooks import Hooks
 from sandbox.apiserver.resources.resource import Object
 
 _KEPT = ("priority", "preemptionPolicy")
-
-
-def _check_types(text: bytes) -> None:
-    shapes.POD(text)
-    decode_pod(text)  # as every client of ours will
 
 
 def _keep_admitted(new: Object, old: Object) -> None:
@@ -27,6 +22,6 @@ HOOKS = Hooks(
     admit=priorities.resolve_priority,
     validate=pod_checks.validate,
     validate_update=pod_checks.validate_update,
-    shape=_check_types,
+    readable=decode_pod,
     returned_when_deleted=True,
 )

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from sandbox.apiserver.errors import Cause, forbidden, forbidden_value
-from sandbox.apiserver.kinds import shapes
 from sandbox.apiserver.kinds.hooks import Hooks, Reader
 from sandbox.apiserver.resources.resource import Object
 
@@ -64,9 +63,4 @@ def _validate_update(new: Object, old: Object) -> Iterator[Cause]:
         yield forbidden_value("value", "may not be changed in an update.")
 
 
-HOOKS = Hooks(
-    default=_default,
-    validate=_validate,
-    validate_update=_validate_update,
-    shape=shapes.PRIORITY_CLASS,
-)
+HOOKS = Hooks(default=_default, validate=_validate, validate_update=_validate_update)

@@ -1,5 +1,7 @@
 """Ages as kubectl shows them."""
 
+import math
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 
@@ -20,28 +22,15 @@ def short(seconds: int) -> str:
     """Write a duration in one or two units, coarser as it grows: 95s, 5m30s, 3h5m, 4d, 2y10d."""
     if seconds < 0:
         return "<invalid>" if seconds < -1 else "0s"
-    minutes, hours, days, years = (
-        seconds // 60,
-        seconds // 3600,
-        seconds // 86400,
-        seconds // 86400 // 365,
-    )
-    if seconds < 120:
-        return f"{seconds}s"
-    if minutes < 10:
-        return _two(minutes, "m", seconds % 60, "s")
-    if hours < 3:
-        return f"{minutes}m"
-    if hours < 8:
-        return _two(hours, "h", minutes % 60, "m")
-    if hours < 48:
-        return f"{hours}h"
-    if days < 8:
-        return _two(days, "d", hours % 24, "h")
-    if years < 2:
-        return f"{days}d"
-    return _two(years, "y", days % 365, "d") if years < 8 else f"{years}y"
+    _, big, small = next(step for step in _STEPS if seconds < step[0])
+    rest = seconds % _UNITS[big] // _UNITS[small] if small else 0
+    return f"{seconds // _UNITS[big]}{big}" + (f"{rest}{small}" if rest else "")
 
 
-def _two(big: int, big_unit: str, small: int, small_unit: str) -> str:
-    return f"{big}{big_unit}{small}{small_unit}" if small else f"{big}{big_unit}"
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "y": 365 * 86_400}
+_STEPS: Sequence[tuple[float, str, str]] = (
+    (120, "s", ""), (600, "m", "s"), (3 * 3600, "m", ""), (8 * 3600, "h", "m"),
+    (48 * 3600, "h", ""), (8 * 86_400, "d", "h"), (2 * _UNITS["y"], "d", ""),
+    (8 * _UNITS["y"], "y", "d"), (math.inf, "y", ""),
+)  # fmt: skip
+"""Up to how many seconds a duration is written in which units."""

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from sandbox.apiserver.printing.ages import age
-from sandbox.apiserver.resources.resource import Object, PrintedColumn
+from sandbox.apiserver.resources.resource import Object, PrintedColumn, value_at
 
 Cell = Callable[[Object, datetime], Any]
 PARTIAL = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
@@ -35,12 +35,10 @@ class Column:
 
 def from_path(column: PrintedColumn) -> Column:
     """Make a column that shows the field at a path, or the age of it if it is a date."""
-    keys, is_date = column.path.split("."), column.type == "date"
+    is_date = column.type == "date"
 
     def cell(obj: Object, now: datetime) -> Any:
-        value: Any = obj
-        for key in keys:
-            value = value.get(key) if isinstance(value, dict) else None
+        value = value_at(obj, column.path)
         if is_date:
             return age(value if isinstance(value, str) else None, now)
         return column.default if value in (None, "") else value

@@ -5,11 +5,14 @@ from typing import Any
 import msgspec
 import yaml
 
-from sandbox.apiserver.errors import bad_request, unsupported_media_type
-from sandbox.apiserver.kinds import shapes
+from sandbox.apiserver.errors import bad_request, invalid, unsupported_media_type
 from sandbox.apiserver.kinds.registry import hooks_of
 from sandbox.apiserver.requests import protobuf
+from sandbox.apiserver.requests.call import Call
+from sandbox.apiserver.resources.custom import DEFINITIONS
 from sandbox.apiserver.resources.resource import Object, Resource
+from sandbox.apiserver.schemas.fields import Examination, fill_in_defaults
+from sandbox.apiserver.schemas.models import METADATA, Schema, built_in
 from sandbox.apiserver.store.store import encode
 
 MEDIA_TYPES = ("application/json", "application/yaml", protobuf.MEDIA_TYPE)
@@ -41,11 +44,55 @@ def decode_json(body: bytes) -> Any:
         raise bad_request(f"the body of the request is not JSON: {error}") from error
 
 
-def check_object(resource: Resource, value: Any, kind: str | None = None) -> Object:
-    """Return a deep copy of the value as an object in its stored form, without nulls.
+def read_object(
+    call: Call,
+    value: Any,
+    resource: Resource | None = None,
+    *,
+    kind: str = "",
+    known: Object | None = None,
+) -> Object:
+    """Return what a client sent as an object in its stored form.
+
+    Args:
+        call: It says what becomes of unknown fields.
+        value: What the client sent, or what its patch made.
+        resource: What the object should be, by default what the call is about.
+        kind: The kind, if it is another than the resource's.
+        known: The object that was patched; its unknown fields are old.
 
     Raises:
-        StatusError: 400, it is of another kind or a field has the wrong type.
+        StatusError: As `check_object`; also 400, a field is unknown and validation strict.
+    """
+    resource, unknown = resource or call.target.resource, list[str]()
+    obj = check_object(resource, value, kind, unknown)
+    if unknown and known is not None:
+        old = Examination(complete=False)
+        old.examine(_schema_of(resource, kind or resource.kind), known)
+        unknown = [path for path in unknown if path not in old.unknown]
+    messages = [f'unknown field "{path}"' for path in unknown]
+    if messages and call.field_validation == "Strict":
+        problem = f"strict decoding error: {', '.join(messages)}"
+        raise bad_request(_unusable(resource, kind or resource.kind, problem))
+    if call.field_validation == "Warn":
+        call.warnings.extend(messages)
+    return obj
+
+
+def check_object(
+    resource: Resource, value: Any, kind: str = "", unknown: list[str] | None = None
+) -> Object:
+    """Return a deep copy of the value as an object in its stored form, without nulls.
+
+    Args:
+        resource: What the object should be.
+        value: The object in the resource's API version.
+        kind: The kind, if it is another than the resource's.
+        unknown: Takes the paths of fields that the kind does not have.
+
+    Raises:
+        StatusError: 400, it is of another kind or a field has the wrong type; 422, a custom object
+            breaks the rules of its definition.
     """
     kind, api_version = kind or resource.kind, resource.api_version
     if not isinstance(value, dict):
@@ -53,8 +100,11 @@ def check_object(resource: Resource, value: Any, kind: str | None = None) -> Obj
     given = (value.get("apiVersion") or api_version, value.get("kind") or kind)
     if given != (api_version, kind):
         raise bad_request(_unconvertible(given, kind, api_version))
-    obj: Object = {"kind": kind, "apiVersion": api_version} | without_nulls(value)
-    _check_types(resource, obj, kind)
+    identity = {"kind": kind, "apiVersion": api_version}
+    obj: Object = identity | without_nulls(value) | identity
+    found = _check_fields(resource, obj)
+    if unknown is not None:
+        unknown += found.unknown
     metadata = obj.get("metadata", {})
     # Empty maps and lists are left out too: Go writes none, and kubectl diff would show them.
     obj["metadata"] = {
@@ -92,18 +142,35 @@ def _decode_yaml(body: bytes) -> Any:
         raise bad_request(f"the body of the request is not YAML: {error}") from error
 
 
-def _check_types(resource: Resource, obj: Object, kind: str) -> None:
-    text = encode(obj)
-    try:
-        shapes.ANY(text)
-        shape = hooks_of(resource).shape
-        if shape and kind == resource.kind:
-            shape(text)
-    except msgspec.DecodeError as error:
-        version = resource.api_version.rpartition("/")[2]
-        raise bad_request(
-            f'{kind} in version "{version}" cannot be handled as a {kind}: {error}'
-        ) from error
+def _check_fields(resource: Resource, obj: Object) -> Examination:
+    kind = obj["kind"]
+    complete = bool(resource.schema) or resource.stored_as == DEFINITIONS
+    schema, found = _schema_of(resource, kind), Examination(complete=complete)
+    found.examine(schema, obj)
+    if found.causes and complete:
+        metadata = obj.get("metadata")
+        name = str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
+        raise invalid(kind, name, found.causes, group=resource.group)
+    if found.causes:
+        raise bad_request(_unusable(resource, kind, str(found.causes[0])))
+    fill_in_defaults(resource.schema, obj)
+    readable = hooks_of(resource).readable
+    if readable and kind == resource.kind:
+        try:
+            readable(encode(obj))
+        except msgspec.DecodeError as error:
+            raise bad_request(_unusable(resource, kind, str(error))) from error
+    return found
+
+
+def _schema_of(resource: Resource, kind: str) -> Schema:
+    known = resource.schema or built_in(resource.api_version, kind)
+    return known or {"properties": {"metadata": METADATA}}
+
+
+def _unusable(resource: Resource, kind: str, problem: str) -> str:
+    version = resource.api_version.rpartition("/")[2]
+    return f'{kind} in version "{version}" cannot be handled as a {kind}: {problem}'
 
 
 def _unconvertible(given: tuple[object, object], kind: str, api_version: str) -> str:

@@ -1,13 +1,14 @@
 """What a request asks for, read from its method, path, query and body."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from aiohttp import web
 
 from sandbox.apiserver import errors
 from sandbox.apiserver.printing.formats import Format, negotiate
 from sandbox.apiserver.resources.paths import Target
+from sandbox.apiserver.resources.resource import SUBRESOURCE_VERBS
 from sandbox.apiserver.store.query import flag
 
 _BY_METHOD = {
@@ -17,12 +18,7 @@ _BY_METHOD = {
     "PATCH": ("patch", ""),
     "DELETE": ("delete", "deletecollection"),
 }
-_SUBRESOURCE_VERBS = {
-    "binding": ("create",),
-    "eviction": ("create",),
-    "status": ("get", "update", "patch"),
-    "ephemeralcontainers": ("get", "update", "patch"),
-}
+_OPTIONS = {"dryRun": ("All",), "fieldValidation": ("Ignore", "Warn", "Strict")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +31,18 @@ class Call:
     format: Format
     media_type: str
     body: bytes
+    warnings: list[str] = field(default_factory=list)
+    """What headers of the answer warn of, whether or not the call succeeds."""
 
     @property
     def dry_run(self) -> bool:
         """Check everything, change nothing."""
         return self.query.get("dryRun") == "All"
+
+    @property
+    def field_validation(self) -> str:
+        """What becomes of unknown fields: Strict refuses them, Warn keeps them with a warning."""
+        return self.query.get("fieldValidation") or "Warn"
 
 
 def verb_of(method: str, target: Target, query: Mapping[str, str]) -> str:
@@ -54,7 +57,7 @@ def verb_of(method: str, target: Target, query: Mapping[str, str]) -> str:
         verb = "watch"
     allowed = target.resource.verbs
     if target.subresource:
-        allowed = _SUBRESOURCE_VERBS[target.subresource]
+        allowed = SUBRESOURCE_VERBS[target.subresource]
     elif verb == "create" and (target.name or _lacks_namespace(target)):
         verb = ""
     if verb not in allowed:
@@ -70,10 +73,10 @@ async def read_call(request: web.Request, verb: str, target: Target) -> Call:
         web.HTTPRequestEntityTooLarge: The body exceeds the limit.
     """
     query = dict(request.query)
-    dry_run = query.get("dryRun", "All")
-    if dry_run != "All":
-        cause = errors.unsupported_value("dryRun", dry_run, ("All",))
-        raise errors.invalid("Options", "", [cause], group="meta.k8s.io")
+    for name, supported in _OPTIONS.items():
+        if query.get(name, "") not in ("", *supported):
+            cause = errors.unsupported_value(name, query[name], supported)
+            raise errors.invalid("Options", "", [cause], group="meta.k8s.io")
     return Call(
         verb=verb,
         target=target,

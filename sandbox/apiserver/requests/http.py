@@ -10,7 +10,7 @@ from aiohttp import web
 from sandbox.apiserver import errors
 from sandbox.apiserver.faults.faults import Fault, Faults
 from sandbox.apiserver.requests.call import Call, read_call, verb_of
-from sandbox.apiserver.requests.verbs import Answer, Verbs
+from sandbox.apiserver.requests.verbs import Verbs
 from sandbox.apiserver.resources.paths import Target
 from sandbox.apiserver.settings import Settings
 from sandbox.apiserver.store.cluster import Cluster
@@ -19,6 +19,9 @@ from sandbox.apiserver.watch.options import open_watch
 from sandbox.apiserver.watch.watch import error_line
 
 log = structlog.get_logger()
+MOST_WARNINGS = 20
+"""Warnings in one answer; clients limit the length of headers."""
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -48,12 +51,19 @@ class Edge:
         call = await read_call(request, verb, target)
         if verb == "watch":
             return await self._watch(request, call)
-        answer = self._verbs.run(call)
+        try:
+            answer = self._verbs.run(call)
+        except errors.StatusError as error:
+            error.headers |= _warnings(call)
+            raise
         if fault and fault.done:
             await asyncio.sleep(fault.delay_seconds)
             if refusal := await self._refuse(request, verb, fault):
                 return refusal
-        return respond(answer)
+        headers = _warnings(call)
+        return web.Response(
+            status=answer.code, body=answer.body, content_type="application/json", headers=headers
+        )
 
     async def _refuse(
         self, request: web.Request, verb: str, fault: Fault
@@ -87,11 +97,6 @@ def abort(request: web.Request) -> web.Response:
     if request.transport is not None:
         request.transport.abort()
     return web.Response(status=500)
-
-
-def respond(answer: Answer) -> web.Response:
-    """Turn an answer into a response."""
-    return web.Response(status=answer.code, body=answer.body, content_type="application/json")
 
 
 @web.middleware
@@ -132,3 +137,10 @@ def _name_of(target: Target, query: Mapping[str, str]) -> str:
         return target.name
     field, _, value = query.get("fieldSelector", "").partition("=")
     return value if field == "metadata.name" else ""
+
+
+def _warnings(call: Call) -> dict[str, str]:
+    """Write the warnings of a call as one header, in the form that client-go parses."""
+    escaped = (each.encode("unicode_escape").decode() for each in call.warnings[:MOST_WARNINGS])
+    text = ", ".join('299 - "{}"'.format(each.replace('"', '\\"')) for each in escaped)
+    return {"Warning": text} if text else {}

@@ -12,18 +12,22 @@ from sandbox.apiserver.errors import (
     invalid,
     unsupported_media_type,
 )
-from sandbox.apiserver.requests.bodies import check_object, decode_json, without_nulls
+from sandbox.apiserver.requests.bodies import decode, read_object, without_nulls
 from sandbox.apiserver.requests.call import Call
+from sandbox.apiserver.requests.scale import SCALE, scale_of, scaled
 from sandbox.apiserver.requests.strategic import apply_strategic
+from sandbox.apiserver.resources.paths import Target
 from sandbox.apiserver.resources.resource import Object
 from sandbox.apiserver.store.cluster import Cluster
 from sandbox.apiserver.store.store import Item
 
 MAX_OPERATIONS = 10_000
+APPLY = "application/apply-patch+yaml"
+NO_OWNERS = "the sandbox merges what is applied; it records no field owners and finds no conflicts"
 
 
-def patch(cluster: Cluster, call: Call) -> Item:
-    """Apply a patch and return the object as stored.
+def patch(cluster: Cluster, call: Call) -> tuple[Item, bool]:
+    """Apply a patch; return the object as stored, and whether the patch created it.
 
     Raises:
         StatusError: 400, 404, 409, 415 or 422.
@@ -31,10 +35,37 @@ def patch(cluster: Cluster, call: Call) -> Item:
     apply = _KINDS.get(call.media_type)
     if apply is None:
         raise unsupported_media_type(call.media_type, list(_KINDS))
-    resource, stored = call.target.resource, cluster.get(call.target).object
-    shown = resource.view.show(stored) if resource.view else stored
-    obj = check_object(resource, apply(shown, decode_json(call.body)))
-    return cluster.update(call.target, obj, dry_run=call.dry_run)
+    value = decode(call.body, "application/yaml" if call.media_type == APPLY else "")
+    if call.media_type == APPLY:
+        call.warnings.append(NO_OWNERS)
+        if not cluster.collection(call.target.resource).get(call.target.space, call.target.name):
+            obj = read_object(call, value)
+            obj["metadata"].setdefault("name", call.target.name)
+            return cluster.create(call.target, obj, dry_run=call.dry_run), True
+    old = shown(call.target, cluster.get(call.target).object)
+    return replace(cluster, call, apply(old, value), old), False
+
+
+def shown(target: Target, stored: Object) -> Object:
+    """Return what the path of a request shows of a stored object."""
+    if target.subresource == "scale":
+        return scale_of(target.resource.replicas, stored)
+    return target.resource.view.show(stored) if target.resource.view else stored
+
+
+def replace(cluster: Cluster, call: Call, value: Any, known: Object | None = None) -> Item:
+    """Put *value* in the place of what the path shows; *known* is what was patched.
+
+    Raises:
+        StatusError: 400, 404, 409 or 422.
+    """
+    target = call.target
+    if target.subresource == "scale":
+        scale = read_object(call, value, SCALE, known=known)
+        obj = scaled(target.resource.replicas, cluster.get(target).object, scale)
+    else:
+        obj = read_object(call, value, known=known)
+    return cluster.update(target, obj, dry_run=call.dry_run)
 
 
 def merge(old: Any, change: Object) -> Object:
@@ -94,4 +125,5 @@ _KINDS: dict[str, Callable[[Object, Any], Any]] = {
     "application/json-patch+json": apply_json_patch,
     "application/merge-patch+json": _merged,
     "application/strategic-merge-patch+json": _strategic,
+    APPLY: _strategic,
 }

@@ -53,6 +53,18 @@ _BUDGET: Schema = {
     1: ("minAvailable", INT_OR_TEXT), 2: ("selector", _SELECTOR),
     3: ("maxUnavailable", INT_OR_TEXT),
 }  # fmt: skip
+_RULE: Schema = {
+    1: ("verbs", [str]), 2: ("apiGroups", [str]), 3: ("resources", [str]),
+    4: ("resourceNames", [str]), 5: ("nonResourceURLs", [str]),
+}  # fmt: skip
+_SUBJECT: Schema = {
+    1: ("kind", str), 2: ("apiGroup", str), 3: ("name", str), 4: ("namespace", str)
+}  # fmt: skip
+_ROLE_REFERENCE: Schema = {1: ("apiGroup", str), 2: ("kind", str), 3: ("name", str)}
+_ROLE: Schema = {1: ("metadata", META), 2: ("rules", [_RULE])}
+_ROLE_BINDING: Schema = {
+    1: ("metadata", META), 2: ("subjects", [_SUBJECT]), 3: ("roleRef", _ROLE_REFERENCE)
+}  # fmt: skip
 
 
 def _with_spec(spec: Schema) -> Schema:
@@ -62,7 +74,13 @@ def _with_spec(spec: Schema) -> Schema:
 KINDS: Mapping[str, Schema] = {
     "Namespace": {1: ("metadata", META)},
     "ServiceAccount": {1: ("metadata", META)},
+    "SelfSubjectReview": {1: ("metadata", META)},
     "SelfSubjectAccessReview": {1: ("metadata", META)},
+    "SelfSubjectRulesReview": {1: ("metadata", META)},
+    "Role": _ROLE,
+    "ClusterRole": _ROLE,
+    "RoleBinding": _ROLE_BINDING,
+    "ClusterRoleBinding": _ROLE_BINDING,
     "ConfigMap": {1: ("metadata", META), 2: ("data", TEXTS), 3: ("binaryData", DATA)},
     "Secret": {1: ("metadata", META), 2: ("data", DATA), 3: ("type", str)},
     "Service": _with_spec(_SERVICE),

@@ -111,6 +111,8 @@ def _merge_elements(
 
 def _identity(field: str, key: str, element: Object) -> Any:
     value = element.get(key)
+    if value is None and key == "containerPort":
+        value = element.get("port")  # of a Service
     if not isinstance(value, str | int):
         raise bad_request(f"each element of {field} needs its merge key {key}")
     # One port number may be served with two protocols.

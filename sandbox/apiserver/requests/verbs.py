@@ -2,15 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from sandbox.apiserver import errors
 from sandbox.apiserver.kinds.registry import hooks_of
-from sandbox.apiserver.requests.bodies import check_object, decode
+from sandbox.apiserver.requests.bodies import decode, read_object
 from sandbox.apiserver.requests.call import Call
-from sandbox.apiserver.requests.patches import patch
+from sandbox.apiserver.requests.patches import patch, replace, shown
 from sandbox.apiserver.resources.paths import Target, parse
 from sandbox.apiserver.resources.resource import Object
 from sandbox.apiserver.settings import Settings
@@ -37,6 +37,8 @@ class DeleteOptions(msgspec.Struct, rename="camel"):
     """The body of a DELETE, as far as it matters here."""
 
     preconditions: dict[str, str | None] | None = None
+    propagation_policy: Literal["Background", "Foreground", "Orphan"] | None = None
+    orphan_dependents: bool | None = None
     dry_run: list[str] | None = None
 
 
@@ -70,8 +72,8 @@ class Verbs:
     def _list(self, call: Call) -> Answer:
         check_list_options(call.query, watch=False)
         selection = select(call.target.resource, call.target.namespace, call.query)
-        page = self._pages.list(selection, call.query)
-        return Answer(200, call.format.many(call.target.resource, page.items, page.metadata))
+        items, metadata = self._pages.list(selection, call.query)
+        return Answer(200, call.format.many(call.target.resource, items, metadata))
 
     def _create(self, call: Call) -> Answer:
         target = call.target
@@ -79,12 +81,12 @@ class Verbs:
             return self._bind(call)
         if target.subresource == "eviction":
             return self._evict(call)
-        obj = check_object(target.resource, decode(call.body, call.media_type))
+        obj = read_object(call, decode(call.body, call.media_type))
         return _object(call, self._cluster.create(target, obj, dry_run=call.dry_run), 201)
 
     def _bind(self, call: Call) -> Answer:
         target = call.target
-        binding = check_object(target.resource, decode(call.body, call.media_type), "Binding")
+        binding = read_object(call, decode(call.body, call.media_type), kind="Binding")
         pod = Target(resource=_PODS, namespace=target.namespace, name=target.name)
         bind(self._cluster, pod, binding, dry_run=call.dry_run)
         return Answer(201, encode(errors.success(code=201)))
@@ -98,11 +100,11 @@ class Verbs:
         return Answer(201, encode(errors.success(code=201)))
 
     def _update(self, call: Call) -> Answer:
-        obj = check_object(call.target.resource, decode(call.body, call.media_type))
-        return _object(call, self._cluster.update(call.target, obj, dry_run=call.dry_run))
+        return _object(call, replace(self._cluster, call, decode(call.body, call.media_type)))
 
     def _patch(self, call: Call) -> Answer:
-        return _object(call, patch(self._cluster, call))
+        item, created = patch(self._cluster, call)
+        return _object(call, item, 201 if created else 200)
 
     def _delete(self, call: Call) -> Answer:
         item = self._cluster.delete(call.target, _deletion(_delete_options(call), call))
@@ -121,12 +123,15 @@ class Verbs:
             metadata = item.object["metadata"]
             space = metadata.get("namespace")
             target = Target(resource=resource, namespace=space, name=metadata["name"])
-            self._cluster.delete(target, _deletion(_delete_options(call), call))
+            if self._cluster.collection(resource).get(target.space, target.name):
+                self._cluster.delete(target, _deletion(_delete_options(call), call))
         version = {"resourceVersion": str(self._cluster.store.revision)}
         return Answer(200, call.format.many(resource, items, version))
 
 
 def _object(call: Call, item: Item, code: int = 200) -> Answer:
+    if call.target.subresource == "scale":
+        return Answer(code, encode(shown(call.target, item.object)))
     return Answer(code, call.format.one(call.target.resource, item))
 
 
@@ -143,5 +148,8 @@ def _deletion(value: Any, call: Call) -> Deletion:
     return Deletion(
         uid=wanted.get("uid") or "",
         resource_version=wanted.get("resourceVersion") or "",
+        propagation=options.propagation_policy
+        or call.query.get("propagationPolicy")
+        or ("Orphan" if options.orphan_dependents else "Background"),
         dry_run=call.dry_run or options.dry_run == ["All"],
     )

@@ -20,22 +20,28 @@ v1 endpoints Endpoints N ep -
 v1 serviceaccounts ServiceAccount N sa -
 v1 persistentvolumes PersistentVolume C pv status
 v1 persistentvolumeclaims PersistentVolumeClaim N pvc status
-v1 replicationcontrollers ReplicationController N rc status
+v1 replicationcontrollers ReplicationController N rc status,scale
+v1 podtemplates PodTemplate N - -
 v1 resourcequotas ResourceQuota N quota status
 v1 limitranges LimitRange N limits -
-apps/v1 deployments Deployment N deploy status
-apps/v1 replicasets ReplicaSet N rs status
-apps/v1 statefulsets StatefulSet N sts status
+apps/v1 deployments Deployment N deploy status,scale
+apps/v1 replicasets ReplicaSet N rs status,scale
+apps/v1 statefulsets StatefulSet N sts status,scale
 apps/v1 daemonsets DaemonSet N ds status
+apps/v1 controllerrevisions ControllerRevision N - -
 batch/v1 jobs Job N - status
 batch/v1 cronjobs CronJob N cj status
 policy/v1 poddisruptionbudgets PodDisruptionBudget N pdb status
 autoscaling/v2 horizontalpodautoscalers HorizontalPodAutoscaler N hpa status
+authentication.k8s.io/v1 selfsubjectreviews SelfSubjectReview C - -
 authorization.k8s.io/v1 selfsubjectaccessreviews SelfSubjectAccessReview C - -
+authorization.k8s.io/v1 selfsubjectrulesreviews SelfSubjectRulesReview C - -
+certificates.k8s.io/v1 certificatesigningrequests CertificateSigningRequest C csr status
 coordination.k8s.io/v1 leases Lease N - -
 discovery.k8s.io/v1 endpointslices EndpointSlice N - -
 events.k8s.io/v1 events Event N ev -
 networking.k8s.io/v1 ingresses Ingress N ing status
+networking.k8s.io/v1 ingressclasses IngressClass C - -
 networking.k8s.io/v1 networkpolicies NetworkPolicy N netpol -
 node.k8s.io/v1 runtimeclasses RuntimeClass C - -
 rbac.authorization.k8s.io/v1 roles Role N - -
@@ -54,9 +60,12 @@ storage.k8s.io/v1 volumeattachments VolumeAttachment C - status
 storage.k8s.io/v1 csidrivers CSIDriver C - -
 storage.k8s.io/v1 csinodes CSINode C - -
 storage.k8s.io/v1 csistoragecapacities CSIStorageCapacity N - -
+storage.k8s.io/v1 volumeattributesclasses VolumeAttributesClass C vac -
 apiextensions.k8s.io/v1 customresourcedefinitions CustomResourceDefinition C crd,crds status
 admissionregistration.k8s.io/v1 validatingwebhookconfigurations ValidatingWebhookConfiguration C - -
+apiregistration.k8s.io/v1 apiservices APIService C - status
 admissionregistration.k8s.io/v1 mutatingwebhookconfigurations MutatingWebhookConfiguration C - -
+admissionregistration.k8s.io/v1 validatingadmissionpolicies ValidatingAdmissionPolicy C - status
 """
 _IN_ALL = {
     "pods", "services", "deployments", "replicasets", "statefulsets", "daemonsets", "jobs",
@@ -84,7 +93,9 @@ _SELECTABLE: Mapping[str, Mapping[str, str]] = {
 }
 _SPECIAL: Mapping[str, dict[str, Any]] = {
     "/bindings": {"verbs": ("create",)},
+    "authentication.k8s.io/selfsubjectreviews": {"verbs": ("create",)},
     "authorization.k8s.io/selfsubjectaccessreviews": {"verbs": ("create",)},
+    "authorization.k8s.io/selfsubjectrulesreviews": {"verbs": ("create",)},
     "/namespaces": {"verbs": tuple(verb for verb in ALL_VERBS if verb != "deletecollection")},
     "/events": {"storage": "events"},
     "events.k8s.io/events": {"storage": "events", "view": events.GROUP_VIEW},

@@ -1,6 +1,6 @@
 """Reads custom resource definitions: the resources that one adds, and what is wrong with one.
 
-The types of the fields were checked when the definition was written (`kinds.shapes`).
+The types of the fields were checked when the definition was written (`schemas`).
 """
 
 import re
@@ -9,7 +9,8 @@ from typing import Any
 
 from sandbox.apiserver.errors import Cause, invalid_value, unsupported_value
 from sandbox.apiserver.resources.builtin import BUILT_IN
-from sandbox.apiserver.resources.resource import Object, PrintedColumn, Resource, View
+from sandbox.apiserver.resources.resource import Object, PrintedColumn, ReplicaPaths, Resource, View
+from sandbox.apiserver.schemas.models import METADATA
 
 DEFINITIONS = "apiextensions.k8s.io/customresourcedefinitions"
 """The collection that holds the definitions."""
@@ -34,12 +35,29 @@ def _resource(spec: Object, version: Object, stored: str) -> Resource:
         namespaced=spec["scope"] == "Namespaced",
         short_names=tuple(names.get("shortNames", ())),
         categories=tuple(names.get("categories", ())),
-        subresources=("status",) if "status" in version.get("subresources", {}) else (),
+        subresources=tuple(
+            name for name in ("status", "scale") if name in version.get("subresources", {})
+        ),
+        replicas=_replicas(version.get("subresources", {}).get("scale", {})),
         selectable={_path(field): "" for field in version.get("selectableFields", ())},
         columns=tuple(map(_column, version.get("additionalPrinterColumns", ()))),
-        schema=version.get("schema", {}).get("openAPIV3Schema", {}),
+        schema=_schema(version.get("schema", {}).get("openAPIV3Schema", {})),
         view=None if name == stored else _other_version(group, name, stored),
     )
+
+
+def _schema(own: Object) -> Object:
+    """Return the schema with the fields that every object has; empty if there is none."""
+    text = {"type": "string"}
+    every = {"apiVersion": text, "kind": text, "metadata": METADATA}
+    properties = own.get("properties", {}) | every
+    return {**own, "type": "object", "properties": properties} if own else {}
+
+
+def _replicas(scale: Object) -> ReplicaPaths:
+    names = {"wanted": "specReplicasPath", "present": "statusReplicasPath",
+             "selector": "labelSelectorPath"}  # fmt: skip
+    return ReplicaPaths(**{key: scale.get(n, "").removeprefix(".") for key, n in names.items()})
 
 
 def _column(column: Object) -> PrintedColumn:

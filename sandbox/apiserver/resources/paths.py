@@ -7,6 +7,18 @@ from sandbox.apiserver.resources.resource import Resource
 from sandbox.apiserver.resources.table import ResourceTable
 
 _BUILT_IN = ResourceTable()
+_NO_CONTAINERS = "the sandbox runs no containers"
+_NOT_IMPLEMENTED = {
+    "pods/log": f"{_NO_CONTAINERS}: there are no logs",
+    "pods/exec": f"{_NO_CONTAINERS}: there is nothing to run a command in",
+    "pods/attach": f"{_NO_CONTAINERS}: there is nothing to attach to",
+    "pods/portforward": f"{_NO_CONTAINERS}: there are no ports to forward to",
+    "pods/proxy": f"{_NO_CONTAINERS}: there is nothing to connect to",
+    "pods/resize": f"{_NO_CONTAINERS} to resize: delete the pod and create it again",
+    "services/proxy": f"{_NO_CONTAINERS}: there is nothing to connect to",
+    "nodes/proxy": "the sandbox has no kubelets: there is nothing to connect to",
+    "serviceaccounts/token": "the sandbox has no authentication: no client needs a token",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +67,8 @@ def _target(resources: ResourceTable, group: str, version: str, rest: list[str])
         raise errors.no_such_path()
     if name and resource.namespaced and namespace is None:
         raise errors.no_such_path()
+    if why := _NOT_IMPLEMENTED.get(f"{plural}/{subresource}") if not group else None:
+        raise errors.not_implemented(why)
     if subresource and subresource not in resource.subresources:
         raise errors.no_such_path()
     return Target(resource=resource, namespace=namespace, name=name, subresource=subresource)

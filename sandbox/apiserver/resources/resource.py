@@ -9,6 +9,14 @@ Object: TypeAlias = dict[str, Any]
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
+SUBRESOURCE_VERBS = {
+    "binding": ("create",),
+    "eviction": ("create",),
+    "status": ("get", "update", "patch"),
+    "scale": ("get", "update", "patch"),
+    "ephemeralcontainers": ("get", "update", "patch"),
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
@@ -30,6 +38,15 @@ class PrintedColumn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaPaths:
+    """Where an object has the wanted and the present number of its replicas, and their labels."""
+
+    wanted: str = "spec.replicas"
+    present: str = "status.replicas"
+    selector: str = "spec.selector"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
     """One kind of object under one API version."""
 
@@ -47,6 +64,8 @@ class Resource:
     """Fields that a field selector may name, in addition to name and namespace: path to default."""
     columns: tuple[PrintedColumn, ...] = ()
     """What a custom resource definition prints; built-in kinds have theirs in `printing`."""
+    replicas: ReplicaPaths = ReplicaPaths()
+    """What the subresource scale reads and writes, if there is one."""
     schema: Mapping[str, Any] = field(default_factory=dict)
     """The OpenAPI schema of a custom resource."""
     view: View | None = None
@@ -73,3 +92,10 @@ class Resource:
     def is_stored(self) -> bool:
         """Whether objects are kept; a Binding is only an order."""
         return "get" in self.verbs
+
+
+def value_at(obj: Any, path: str) -> Any:
+    """Return the value at a path of names with dots between them, None if there is none."""
+    for key in path.split("."):
+        obj = obj.get(key) if isinstance(obj, dict) else None
+    return obj

@@ -23,6 +23,11 @@ class ResourceTable:
         """Return the resource at this place, if one is served there."""
         return self._rows.get((group, version, plural))
 
+    def of_kind(self, api_version: str, kind: str) -> Resource | None:
+        """Return the resource whose objects say that they are of this kind."""
+        named = (row for row in self._rows.values() if row.kind == kind)
+        return next((row for row in named if row.api_version == api_version), None)
+
     def stored_in(self, storage: str) -> Resource:
         """Return the resource in whose form a collection keeps its objects.
 

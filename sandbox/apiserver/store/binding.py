@@ -6,7 +6,7 @@ from sandbox.apiserver.errors import StatusError, bad_request, conflict
 from sandbox.apiserver.resources.paths import Target
 from sandbox.apiserver.resources.resource import Object
 from sandbox.apiserver.store.cluster import Cluster
-from sandbox.apiserver.store.preconditions import check_uid, check_version
+from sandbox.apiserver.store.preconditions import check_preconditions
 from sandbox.apiserver.store.times import now, stamp
 
 
@@ -32,8 +32,8 @@ def bind(cluster: Cluster, pod: Target, binding: Object, *, dry_run: bool = Fals
     pod = Target(resource=pod.resource, namespace=pod.namespace, name=name)
     there = cluster.get(pod).object["metadata"]
     if not legacy:
-        check_uid(pod, metadata.get("uid", ""), there)
-        check_version(pod, metadata.get("resourceVersion", ""), there)
+        uid, version = metadata.get("uid", ""), metadata.get("resourceVersion", "")
+        check_preconditions(pod, there, uid=uid, version=version)
     _assign(cluster, pod, node, metadata, dry_run=dry_run)
 
 

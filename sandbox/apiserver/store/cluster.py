@@ -19,7 +19,11 @@ from sandbox.apiserver.resources.table import ResourceTable
 from sandbox.apiserver.settings import Settings
 from sandbox.apiserver.store import metadata as metadata_of
 from sandbox.apiserver.store import namespaces
-from sandbox.apiserver.store.preconditions import Deletion, check_deletion, check_identity
+from sandbox.apiserver.store.preconditions import (
+    Deletion,
+    check_identity,
+    check_preconditions,
+)
 from sandbox.apiserver.store.selection import Selection
 from sandbox.apiserver.store.store import Change, Collection, Item, Store
 from sandbox.apiserver.store.times import now, stamp
@@ -91,7 +95,10 @@ class Cluster:
             raise errors.already_exists(resource.plural, name, group=resource.group)
         if dry_run or not resource.is_stored:
             return Item(obj, self.store.revision)
-        return self.store.put(resource.stored_as, obj)
+        item = self.store.put(resource.stored_as, obj)
+        if self.store.owners.is_orphaned(metadata):
+            self.delete(replace(target, name=name), Deletion())
+        return item
 
     def update(self, target: Target, obj: Object, *, dry_run: bool = False) -> Item:
         """Replace an object, or with the subresource status only its status; return it as stored.
@@ -123,7 +130,7 @@ class Cluster:
         """
         item = self.get(target)
         metadata = item.object["metadata"]
-        check_deletion(target, deletion, metadata)
+        check_preconditions(target, metadata, uid=deletion.uid, version=deletion.resource_version)
         is_namespace = target.resource.stored_as == namespaces.NAMESPACES
         if is_namespace:
             namespaces.require_deletable(target.name)
@@ -131,6 +138,10 @@ class Cluster:
             return item
         if is_namespace:
             return self._delete_namespace(target, item)
+        if deletion.propagation in ("Foreground", "Orphan"):
+            self._release_dependents(metadata["uid"], delete=deletion.propagation == "Foreground")
+            if self.collection(target.resource).get(target.space, target.name) is None:
+                return item  # its dependents own it
         if metadata.get("finalizers"):
             return self._mark_deleted(target.resource, item)
         return self._remove(target.resource, metadata)
@@ -138,8 +149,33 @@ class Cluster:
     def _remove(self, resource: Resource, metadata: Object) -> Item:
         space = metadata.get("namespace", "")
         item = self.store.remove(resource.stored_as, space, metadata["name"])
+        self._release_dependents(metadata["uid"], delete=True)
         namespaces.remove_if_empty(self.store, space)
         return item
+
+    def _release_dependents(self, uid: str, *, delete: bool) -> None:
+        """Delete what has no other owner than this one; from the rest, remove the reference."""
+        for storage, space, name in self.store.owners.dependents(uid):
+            obj = self.store.find(storage, space, name)
+            if obj is None:
+                continue  # deleted with another dependent
+            metadata = {k: v for k, v in obj["metadata"].items() if k != "ownerReferences"}
+            references = obj["metadata"]["ownerReferences"]
+            others = [each for each in references if each.get("uid", "") != uid]
+            if delete and not any(self._exists(each, space) for each in others):
+                resource = self.resources.stored_in(storage)
+                self.delete(Target(resource=resource, namespace=space, name=name), Deletion())
+            else:
+                kept = {"ownerReferences": others} if others else {}
+                self.store.put(storage, obj | {"metadata": metadata | kept})
+
+    def _exists(self, owner: Object, namespace: str) -> bool:
+        resource = self.resources.of_kind(owner.get("apiVersion", ""), owner.get("kind", ""))
+        if resource is None:
+            return False
+        space = namespace if resource.namespaced else ""
+        found = self.store.find(resource.stored_as, space, owner.get("name", ""))
+        return found is not None and found["metadata"]["uid"] == owner.get("uid")
 
     def _mark_deleted(self, resource: Resource, item: Item, **changes: Any) -> Item:
         if item.object["metadata"].get("deletionTimestamp"):
@@ -155,6 +191,8 @@ class Cluster:
         for storage, collection in self.store.collections().items():
             for each in collection.list(target.name):
                 name = each.object["metadata"]["name"]
+                if collection.get(target.name, name) is None:
+                    continue  # deleted with its owner
                 resource = self.resources.stored_in(storage)
                 self.delete(Target(resource=resource, namespace=target.name, name=name), Deletion())
         namespaces.remove_if_empty(self.store, target.name)

@@ -5,52 +5,68 @@ It runs until it is deleted, or for as long as an annotation says.
 
 import asyncio
 import hashlib
-from typing import Any
+from typing import Any, TypeAlias
 
 from sandbox.apiserver.kinds.pod_checks import RUN_SECONDS
 from sandbox.apiserver.resources.resource import Object
 from sandbox.apiserver.store.store import Change, Store
 from sandbox.apiserver.store.times import now, stamp
 
-PODS = "/pods"
+PODS, NODES = "/pods", "/nodes"
+_Key: TypeAlias = tuple[str, str, str]
+"""Namespace, name and UID of a pod."""
 
 
 class Kubelet:
-    """Starts pods on all nodes."""
+    """Starts pods on all nodes; a pod of a node that does not exist waits for it."""
 
     def __init__(self, store: Store, delay_seconds: float) -> None:
         self._store = store
         self._delay = delay_seconds
-        store.listen(PODS, self._on_change)
+        self._waiting: dict[str, set[_Key]] = {}
+        store.listen(PODS, self._on_pod)
+        store.listen(NODES, self._on_node)
 
-    def _on_change(self, change: Change) -> None:
+    def _on_pod(self, change: Change) -> None:
         pod, previous = change.item.object, change.previous
-        if change.kind == "DELETED" or not pod["spec"].get("nodeName"):
-            return
-        if previous is None or not previous.object["spec"].get("nodeName"):
-            metadata = pod["metadata"]
-            key = (metadata["namespace"], metadata["name"], metadata["uid"])
-            asyncio.get_running_loop().call_later(self._delay, self._start, *key)
+        node, key = pod["spec"].get("nodeName"), _key_of(pod)
+        if change.kind == "DELETED":
+            self._waiting.get(node, set()).discard(key)
+        elif node and (previous is None or not previous.object["spec"].get("nodeName")):
+            asyncio.get_running_loop().call_later(self._delay, self._start, key)
 
-    def _start(self, namespace: str, name: str, uid: str) -> None:
-        pod = self._store.find(PODS, namespace, name)
-        if pod is None or pod["metadata"]["uid"] != uid:
+    def _on_node(self, change: Change) -> None:
+        name = change.item.object["metadata"]["name"]
+        for key in self._waiting.pop(name, ()) if change.kind == "ADDED" else ():
+            asyncio.get_running_loop().call_later(self._delay, self._start, key)
+
+    def _start(self, key: _Key) -> None:
+        pod = self._store.find(PODS, *key[:2])
+        if pod is None or _key_of(pod) != key:
             return
-        if pod["status"]["phase"] == "Pending" and not pod["metadata"].get("deletionTimestamp"):
+        node = pod["spec"]["nodeName"]
+        if self._store.find(NODES, "", node) is None:
+            self._waiting.setdefault(node, set()).add(key)
+        elif pod["status"]["phase"] == "Pending" and not pod["metadata"].get("deletionTimestamp"):
             self._store.put(PODS, pod | {"status": running_status(pod)})
             if seconds := _run_seconds(pod):
-                asyncio.get_running_loop().call_later(seconds, self._end, namespace, name, uid)
+                asyncio.get_running_loop().call_later(seconds, self._end, key)
 
-    def _end(self, namespace: str, name: str, uid: str) -> None:
-        pod = self._store.find(PODS, namespace, name)
-        if pod and pod["metadata"]["uid"] == uid and pod["status"]["phase"] == "Running":
+    def _end(self, key: _Key) -> None:
+        pod = self._store.find(PODS, *key[:2])
+        if pod and _key_of(pod) == key and pod["status"]["phase"] == "Running":
             self._store.put(PODS, pod | {"status": ended_status(pod)})
+
+
+def _key_of(pod: Object) -> _Key:
+    metadata = pod["metadata"]
+    return metadata["namespace"], metadata["name"], metadata["uid"]
 
 
 def running_status(pod: Object) -> Object:
     """Return the status of the pod when all its containers run."""
     started = stamp(now())
-    conditions = [c for c in pod["status"].get("conditions", ()) if c["type"] == "PodScheduled"]
+    conditions = [c for c in pod["status"].get("conditions", ()) if c.get("type") == "PodScheduled"]
     conditions += [
         {"type": kind, "status": "True", "lastTransitionTime": started}
         for kind in ("Initialized", "ContainersReady", "Ready")
@@ -93,7 +109,7 @@ def _run_seconds(pod: Object) -> float:
 def _container_status(container: Object, started: str) -> dict[str, Any]:
     return {
         "name": container["name"],
-        "image": container["image"],
+        "image": container.get("image", ""),
         "imageID": "",
         "ready": True,
         "started": True,

@@ -3,7 +3,7 @@
 import itertools
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sandbox.apiserver.errors import StatusError, bad_request, expired
 from sandbox.apiserver.resources.resource import Object
@@ -11,14 +11,6 @@ from sandbox.apiserver.store.cluster import Cluster
 from sandbox.apiserver.store.query import whole_number
 from sandbox.apiserver.store.selection import Selection
 from sandbox.apiserver.store.store import Item
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Some objects and the metadata of their list."""
-
-    items: Sequence[Item]
-    metadata: Object
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,34 +29,28 @@ class Pages:
         self._rests: OrderedDict[str, _Rest] = OrderedDict()
         self._tokens = itertools.count(1)
 
-    def list(self, selection: Selection, query: Mapping[str, str]) -> Page:
-        """Return the page that limit, continue and resourceVersion ask for.
+    def list(self, selection: Selection, query: Mapping[str, str]) -> tuple[Sequence[Item], Object]:
+        """Return the objects that limit, continue and resourceVersion ask for, and list metadata.
 
         Raises:
             StatusError: 400, 410 (the token is too old) or 504 (the version is in the future).
         """
-        limit = whole_number(query, "limit", 0)
+        limit, token = whole_number(query, "limit", 0), query.get("continue", "")
         path = (selection.resource.stored_as, selection.namespace)
-        token = query.get("continue", "")
         if token:
             rest = self._resume(token, path, query)
         else:
             self._check_version(query)
             rest = _Rest(self._cluster.list(selection), self._cluster.store.revision, path)
-        return self._cut(rest, limit)
-
-    def _cut(self, rest: _Rest, limit: int) -> Page:
         metadata: Object = {"resourceVersion": str(rest.revision)}
         if not limit or len(rest.items) <= limit:
-            return Page(rest.items, metadata)
+            return rest.items, metadata
         left = rest.items[limit:]
         token = f"{rest.revision}-{next(self._tokens)}"
-        self._rests[token] = _Rest(left, rest.revision, rest.path)
+        self._rests[token] = replace(rest, items=left)
         if len(self._rests) > self._limit:
             self._rests.popitem(last=False)
-        return Page(
-            rest.items[:limit], metadata | {"continue": token, "remainingItemCount": len(left)}
-        )
+        return rest.items[:limit], metadata | {"continue": token, "remainingItemCount": len(left)}
 
     def _resume(self, token: str, path: tuple[str, str | None], query: Mapping[str, str]) -> _Rest:
         if whole_number(query, "resourceVersion", 0):

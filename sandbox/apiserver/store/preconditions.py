@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sandbox.apiserver.errors import StatusError, bad_request, conflict
+from sandbox.apiserver.errors import bad_request, conflict
 from sandbox.apiserver.resources.paths import Target
 from sandbox.apiserver.resources.resource import Object
 
@@ -19,6 +19,8 @@ class Deletion:
     """Delete only the object with this UID."""
     resource_version: str = ""
     """Delete only this version."""
+    propagation: str = "Background"
+    """What becomes of dependents: Background and Foreground delete them, Orphan leaves them."""
     dry_run: bool = False
 
 
@@ -33,56 +35,27 @@ def check_identity(target: Target, given: Object, there: Object) -> None:
         raise bad_request(
             f"the name of the object ({name}) does not match the name on the URL ({target.name})"
         )
-    check_uid(target, given.get("uid", ""), there)
-    version = given.get("resourceVersion") or there["resourceVersion"]
-    if version != there["resourceVersion"]:
-        raise _conflict(target, MODIFIED)
+    check_preconditions(target, there, uid=given.get("uid", ""))
+    if given.get("resourceVersion") not in (None, "", there["resourceVersion"]):
+        group = target.resource.group
+        raise conflict(target.resource.plural, target.name, MODIFIED, group=group)
 
 
-def check_deletion(target: Target, deletion: Deletion, there: Object) -> None:
-    """Check the preconditions of a DELETE.
-
-    Raises:
-        StatusError: 409.
-    """
-    check_uid(target, deletion.uid, there)
-    check_version(target, deletion.resource_version, there)
-
-
-def check_uid(target: Target, uid: str, there: Object) -> None:
-    """Check that the stored object has this UID; no UID is any.
+def check_preconditions(target: Target, there: Object, *, uid: str, version: str = "") -> None:
+    """Check that the stored object has this UID and version; an empty one is any.
 
     Raises:
         StatusError: 409.
     """
-    if uid and uid != there["uid"]:
-        found = there["uid"]
-        raise _failed(target, f"UID in precondition: {uid}, UID in object meta: {found}")
-
-
-def check_version(target: Target, version: str, there: Object) -> None:
-    """Check that the stored object is this version; none is any.
-
-    Raises:
-        StatusError: 409.
-    """
-    if version and version != there["resourceVersion"]:
-        raise _failed(
-            target,
-            f"ResourceVersion in precondition: {version}, "
-            f"ResourceVersion in object meta: {there['resourceVersion']}",
-        )
-
-
-def _failed(target: Target, what: str) -> StatusError:
-    parts = ("registry", target.resource.plural, target.space, target.name)
-    key = "".join(f"/{part}" for part in parts if part)
-    return _conflict(
-        target,
-        f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, "
-        f"AdditionalErrorMsg: Precondition failed: {what}",
-    )
-
-
-def _conflict(target: Target, why: str) -> StatusError:
-    return conflict(target.resource.plural, target.name, why, group=target.resource.group)
+    wanted = {"UID": (uid, there["uid"]), "ResourceVersion": (version, there["resourceVersion"])}
+    for name, (expected, found) in wanted.items():
+        if expected and expected != found:
+            parts = ("registry", target.resource.plural, target.space, target.name)
+            key = "".join(f"/{part}" for part in parts if part)
+            why = (
+                f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, "
+                f"AdditionalErrorMsg: Precondition failed: {name} in precondition: {expected}, "
+                f"{name} in object meta: {found}"
+            )
+            group = target.resource.group
+            raise conflict(target.resource.plural, target.name, why, group=group)

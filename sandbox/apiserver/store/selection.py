@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from moorage.rules import (
     FieldMatcher,
@@ -12,7 +11,7 @@ from moorage.rules import (
     parse_label_selector,
 )
 from sandbox.apiserver.errors import bad_request
-from sandbox.apiserver.resources.resource import Object, Resource
+from sandbox.apiserver.resources.resource import Object, Resource, value_at
 
 _ALWAYS = ("metadata.name", "metadata.namespace")
 
@@ -42,9 +41,7 @@ class Selection:
 
     def _field(self, obj: Object, path: str) -> str:
         view = self.resource.view
-        value: Any = view.show(obj) if view else obj
-        for key in path.split("."):
-            value = value.get(key) if isinstance(value, dict) else None
+        value = value_at(view.show(obj) if view else obj, path)
         if isinstance(value, bool):
             return str(value).lower()
         if isinstance(value, dict):

@@ -4,6 +4,7 @@ Stored objects are never modified in place: a change stores a new dict. So lists
 every watcher share them, and each is encoded once. Nothing awaits, so every call is atomic.
 """
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final, Literal, TypeAlias
@@ -11,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from sandbox.apiserver.resources.resource import Object
-from sandbox.apiserver.store.signal import Signal
+from sandbox.apiserver.store.owners import Owners
 
 Kind: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]
 
@@ -47,6 +48,26 @@ class Change:
         self.previous: Final = previous
         self.revision: Final = item.revision
         self.lines: Final[dict[tuple[str, str], bytes]] = {}
+
+
+class Signal:
+    """Wakes all waiters at once; each then looks at the state for itself."""
+
+    def __init__(self) -> None:
+        self._next: asyncio.Future[None] | None = None
+
+    def send(self) -> None:
+        """Wake all who wait now."""
+        waiting, self._next = self._next, None
+        if waiting is not None and not waiting.done():
+            waiting.set_result(None)
+
+    async def wait(self, timeout_seconds: float) -> None:
+        """Return at the next `send`, or when the time is over."""
+        if self._next is None:
+            self._next = asyncio.get_running_loop().create_future()
+        # asyncio.wait leaves the shared future alone when one waiter is cancelled.
+        await asyncio.wait([self._next], timeout=max(timeout_seconds, 0.0))
 
 
 class Collection:
@@ -116,6 +137,7 @@ class Store:
         self._history = history
         self._collections: dict[str, Collection] = {}
         self._listeners: dict[str, list[Listener]] = {}
+        self.owners = Owners()
         # Starting from the time makes a restart look like a compaction: older versions are expired.
         self._first = time.time_ns() // 1_000_000
         self.revision = self._first
@@ -172,7 +194,12 @@ class Store:
 
     def _apply(self, storage: str, change: Change) -> None:
         metadata = change.item.object["metadata"]
-        self.collection(storage).apply(metadata.get("namespace", ""), metadata["name"], change)
+        space, name = metadata.get("namespace", ""), metadata["name"]
+        self.collection(storage).apply(space, name, change)
+        before = change.previous.object["metadata"] if change.previous else {}
+        self.owners.update(
+            (storage, space, name), before, {} if change.kind == "DELETED" else metadata
+        )
         for listener in self._listeners.get(storage, ()):
             listener(change)
 

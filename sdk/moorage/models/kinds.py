@@ -1,4 +1,4 @@
-"""Kinds of objects that plugins may read in addition to nodes and pods.
+"""Kinds of objects that plugins may read in addition to nodes and pods, and which of them.
 
 A plugin names them in `reads`; the gateway then follows them at the API server.
 """
@@ -10,23 +10,31 @@ from msgspec import Struct
 
 _API_VERSION: Final = re.compile(r"([a-z0-9.-]+/)?v[a-z0-9]+")
 _PLURAL: Final = re.compile(r"[a-z][a-z0-9-]*")
+_NAMESPACE: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _OURS: Final = ("nodes", "pods")
 
 
 class ObjectKind(Struct, frozen=True, order=True):
-    """A kind of objects of the Kubernetes API, a custom one perhaps.
+    """A kind of objects of the Kubernetes API, a custom one perhaps, and which of them.
+
+    The same kind with another namespace or selector is followed by a watch of its own.
 
     Attributes:
         api_version: The group and the version, as objects have them: "apps/v1", or "v1" for the
             core group.
         plural: The name in URLs and in RBAC: "statefulsets".
-        field_selector: Only the objects that it selects, as `kubectl --field-selector` has it.
+        namespace: Only the objects in it; empty means all namespaces.
+        label_selector: Only the objects that it selects, as `kubectl --selector` has it.
+        field_selector: Only the objects that it selects, as `kubectl --field-selector` has it. API
+            servers know metadata.name and metadata.namespace of every kind, and few others.
         optional: Whether an API server that does not serve the kind simply has no such objects.
             Otherwise the gateway is not ready until the kind is served.
     """
 
     api_version: str
     plural: str
+    namespace: str = ""
+    label_selector: str = ""
     field_selector: str = ""
     optional: bool = False
 
@@ -45,7 +53,12 @@ class ObjectKind(Struct, frozen=True, order=True):
             raise ValueError(
                 f"{self.plural!r} is no plural: write it as in URLs, such as 'statefulsets'"
             )
-        if not self.group and self.plural in _OURS and not self.field_selector:
+        if self.namespace and not _NAMESPACE.fullmatch(self.namespace):
+            raise ValueError(
+                f"{self.namespace!r} cannot be a namespace: one name, of small letters, digits "
+                'and "-"; without a namespace, all are meant'
+            )
+        if not self.group and self.plural in _OURS and not self.selection:
             raise ValueError(f"{self.plural} are always there: plugins get them as `nodes`")
 
     @property
@@ -55,14 +68,34 @@ class ObjectKind(Struct, frozen=True, order=True):
 
     @property
     def path(self) -> str:
-        """The path of all objects of this kind at the API server."""
+        """The path of these objects at the API server, without selectors."""
         root = "apis" if self.group else "api"
-        return f"/{root}/{self.api_version}/{self.plural}"
+        scope = f"namespaces/{self.namespace}/" if self.namespace else ""
+        return f"/{root}/{self.api_version}/{scope}{self.plural}"
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The selectors as the API server has them in URLs."""
+        selectors = {"labelSelector": self.label_selector, "fieldSelector": self.field_selector}
+        return {name: selector for name, selector in selectors.items() if selector}
+
+    @property
+    def selection(self) -> str:
+        """Which objects of the kind are meant, as options of kubectl; empty if all are."""
+        options = {
+            "-n": self.namespace,
+            "-l": self.label_selector,
+            "--field-selector": self.field_selector,
+        }
+        return " ".join(f"{option} {value}" for option, value in options.items() if value)
 
     def __str__(self) -> str:
-        """Return the name that kubectl and RBAC messages use: "statefulsets.apps"."""
+        """Return the name that kubectl and RBAC messages use, and what is selected.
+
+        Such as "statefulsets.apps", or "configmaps[-n prices -l tier=spot]".
+        """
         name = f"{self.plural}.{self.group}" if self.group else self.plural
-        return f"{name}[{self.field_selector}]" if self.field_selector else name
+        return f"{name}[{self.selection}]" if self.selection else name
 
 
 class ObjectName(NamedTuple):
@@ -80,6 +113,8 @@ DEVICE_CLASSES: Final = ObjectKind("resource.k8s.io/v1", "deviceclasses", option
 """Kubernetes has them from 1.34 on."""
 
 ENDED_PODS: Final = ObjectKind(
-    "v1", "pods", "status.phase!=Pending,status.phase!=Running,status.phase!=Unknown"
+    "v1",
+    "pods",
+    field_selector="status.phase!=Pending,status.phase!=Running,status.phase!=Unknown",
 )
 """Pods that succeeded or failed, until they are deleted; read them as `Pod`."""

@@ -11,6 +11,7 @@ from moorage.plugin.definition.checks import check_definition
 from moorage.plugin.errors import refuse
 from moorage.plugin.pod_fields import check_fields
 from moorage.plugin.scope import Scope
+from moorage.rules import SelectorError, check_kind
 from moorage.snapshot import Nodes
 
 MAX_NOTE_LENGTH = 300
@@ -161,6 +162,11 @@ class Plugin:
 def _check_declarations(cls: type[Plugin]) -> None:
     if not isinstance(cls.reads, tuple) or not all(isinstance(k, ObjectKind) for k in cls.reads):
         _refuse(cls, "reads", f"must be a tuple of ObjectKind, not {cls.reads!r}")
+    for kind in cls.reads:
+        try:
+            check_kind(kind)
+        except SelectorError as error:
+            _refuse(cls, "reads", f"has {kind.plural} with what is no selector: {error}")
     if not isinstance(cls.depends_on, Scope):
         _refuse(cls, "depends_on", f"must be a Scope, not {cls.depends_on!r}")
     if cls.reads and cls.depends_on is Scope.NODE:

@@ -13,12 +13,14 @@ from moorage.rules.nodes import (
     matches_node_selector_term,
     matches_requirement,
 )
+from moorage.rules.objects import check_kind, selects_object
 from moorage.rules.pods import selects_namespace, selects_pod
 
 __all__ = [
     "FieldMatcher",
     "LabelMatcher",
     "SelectorError",
+    "check_kind",
     "matches_labels",
     "matches_node_selector",
     "matches_node_selector_term",
@@ -26,5 +28,6 @@ __all__ = [
     "parse_field_selector",
     "parse_label_selector",
     "selects_namespace",
+    "selects_object",
     "selects_pod",
 ]

@@ -19,10 +19,14 @@ Key = tuple[str, str]
 
 
 class Objects(Generic[T]):
-    """All objects of one kind, each as one model. Plugins share them: plain dicts are read-only."""
+    """The objects of one kind that a plugin reads, each as one model.
 
-    def __init__(self, contents: dict[Key, bytes], model: type[T]) -> None:
+    Plugins share them: plain dicts are read-only.
+    """
+
+    def __init__(self, contents: dict[Key, bytes], model: type[T], *, namespace: str = "") -> None:
         self._contents = contents
+        self._namespace = namespace
         finish = read_only_tree if model is dict else _as_it_is
         self._decode: Callable[[bytes], T] = tolerant_decoder(model, finish)
         self._decoded: dict[Key, T] = {}
@@ -34,13 +38,18 @@ class Objects(Generic[T]):
     def __iter__(self) -> Iterator[T]:
         return (self._read(key) for key in self._contents)
 
-    def get(self, name: str, namespace: str = "") -> T | None:
-        """Return an object; those of cluster-wide kinds have no namespace.
+    def get(self, name: str, namespace: str | None = None) -> T | None:
+        """Return an object.
+
+        Args:
+            name: Its name.
+            namespace: Its namespace; by default the one that the kind in `reads` has. Objects of
+                cluster-wide kinds have none.
 
         Raises:
             msgspec.ValidationError: It does not fit the model.
         """
-        key = (namespace, name)
+        key = (self._namespace if namespace is None else namespace, name)
         return self._read(key) if key in self._contents else None
 
     def derived(self, key: Hashable, derive: Callable[["Objects[T]"], R]) -> R:
@@ -100,12 +109,14 @@ class ObjectStore:
         """
         contents = self._contents.get(kind)
         if contents is None:
+            here = f"; it has {', '.join(map(str, self._contents))}" if self._contents else ""
             raise UnknownNameError(
                 f"{kind} are not here: the plugin must name them in its class attribute `reads`"
+                f", with the same namespace and selectors{here}"
             )
         views = self._views[kind]
         if model not in views:
-            views[model] = Objects(contents, model)
+            views[model] = Objects(contents, model, namespace=kind.namespace)
         return views[model]
 
     def put(self, name: ObjectName, content: bytes) -> None:

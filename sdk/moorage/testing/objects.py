@@ -6,6 +6,7 @@ from typing import Any
 
 from moorage.models import ObjectKind, ObjectName, encode
 from moorage.plugin.base import Plugin
+from moorage.rules import selects_object
 from moorage.snapshot import ObjectStore
 
 GivenObjects = Mapping[ObjectKind, Iterable[Mapping[str, Any]]]
@@ -27,20 +28,30 @@ def read_by(plugin: Plugin, objects: GivenObjects) -> GivenObjects:
 
 
 def store_of(objects: GivenObjects) -> ObjectStore:
-    """Return a store with *objects*.
+    """Return a store with those of *objects* that their kinds select.
+
+    An object without a namespace is in the one that its kind selects.
 
     Raises:
         ValueError: One has no name, or two share it.
     """
     store = ObjectStore(objects)
     for kind, manifests in objects.items():
-        named = [(_name(kind, manifest), manifest) for manifest in manifests]
+        complete = [_in_namespace(kind, manifest) for manifest in manifests]
+        named = [(_name(kind, each), each) for each in complete if selects_object(kind, each)]
         for name, count in Counter(name for name, _ in named).items():
             if count > 1:
                 raise ValueError(f"{count} {kind} have the name {name.name!r}: give each its own")
         for name, manifest in named:
             store.put(name, encode(manifest))
     return store
+
+
+def _in_namespace(kind: ObjectKind, manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    metadata = manifest.get("metadata", {})
+    if not kind.namespace or metadata.get("namespace"):
+        return manifest
+    return {**manifest, "metadata": {**metadata, "namespace": kind.namespace}}
 
 
 def _name(kind: ObjectKind, manifest: Mapping[str, Any]) -> ObjectName:

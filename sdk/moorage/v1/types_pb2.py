@@ -26,7 +26,7 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16moorage/v1/types.proto\x12\nmoorage.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\"L\n\x03Pod\x12\x0e\n\x04json\x18\x01 \x01(\x0cH\x00\x12+\n\x08manifest\x18\x02 \x01(\x0b\x32\x17.google.protobuf.StructH\x00\x42\x08\n\x06source\"M\n\x04Node\x12\x0e\n\x04json\x18\x01 \x01(\x0cH\x00\x12+\n\x08manifest\x18\x02 \x01(\x0b\x32\x17.google.protobuf.StructH\x00\x42\x08\n\x06source\"\x84\x03\n\x05State\x12\x12\n\ngeneration\x18\x01 \x01(\x04\x12\x0c\n\x04\x66ull\x18\x02 \x01(\x08\x12\x0f\n\x07partial\x18\x03 \x01(\x08\x12\"\n\x06policy\x18\x04 \x01(\x0b\x32\x12.moorage.v1.Policy\x12\"\n\x05nodes\x18\x05 \x03(\x0b\x32\x13.moorage.v1.NodeRow\x12\x14\n\x0cremoved_rows\x18\x06 \x03(\r\x12#\n\x04pods\x18\x07 \x03(\x0b\x32\x15.moorage.v1.PlacedPod\x12\x14\n\x0cremoved_pods\x18\x08 \x03(\t\x12%\n\x05kinds\x18\t \x03(\x0b\x32\x16.moorage.v1.ObjectKind\x12#\n\x07objects\x18\n \x03(\x0b\x32\x12.moorage.v1.Object\x12\x34\n\x0fremoved_objects\x18\x0b \x03(\x0b\x32\x1b.moorage.v1.ObjectReference\x12-\n\rremoved_kinds\x18\x0c \x03(\x0b\x32\x16.moorage.v1.ObjectKind\"(\n\x06Policy\x12\x10\n\x08revision\x18\x01 \x01(\t\x12\x0c\n\x04json\x18\x02 \x01(\x0c\"$\n\x07NodeRow\x12\x0b\n\x03row\x18\x01 \x01(\r\x12\x0c\n\x04json\x18\x02 \x01(\x0c\"&\n\tPlacedPod\x12\x0b\n\x03row\x18\x01 \x01(\r\x12\x0c\n\x04json\x18\x02 \x01(\x0c\"[\n\nObjectKind\x12\x13\n\x0b\x61pi_version\x18\x01 \x01(\t\x12\x0e\n\x06plural\x18\x02 \x01(\t\x12\x16\n\x0e\x66ield_selector\x18\x03 \x01(\t\x12\x10\n\x08optional\x18\x04 \x01(\x08\"X\n\x0fObjectReference\x12$\n\x04kind\x18\x01 \x01(\x0b\x32\x16.moorage.v1.ObjectKind\x12\x11\n\tnamespace\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\"F\n\x06Object\x12.\n\treference\x18\x01 \x01(\x0b\x32\x1b.moorage.v1.ObjectReference\x12\x0c\n\x04json\x18\x02 \x01(\x0c\"\xfa\x01\n\x05\x43ycle\x12\n\n\x02id\x18\x01 \x01(\x04\x12*\n\x07timeout\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x13\n\x0btraceparent\x18\x03 \x01(\t\x12\x0f\n\x07profile\x18\x04 \x01(\t\x12\x1c\n\x03pod\x18\x05 \x01(\x0b\x32\x0f.moorage.v1.Pod\x12\x12\n\ncandidates\x18\x06 \x01(\x0c\x12\x12\n\nnode_names\x18\x07 \x03(\t\x12\x0e\n\x06plugin\x18\x08 \x01(\t\x12&\n\toverrides\x18\t \x03(\x0b\x32\x13.moorage.v1.NodeRow\x12\x15\n\rexcluded_pods\x18\n \x03(\t\",\n\x0b\x43ycleStatus\x12\x0c\n\x04\x63ode\x18\x01 \x01(\x05\x12\x0f\n\x07message\x18\x02 \x01(\t\"=\n\x05Hello\x12\x0f\n\x07replica\x18\x01 \x01(\t\x12#\n\x07plugins\x18\x02 \x03(\x0b\x32\x12.moorage.v1.Plugin\"T\n\x0f\x41\x63knowledgement\x12\x12\n\ngeneration\x18\x01 \x01(\x04\x12\x17\n\x0fpolicy_revision\x18\x02 \x01(\t\x12\x14\n\x0cpolicy_error\x18\x03 \x01(\t\"{\n\x0cPluginReport\x12\x0e\n\x06plugin\x18\x01 \x01(\t\x12+\n\x08\x64uration\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0f\n\x07\x66\x61ilure\x18\x03 \x01(\t\x12\x0f\n\x07skipped\x18\x04 \x01(\x08\x12\x0c\n\x04note\x18\x05 \x01(\t\"\xc7\x03\n\x06Plugin\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07summary\x18\x02 \x01(\t\x12\x18\n\x10\x65xtension_points\x18\x03 \x03(\t\x12\x31\n\x10\x61rguments_schema\x18\x04 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x32\n\x11\x64\x65\x66\x61ult_arguments\x18\x05 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x0e\n\x06origin\x18\x06 \x01(\t\x12%\n\x05reads\x18\x07 \x03(\x0b\x32\x16.moorage.v1.ObjectKind\x12%\n\ndepends_on\x18\x08 \x01(\x0e\x32\x11.moorage.v1.Scope\x12\x30\n\rnormalization\x18\t \x01(\x0e\x32\x19.moorage.v1.Normalization\x12)\n\npod_fields\x18\n \x01(\x0b\x32\x15.moorage.v1.PodFields\x12\x16\n\x0e\x64\x65\x66\x61ult_weight\x18\x0b \x01(\r\x12.\n\x0btime_budget\x18\x0c \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x1a\n\x12\x62\x61\x63kground_problem\x18\r \x01(\t\"\x1a\n\tPodFields\x12\r\n\x05paths\x18\x01 \x03(\t\"\xca\x01\n\tNodeState\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03row\x18\x02 \x01(\r\x12)\n\x08manifest\x18\x03 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x0c\n\x04pods\x18\x04 \x03(\t\x12\x37\n\trequested\x18\x05 \x03(\x0b\x32$.moorage.v1.NodeState.RequestedEntry\x1a\x30\n\x0eRequestedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01*j\n\x05Scope\x12\x15\n\x11SCOPE_UNSPECIFIED\x10\x00\x12\x0e\n\nSCOPE_NODE\x10\x01\x12\x13\n\x0fSCOPE_MANIFESTS\x10\x02\x12\x11\n\rSCOPE_CLUSTER\x10\x03\x12\x12\n\x0eSCOPE_ANYTHING\x10\x04*\x85\x01\n\rNormalization\x12\x1d\n\x19NORMALIZATION_UNSPECIFIED\x10\x00\x12\x16\n\x12NORMALIZATION_NONE\x10\x01\x12\x19\n\x15NORMALIZATION_MAXIMUM\x10\x02\x12\"\n\x1eNORMALIZATION_REVERSED_MAXIMUM\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16moorage/v1/types.proto\x12\nmoorage.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\"L\n\x03Pod\x12\x0e\n\x04json\x18\x01 \x01(\x0cH\x00\x12+\n\x08manifest\x18\x02 \x01(\x0b\x32\x17.google.protobuf.StructH\x00\x42\x08\n\x06source\"M\n\x04Node\x12\x0e\n\x04json\x18\x01 \x01(\x0cH\x00\x12+\n\x08manifest\x18\x02 \x01(\x0b\x32\x17.google.protobuf.StructH\x00\x42\x08\n\x06source\"\x84\x03\n\x05State\x12\x12\n\ngeneration\x18\x01 \x01(\x04\x12\x0c\n\x04\x66ull\x18\x02 \x01(\x08\x12\x0f\n\x07partial\x18\x03 \x01(\x08\x12\"\n\x06policy\x18\x04 \x01(\x0b\x32\x12.moorage.v1.Policy\x12\"\n\x05nodes\x18\x05 \x03(\x0b\x32\x13.moorage.v1.NodeRow\x12\x14\n\x0cremoved_rows\x18\x06 \x03(\r\x12#\n\x04pods\x18\x07 \x03(\x0b\x32\x15.moorage.v1.PlacedPod\x12\x14\n\x0cremoved_pods\x18\x08 \x03(\t\x12%\n\x05kinds\x18\t \x03(\x0b\x32\x16.moorage.v1.ObjectKind\x12#\n\x07objects\x18\n \x03(\x0b\x32\x12.moorage.v1.Object\x12\x34\n\x0fremoved_objects\x18\x0b \x03(\x0b\x32\x1b.moorage.v1.ObjectReference\x12-\n\rremoved_kinds\x18\x0c \x03(\x0b\x32\x16.moorage.v1.ObjectKind\"(\n\x06Policy\x12\x10\n\x08revision\x18\x01 \x01(\t\x12\x0c\n\x04json\x18\x02 \x01(\x0c\"$\n\x07NodeRow\x12\x0b\n\x03row\x18\x01 \x01(\r\x12\x0c\n\x04json\x18\x02 \x01(\x0c\"&\n\tPlacedPod\x12\x0b\n\x03row\x18\x01 \x01(\r\x12\x0c\n\x04json\x18\x02 \x01(\x0c\"\x86\x01\n\nObjectKind\x12\x13\n\x0b\x61pi_version\x18\x01 \x01(\t\x12\x0e\n\x06plural\x18\x02 \x01(\t\x12\x16\n\x0e\x66ield_selector\x18\x03 \x01(\t\x12\x10\n\x08optional\x18\x04 \x01(\x08\x12\x11\n\tnamespace\x18\x05 \x01(\t\x12\x16\n\x0elabel_selector\x18\x06 \x01(\t\"X\n\x0fObjectReference\x12$\n\x04kind\x18\x01 \x01(\x0b\x32\x16.moorage.v1.ObjectKind\x12\x11\n\tnamespace\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\"F\n\x06Object\x12.\n\treference\x18\x01 \x01(\x0b\x32\x1b.moorage.v1.ObjectReference\x12\x0c\n\x04json\x18\x02 \x01(\x0c\"\xfa\x01\n\x05\x43ycle\x12\n\n\x02id\x18\x01 \x01(\x04\x12*\n\x07timeout\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x13\n\x0btraceparent\x18\x03 \x01(\t\x12\x0f\n\x07profile\x18\x04 \x01(\t\x12\x1c\n\x03pod\x18\x05 \x01(\x0b\x32\x0f.moorage.v1.Pod\x12\x12\n\ncandidates\x18\x06 \x01(\x0c\x12\x12\n\nnode_names\x18\x07 \x03(\t\x12\x0e\n\x06plugin\x18\x08 \x01(\t\x12&\n\toverrides\x18\t \x03(\x0b\x32\x13.moorage.v1.NodeRow\x12\x15\n\rexcluded_pods\x18\n \x03(\t\",\n\x0b\x43ycleStatus\x12\x0c\n\x04\x63ode\x18\x01 \x01(\x05\x12\x0f\n\x07message\x18\x02 \x01(\t\"=\n\x05Hello\x12\x0f\n\x07replica\x18\x01 \x01(\t\x12#\n\x07plugins\x18\x02 \x03(\x0b\x32\x12.moorage.v1.Plugin\"T\n\x0f\x41\x63knowledgement\x12\x12\n\ngeneration\x18\x01 \x01(\x04\x12\x17\n\x0fpolicy_revision\x18\x02 \x01(\t\x12\x14\n\x0cpolicy_error\x18\x03 \x01(\t\"{\n\x0cPluginReport\x12\x0e\n\x06plugin\x18\x01 \x01(\t\x12+\n\x08\x64uration\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0f\n\x07\x66\x61ilure\x18\x03 \x01(\t\x12\x0f\n\x07skipped\x18\x04 \x01(\x08\x12\x0c\n\x04note\x18\x05 \x01(\t\"\xc7\x03\n\x06Plugin\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07summary\x18\x02 \x01(\t\x12\x18\n\x10\x65xtension_points\x18\x03 \x03(\t\x12\x31\n\x10\x61rguments_schema\x18\x04 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x32\n\x11\x64\x65\x66\x61ult_arguments\x18\x05 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x0e\n\x06origin\x18\x06 \x01(\t\x12%\n\x05reads\x18\x07 \x03(\x0b\x32\x16.moorage.v1.ObjectKind\x12%\n\ndepends_on\x18\x08 \x01(\x0e\x32\x11.moorage.v1.Scope\x12\x30\n\rnormalization\x18\t \x01(\x0e\x32\x19.moorage.v1.Normalization\x12)\n\npod_fields\x18\n \x01(\x0b\x32\x15.moorage.v1.PodFields\x12\x16\n\x0e\x64\x65\x66\x61ult_weight\x18\x0b \x01(\r\x12.\n\x0btime_budget\x18\x0c \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x1a\n\x12\x62\x61\x63kground_problem\x18\r \x01(\t\"\x1a\n\tPodFields\x12\r\n\x05paths\x18\x01 \x03(\t\"\xca\x01\n\tNodeState\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03row\x18\x02 \x01(\r\x12)\n\x08manifest\x18\x03 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x0c\n\x04pods\x18\x04 \x03(\t\x12\x37\n\trequested\x18\x05 \x03(\x0b\x32$.moorage.v1.NodeState.RequestedEntry\x1a\x30\n\x0eRequestedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01*j\n\x05Scope\x12\x15\n\x11SCOPE_UNSPECIFIED\x10\x00\x12\x0e\n\nSCOPE_NODE\x10\x01\x12\x13\n\x0fSCOPE_MANIFESTS\x10\x02\x12\x11\n\rSCOPE_CLUSTER\x10\x03\x12\x12\n\x0eSCOPE_ANYTHING\x10\x04*\x85\x01\n\rNormalization\x12\x1d\n\x19NORMALIZATION_UNSPECIFIED\x10\x00\x12\x16\n\x12NORMALIZATION_NONE\x10\x01\x12\x19\n\x15NORMALIZATION_MAXIMUM\x10\x02\x12\"\n\x1eNORMALIZATION_REVERSED_MAXIMUM\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,10 +35,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_NODESTATE_REQUESTEDENTRY']._loaded_options = None
   _globals['_NODESTATE_REQUESTEDENTRY']._serialized_options = b'8\001'
-  _globals['_SCOPE']._serialized_start=2287
-  _globals['_SCOPE']._serialized_end=2393
-  _globals['_NORMALIZATION']._serialized_start=2396
-  _globals['_NORMALIZATION']._serialized_end=2529
+  _globals['_SCOPE']._serialized_start=2331
+  _globals['_SCOPE']._serialized_end=2437
+  _globals['_NORMALIZATION']._serialized_start=2440
+  _globals['_NORMALIZATION']._serialized_end=2573
   _globals['_POD']._serialized_start=100
   _globals['_POD']._serialized_end=176
   _globals['_NODE']._serialized_start=178
@@ -51,28 +51,28 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_NODEROW']._serialized_end=726
   _globals['_PLACEDPOD']._serialized_start=728
   _globals['_PLACEDPOD']._serialized_end=766
-  _globals['_OBJECTKIND']._serialized_start=768
-  _globals['_OBJECTKIND']._serialized_end=859
-  _globals['_OBJECTREFERENCE']._serialized_start=861
-  _globals['_OBJECTREFERENCE']._serialized_end=949
-  _globals['_OBJECT']._serialized_start=951
-  _globals['_OBJECT']._serialized_end=1021
-  _globals['_CYCLE']._serialized_start=1024
-  _globals['_CYCLE']._serialized_end=1274
-  _globals['_CYCLESTATUS']._serialized_start=1276
-  _globals['_CYCLESTATUS']._serialized_end=1320
-  _globals['_HELLO']._serialized_start=1322
-  _globals['_HELLO']._serialized_end=1383
-  _globals['_ACKNOWLEDGEMENT']._serialized_start=1385
-  _globals['_ACKNOWLEDGEMENT']._serialized_end=1469
-  _globals['_PLUGINREPORT']._serialized_start=1471
-  _globals['_PLUGINREPORT']._serialized_end=1594
-  _globals['_PLUGIN']._serialized_start=1597
-  _globals['_PLUGIN']._serialized_end=2052
-  _globals['_PODFIELDS']._serialized_start=2054
-  _globals['_PODFIELDS']._serialized_end=2080
-  _globals['_NODESTATE']._serialized_start=2083
-  _globals['_NODESTATE']._serialized_end=2285
-  _globals['_NODESTATE_REQUESTEDENTRY']._serialized_start=2237
-  _globals['_NODESTATE_REQUESTEDENTRY']._serialized_end=2285
+  _globals['_OBJECTKIND']._serialized_start=769
+  _globals['_OBJECTKIND']._serialized_end=903
+  _globals['_OBJECTREFERENCE']._serialized_start=905
+  _globals['_OBJECTREFERENCE']._serialized_end=993
+  _globals['_OBJECT']._serialized_start=995
+  _globals['_OBJECT']._serialized_end=1065
+  _globals['_CYCLE']._serialized_start=1068
+  _globals['_CYCLE']._serialized_end=1318
+  _globals['_CYCLESTATUS']._serialized_start=1320
+  _globals['_CYCLESTATUS']._serialized_end=1364
+  _globals['_HELLO']._serialized_start=1366
+  _globals['_HELLO']._serialized_end=1427
+  _globals['_ACKNOWLEDGEMENT']._serialized_start=1429
+  _globals['_ACKNOWLEDGEMENT']._serialized_end=1513
+  _globals['_PLUGINREPORT']._serialized_start=1515
+  _globals['_PLUGINREPORT']._serialized_end=1638
+  _globals['_PLUGIN']._serialized_start=1641
+  _globals['_PLUGIN']._serialized_end=2096
+  _globals['_PODFIELDS']._serialized_start=2098
+  _globals['_PODFIELDS']._serialized_end=2124
+  _globals['_NODESTATE']._serialized_start=2127
+  _globals['_NODESTATE']._serialized_end=2329
+  _globals['_NODESTATE_REQUESTEDENTRY']._serialized_start=2281
+  _globals['_NODESTATE_REQUESTEDENTRY']._serialized_end=2329
 # @@protoc_insertion_point(module_scope)

@@ -329,7 +329,7 @@ Global___PlacedPod: _TypeAlias = PlacedPod  # noqa: Y015
 
 @_typing.final
 class ObjectKind(_message.Message):
-    """A kind of objects of the Kubernetes API, other than nodes and pods."""
+    """A kind of objects of the Kubernetes API, other than nodes and pods, and which of them."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -337,6 +337,8 @@ class ObjectKind(_message.Message):
     PLURAL_FIELD_NUMBER: _builtins.int
     FIELD_SELECTOR_FIELD_NUMBER: _builtins.int
     OPTIONAL_FIELD_NUMBER: _builtins.int
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    LABEL_SELECTOR_FIELD_NUMBER: _builtins.int
     api_version: _builtins.str
     """Required. The group and the version, as objects have them: "apps/v1"; "v1" for the core group."""
     plural: _builtins.str
@@ -347,6 +349,10 @@ class ObjectKind(_message.Message):
     """Whether an API server that does not serve the kind simply has no such objects. Otherwise the
     gateway is not ready until the kind is served.
     """
+    namespace: _builtins.str
+    """Optional. Only the objects in this namespace."""
+    label_selector: _builtins.str
+    """Optional. Only the objects that this label selector selects."""
     def __init__(
         self,
         *,
@@ -354,10 +360,12 @@ class ObjectKind(_message.Message):
         plural: _builtins.str = ...,
         field_selector: _builtins.str = ...,
         optional: _builtins.bool = ...,
+        namespace: _builtins.str = ...,
+        label_selector: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["api_version", b"api_version", "field_selector", b"field_selector", "optional", b"optional", "plural", b"plural"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["api_version", b"api_version", "field_selector", b"field_selector", "label_selector", b"label_selector", "namespace", b"namespace", "optional", b"optional", "plural", b"plural"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,6 +1,6 @@
 """The policy: which plugins run for which pods, in which order, with which arguments.
 
-The way of a policy: `load` or `parse` a document, `resolve` it against the catalogue of plugins,
+The way of a policy: `examine` or `parse` a document, `resolve` it against the catalogue of plugins,
 send `for_kind` to the replicas, which `decode_effective` and `check_arguments`.
 """
 
@@ -14,7 +14,7 @@ from moorage_host.policy.document import (
     Document,
     MoorageConfiguration,
     default_document,
-    load,
+    examine,
     parse,
     read,
 )
@@ -50,7 +50,7 @@ __all__ = [
     "decode_effective",
     "default_document",
     "encode_effective",
-    "load",
+    "examine",
     "parse",
     "read",
     "resolve",

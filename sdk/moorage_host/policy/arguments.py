@@ -10,8 +10,19 @@ import msgspec
 
 from moorage.errors import ConfigurationError
 from moorage_host.policy.checks import find_problems
+from moorage_host.policy.problems import Problem
 
 ArgsT = TypeVar("ArgsT", bound=msgspec.Struct)
+
+
+def argument_problems(
+    args: Mapping[str, Any], args_type: type[msgspec.Struct], path: str
+) -> list[Problem]:
+    """Return what is wrong with the arguments of a plugin, whose class declares *args_type*."""
+    try:
+        return find_problems(args, args_type, path)
+    except Exception as error:  # noqa: BLE001 - the author's __post_init__, or types msgspec lacks
+        return [Problem(path, f"{type(error).__name__}: {error}")]
 
 
 def check_arguments(args: Mapping[str, Any], args_type: type[ArgsT], path: str) -> ArgsT:

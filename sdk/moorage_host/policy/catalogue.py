@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from msgspec import Struct
+
 from moorage.errors import PluginLoadError
 from moorage.models import ObjectKind
 from moorage.plugin.base import DEFAULT_TIME_BUDGET
@@ -54,6 +56,7 @@ class PluginInfo:
         points: Kubernetes' names of the extension points that it implements.
         origin: Where the code comes from: "built-in", a distribution with its version, or a file.
         args_schema: Its arguments as JSON Schema; without, only the replica checks them.
+        args_type: The class that declares its arguments; only the command line knows it.
         default_args: The values of its arguments when the policy gives none.
         reads: The further kinds of objects that it reads.
         depends_on: What its verdict or raw score of a node depends on.
@@ -68,6 +71,7 @@ class PluginInfo:
     points: frozenset[str]
     origin: str = "built-in"
     args_schema: Mapping[str, Any] | None = None
+    args_type: type[Struct] | None = None
     default_args: Mapping[str, Any] = field(default_factory=dict)
     reads: tuple[ObjectKind, ...] = ()
     depends_on: Scope = Scope.ANYTHING

@@ -30,6 +30,39 @@ def find_problems(value: Any, kind: Any, path: str) -> list[Problem]:
     return list(_parts(value, kind, path)) or list(_whole(value, kind, path))
 
 
+def salvage(value: Any, kind: type[StructT]) -> StructT:
+    """Return what is right of a value in which there are problems, to check the rest of it too.
+
+    A field with a wrong value has its default. A text that must be there, and is not, is empty.
+    """
+    found: StructT = _salvaged(value, kind)
+    return found
+
+
+def _salvaged(value: Any, kind: Any) -> Any:
+    inner = _unwrapped(kind)
+    if _is_plain_struct(inner):
+        return _salvaged_struct(value if isinstance(value, dict) else {}, inner)
+    if isinstance(value, list) and _is_array(inner):
+        return tuple(_salvaged(item, typing.get_args(inner)[0]) for item in value)
+    try:
+        return msgspec.convert(value, kind, strict=True)
+    except msgspec.ValidationError:
+        return msgspec.UNSET
+
+
+def _salvaged_struct(value: dict[str, Any], kind: type[msgspec.Struct]) -> msgspec.Struct:
+    parts: dict[str, Any] = {}
+    for field in msgspec.structs.fields(kind):
+        name = field.encode_name
+        found = _salvaged(value[name], field.type) if name in value else msgspec.UNSET
+        if found is not msgspec.UNSET:
+            parts[field.name] = found
+        elif field.required:
+            parts[field.name] = next(iter(_choices(_unwrapped(field.type))), "")
+    return kind(**parts)
+
+
 def _parts(value: Any, kind: Any, path: str) -> Iterator[Problem]:
     inner = _unwrapped(kind)
     arguments = typing.get_args(inner)

@@ -14,9 +14,9 @@ from moorage.errors import ConfigurationError
 from moorage.plugin.base import MAX_TIME_BUDGET
 from moorage.units.durations import format_duration, parse_duration
 from moorage_host.policy.catalogue import IN_TREE
-from moorage_host.policy.checks import find_problems
+from moorage_host.policy.checks import find_problems, salvage
 from moorage_host.policy.effective import FailurePolicy
-from moorage_host.policy.problems import Problem, child
+from moorage_host.policy.problems import Problem, child, merged
 from moorage_host.policy.yaml_lines import MAX_BYTES, Tree, read_tree
 
 API_VERSION = "moorage.io/v1alpha1"
@@ -122,24 +122,22 @@ class MoorageConfiguration(_Part, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A MoorageConfiguration that is right in itself, and where its parts stand."""
+    """A MoorageConfiguration, and where its parts stand.
+
+    Attributes:
+        configuration: What it says; without the parts that are wrong.
+        tree: The text as plain values with their lines.
+        problems: What is wrong with it in itself.
+    """
 
     configuration: MoorageConfiguration
     tree: Tree
+    problems: tuple[Problem, ...] = ()
 
     @property
     def source(self) -> str:
         """Where the text came from, usually a file."""
         return self.tree.source
-
-
-def load(path: Path) -> Document:
-    """Read a policy file.
-
-    Raises:
-        ConfigurationError: It cannot be read, or one line for each mistake in it.
-    """
-    return parse(read(path), str(path))
 
 
 def read(path: Path) -> str:
@@ -152,28 +150,40 @@ def read(path: Path) -> str:
         with path.open("rb") as file:
             return file.read(MAX_BYTES + 1).decode()
     except OSError as error:
-        raise ConfigurationError(f"cannot read the policy {path}: {error.strerror}") from error
+        raise ConfigurationError(f"{path}:1: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ConfigurationError(f"cannot read the policy {path}: it is not UTF-8") from error
+        raise ConfigurationError(f"{path}:1: cannot be read: it is not UTF-8") from error
 
 
 def parse(text: str, source: str) -> Document:
-    """Read a policy from YAML or JSON text.
+    """Read a policy that is right in itself from YAML or JSON text; see `examine`.
+
+    Raises:
+        ConfigurationError: One line for each mistake.
+    """
+    document = examine(text, source)
+    document.tree.refuse(list(document.problems))
+    return document
+
+
+def examine(text: str, source: str) -> Document:
+    """Read a policy from YAML or JSON text with its mistakes, which `resolve` refuses with its own.
 
     Args:
         text: The only document in it is the policy.
         source: What to call it in messages, such as the file name.
 
     Raises:
-        ConfigurationError: One line for each mistake.
+        ConfigurationError: It is no policy at all.
     """
     tree = read_tree(text, source)
-    tree.refuse(_header_problems(tree.value))
+    if not _is_policy(tree.value):
+        tree.refuse(_header_problems(tree.value))
     value = _without_nulls(tree.value)
-    tree.refuse(tree.problems + find_problems(value, MoorageConfiguration, ""))
-    configuration = msgspec.convert(value, MoorageConfiguration, strict=True)
-    tree.refuse(list(_profile_problems(configuration, tree)))
-    return Document(configuration=configuration, tree=tree)
+    problems = merged(tree.problems, find_problems(value, MoorageConfiguration, ""))
+    configuration = salvage(value, MoorageConfiguration)
+    problems = merged(problems, _profile_problems(configuration, tree))
+    return Document(configuration=configuration, tree=tree, problems=tuple(problems))
 
 
 def default_document() -> Document:
@@ -181,8 +191,16 @@ def default_document() -> Document:
     return parse(f"apiVersion: {API_VERSION}\nkind: {KIND}\n", "default policy")
 
 
+def _is_policy(value: Any) -> bool:
+    """Whether a document is meant to be one of ours, of another version perhaps."""
+    if not isinstance(value, dict):
+        return False
+    group = str(value.get("apiVersion", API_VERSION)).partition("/")[0]
+    return group == API_VERSION.partition("/")[0] and value.get("kind", KIND) == KIND
+
+
 def _header_problems(value: Any) -> list[Problem]:
-    """Find out whether it is another kind of document: its fields would all be unknown."""
+    """Return why it is another kind of document: its fields would all be unknown."""
     if not isinstance(value, dict):
         return find_problems(value, MoorageConfiguration, "")
     header = {name: value[name] for name in ("apiVersion", "kind") if name in value}
@@ -259,6 +277,8 @@ def _config_problems(profile: Profile, path: str) -> Iterator[Problem]:
 def _duplicates(named: Iterator[tuple[str, str]] | list[tuple[str, str]]) -> Iterator[Problem]:
     first: dict[str, str] = {}
     for name, path in named:
+        if not name:
+            continue  # a mistake that is reported already
         if name in first:
             yield Problem(path, f'"{name}" is there already, at {first[name]}')
         first.setdefault(name, path)

@@ -4,6 +4,7 @@ Used by everything that reads the policy document or plugin arguments.
 """
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -13,6 +14,19 @@ class Problem:
 
     path: str
     message: str
+
+
+def merged(*steps: Iterable[Problem]) -> list[Problem]:
+    """Return what several checks found, one after the other.
+
+    What a later check finds where an earlier one found something is mostly its consequence: it is
+    left out.
+    """
+    found: dict[Problem, None] = {}
+    for step in steps:
+        known = {problem.path for problem in found}
+        found |= dict.fromkeys(problem for problem in step if problem.path not in known)
+    return list(found)
 
 
 def child(path: str, key: str | int) -> str:

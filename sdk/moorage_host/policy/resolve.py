@@ -3,10 +3,12 @@
 Called by the gateway for each new policy or catalogue, and by `moorage config`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from moorage.errors import suggestion
 from moorage.plugin.base import DEFAULT_TIME_BUDGET
+from moorage_host.policy.arguments import argument_problems
 from moorage_host.policy.catalogue import IN_TREE, KINDS, Catalogue, Kind
 from moorage_host.policy.defaults import (
     default_failure_policy,
@@ -16,7 +18,7 @@ from moorage_host.policy.defaults import (
 from moorage_host.policy.document import POINTS, Document, PluginSet, Profile
 from moorage_host.policy.effective import EffectivePlugin, EffectivePolicy, EffectiveProfile
 from moorage_host.policy.merge import ALL, Entry, EntrySet, expand
-from moorage_host.policy.problems import Problem, child
+from moorage_host.policy.problems import Problem, child, merged
 from moorage_host.policy.resolved import ResolvedPolicy
 from moorage_host.policy.schema import schema_problems
 
@@ -25,12 +27,14 @@ def resolve(document: Document, catalogue: Catalogue) -> ResolvedPolicy:
     """Return the effective policy.
 
     Raises:
-        ConfigurationError: One line for each plugin that does not exist or is not of the point's
-            kind, and for each argument that a plugin does not take.
+        ConfigurationError: One line for each mistake of the document in itself, each plugin that
+            does not exist or is not of the point's kind, and each argument that a plugin does not
+            take.
     """
     profiles = document.configuration.profiles or (Profile(),)
     resolvers = [_Resolver(document, catalogue, i, p) for i, p in enumerate(profiles)]
-    document.tree.refuse([problem for r in resolvers for problem in r.problems()])
+    found = [problem for r in resolvers for problem in r.problems()]
+    document.tree.refuse(merged(document.problems, found))
     return ResolvedPolicy(
         source=document.source,
         score_scale=document.configuration.score_scale,
@@ -58,6 +62,7 @@ class _Resolver:
         self._configs = {
             config.name: (config, f"{self._path}.pluginConfig[{i}]")
             for i, config in enumerate(profile.plugin_config)
+            if config.name
         }
         self._sets = {point: self._entries(point) for point in POINTS}
         self._multi_point = merge_multi_point(self._sets["multiPoint"])
@@ -75,9 +80,11 @@ class _Resolver:
             if name not in self._catalogue:
                 yield Problem(f"{path}.name", self._unknown(name))
             for kind in self._catalogue.kinds(name):
-                info = self._catalogue.get(kind, name)
-                if info is not None and info.args_schema is not None:
-                    yield from schema_problems(config.args, info.args_schema, f"{path}.args")
+                yield from self._argument_problems(kind, name, config.args, f"{path}.args")
+        for kind in KINDS:
+            for entry in self._enabled(kind):
+                if entry.name not in self._configs:
+                    yield from self._argument_problems(kind, entry.name, {}, entry.path)
 
     def warnings(self) -> Iterator[Problem]:
         for point in POINTS:
@@ -157,6 +164,16 @@ class _Resolver:
             )
             yield Problem(f"{entry.path}.name", message)
 
+    def _argument_problems(
+        self, kind: Kind, name: str, args: Mapping[str, Any], path: str
+    ) -> Iterable[Problem]:
+        info = self._catalogue.get(kind, name)
+        if info is not None and info.args_type is not None:
+            return argument_problems(args, info.args_type, path)
+        if info is not None and info.args_schema is not None:
+            return schema_problems(args, info.args_schema, path)
+        return ()
+
     def _unknown(self, name: str, further: tuple[str, ...] = ()) -> str:
         near = suggestion(name, (*self._catalogue.names(), *further))
         origins = ", ".join(self._catalogue.origins()) or "nowhere, no service runs"
@@ -169,5 +186,9 @@ class _Resolver:
 
     def _entries(self, point: str) -> EntrySet:
         written, path = self._written(point), f"{self._path}.plugins.{point}.enabled"
-        enabled = [Entry(p.name, p.weight, child(path, i)) for i, p in enumerate(written.enabled)]
+        enabled = [
+            Entry(plugin.name, plugin.weight, child(path, i))
+            for i, plugin in enumerate(written.enabled)
+            if plugin.name
+        ]
         return EntrySet(tuple(enabled), frozenset(plugin.name for plugin in written.disabled))

@@ -53,14 +53,12 @@ class Tree:
         return f"{self.source}:{self.line(path)}" + (f": {path}" if path else "")
 
     def refuse(self, problems: list[Problem]) -> None:
-        """Raise ConfigurationError with a line for each problem, if there is any."""
+        """Raise ConfigurationError with a line for each problem, by line, if there is any."""
         if not problems:
             return
-        # The first of several at one place is the cause of the others.
-        by_path = {problem.path: problem for problem in reversed(problems)}
-        ordered = sorted(by_path.values(), key=lambda problem: self.line(problem.path))
+        ordered = sorted(problems, key=lambda p: (self.line(p.path), p.path))
         lines = (f"{self.where(p.path)}: {p.message}{self.hints.get(p.path, '')}" for p in ordered)
-        raise ConfigurationError("\n".join(lines))
+        raise ConfigurationError("\n".join(line.replace("\n", " ") for line in lines))
 
 
 def read_tree(text: str, source: str) -> Tree:
@@ -70,7 +68,7 @@ def read_tree(text: str, source: str) -> Tree:
         ConfigurationError: It is not YAML, empty, several documents, or too large.
     """
     if len(text) > MAX_BYTES:
-        raise ConfigurationError(f"{source}: larger than {MAX_BYTES} characters")
+        raise ConfigurationError(f"{source}:1: larger than {MAX_BYTES} characters")
     root = _root(text, source)
     tree = Tree(source=source)
     reader = _Reader(tree)
@@ -88,9 +86,11 @@ def _root(text: str, source: str) -> yaml.Node:
         context = f" ({error.context})" if error.context else ""
         raise ConfigurationError(f"{source}{line}: not YAML: {error.problem}{context}") from error
     except yaml.YAMLError as error:
-        raise ConfigurationError(f"{source}: not YAML: {str(error).splitlines()[0]}") from error
+        at = text.count("\n", 0, getattr(error, "position", 0)) + 1
+        message = f"{source}:{at}: not YAML: {str(error).splitlines()[0]}"
+        raise ConfigurationError(message) from error
     if not roots:
-        raise ConfigurationError(f"{source}: empty")
+        raise ConfigurationError(f"{source}:1: empty")
     if len(roots) > 1:
         line = f"{source}:{_line(roots[1])}"
         raise ConfigurationError(f"{line}: a second YAML document: only one is allowed")

@@ -85,7 +85,14 @@ def kind_from_proto(message: pb.ObjectKind) -> ObjectKind:
     Raises:
         ValueError: It is not called as kinds are.
     """
-    return ObjectKind(message.api_version, message.plural, message.field_selector, message.optional)
+    return ObjectKind(
+        message.api_version,
+        message.plural,
+        namespace=message.namespace,
+        label_selector=message.label_selector,
+        field_selector=message.field_selector,
+        optional=message.optional,
+    )
 
 
 def normalization_from_proto(message: pb.Normalization.ValueType) -> Normalization | None:
@@ -113,6 +120,8 @@ def kind_to_proto(kind: ObjectKind) -> pb.ObjectKind:
     return pb.ObjectKind(
         api_version=kind.api_version,
         plural=kind.plural,
+        namespace=kind.namespace,
+        label_selector=kind.label_selector,
         field_selector=kind.field_selector,
         optional=kind.optional,
     )

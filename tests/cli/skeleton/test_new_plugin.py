@@ -75,12 +75,7 @@ def test_skeletons_are_typed(tmp_path: Path) -> None:
 def test_the_skeleton_is_a_plugin_of_its_kind(tmp_path: Path, kind: str, form: str) -> None:
     result = moorage("new-plugin", "OfMyOwn", tmp_path, "--kind", kind, "--form", form)
     file, test = tmp_path / "of_my_own.py", tmp_path / "test_of_my_own.py"
-    assert result.stdout.splitlines() == [
-        f"wrote {file}",
-        f"wrote {test}",
-        f"Test it: pytest {test}",
-        f"Run it:  moorage up --plugin {file}",
-    ]
+    assert result.stdout.splitlines()[:2] == [f"wrote {file}", f"wrote {test}"]
     shown = moorage("config", "show", "--plugin", file)
     (profile,) = yaml.safe_load(shown.stdout)["profiles"]
     enabled = {point for point, each in profile["plugins"].items() if "OfMyOwn" in str(each)}
@@ -145,14 +140,51 @@ def test_a_bind_plugin_is_not_asked_about_many_nodes(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("there", ["of_my_own.py", "test_of_my_own.py", "pyproject.toml"])
-def test_nothing_is_written_over(tmp_path: Path, there: str) -> None:
+@pytest.mark.parametrize(
+    ("there", "options"),
+    [
+        ("of_my_own.py", ()),
+        ("test_of_my_own.py", ()),
+        ("pyproject.toml", ("--package",)),
+        ("README.md", ("--package",)),
+    ],
+)
+def test_nothing_is_written_over(tmp_path: Path, there: str, options: tuple[str, ...]) -> None:
     (tmp_path / there).write_text("precious")
-    result = moorage("new-plugin", "OfMyOwn", tmp_path, "--package")
+    result = moorage("new-plugin", "OfMyOwn", tmp_path, *options)
     assert result.exit_code == 1
     assert result.stderr.startswith(f"moorage: {tmp_path / there} is there already: ")
     assert {file.name for file in tmp_path.iterdir()} == {there}
     assert (tmp_path / there).read_text() == "precious"
+
+
+@pytest.mark.parametrize(("kind", "form"), FORMS)
+def test_a_project_passes_its_own_checks(tmp_path: Path, kind: str, form: str) -> None:
+    options = ("--kind", kind, "--form", form, "--package")
+    assert moorage("new-plugin", "OfMyOwn", tmp_path, *options).exit_code == 0
+    assert {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*") if file.is_file()} == {
+        "README.md",
+        "policy.yaml",
+        "pyproject.toml",
+        "src/of_my_own/__init__.py",
+        "src/of_my_own/py.typed",
+        "tests/test_of_my_own.py",
+    }
+    run(
+        tmp_path, sys.executable, "-m", "pytest", "-q", "-p", "no:asyncio", "-p", "no:cacheprovider"
+    )
+    run(tmp_path, BIN / "ruff", "check", "--ignore=D103,D203,D213", "--select", CHECKED)
+    run(tmp_path, BIN / "ruff", "format", "--check")
+    if form == "node":  # mypy takes seconds, and the other form is checked above
+        run(tmp_path, sys.executable, "-m", "mypy", f"--cache-dir={tmp_path / 'cache'}")
+
+
+def test_a_project_goes_into_a_folder_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = moorage("new-plugin", "MaxTemperature", "--package")
+    assert result.stdout.startswith("wrote max-temperature/src/max_temperature/__init__.py\n")
 
 
 def test_a_folder_that_is_not_there_is_made(tmp_path: Path) -> None:

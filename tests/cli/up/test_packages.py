@@ -118,13 +118,20 @@ async def test_a_filter_process_lists_it_with_its_origin(
     assert origins["NodeName"] == "built-in"
 
 
-def test_a_new_plugin_with_package_can_be_installed(tmp_path: Path) -> None:
-    source, target = tmp_path / "source", tmp_path / "target"
-    run(MOORAGE, "new-plugin", "OfMyOwn", source, "--package", folder=tmp_path)
+@pytest.mark.parametrize("kind", ["filter", "score", "bind"])
+def test_a_new_plugin_with_package_is_found_by_its_entry_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    source, target = tmp_path / "of-my-own", tmp_path / "target"
+    run(MOORAGE, "new-plugin", "OfMyOwn", "--package", "--kind", kind, folder=tmp_path)
     pip_install(source, target)
     assert {path.name for path in target.glob("of_my_own*")} == {
-        "of_my_own.py",
+        "of_my_own",
         "of_my_own-0.1.0.dist-info",
     }
-    (entries,) = target.glob("*.dist-info/entry_points.txt")
-    assert entries.read_text().split() == ["[moorage.filter]", "OfMyOwn", "=", "of_my_own:OfMyOwn"]
+    assert (target / "of_my_own" / "py.typed").exists()
+    monkeypatch.setenv("PYTHONPATH", str(target))
+    shown = yaml.safe_load(run(MOORAGE, "config", "show", "policy.yaml", folder=source))
+    (profile,) = shown["profiles"]
+    enabled = {point for point, each in profile["plugins"].items() if "OfMyOwn" in str(each)}
+    assert enabled == {kind}

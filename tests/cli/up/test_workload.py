@@ -127,10 +127,16 @@ def test_priority_classes_that_pods_name_are_made_with_the_pods_priority(tmp_pat
     assert (made["value"], made["preemptionPolicy"]) == (1000, "Never")
 
 
-def test_other_kinds_are_left_out_and_told(tmp_path: Path) -> None:
-    service = {"kind": "Service", "metadata": {"name": "web"}}
-    workload = read(pods=write(tmp_path / "pods.yaml", service, pod("a")))
-    assert any("1 of kind Service left out" in note for note in workload.notes)
+def test_any_kind_is_taken_but_what_another_cluster_wrote_about_itself(tmp_path: Path) -> None:
+    def obj(kind: str, **metadata: str) -> Object:
+        return {"apiVersion": "v1", "kind": kind, "metadata": {"name": kind.lower(), **metadata}}
+
+    written = [obj("CustomResourceDefinition"), obj("Rack"), obj("ConfigMap"), obj("Lease")]
+    dumped = obj("Lease", uid="u", namespace="team")
+    workload = read(pods=write(tmp_path / "pods.yaml", *written, dumped, pod("a")))
+    assert names(workload.definitions) == ["customresourcedefinition"]
+    assert names(workload.further) == ["rack", "configmap", "lease"]
+    assert any("1 of kind Lease left out" in note for note in workload.notes)
 
 
 def controlled(kind: str, name: str, *owner: str, **metadata: str) -> Object:
@@ -199,6 +205,7 @@ def test_what_would_make_no_pods_is_refused_with_its_name(tmp_path: Path) -> Non
         ("kind: List\nitems: 3\n", ": document 1: items is no list"),
         ("kind: Pod\n", ": document 1: the Pod has no metadata"),
         ("kind: Pod\nmetadata: {}\n", ": document 1: the Pod has no name"),
+        ("kind: Pod\napiVersion: 1\nmetadata: {name: a}\n", "apiVersion of the Pod must be text"),
         ("kind: Pod\nmetadata: {name: 3}\n", "name and namespace of the Pod must be text"),
         ("kind: Pod\nmetadata: {name: a}\n", ": pod a has no spec"),
         ("\0", ": neither YAML nor JSON: "),

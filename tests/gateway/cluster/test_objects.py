@@ -57,7 +57,12 @@ class OptionallyReplicated(FilterPlugin):
 def stateful_set(name: str, replicas: int = 2, **metadata: Any) -> dict[str, Any]:
     metadata = {"name": name, "namespace": "default", **metadata}
     kind = {"apiVersion": "apps/v1", "kind": "StatefulSet"}
-    return {**kind, "metadata": metadata, "spec": {"replicas": replicas}}
+    labels = {"app": name}
+    selected = {
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}},
+    }
+    return {**kind, "metadata": metadata, "spec": {"replicas": replicas, **selected}}
 
 
 @asynccontextmanager

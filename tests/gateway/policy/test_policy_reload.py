@@ -232,7 +232,7 @@ async def test_a_wrong_content_is_told_once_and_the_old_policy_stays(
         await reloaded(found, "refused", 2)
         (tmp_path / "policy.yaml").unlink()
         await reloaded(found, "refused", 3)
-        assert "cannot read the policy" in await note(found)
+        assert "cannot be read" in await note(found)
         (tmp_path / "policy.yaml").write_text(only("n1") + "# as before\n")
         await reloaded(found, "ok")
         assert await note(found) == ""

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.errors import ConfigurationError
-from moorage_host.policy import Document, default_document, load, parse
+from moorage_host.policy import Document, default_document, parse
+from moorage_host.policy import read as read_file
 
 HEADER = "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\n"
 
@@ -102,21 +103,23 @@ def test_a_file_is_read_and_named_in_messages(tmp_path: Path) -> None:
     path = tmp_path / "policy.yaml"
     path.write_text(HEADER + "profile: []\n")
     with pytest.raises(ConfigurationError, match=r"policy\.yaml:3: profile: unknown field"):
-        load(path)
+        parse(read_file(path), str(path))
     path.write_text(HEADER)
-    assert load(path).source == str(path)
+    assert parse(read_file(path), str(path)).source == str(path)
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     path = tmp_path / "policy.yaml"
-    with pytest.raises(ConfigurationError, match=r"policy\.yaml: No such file or directory"):
-        load(path)
+    with pytest.raises(ConfigurationError, match=r"policy\.yaml:1: cannot be read: No such file"):
+        read_file(path)
     path.write_bytes(b"\xff\xfe\xfa")
-    with pytest.raises(ConfigurationError, match=r"policy\.yaml: it is not UTF-8"):
-        load(path)
+    with pytest.raises(
+        ConfigurationError, match=r"policy\.yaml:1: cannot be read: it is not UTF-8"
+    ):
+        read_file(path)
     path.write_bytes(b"#" * 2_000_000)
-    with pytest.raises(ConfigurationError, match=r"policy\.yaml: larger than 1048576"):
-        load(path)
+    with pytest.raises(ConfigurationError, match=r"policy\.yaml:1: larger than 1048576"):
+        parse(read_file(path), str(path))
 
 
 def test_without_a_file_there_is_a_default_document() -> None:

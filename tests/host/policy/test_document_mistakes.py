@@ -29,15 +29,15 @@ def config(fields: str) -> str:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "p.yaml: empty"),
-        ("# nothing\n---\n", "p.yaml: empty"),
+        ("", "p.yaml:1: empty"),
+        ("# nothing\n---\n", "p.yaml:1: empty"),
         ("- 1", "p.yaml:1: expected object, got array"),
         ("a: 1\n b: 2", "p.yaml:2: not YAML: mapping values are not allowed"),
-        ("\x01", "p.yaml: not YAML: unacceptable character"),
+        ("\x01", "p.yaml:1: not YAML: unacceptable character"),
         (HEADER + "---\na: 1", "p.yaml:4: a second YAML document: only one is allowed"),
         (HEADER + "x: " + "[" * 100_000, "p.yaml:3: nested more than 64 levels deep"),
         (HEADER + "x: &a [*a]", "p.yaml:3: aliases make more than 100000 values or 64 levels"),
-        ("#" * 1_048_577, "p.yaml: larger than 1048576 characters"),
+        ("#" * 1_048_577, "p.yaml:1: larger than 1048576 characters"),
         (
             "apiVersion: kubescheduler.config.k8s.io/v1\nkind: MoorageConfiguration\nprofile: 1",
             (
@@ -260,3 +260,18 @@ def test_all_mistakes_are_told_in_the_order_of_their_lines() -> None:
         f"p.yaml:9: {CONFIG}[0].nam: unknown field `nam`, did you mean `name`?",
         "p.yaml:10: scoreScal: unknown field `scoreScal`, did you mean `scoreScale`?",
     ]
+
+
+def test_a_document_of_another_version_is_checked_as_far_as_it_can_be() -> None:
+    text = "apiVersion: moorage.io/v1\nkind: MoorageConfiguration\nprofile: []\n"
+    assert [mistake.partition(": ")[2].partition(":")[0] for mistake in mistakes(text)] == [
+        "apiVersion",
+        "profile",
+    ]
+
+
+def test_two_mistakes_of_one_place_are_both_there() -> None:
+    body = "profiles:\n- pluginConfig:\n  - name: A\n    a b: 1\n    c d: 2\n  - {}\n"
+    found = mistakes(HEADER + body)
+    assert len(found) == 3
+    assert found[2].endswith("pluginConfig[1]: field `name` is missing")

@@ -129,6 +129,17 @@ def test_a_kind_is_written_as_in_urls(api_version: str, plural: str, problem: st
         ObjectKind(api_version, plural)
 
 
+@pytest.mark.parametrize("namespace", ["Prices", "a/b", "a,b", "-a", "a" * 64])
+def test_a_namespace_is_one_name(namespace: str) -> None:
+    with pytest.raises(ValueError, match="cannot be a namespace"):
+        ObjectKind("v1", "configmaps", namespace=namespace)
+
+
+def test_a_kind_with_other_selectors_is_another_kind(store: ObjectStore) -> None:
+    with pytest.raises(UnknownNameError, match=r"same namespace and selectors; it has racks"):
+        store.select(ObjectKind("example.com/v1", "racks", label_selector="a=b"), dict)
+
+
 def test_metrics_also_have_nodes_but_in_another_group() -> None:
     kind: Any = ObjectKind("metrics.k8s.io/v1beta1", "nodes")
     assert kind.path == "/apis/metrics.k8s.io/v1beta1/nodes"

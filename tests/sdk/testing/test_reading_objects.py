@@ -77,6 +77,43 @@ def test_a_plugin_that_does_not_say_what_it_reads_fails_its_test() -> None:
         run_filter(Undeclared(), make_pod(), *NODES)
 
 
+def test_a_test_s_objects_are_selected_as_the_api_server_does() -> None:
+    prices = ObjectKind("v1", "configmaps", namespace="prices", label_selector="tier=spot")
+    named = ObjectKind("v1", "configmaps", field_selector="metadata.name=a")
+    manifests = [
+        {"metadata": {"name": "a", "labels": {"tier": "spot"}}},  # gets the namespace
+        {"metadata": {"name": "b", "namespace": "other", "labels": {"tier": "spot"}}},
+        {"metadata": {"name": "c", "namespace": "prices", "labels": {"tier": "reserved"}}},
+    ]
+    nodes = make_nodes(*NODES, objects={prices: manifests, named: manifests})
+    assert [each["metadata"]["name"] for each in nodes.objects(prices)] == ["a"]
+    found = nodes.objects(prices).get("a")
+    assert found is not None
+    assert found == nodes.objects(prices).get("a", "prices")
+    assert [each["metadata"].get("namespace") for each in nodes.objects(named)] == [None]
+
+
+@pytest.mark.parametrize(
+    ("selectors", "problem"),
+    [
+        (
+            {"label_selector": "tier in spot"},
+            r"Wrong\.reads has configmaps .*: label selector .*, char",
+        ),
+        (
+            {"field_selector": "metadata.name"},
+            r"Wrong\.reads has configmaps .*: field selector .*, char",
+        ),
+    ],
+)
+def test_a_selector_that_is_none_is_refused_with_its_place(
+    selectors: dict[str, str], problem: str
+) -> None:
+    kind = ObjectKind("v1", "configmaps", **selectors)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=problem):
+        type("Wrong", (FilterPlugin,), {"reads": (kind,)})
+
+
 def test_manifests_need_names_of_their_own() -> None:
     with pytest.raises(ValueError, match=r"2 racks\.example\.com have the name 'r1'"):
         make_nodes(objects={RACKS: [rack("r1", 0), rack("r1", 1)]})

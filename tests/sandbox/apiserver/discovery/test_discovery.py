@@ -17,8 +17,8 @@ async def test_health_is_ok(http: Http, path: str) -> None:
 
 async def test_the_version_is_told(http: Http) -> None:
     body = (await http.get("/version")).body
-    assert (body["major"], body["minor"]) == ("1", "36")
-    assert body["gitVersion"].startswith("v1.36.")
+    assert (body["major"], body["minor"]) == ("1", "37")
+    assert body["gitVersion"].startswith("v1.37.")
 
 
 async def test_groups_lead_to_versions_and_versions_to_resources(http: Http) -> None:

@@ -11,7 +11,12 @@ CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 
 def stateful_set(name: str = "db") -> dict[str, object]:
     templates = [{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}]
-    return {"metadata": {"name": name}, "spec": {"volumeClaimTemplates": templates}}
+    spec = {
+        "volumeClaimTemplates": templates,
+        "selector": {"matchLabels": {"app": name}},
+        "template": {"metadata": {"labels": {"app": name}}},
+    }
+    return {"metadata": {"name": name}, "spec": spec}
 
 
 async def test_a_stateful_set_gets_what_every_one_has(http: Http) -> None:

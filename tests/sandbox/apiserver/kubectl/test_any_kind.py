@@ -34,7 +34,7 @@ spec: {height: 42, room: a}
 def racks(kubectl: Kubectl) -> Iterator[None]:
     columns = [{"name": "Height", "type": "integer", "jsonPath": ".spec.height"}]
     height = {"type": "integer", "description": "Units from the floor to the top."}
-    spec = {"type": "object", "properties": {"height": height}}
+    spec = {"type": "object", "properties": {"height": height, "room": {"type": "string"}}}
     schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
     served = version(additionalPrinterColumns=columns, schema=schema, subresources={"status": {}})
     kubectl.run("apply", "-f", "-", stdin=json.dumps(definition(served)))

@@ -243,7 +243,7 @@ def test_mistakes_are_told_as_by_a_real_cluster(kubectl: Kubectl, pod: str) -> N
 
 
 def test_the_server_can_be_asked_about_itself(kubectl: Kubectl) -> None:
-    assert "Server Version: v1.36" in kubectl.run("version")
+    assert "Server Version: v1.37" in kubectl.run("version")
     listed = kubectl.run("api-resources").splitlines()
     assert any(line.split()[:3] == ["pods", "po", "v1"] for line in listed)
     assert "coordination.k8s.io/v1" in kubectl.run("api-versions")

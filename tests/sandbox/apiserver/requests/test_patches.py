@@ -4,7 +4,16 @@ from typing import Any
 
 import pytest
 
-from tests.sandbox.apiserver.support import EVENTS, NODES, PODS, Http, finalized, node, pod
+from tests.sandbox.apiserver.support import (
+    EVENTS,
+    NODES,
+    PODS,
+    Http,
+    finalized,
+    labelled,
+    node,
+    pod,
+)
 
 MERGE = "merge-patch+json"
 STRATEGIC = "strategic-merge-patch+json"
@@ -127,10 +136,18 @@ async def test_malformed_patches_are_bad_requests(http: Http, kind: str, body: A
     assert (reply.code, reply.body["reason"]) == (400, "BadRequest")
 
 
-async def test_server_side_apply_is_refused_with_the_kinds_that_are_read(http: Http) -> None:
-    reply = await http.patch(f"{NODES}/n1?fieldManager=me", node(), "apply-patch+yaml")
-    assert (reply.code, reply.body["reason"]) == (415, "UnsupportedMediaType")
-    assert "application/strategic-merge-patch+json" in reply.message
+async def test_server_side_apply_creates_or_merges_and_warns_that_it_knows_no_owners(
+    http: Http,
+) -> None:
+    kind = "apply-patch+yaml"
+    created = await http.patch(f"{PODS}/web?fieldManager=me", labelled(pod(), a="1"), kind)
+    assert (created.code, created.body["metadata"]["labels"]) == (201, {"a": "1"})
+    assert "records no field owners" in created.headers["Warning"]
+    text = b"apiVersion: v1\nkind: Pod\nmetadata: {name: web, labels: {b: '2'}}\n"
+    text += b"spec: {containers: [{name: main, image: 'web:2'}]}\n"
+    applied = await http.send("PATCH", f"{PODS}/web", text, media=f"application/{kind}")
+    assert (applied.code, applied.body["metadata"]["labels"]) == (200, {"a": "1", "b": "2"})
+    assert [each["image"] for each in applied.body["spec"]["containers"]] == ["web:2"]
 
 
 async def test_events_are_patched_in_the_form_of_their_api_version(http: Http) -> None:

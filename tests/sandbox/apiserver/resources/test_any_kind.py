@@ -9,7 +9,17 @@ from sandbox.apiserver.resources.resource import Resource
 from tests.sandbox.apiserver.resources.definitions import definition
 from tests.sandbox.apiserver.support import Http, pod
 
-NEEDS_MORE = {"Pod": pod("x"), "CustomResourceDefinition": definition()}
+WORKLOAD = {
+    "metadata": {"name": "x"},
+    "spec": {
+        "selector": {"matchLabels": {"app": "x"}},
+        "template": {"metadata": {"labels": {"app": "x"}}, "spec": pod()["spec"]},
+    },
+}
+SELECTING = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
+NEEDS_MORE = {"Pod": pod("x"), "CustomResourceDefinition": definition()} | dict.fromkeys(
+    SELECTING, WORKLOAD
+)
 STORED = [row for row in BUILT_IN if row.is_stored and row.group != "events.k8s.io"]
 
 
@@ -53,6 +63,6 @@ async def test_secrets_are_written_as_text_and_read_in_base64(http: Http) -> Non
 
 async def test_a_deployment_has_no_replicas_yet(http: Http) -> None:
     path = "/apis/apps/v1/namespaces/default/deployments"
-    created = await http.create(path, {"metadata": {"name": "web"}, "status": {"replicas": 7}})
+    created = await http.create(path, WORKLOAD | {"status": {"replicas": 7}})
     assert created["spec"]["replicas"] == 1
     assert created["status"] == {"replicas": 0}

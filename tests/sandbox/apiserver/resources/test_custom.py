@@ -61,7 +61,7 @@ async def test_discovery_lists_what_a_definition_adds(http: Http) -> None:
     items = (await http.get("/apis", accept=accept)).body["items"]
     assert "example.com" in {each["metadata"]["name"] for each in items}
     schemas = (await http.get("/openapi/v3/apis/example.com/v1")).body["components"]["schemas"]
-    assert list(schemas) == ["v1.Rack"]
+    assert "v1.Rack" in schemas
 
 
 async def test_everything_goes_with_the_definition(http: Http) -> None:
@@ -141,9 +141,9 @@ async def test_a_changed_definition_changes_what_is_served(http: Http) -> None:
         ({"spec": {"scope": "Everywhere"}}, 422, "spec.scope"),
         ({"spec": {"versions": []}}, 422, "spec.versions"),
         ({"spec": {"versions": [version(), version("v2")]}}, 422, "spec.versions"),
-        ({"spec": {"versions": {}}}, 400, "versions"),
-        ({"spec": {"names": {"plural": "racks"}}}, 400, "kind"),
-        ({"spec": None}, 400, "spec"),
+        ({"spec": {"versions": {}}}, 422, "versions"),
+        ({"spec": {"names": {"plural": "racks"}}}, 422, "kind"),
+        ({"spec": None}, 422, "spec"),
     ],
 )
 async def test_definitions_that_make_no_sense_are_refused(

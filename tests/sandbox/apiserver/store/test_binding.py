@@ -6,7 +6,7 @@ import aiohttp
 import pytest
 
 from sandbox.apiserver import ApiServer, Settings
-from tests.sandbox.apiserver.support import PODS, Http, binding, finalized, pod
+from tests.sandbox.apiserver.support import NODES, PODS, Http, binding, finalized, node, pod
 
 LEGACY = "/api/v1/namespaces/default/bindings"
 PREFIX = 'Operation cannot be fulfilled on pods/binding "web": '
@@ -139,6 +139,7 @@ async def test_bound_pods_run_if_asked_to(bound_at_creation: bool) -> None:
     settings = Settings(run_bound_pods=True, run_delay_seconds=0.01)
     async with ApiServer(settings) as api, aiohttp.ClientSession(api.url) as session:
         http = Http(session)
+        await http.create(NODES, node("n1"))
         created = await http.create(PODS, pod(**({"nodeName": "n1"} if bound_at_creation else {})))
         version = created["metadata"]["resourceVersion"]
         async with http.watch(PODS, resourceVersion=version) as events:
@@ -149,3 +150,24 @@ async def test_bound_pods_run_if_asked_to(bound_at_creation: bool) -> None:
     assert status["phase"] == "Running"
     assert status["startTime"]
     assert status["containerStatuses"][0]["ready"]
+
+
+async def test_a_bound_pod_waits_for_its_node() -> None:
+    settings = Settings(run_bound_pods=True, run_delay_seconds=0.0)
+    async with ApiServer(settings) as api, aiohttp.ClientSession(api.url) as session:
+        http = Http(session)
+        await http.create(NODES, node("n2"))
+        for name, place in (("first", "n1"), ("second", "n2")):
+            await http.create(PODS, pod(name, nodeName=place))
+        await until(api, "second", "Running")
+        assert api.cluster.store.objects("/pods")[0]["status"]["phase"] == "Pending"
+        await http.create(NODES, node("n1"))
+        await until(api, "first", "Running")
+
+
+async def until(api: ApiServer, name: str, phase: str) -> None:
+    """Wait until a pod has a phase."""
+    pods = api.cluster.store.collection("/pods")
+    async with asyncio.timeout(5):
+        while (item := pods.get("default", name)) and item.object["status"]["phase"] != phase:
+            await pods.changed.wait(5)

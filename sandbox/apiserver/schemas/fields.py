@@ -1,0 +1,103 @@
+"""Compares an object with a schema: unknown fields, and values that a field cannot have."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sandbox.apiserver.errors import Cause, invalid_value, required, unsupported_value
+from sandbox.apiserver.schemas.models import Schema, resolve
+
+ANYTHING = "x-kubernetes-preserve-unknown-fields"
+EITHER = "x-kubernetes-int-or-string"
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", dict: "object"}
+
+
+@dataclass(slots=True, kw_only=True)
+class Examination:
+    """What was found in one object.
+
+    Attributes:
+        complete: Whether fields that the schema requires must be there.
+        unknown: The paths of fields that the schema does not have.
+        causes: The fields with a wrong value.
+    """
+
+    complete: bool
+    unknown: list[str] = field(default_factory=list)
+    causes: list[Cause] = field(default_factory=list)
+
+    def examine(self, schema: Schema, value: Any, path: str = "") -> None:
+        """Compare a value, and everything in it, with a schema."""
+        schema = resolve(schema)
+        cause = _problem(schema, value, path)
+        if cause:
+            self.causes.append(cause)
+        elif isinstance(value, dict):
+            self._fields(schema, value, path)
+        elif isinstance(value, list) and isinstance(items := schema.get("items"), dict):
+            for index, each in enumerate(value):
+                self.examine(items, each, f"{path}[{index}]")
+
+    def _fields(self, schema: Schema, obj: Mapping[str, Any], path: str) -> None:
+        known, others = schema.get("properties", {}), schema.get("additionalProperties")
+        free = schema.get(ANYTHING) or others is True or "type" not in schema
+        prefix = f"{path}." if path else ""
+        for key, each in obj.items():
+            if key in known:
+                self.examine(known[key], each, prefix + key)
+            elif isinstance(others, dict):
+                self.examine(others, each, prefix + key)
+            elif not free:
+                self.unknown.append(prefix + key)
+        for key in schema.get("required", ()) if self.complete else ():
+            if key not in obj:
+                self.causes.append(required(prefix + key))
+
+
+def fill_in_defaults(schema: Schema, value: Any) -> None:
+    """Set the fields that are missing and have a default in the schema of a custom resource."""
+    if isinstance(value, list):
+        items = schema.get("items", {})
+        for each in value if isinstance(items, dict) else ():
+            fill_in_defaults(items, each)
+    elif isinstance(value, dict):
+        for key, inner in schema.get("properties", {}).items():
+            if key not in value and "default" in inner:
+                value[key] = _copy(inner["default"])
+            if key in value:
+                fill_in_defaults(inner, value[key])
+
+
+def _problem(schema: Schema, value: Any, path: str) -> Cause | None:
+    name, expected = _TYPES.get(type(value), "array"), schema.get("type", "")
+    if schema.get(EITHER):
+        expected = "" if name in ("string", "integer", "number") else "integer or string"
+    if expected == "number" and name == "integer":
+        expected = name
+    if expected not in ("", name):
+        return invalid_value(path, name, f'{path} in body must be of type {expected}: "{name}"')
+    if "enum" in schema and value not in schema["enum"]:
+        return unsupported_value(path, value, [str(each) for each in schema["enum"]])
+    if name != "string":
+        return None
+    if schema.get("format") == "date-time" and not _TIME.fullmatch(value):
+        return invalid_value(path, value, "must be a time such as 2026-01-01T00:00:00Z")
+    pattern = schema.get("pattern", "")
+    if pattern and not _matches(pattern, value):
+        return invalid_value(path, value, f"{path} in body should match '{pattern}'")
+    return None
+
+
+def _matches(pattern: str, text: str) -> bool:
+    try:
+        return bool(re.search(pattern, text))
+    except re.error:
+        return True  # Go's syntax, which is not all Python's
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copy(each) for key, each in value.items()}
+    return [_copy(each) for each in value] if isinstance(value, list) else value

@@ -1,0 +1,44 @@
+"""What the Dockerfile does gives a working environment; needs the package index, not Docker."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.deploy.wheel import ROOT, run
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Run the steps of the image here; return the folder with its programs."""
+    folder = tmp_path_factory.mktemp("image")
+    steps = re.findall(r"^RUN (.+)$", (ROOT / "deploy/image/Dockerfile").read_text(), re.M)
+    assert len(steps) == 3
+    for step in steps:
+        words = shlex.split(step.replace("/moorage", f"{folder}/moorage"))
+        words = [word.replace("/src", str(ROOT)) for word in words]
+        run(*(["python3", *words[1:]] if words[0] == "python" else words), folder=folder)
+    return folder / "moorage" / "bin"
+
+
+@pytest.mark.timeout(600)
+def test_the_locked_dependencies_are_all_that_is_needed(programs: Path, tmp_path: Path) -> None:
+    out = run(programs / "moorage", "up", "--once", "--nodes=3", "--pods=3", folder=tmp_path)
+    assert "3 of 3 pods bound" in out
+    assert run(programs / "pip", "check", folder=tmp_path).startswith("No broken requirements")
+
+
+@pytest.mark.timeout(600)
+def test_every_command_of_a_new_project_works(programs: Path, tmp_path: Path) -> None:
+    run(programs / "moorage", "new-plugin", "OfMyOwn", "--package", folder=tmp_path)
+    project = tmp_path / "of-my-own"
+    page = (project / "README.md").read_text()
+    commands = [
+        line
+        for block in re.findall(r"^```sh\n(.*?)^```$", page, re.M | re.S)
+        for line in block.splitlines()
+    ]
+    assert len(commands) >= 4
+    for command in commands:
+        run("env", f"PATH={programs}:/usr/bin:/bin", "sh", "-c", command, folder=project)

@@ -1,0 +1,138 @@
+"""Of a kind that plugins read, only the namespace and the labels that they name are followed."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.cluster.watch.extra import advice
+from moorage import FilterPlugin, Nodes, ObjectKind, Pod, Rejection, Verdicts
+from moorage.models import ObjectName
+from tests.gateway.cluster.test_objects import kinds_of
+from tests.gateway.running import Gateway, filter_service, gateway, pod, ready, scorer_service
+from tests.live_api import Api, until
+
+SETS = ObjectKind("apps/v1", "statefulsets")
+IN_PRICES = ObjectKind("apps/v1", "statefulsets", namespace="prices")
+SPOT = ObjectKind("apps/v1", "statefulsets", label_selector="tier in (spot, free)")
+ONE = ObjectKind(
+    "apps/v1", "statefulsets", namespace="prices", field_selector="metadata.name=cheap"
+)
+POLICY = """
+apiVersion: moorage.io/v1alpha1
+kind: MoorageConfiguration
+profiles:
+- schedulerName: moorage
+  plugins: {filter: {enabled: [{name: Selecting}]}}
+"""
+
+
+class Selecting(FilterPlugin):
+    """Rejects all nodes; the reason is what the plugin sees of each selection."""
+
+    reads = (IN_PRICES, SPOT)
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
+        return nodes.verdicts().reject([True] * len(nodes), Rejection(self.seen(nodes)))
+
+    def seen(self, nodes: Nodes) -> str:
+        found = (nodes.objects(kind) for kind in self.reads)
+        return "; ".join(
+            ",".join(sorted(obj["metadata"]["name"] for obj in objects)) for objects in found
+        )
+
+
+def path(namespace: str, name: str = "") -> str:
+    return f"/apis/apps/v1/namespaces/{namespace}/statefulsets" + (f"/{name}" if name else "")
+
+
+def stateful_set(name: str, namespace: str, **labels: str) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": namespace, "labels": labels}
+    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata}
+
+
+def add_namespaces(api: Api) -> None:
+    for name in ("prices", "other"):
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        api.create("/api/v1/namespaces", namespace)
+
+
+async def sees(found: Gateway, expected: str) -> None:
+    async def reason() -> str:
+        answer = await found.filter(pod("db"), "n1")
+        return str((answer["FailedAndUnresolvableNodes"] or {}).get("n1", answer["Error"]))
+
+    async with asyncio.timeout(10):
+        while await reason() != expected:  # noqa: ASYNC110 - over HTTP
+            await asyncio.sleep(0.01)
+
+
+async def test_a_plugin_sees_what_it_selects_as_it_changes(tmp_path: Path) -> None:
+    config = tmp_path / "policy.yaml"
+    config.write_text(POLICY)
+    async with (
+        scorer_service() as scorer,
+        filter_service(Selecting) as filters,
+        gateway(tmp_path, filters=filters, scorer=scorer, config=config) as found,
+    ):
+        api = found.api
+        add_namespaces(api)
+        api.create(path("prices"), stateful_set("cheap", "prices", tier="spot"))
+        api.create(path("prices"), stateful_set("dear", "prices"))
+        api.create(path("other"), stateful_set("foreign", "other"))
+        await found.node("n1")
+        await ready(found)
+        await sees(found, "cheap,dear; cheap")
+        assert found.sample("moorage_cache_size", type=str(IN_PRICES)) == 2
+        assert found.sample("moorage_cache_size", type=str(SPOT)) == 1
+        api.label(path("other", "foreign"), tier="free")
+        await sees(found, "cheap,dear; cheap,foreign")
+        api.label(path("prices", "cheap"), tier="reserved")
+        await sees(found, "cheap,dear; foreign")
+        api.delete(path("prices", "dear"))
+        await sees(found, "cheap; foreign")
+
+
+async def test_each_selection_is_a_watch_and_holds_only_its_objects(tmp_path: Path) -> None:
+    async with kinds_of(tmp_path) as (api, table, kinds):
+        add_namespaces(api)
+        api.create(path("prices"), stateful_set("cheap", "prices", tier="spot"))
+        api.create(path("prices"), stateful_set("dear", "prices"))
+        api.create(path("other"), stateful_set("cheap", "other"))
+        selections = (IN_PRICES, SPOT, ONE)
+        kinds.need("policy", {kind: ["A"] for kind in selections})
+        kinds.need("session", {SPOT: ["B"]})
+        await kinds.synced(selections)
+        assert set(table) == {
+            ObjectName(IN_PRICES, "prices", "cheap"),
+            ObjectName(IN_PRICES, "prices", "dear"),
+            ObjectName(SPOT, "prices", "cheap"),
+            ObjectName(ONE, "prices", "cheap"),
+        }
+        await until(lambda: api.faults.watches() == len(selections))
+        kinds.need("policy", {})
+        assert table.counts == {"statefulsets.apps[-l tier in (spot, free)]": 1}
+        await until(lambda: api.faults.watches() == 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "url", "shown"),
+    [
+        (SETS, "/apis/apps/v1/statefulsets", "statefulsets.apps"),
+        (IN_PRICES, path("prices"), "statefulsets.apps[-n prices]"),
+        (SPOT, "/apis/apps/v1/statefulsets", "statefulsets.apps[-l tier in (spot, free)]"),
+        (
+            ONE,
+            path("prices"),
+            "statefulsets.apps[-n prices --field-selector metadata.name=cheap]",
+        ),
+    ],
+)
+def test_a_selection_is_shown_as_kubectl_writes_it(kind: ObjectKind, url: str, shown: str) -> None:
+    assert (kind.path, str(kind)) == (url, shown)
+
+
+def test_a_role_is_enough_for_one_namespace() -> None:
+    assert "in the namespace prices, where a Role will do" in advice(IN_PRICES)
+    assert "namespace" not in advice(SPOT)

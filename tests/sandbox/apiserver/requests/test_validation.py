@@ -1,0 +1,116 @@
+"""Unknown fields: refused, kept with a warning, or kept, as fieldValidation asks."""
+
+from typing import Any
+
+import pytest
+
+from tests.sandbox.apiserver.resources.definitions import (
+    DEFINITIONS,
+    RACKS,
+    definition,
+    rack,
+    version,
+)
+from tests.sandbox.apiserver.support import PODS, Http, pod
+
+STRICT = "fieldValidation=Strict"
+SCHEMA = {
+    "type": "object",
+    "required": ["spec"],
+    "properties": {
+        "spec": {
+            "type": "object",
+            "properties": {
+                "height": {"type": "integer", "default": 42},
+                "side": {"type": "string", "enum": ["front", "back"]},
+                "rooms": {"type": "array", "items": {"type": "string", "pattern": "^[a-z]$"}},
+                "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+            },
+        }
+    },
+}
+
+
+async def racks(http: Http) -> None:
+    served = version(schema={"openAPIV3Schema": SCHEMA})
+    await http.create(DEFINITIONS, definition(served))
+
+
+async def test_strict_validation_names_every_unknown_field_as_kubernetes_does(http: Http) -> None:
+    wrong = pod(schedulerNme="moorage", containers=[{"name": "a", "image": "b", "imagePull": ""}])
+    reply = await http.send("POST", f"{PODS}?{STRICT}", wrong)
+    assert (reply.code, reply.body["reason"]) == (400, "BadRequest")
+    assert reply.message == (
+        'Pod in version "v1" cannot be handled as a Pod: strict decoding error: '
+        'unknown field "spec.containers[0].imagePull", unknown field "spec.schedulerNme"'
+    )
+    assert await http.names(PODS) == []
+
+
+@pytest.mark.parametrize("query", ["", "?fieldValidation=Warn"])
+async def test_without_it_they_are_kept_with_a_warning(http: Http, query: str) -> None:
+    reply = await http.send("POST", PODS + query, pod(schedulerNme="moorage"))
+    assert (reply.code, reply.body["spec"]["schedulerNme"]) == (201, "moorage")
+    assert reply.headers["Warning"] == r'299 - "unknown field \"spec.schedulerNme\""'
+
+
+async def test_ignore_says_nothing_and_other_words_are_refused(http: Http) -> None:
+    reply = await http.send("POST", f"{PODS}?fieldValidation=Ignore", pod(schedulerNme="moorage"))
+    assert reply.code == 201
+    assert "Warning" not in reply.headers
+    assert (await http.send("POST", f"{PODS}?fieldValidation=Lax", pod("b"))).code == 422
+
+
+async def test_a_patch_is_refused_for_the_fields_that_it_adds(http: Http) -> None:
+    await http.create(PODS, pod(old="kept"))
+    labels = {"metadata": {"labels": {"a": "b"}}}
+    assert (await http.patch(f"{PODS}/web?{STRICT}", labels)).code == 200
+    reply = await http.patch(f"{PODS}/web?{STRICT}", {"spec": {"schedulerNme": "a"}})
+    assert reply.code == 400
+    assert 'unknown field "spec.schedulerNme"' in reply.message
+    assert "spec.old" not in reply.message
+
+
+async def test_odd_field_names_do_not_break_the_header(http: Http) -> None:
+    reply = await http.send("POST", PODS, pod() | {'a\r\nX: "\\é': 1})
+    assert reply.code == 201
+    assert "X" not in reply.headers
+
+
+async def test_custom_objects_have_the_fields_and_defaults_of_their_schema(http: Http) -> None:
+    await racks(http)
+    created = await http.create(f"{RACKS}?{STRICT}", rack(spec={"free": {"any": 1}}))
+    assert created["spec"] == {"free": {"any": 1}, "height": 42}
+    reply = await http.send("POST", f"{RACKS}?{STRICT}", rack("r2", spec={"hight": 1}))
+    assert reply.code == 400
+    assert 'unknown field "spec.hight"' in reply.message
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({}, "spec"),
+        ({"spec": {"height": "high"}}, "spec.height"),
+        ({"spec": {"side": "left"}}, "spec.side"),
+        ({"spec": {"rooms": ["a", "b1"]}}, "spec.rooms[1]"),
+    ],
+)
+async def test_custom_objects_that_break_their_schema_are_invalid(
+    http: Http, fields: dict[str, Any], field: str
+) -> None:
+    await racks(http)
+    reply = await http.send("POST", RACKS, rack(**fields))
+    assert (reply.code, reply.body["reason"]) == (422, "Invalid")
+    assert [cause["field"] for cause in reply.body["details"]["causes"]] == [field]
+
+
+async def test_quantities_and_numbers_or_texts_take_both(http: Http) -> None:
+    resources = {"limits": {"cpu": 1, "memory": "1Gi"}}
+    probe = {"httpGet": {"port": "http"}}
+    container = {"name": "a", "image": "b", "resources": resources, "livenessProbe": probe}
+    reply = await http.send("POST", f"{PODS}?{STRICT}", pod(containers=[container]))
+    assert reply.code == 201, reply.text
+    wrong = {"name": "a", "image": "b", "env": [{"name": "PORT", "value": 8080}]}
+    reply = await http.send("POST", PODS, pod("b", containers=[wrong]))
+    assert reply.code == 400
+    assert "spec.containers[0].env[0].value" in reply.message
