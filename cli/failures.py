@@ -1,5 +1,6 @@
 """Turns exceptions into one clear line and an exit code. For every command."""
 
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,6 +8,12 @@ from contextlib import contextmanager
 import click
 
 from moorage.errors import MoorageError, causes
+
+PLACE_FIRST = re.compile(r"[^:\n]+\.(?:py|ya?ml|json):\d+: ")
+"""How messages about a file of the user begin."""
+
+PLACE_WITHIN = re.compile(r"(.*?) \(([^():]+\.py:\d+)\)(.*)", re.DOTALL)
+"""How messages about a plugin that runs name its line."""
 
 
 @contextmanager
@@ -24,5 +31,13 @@ def clear_failures() -> Iterator[None]:
         found = next((e for e in causes(error) if isinstance(e, MoorageError)), None)
         if found is None:
             raise
-        click.echo(f"moorage: {found}", err=True)
+        text = described(found)
+        click.echo(text if PLACE_FIRST.match(text) else f"moorage: {text}", err=True)
         sys.exit(1)
+
+
+def described(error: MoorageError) -> str:
+    """Return the text of an error; the line of a plugin's file comes first, as editors expect."""
+    text = str(error)
+    within = None if PLACE_FIRST.match(text) else PLACE_WITHIN.fullmatch(text)
+    return f"{within[2]}: {within[1]}{within[3]}" if within else text

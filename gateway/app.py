@@ -166,7 +166,7 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
             longest_wait=longest_wait,
         )
 
-    filters = pool(FILTER, settings.filter, float("inf"))
+    filters = pool(FILTER, settings.filter, settings.filter_wait)
     scorers = pool(SCORER, settings.scorer, settings.scorer_wait)
     binding = Binding(settings.binder, state, policy)
     index = RowIndex(state)

@@ -87,6 +87,13 @@ class GatewaySettings(EdgeSettings):
         minimum=0,
         maximum=1,
     )
+    filter_wait: float = setting(
+        3.0,
+        "How long after the last filter was lost cycles wait for one; later they fail at once, so "
+        "that kube-scheduler can go on with other pods.",
+        unit="seconds",
+        minimum=0,
+    )
     scorer_wait: float = setting(
         3.0,
         "How long after the last scorer was lost cycles wait for one; later they give no scores.",

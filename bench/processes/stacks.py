@@ -15,7 +15,7 @@ import yaml
 
 from bench.processes import goprograms
 from cli.up.processes import Process, Processes, free_ports
-from cli.up.stack import Addresses, StackOptions, start_stack
+from cli.up.processes.stack import Addresses, StackOptions, start_stack
 
 HOST = "127.0.0.1"
 READY_SECONDS = 900.0

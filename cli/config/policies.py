@@ -1,7 +1,7 @@
 """Chooses, checks and shows policies, with the plugins of this machine."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -52,11 +52,13 @@ class Policy:
     Attributes:
         text: The document, if it is neither a file nor the default.
         notes: What was enabled without a policy, and what has no effect.
+        kinds: The kinds of plugins that are there only because of --plugin.
     """
 
     resolved: ResolvedPolicy
     text: str = ""
     notes: tuple[str, ...] = ()
+    kinds: tuple[Kind, ...] = ()
 
 
 def choose_policy(
@@ -73,10 +75,12 @@ def choose_policy(
         ConfigurationError: The policy or a plugin is wrong; the message names the place.
     """
     registries = load_registries(plugins)
-    given = _given(registries)
-    if config is None:
+    given, kinds = _given(registries), _given_kinds(registries)
+    if config is None and given:
         heavy = _weights(registries["score"], weights)
-        return _made(given, registries, heavy) if given else Policy(resolved=_default(registries))
+        return replace(_made(given, registries, heavy), kinds=kinds)
+    if config is None:
+        return Policy(resolved=_default(registries))
     if weights:
         path, weight = next(iter(weights.items()))
         raise ConfigurationError(
@@ -85,7 +89,7 @@ def choose_policy(
         )
     resolved = resolve_file(config, registries)
     unused = (f"plugin {text}" for text in unused_plugins(resolved, registries))
-    return Policy(resolved=resolved, notes=(*resolved.warnings, *unused))
+    return Policy(resolved=resolved, notes=(*resolved.warnings, *unused), kinds=kinds)
 
 
 def load_registries(plugins: Sequence[Path]) -> Registries:
@@ -177,6 +181,11 @@ def _given(registries: Registries) -> set[str]:
     """Return the names that are there only because of --plugin."""
     everything = {name for registry in registries.values() for name in registry}
     return everything - {name for kind in KINDS for name in load_registry(*KINDS[kind], ())}
+
+
+def _given_kinds(registries: Registries) -> tuple[Kind, ...]:
+    """Return the kinds of which there are plugins only because of --plugin."""
+    return tuple(k for k in KINDS if set(registries[k]) - set(load_registry(*KINDS[k], ())))
 
 
 def _running(policy: ResolvedPolicy) -> set[str]:

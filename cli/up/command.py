@@ -32,6 +32,13 @@ PORT = click.IntRange(0, 65535)
     "with =WEIGHT score plugins with this weight.",
 )
 @click.option("--kubeconfig", type=FILE, help="Serve this cluster instead of an embedded one.")
+@click.option(
+    "--kubeconfig-out",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where the embedded cluster's kubeconfig goes, until the end.  "
+    "[default: moorage/kubeconfig in XDG_RUNTIME_DIR, else in ~/.local/state]",
+)
 @click.option("--once", is_flag=True, help="End with the result once all pods are decided on.")
 @click.option(
     "--timeout",
@@ -39,6 +46,13 @@ PORT = click.IntRange(0, 65535)
     type=click.FloatRange(0, min_open=True),
     show_default=True,
     help="Seconds that --once may take.",
+)
+@click.option(
+    "--rows",
+    default=20,
+    type=click.IntRange(0),
+    show_default=True,
+    help="Pods in the result, the most interesting ones; 0 shows all.",
 )
 @click.option("--extender-port", default=0, type=PORT, help="The extender's port; 0: a free one.")
 @click.option("--admin-port", default=0, type=PORT, help="The admin port; 0: a free one.")
@@ -50,8 +64,10 @@ def up(
     config: Path | None,
     plugins: tuple[GivenPlugin, ...],
     kubeconfig: Path | None,
+    kubeconfig_out: Path | None,
     once: bool,
     timeout: float,
+    rows: int,
     extender_port: int,
     admin_port: int,
     api_port: int,
@@ -63,12 +79,15 @@ def up(
     and the other way round, unless --pods or --nodes is given; pods that are bound in
     the nodes' file always come with their nodes.
 
-    Exit codes of --once: 0 when every pod is bound or suits no node, 1 when scheduling fails or
-    takes too long, 130 after Ctrl-C.
+    Plugin files are loaded again when they change, without --once.
+
+    Exit codes: with --once 0 when every pod is bound or suits no node, 1 when scheduling fails or
+    takes too long; 130 after Ctrl-C or SIGTERM before the result, which shows what was decided.
     """
-    if kubeconfig and (nodes or pods or once or api_port):
+    if kubeconfig and (nodes or pods or once or api_port or kubeconfig_out):
         raise click.UsageError(
-            "--kubeconfig serves a cluster as it is: leave out --nodes, --pods, --once, --api-port"
+            "--kubeconfig serves a cluster as it is: leave out --nodes, --pods, --once, "
+            "--api-port, --kubeconfig-out"
         )
     with clear_failures():
         from cli.up.run import UpOptions
@@ -82,8 +101,10 @@ def up(
             plugins=tuple(each.path for each in plugins),
             weights=weights_of(plugins),
             kubeconfig=kubeconfig,
+            kubeconfig_out=kubeconfig_out,
             once=once,
             timeout=timeout,
+            rows=rows,
             extender_port=extender_port,
             admin_port=admin_port,
             api_port=api_port,

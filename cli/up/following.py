@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from cli.up.asked import DEFAULT, Schedulers
-from cli.up.cluster import Cluster
-from cli.up.manifests import Object
+from cli.up.clients.cluster import Cluster
+from cli.up.objects.manifests import Object
 
 QUIET_SECONDS = 1.5
 """How long nothing may change before pods that suit no node are taken to stay pending: a place
@@ -87,20 +87,22 @@ class Following:
     def __init__(
         self, cluster: Cluster, created: Iterable[Object], schedulers: Schedulers, made: int = 0
     ) -> None:
-        """Follow the *created* pods, and so many that controllers make.
+        """Follow the *created* pods, those that `expect` adds, and so many that controllers make.
 
         Pods that were created bound have nothing to wait for.
         """
+        self.expected = made
         self._cluster = cluster
         self._schedulers = schedulers
-        self._pods = {pod["metadata"]["uid"]: self._state(pod) for pod in created}
-        waiting = (Outcome.WAITING, Outcome.UNSERVED)
-        self._wanted = {u for u, pod in self._pods.items() if pod.outcome in waiting}
-        self._outcomes = Counter(pod.outcome for pod in self._pods.values())
-        self._expected = len(self._pods) + made
-        self.expected = len(self._wanted) + made
+        self._pods: dict[str, PodState] = {}
+        self._wanted: set[str] = set()
+        self._outcomes: Counter[Outcome] = Counter()
+        self._shown: dict[str, set[tuple[Outcome, str]]] = {}
+        self._all = made
         self._changed = asyncio.Event()
-        self._changed_at = 0.0
+        self._began_at = self._decided_at = self._changed_at = self._now()
+        for pod in created:
+            self.expect(pod)
 
     @property
     def pods(self) -> list[PodState]:
@@ -112,29 +114,72 @@ class Following:
         """Whether a pod has no node because something is broken."""
         return self._outcomes[Outcome.FAILING] > 0
 
+    @property
+    def decided(self) -> int:
+        """How many of these pods have a verdict."""
+        return len(self._wanted) - self._outcomes[Outcome.WAITING]
+
+    @property
+    def seconds(self) -> float:
+        """The time from the first pod to the newest verdict."""
+        return self._decided_at - self._began_at
+
+    def expect(self, pod: Object) -> None:
+        """Follow a pod that was created; one that was created bound has nothing to wait for."""
+        state = self._state(pod)
+        self._pods[state.uid] = state
+        self._outcomes[state.outcome] += 1
+        self._all += 1
+        if state.outcome is not Outcome.BOUND:
+            self.expected += 1
+            self._want(state)
+
+    async def catch_up(self) -> None:
+        """Take over how far all pods are now."""
+        pods, _ = await self._cluster.pods()
+        for pod in pods:
+            self._note("MODIFIED", pod)
+
     async def until_settled(self, progress: Callable[[int], None]) -> None:
         """Wait until every pod has its verdict; call *progress* with the number of those that do.
 
         A pod that suits no node has it when nothing changes any more, one whose scheduling fails
         when it failed for the second time in the same way.
         """
-        self._changed_at = asyncio.get_running_loop().time()
+        self._changed_at = self._now()
         async with asyncio.TaskGroup() as group:
             watching = group.create_task(self._watch(progress))
             await self._settled()
             watching.cancel()
 
     async def changes(self) -> AsyncIterator[PodState]:
-        """Yield each pod that gets another verdict from now on, for ever; new pods as well."""
+        """Yield each pod that gets another verdict from now on, for ever; new pods as well.
+
+        A pod that stays pending is yielded once, and once more after `ask_again`.
+        """
+        self._shown = {uid: {(pod.outcome, pod.node)} for uid, pod in self._pods.items()}
         async for kind, pod in self._cluster.follow():
             state = self._note(kind, pod)
-            if state and state.outcome is not Outcome.WAITING:
+            if state is None or state.outcome is Outcome.WAITING:
+                continue
+            shown = self._shown.setdefault(state.uid, set())
+            if (state.outcome, state.node) not in shown:
+                shown.add((state.outcome, state.node))
                 yield state
+            if state.outcome is Outcome.DELETED:
+                self._wanted.discard(state.uid)
+                self._shown.pop(state.uid, None)
+                del self._pods[state.uid]
+
+    def ask_again(self) -> None:
+        """Have pods that stay pending yielded once more: what decides about them has changed."""
+        for shown in self._shown.values():
+            shown -= {(outcome, "") for outcome in (Outcome.UNSCHEDULABLE, Outcome.FAILING)}
 
     async def _watch(self, progress: Callable[[int], None]) -> None:
         async for kind, pod in self._cluster.follow():
             if self._note(kind, pod):
-                progress(len(self._wanted) - self._outcomes[Outcome.WAITING])
+                progress(self.decided)
 
     async def _settled(self) -> None:
         while not await self._is_settled():
@@ -146,10 +191,10 @@ class Following:
     async def _is_settled(self) -> bool:
         if self._outcomes[Outcome.WAITING]:
             return False
-        all_made = len(self._pods) >= self._expected
+        all_made = len(self._pods) >= self._all
         if all_made and not self._outcomes[Outcome.UNSCHEDULABLE] and not self.failing:
             return True
-        quiet = asyncio.get_running_loop().time() - self._changed_at > QUIET_SECONDS
+        quiet = self._now() - self._changed_at > QUIET_SECONDS
         return quiet and (not self.failing or await self._fails_again())
 
     async def _fails_again(self) -> bool:
@@ -175,12 +220,22 @@ class Following:
         if before:
             self._outcomes[before.outcome] -= 1
         else:
-            self._wanted.add(state.uid)  # a controller made it
+            self._want(state)  # a controller made it
         self._outcomes[state.outcome] += 1
         self._pods[state.uid] = state
-        self._changed_at = asyncio.get_running_loop().time()
+        self._changed_at = self._now()
+        if state.outcome is not Outcome.WAITING:
+            self._decided_at = self._changed_at
         self._changed.set()
         return state
+
+    def _want(self, state: PodState) -> None:
+        if not self._wanted:
+            self._began_at = self._decided_at = self._now()
+        self._wanted.add(state.uid)
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
 
     def _state(self, pod: Object) -> PodState:
         state = PodState.of(pod)

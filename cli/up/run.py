@@ -1,34 +1,37 @@
 """`moorage up`: every process of Moorage on this machine, with a cluster to schedule on."""
 
 import asyncio
-import shutil
-import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping
+import shlex
+from collections.abc import AsyncIterator, Collection, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import aiohttp
-import click
 
 from cli.config.policies import choose_policy
 from cli.failures import clear_failures
 from cli.screen import Screen
 from cli.up.asked import Schedulers
-from cli.up.cluster import Cluster, connected
-from cli.up.controlled import expected_pods
+from cli.up.clients.cluster import Cluster, connected
+from cli.up.clients.gateway import Gateway, gateway_at
+from cli.up.clients.standin import StandIn
+from cli.up.files.directory import run_directory
+from cli.up.files.kubeconfig import KubeconfigFile, reserve
 from cli.up.following import Following
-from cli.up.gateway import Gateway, gateway_at
-from cli.up.manifests import Object
+from cli.up.objects.controlled import expected_pods
+from cli.up.objects.manifests import Object
+from cli.up.objects.workload import Workload, read_workload
 from cli.up.processes import Processes, ProcessFailedError
-from cli.up.report import show_addresses, show_change, show_result
-from cli.up.stack import Addresses, StackOptions, start_stack
-from cli.up.standin import StandIn
-from cli.up.workload import Workload, read_workload
+from cli.up.processes.stack import Addresses, StackOptions, start_stack
+from cli.up.reloading.reloader import Reloader, Retry
+from cli.up.result.report import Report, show_addresses
+from moorage_host.policy import Kind
 from moorage_host.process.lifecycle import stop_signals
 
 INTERRUPTED = 130
-"""Exit code of `--once` if a signal came before the result."""
+"""Exit code if a signal came before the result."""
 
 NEWS_SECONDS = 2.0
 """How long the news that a process died may take after its connection broke."""
@@ -45,8 +48,10 @@ class UpOptions:
     plugins: tuple[Path, ...]
     weights: Mapping[Path, int]
     kubeconfig: Path | None
+    kubeconfig_out: Path | None
     once: bool
     timeout: float
+    rows: int
     extender_port: int
     admin_port: int
     api_port: int
@@ -66,9 +71,9 @@ def up(options: UpOptions) -> int:
     workload = Workload()
     if not options.kubeconfig:
         workload = read_workload(options.nodes, options.pods, profiles)
-    for note in (*policy.notes, *workload.notes):
-        screen.write(f"Note: {note}", style="yellow")
-    with _run_directory() as run, clear_failures():
+    with _kubeconfig(options) as kubeconfig, run_directory() as run, clear_failures():
+        for note in (*policy.notes, *workload.notes):
+            screen.sentence(f"Note: {note}", style="yellow")
         stack = StackOptions(
             directory=run.path,
             kubeconfig=options.kubeconfig,
@@ -80,7 +85,8 @@ def up(options: UpOptions) -> int:
             admin_port=options.admin_port,
             api_port=options.api_port,
         )
-        code = asyncio.run(_Up(screen, stack, options).run(workload))
+        work = _Up(screen, stack, options, kinds=policy.kinds, kubeconfig=kubeconfig)
+        code = asyncio.run(work.run(workload))
         run.failed = code not in (0, INTERRUPTED)
     return code
 
@@ -88,22 +94,34 @@ def up(options: UpOptions) -> int:
 class _Up:
     """One run of `moorage up`."""
 
-    def __init__(self, screen: Screen, stack: StackOptions, options: UpOptions) -> None:
+    def __init__(
+        self,
+        screen: Screen,
+        stack: StackOptions,
+        options: UpOptions,
+        *,
+        kinds: Collection[Kind],
+        kubeconfig: KubeconfigFile | None,
+    ) -> None:
         self._screen = screen
         self._stack = stack
         self._options = options
+        self._kinds = kinds
+        self._kubeconfig = kubeconfig
         self._processes = Processes(screen.write)
+        self._stop = asyncio.Event()
+        self._has_result = False
 
     async def run(self, workload: Workload) -> int:
         """Work until the end or a signal, then stop all processes; a second signal kills them."""
-        with stop_signals() as stop:
+        with stop_signals() as self._stop:
             work = asyncio.create_task(self._work(workload))
-            stopped = asyncio.create_task(stop.wait())
+            stopped = asyncio.create_task(self._stop.wait())
             try:
                 await asyncio.wait({work, stopped}, return_when=asyncio.FIRST_COMPLETED)
                 if work.done():
                     return work.result()
-                return INTERRUPTED if self._options.once else 0
+                return 0 if self._has_result else INTERRUPTED
             finally:
                 for task in (work, stopped):
                     task.cancel()
@@ -115,22 +133,45 @@ class _Up:
         with self._screen.status("Starting the processes ..."):
             addresses = await start_stack(self._stack, self._processes)
         show_addresses(self._screen, addresses)
+        if self._kubeconfig:
+            self._kubeconfig.write(addresses.api)
+        path = self._kubeconfig.path if self._kubeconfig else addresses.kubeconfig
+        self._screen.write(f"export KUBECONFIG={shlex.quote(str(path))}")
         self._screen.write(f"Logs: {self._stack.directory}", style="dim")
         async with self._processes.kept(), gateway_at(addresses.admin) as gateway:
             problem = await gateway.wait_until_ready()
             if not addresses.api:
-                return await self._serve(addresses, problem)
+                return await self._serve(addresses, gateway, problem)
             if problem:
-                raise ProcessFailedError(f"the gateway is not ready: {problem}")
+                raise ProcessFailedError(problem)
             async with (
                 _news_of_deaths(),
                 connected(addresses.api) as cluster,
                 aiohttp.ClientSession() as session,
             ):
                 scheduler = StandIn(session, addresses.scheduler)
-                return await self._schedule(cluster, scheduler, gateway, workload)
+                schedulers = Schedulers(ours=tuple(self._stack.profiles))
+                following = Following(
+                    cluster, (), schedulers, made=expected_pods(workload.controlled)
+                )
 
-    async def _serve(self, addresses: Addresses, problem: str) -> int:
+                async def retry() -> str:
+                    following.ask_again()
+                    return _tried(await scheduler.retry())
+
+                report = Report(
+                    self._screen,
+                    schedulers,
+                    scheduler,
+                    gateway,
+                    rows=self._options.rows,
+                    nodes=len(workload.nodes),
+                )
+                async with self._reloading(gateway, retry):
+                    create = self._create(cluster, gateway, workload, following)
+                    return await self._schedule(create, following, report)
+
+    async def _serve(self, addresses: Addresses, gateway: Gateway, problem: str) -> int:
         """Serve a cluster that is not ours, until cancelled."""
         if problem:
             self._screen.write(f"Not ready: {problem}", style="red")
@@ -138,40 +179,97 @@ class _Up:
             f"Point kube-scheduler's extender at urlPrefix {addresses.extender}, "
             "with the entry that `moorage config extender POLICY` prints; Ctrl-C stops."
         )
-        await asyncio.Event().wait()
+        self._has_result = True
+
+        async def retry() -> str:
+            return "; kube-scheduler tries pending pods again when the cluster changes"
+
+        async with self._reloading(gateway, retry):
+            await asyncio.Event().wait()
         return 0
 
     async def _schedule(
-        self, cluster: Cluster, scheduler: StandIn, gateway: Gateway, workload: Workload
+        self, create: Coroutine[Any, Any, None], following: Following, report: Report
     ) -> int:
-        schedulers = Schedulers(ours=tuple(self._stack.profiles))
-        created = await self._create(cluster, gateway, workload)
-        made = expected_pods(workload.controlled)
-        following = Following(cluster, created, schedulers, made)
-        limit = self._options.timeout if self._options.once else None
-        settled = True
+        """Create the pods, follow them and show the result; without --once stay until cancelled."""
         try:
-            async with asyncio.timeout(limit):
-                with self._screen.progress("Scheduling pods", following.expected) as progress:
-                    await following.until_settled(progress)
-        except TimeoutError:
-            settled = False
-        await show_result(self._screen, following, schedulers, scheduler, gateway)
+            await create
+            settled = await self._settled(following)
+        except asyncio.CancelledError:
+            if self._stop.is_set():  # what has been decided is worth showing
+                await following.catch_up()
+                self._screen.sentence("Interrupted; this has been decided so far:")
+                await report.result(following)
+            raise
+        await report.result(following)
+        self._has_result = True
         if not settled:
-            self._screen.write(f"Not settled within {limit:g} s.", style="red")
+            self._screen.write(f"Not settled within {self._options.timeout:g} s.", style="red")
         if self._options.once:
             return 0 if settled and not following.failing else 1
         self._screen.write("The cluster stays up; Ctrl-C stops it.")
-        async for pod in following.changes():
-            await show_change(self._screen, pod, schedulers, scheduler, gateway)
+        if self._stack.plugins:
+            self._screen.sentence("Plugins are loaded again when their files change.")
+        try:
+            async for pod in following.changes():
+                await report.change(pod)
+        finally:
+            report.totals(following)
         return 0
 
-    async def _create(self, cluster: Cluster, gateway: Gateway, workload: Workload) -> list[Object]:
+    async def _settled(self, following: Following) -> bool:
+        """Wait until all pods have a verdict; return whether they do in time."""
+        try:
+            async with asyncio.timeout(self._options.timeout if self._options.once else None):
+                await following.catch_up()
+                expected, done = following.expected, following.decided
+                with self._screen.progress("Scheduling pods", expected, done) as progress:
+                    await following.until_settled(progress)
+        except TimeoutError:
+            return False
+        return True
+
+    async def _create(
+        self, cluster: Cluster, gateway: Gateway, workload: Workload, following: Following
+    ) -> None:
         with self._screen.progress("Creating objects", workload.size) as progress:
             count = iter(range(1, workload.size + 1))
-            await cluster.create(workload.without_pods(), lambda: progress(next(count)))
+            await cluster.create(workload.without_pods(), lambda _: progress(next(count)))
             await gateway.wait_for_nodes(len(workload.nodes))
-            return await cluster.create(workload.only_pods(), lambda: progress(next(count)))
+
+            def created(obj: Object) -> None:
+                if obj["kind"] == "Pod":
+                    following.expect(obj)
+                progress(next(count))
+
+            await cluster.create(workload.only_pods(), created)
+
+    @asynccontextmanager
+    async def _reloading(self, gateway: Gateway, retry: Retry) -> AsyncIterator[None]:
+        """Take changed plugin files into use for as long as the block lasts, unless --once."""
+        if self._options.once or not self._stack.plugins:
+            yield
+            return
+        reloader = Reloader(
+            self._screen,
+            self._stack,
+            self._processes,
+            gateway,
+            config=self._options.config,
+            kinds=self._kinds,
+        )
+        async with asyncio.TaskGroup() as group:
+            reloading = group.create_task(reloader.run(retry))
+            yield
+            reloading.cancel()
+
+
+def _tried(pods: int) -> str:
+    if not pods:
+        return ""
+    return (
+        f": {pods} pending pods are tried again" if pods > 1 else ": 1 pending pod is tried again"
+    )
 
 
 @asynccontextmanager
@@ -188,26 +286,12 @@ async def _news_of_deaths() -> AsyncIterator[None]:
         raise ProcessFailedError(f"the API server broke off: {errors.exceptions[0]}") from errors
 
 
-@dataclass(slots=True, kw_only=True)
-class _Run:
-    """The directory of a run; it stays if the run failed."""
-
-    path: Path
-    failed: bool = True
-
-    def write(self, name: str, text: str) -> Path:
-        file = self.path / name
-        file.write_text(text)
-        return file
-
-
 @contextmanager
-def _run_directory() -> Iterator[_Run]:
-    run = _Run(path=Path(tempfile.mkdtemp(prefix="moorage-")))
+def _kubeconfig(options: UpOptions) -> Iterator[KubeconfigFile | None]:
+    """Reserve a path for the kubeconfig of the embedded cluster for as long as the block lasts."""
+    file = None if options.kubeconfig else reserve(options.kubeconfig_out)
     try:
-        yield run
+        yield file
     finally:
-        if run.failed:
-            click.echo(f"The logs of this run are in {run.path}", err=True)
-        else:
-            shutil.rmtree(run.path, ignore_errors=True)
+        if file:
+            file.remove()

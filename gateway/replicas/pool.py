@@ -6,7 +6,6 @@ one is slow or lost, another gets the same work, and the first answer counts.
 
 import asyncio
 import itertools
-import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Protocol
@@ -72,7 +71,7 @@ class ReplicaPool:
         limits: PoolLimits,
         metrics: SessionMetrics,
         wait_until_idle: WaitUntilIdle,
-        longest_wait: float = math.inf,
+        longest_wait: float,
     ) -> None:
         """Look for replicas at *targets* ("host:port").
 

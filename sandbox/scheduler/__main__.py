@@ -36,7 +36,8 @@ class Settings(ProcessSettings):
     )
     decisions_port: int | None = setting(
         None,
-        "Serves `/decisions/NAMESPACE/POD` on this port of 127.0.0.1: what was decided, and why.",
+        "Serves `/decisions/NAMESPACE/POD` on this port of 127.0.0.1: what was decided, and why. "
+        "`POST /retry` there has all pending pods tried again at once.",
         minimum=0,
         maximum=65535,
     )
@@ -60,7 +61,7 @@ async def _schedule(settings: Settings) -> None:
             for each in configurations
         ]
         async with (
-            serving_decisions(decisions, settings.decisions_port),
+            serving_decisions(decisions, schedulers[0].retry, settings.decisions_port),
             asyncio.TaskGroup() as group,
         ):
             names = [name for each in configurations for name in each.scheduler_names]

@@ -1,6 +1,6 @@
-"""The stand-in's HTTP server: health, and what was decided about each pod."""
+"""The stand-in's HTTP server: health, what was decided about each pod, and another try for all."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import msgspec
@@ -13,8 +13,15 @@ HOST = "127.0.0.1"
 
 
 @asynccontextmanager
-async def serving_decisions(decisions: Decisions, port: int | None) -> AsyncIterator[None]:
-    """Serve `/decisions/NAMESPACE/POD` for as long as the block lasts; nothing without a port.
+async def serving_decisions(
+    decisions: Decisions, retry: Callable[[], int], port: int | None
+) -> AsyncIterator[None]:
+    """Serve `/decisions/NAMESPACE/POD` and `/retry` for as long as the block lasts.
+
+    Args:
+        decisions: What is served.
+        retry: Has all pending pods tried again; returns how many there are.
+        port: The port; without one nothing is served.
 
     Raises:
         ConfigurationError: The port cannot be listened on.
@@ -31,6 +38,9 @@ async def serving_decisions(decisions: Decisions, port: int | None) -> AsyncIter
             return web.json_response({"error": message}, status=404)
         return web.Response(body=msgspec.json.encode(decision), content_type="application/json")
 
-    routes = [web.get("/decisions/{namespace}/{pod}", show)]
+    async def try_again(_: web.Request) -> web.Response:
+        return web.json_response({"pods": retry()})
+
+    routes = [web.get("/decisions/{namespace}/{pod}", show), web.post("/retry", try_again)]
     async with admin_server(HOST, port, checks={}, routes=routes):
         yield

@@ -164,6 +164,18 @@ class SchedulingQueue:
         for queued in list(self._unschedulable.values()):
             self._move(queued, event)
 
+    def retry_all(self) -> int:
+        """Give every pod another try at once, whatever it waits for; return how many waited."""
+        others = (queued for queued in self._pods.values() if queued is not self._attempt)
+        waiting = [queued for queued in others if queued.place is not self._active]
+        self._unschedulable.clear()
+        for queued in waiting:
+            queued.rejections = queued.errors = 0
+            self._activate(queued)
+        if self._attempt:
+            self._meanwhile.update(ClusterEvent)
+        return len(waiting)
+
     def _move(self, queued: QueuedPod, event: ClusterEvent) -> None:
         waits = queued.pod.uid in self._unschedulable
         if not waits or not any(event in _HELPS.get(p, ClusterEvent) for p in queued.plugins):

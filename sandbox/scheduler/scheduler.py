@@ -102,6 +102,11 @@ class Scheduler:
         """Make `run` come to its end."""
         self._stop.set()
 
+    def retry(self) -> int:
+        """Try all pending pods again at once; return how many there are."""
+        self._wake.set()
+        return self.queue.retry_all()
+
     async def wait_until_synced(self) -> None:
         """Wait until nodes and pods have been listed."""
         for informer in self._informers:

@@ -55,6 +55,12 @@ class Command:
         else:
             self.process.send_signal(number)
 
+    @property
+    def api(self) -> str:
+        """The URL of the embedded API server, as printed."""
+        (url,) = (line.split()[2] for line in self.lines if line.startswith("API server "))
+        return url
+
     def rows(self) -> dict[str, tuple[str, str]]:
         """Return node and reason of each pod in the table that it wrote."""
         table = self.lines[self._header() + 1 :]
@@ -84,7 +90,7 @@ async def moorage(home: Path, *arguments: object) -> AsyncIterator[Command]:
         str(MOORAGE),
         *map(str, arguments),
         cwd=home,
-        env={**os.environ, "TMPDIR": str(temporary)},
+        env={**os.environ, "TMPDIR": str(temporary), "XDG_RUNTIME_DIR": str(home / "runtime")},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         limit=1 << 20,

@@ -7,10 +7,10 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from cli.up.cluster import connected
-from cli.up.gateway import gateway_at
+from cli.up.clients.cluster import connected
+from cli.up.clients.gateway import gateway_at
 from cli.up.processes import Processes
-from cli.up.stack import StackOptions, start_stack
+from cli.up.processes.stack import StackOptions, start_stack
 from tests.stack.stack import Stack
 
 PLUGINS = Path(__file__).parent / "plugins"

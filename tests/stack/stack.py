@@ -11,11 +11,11 @@ from typing import Any
 
 import aiohttp
 
-from cli.up.cluster import Cluster
-from cli.up.manifests import Object
+from cli.up.clients.cluster import Cluster
+from cli.up.objects.manifests import Object
+from cli.up.objects.workload import Workload
 from cli.up.processes import Processes
-from cli.up.stack import Addresses
-from cli.up.workload import Workload
+from cli.up.processes.stack import Addresses
 
 PATIENCE = 60.0
 KEPT = {
@@ -43,10 +43,10 @@ class Stack:
     ) -> list[Object]:
         """Create nodes, wait until the gateway knows them, then create pods; return the pods."""
         nodes = list(nodes)
-        await self.cluster.create(Workload(nodes=nodes), lambda: None)
+        await self.cluster.create(Workload(nodes=nodes), lambda _: None)
         for node in nodes:
             await self.knows(node["metadata"]["name"])
-        return await self.cluster.create(Workload(pods=list(pods)), lambda: None)
+        return await self.cluster.create(Workload(pods=list(pods)), lambda _: None)
 
     async def knows(self, node: str) -> None:
         """Wait until the gateway's cache has a node."""

@@ -29,21 +29,19 @@ class Source(Protocol):
 class MeasuringPlugin(Plugin):
     """A plugin whose source lives as long as it does; to be mixed in before the kind of plugin.
 
-    Attributes:
-        source: To be set by `__init__`; None if there is nothing to ask.
+    Its `__init__` sets `source`; None if there is nothing to ask. It is not declared here, so that
+    it has the type of what is set.
     """
-
-    source: Source | None
 
     async def start(self) -> None:
         """Begin to ask."""
-        if self.source:
-            await self.source.start()
+        if source := self._source:
+            await source.start()
 
     async def stop(self) -> None:
         """Ask no more."""
-        if self.source:
-            await self.source.stop()
+        if source := self._source:
+            await source.stop()
 
     def note_missing(
         self, nodes: Nodes, values: Scores, on_missing: str, *, expected: bool = False
@@ -57,13 +55,18 @@ class MeasuringPlugin(Plugin):
             expected: Some have none even if all is well, so that this alone is no note.
         """
         missing = np.isnan(values)
-        trouble = self.source.trouble(nodes, missing) if self.source else ""
+        trouble = self._source.trouble(nodes, missing) if self._source else ""
         counted = missing.any() and (trouble or not expected)
         parts = [_count(nodes, missing, on_missing)] if counted else []
         if trouble:
             parts.append(trouble)
         if parts:
             self.note("; ".join(parts))
+
+    @property
+    def _source(self) -> Source | None:
+        source: Source | None = getattr(self, "source", None)
+        return source
 
 
 def _count(nodes: Nodes, missing: Mask, on_missing: str) -> str:

@@ -50,6 +50,11 @@ class ServerSettings(AdminSettings):
     port: int = setting(
         50051, "Port to serve gRPC on; 0 takes a free one.", minimum=0, maximum=65535
     )
+    share_port: bool = setting(
+        False,
+        "Let a second process of this service serve on the same port, and go on when this one "
+        "ends. For a developer's sandbox, not for containers.",
+    )
     max_concurrent_rpcs: int = setting(
         0, "Calls under way beyond which more get RESOURCE_EXHAUSTED; 0 is no limit.", minimum=0
     )
@@ -139,7 +144,8 @@ async def running(
                 settings.admin_host, settings.admin_port, checks=checks, notes=servicer.notes()
             )
         )
-        _require_free(settings.host, settings.port)
+        if not settings.share_port:
+            _require_free(settings.host, settings.port)
         await servicer.start()
         stack.push_async_callback(servicer.stop)
         server, port = _listening_server(settings)
@@ -178,7 +184,7 @@ def _listening_server(settings: ServerSettings) -> tuple[grpc.aio.Server, int]:
 
 def _options(settings: ServerSettings) -> Sequence[tuple[str, int]]:
     options = [
-        ("grpc.so_reuseport", 0),  # otherwise two processes share a port without a word
+        ("grpc.so_reuseport", int(settings.share_port)),  # by default without a word
         ("grpc.max_receive_message_length", LARGEST_MESSAGE),
         ("grpc.max_send_message_length", LARGEST_MESSAGE),
         ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),

@@ -112,8 +112,7 @@ def test_a_mistake_in_a_policy_is_told_with_line_and_path(policy: Path, command:
     policy.write_text(f"{HEADER}profiles:\n- plugins: {{multiPoint: {{enabeld: []}}}}\n")
     result = moorage("config", command, policy)
     assert result.exit_code == 1
-    first = result.stderr.removeprefix("moorage: ").splitlines()[0]
-    assert first.startswith(f"{policy}:4: profiles[0].plugins.multiPoint.enabeld: ")
+    assert result.stderr.startswith(f"{policy}:4: profiles[0].plugins.multiPoint.enabeld: ")
 
 
 @pytest.mark.parametrize(
@@ -136,8 +135,7 @@ def test_a_plugin_file_that_cannot_be_loaded_is_told_with_its_line(
         result = moorage(*command, "--plugin", file)
         assert result.exit_code == 1
         (line,) = result.stderr.splitlines()
-        assert line.startswith("moorage: ")
-        assert f"{file}{place}" in line
+        assert line.startswith(f"{file}{place}: " if place else f"moorage: {file} ")
         assert problem in line
 
 

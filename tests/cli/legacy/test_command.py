@@ -102,7 +102,7 @@ def test_a_mistake_is_told_with_its_path(tmp_path: Path, fields: Object, problem
     file.write_text(json.dumps(HEADER | fields))
     result = moorage(file)
     assert result.exit_code == 1
-    assert result.stderr.startswith(f"moorage: {file}:1: {problem}"), result.stderr
+    assert result.stderr.startswith(f"{file}:1: {problem}"), result.stderr
     assert result.stdout == ""
 
 

@@ -9,9 +9,9 @@ import aiohttp
 import pytest
 
 from cli.up.asked import Schedulers
-from cli.up.cluster import Cluster, connected
+from cli.up.clients.cluster import Cluster, connected
 from cli.up.following import Following, Outcome
-from cli.up.workload import Workload
+from cli.up.objects.workload import Workload
 from moorage.errors import ConfigurationError, causes
 from sandbox.apiserver import ApiServer
 from tests.cli.support import PATIENCE, Object, node, pod, until
@@ -30,7 +30,7 @@ class World:
 
     async def create(self, *pods: Object, made: int = 0) -> Following:
         nodes = [node("n")]
-        created = await self.cluster.create(Workload(nodes=nodes, pods=[*pods]), lambda: None)
+        created = await self.cluster.create(Workload(nodes=nodes, pods=[*pods]), lambda _: None)
         return Following(self.cluster, created, SCHEDULERS, made)
 
     async def bind(self, name: str) -> None:
@@ -177,13 +177,48 @@ async def test_later_changes_are_told_once_and_new_pods_too(world: World) -> Non
             told.append((state.name, state.outcome))  # noqa: PERF401 - read while it grows
 
     telling = asyncio.create_task(tell())
-    await world.cluster.create(Workload(pods=[pod("c")]), lambda: None)
+    await world.cluster.create(Workload(pods=[pod("c")]), lambda _: None)
     await world.bind("a")
     await until(lambda: told)
     await world.bind("c")
     await until(lambda: len(told) == 2)
     telling.cancel()
     assert told == [("a", Outcome.BOUND), ("c", Outcome.BOUND)]
+
+
+async def test_a_pod_that_stays_pending_is_told_once_until_it_is_asked_for_again(
+    world: World,
+) -> None:
+    following = await world.create()
+    told: list[tuple[str, Outcome, str]] = []
+
+    async def tell() -> None:
+        async for state in following.changes():
+            told.append((state.name, state.outcome, state.problem))  # noqa: PERF401
+
+    telling = asyncio.create_task(tell())
+    await world.cluster.create(Workload(pods=[pod("a"), pod("b")]), lambda _: None)
+    await world.fail("a", "Unschedulable", "1 too hot")
+    await world.fail("a", "Unschedulable", "2 too hot")
+    await world.bind("b")
+    await until(lambda: len(told) == 2)
+    assert told == [("a", Outcome.UNSCHEDULABLE, "1 too hot"), ("b", Outcome.BOUND, "")]
+    following.ask_again()
+    await world.fail("a", "Unschedulable", "1 too small")
+    await until(lambda: len(told) == 3)
+    assert told[2] == ("a", Outcome.UNSCHEDULABLE, "1 too small")
+    await world.delete("a")
+    await until(lambda: len(told) == 4)
+    telling.cancel()
+    assert [state.name for state in following.pods] == ["b"]
+
+
+async def test_what_was_decided_is_known_without_waiting_for_the_rest(world: World) -> None:
+    following = await world.create(pod("a"), pod("b"))
+    await world.bind("a")
+    await following.catch_up()
+    assert [pod.outcome for pod in following.pods] == [Outcome.BOUND, Outcome.WAITING]
+    assert following.decided == 1
 
 
 async def test_an_object_that_the_api_server_refuses_is_named(world: World) -> None:
@@ -196,7 +231,7 @@ async def test_an_object_that_the_api_server_refuses_is_named(world: World) -> N
 
 async def test_namespaces_and_priority_classes_may_be_there_already(world: World) -> None:
     twice = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}] * 2
-    await world.cluster.create(Workload(namespaces=twice), lambda: None)
+    await world.cluster.create(Workload(namespaces=twice), lambda _: None)
 
 
 async def test_a_pod_whose_scheduler_does_not_run_is_not_waited_for(world: World) -> None:
@@ -218,7 +253,7 @@ async def test_pods_that_controllers_make_are_waited_for(
     assert following.expected == 1
     settling = Settling(following)
     assert await settling.undecided()
-    await world.cluster.create(Workload(pods=[pod("web-1")]), lambda: None)
+    await world.cluster.create(Workload(pods=[pod("web-1")]), lambda _: None)
     assert await settling.undecided()
     await world.bind("web-1")
     await settling.end()

@@ -51,7 +51,7 @@ async def test_a_process_that_dies_is_started_again(
 async def test_a_process_that_dies_again_and_again_is_given_up_with_its_last_words(
     tmp_path: Path, processes: Processes, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cli.up.processes.RESTART_PAUSE", 0.001)
+    monkeypatch.setattr("cli.up.processes.keeping.RESTART_PAUSE", 0.001)
     await processes.start([process(tmp_path, "dies")])
     with pytest.raises(ExceptionGroup) as caught:
         async with asyncio.timeout(PATIENCE), processes.kept():
@@ -76,7 +76,7 @@ async def test_a_process_that_holds_the_cluster_cannot_be_replaced(
 async def test_a_process_that_never_serves_is_an_error_and_killed(
     tmp_path: Path, processes: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cli.up.processes.START_SECONDS", 0.05)
+    monkeypatch.setattr("cli.up.processes.process.START_SECONDS", 0.05)
     silent = process(tmp_path, "silent")
     with pytest.raises(ExceptionGroup) as caught:
         await processes.start([silent])
@@ -85,6 +85,42 @@ async def test_a_process_that_never_serves_is_an_error_and_killed(
     assert "it-silent is not ready after 0.05 s" in str(error)
     async with asyncio.timeout(PATIENCE):
         assert await silent.wait() == "it-silent was killed by SIGTERM"
+
+
+async def test_a_process_is_replaced_by_one_that_serves_and_not_started_again(
+    tmp_path: Path, processes: Processes, said: list[str]
+) -> None:
+    one, other = process(tmp_path), process(tmp_path, "first")
+    await processes.start([one, other])
+    first, kept = one.pid, other.pid
+    async with processes.kept():
+        async with processes.replacing(["it-serves"]):
+            assert one.pid == first
+        assert one.pid != first
+        await until(lambda: not Path(f"/proc/{first}").exists())
+        second = one.pid
+        os.kill(second, signal.SIGKILL)  # it is kept as the first one was
+        await until(lambda: one.pid != second)
+    assert other.pid == kept
+    assert said == ["it-serves was killed by SIGKILL; starting it again in 0.2 s"]
+
+
+async def test_a_process_stays_if_its_successor_does_not_serve(
+    tmp_path: Path, processes: Processes, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = process(tmp_path)
+    await processes.start([one])
+    first = one.pid
+    monkeypatch.setattr("cli.up.processes.process.START_SECONDS", 0.05)
+    one.options = ["silent"]
+    async with processes.kept():
+        with pytest.raises(ExceptionGroup) as caught:
+            async with processes.replacing(["it-serves"]):
+                raise AssertionError
+        assert "it-serves is not ready after 0.05 s" in str(next(causes(caught.value)))
+        assert one.pid == first
+        os.kill(first, 0)
+    assert said == []
 
 
 async def test_what_was_started_last_stops_first(

@@ -159,6 +159,22 @@ async def test_a_plugin_that_fails_is_named_with_file_and_line(tmp_path: Path) -
     assert (kept / "filter.log").stat().st_size
 
 
+async def test_a_broken_plugin_is_one_line_that_begins_with_its_place(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("from moorage import (\n")
+    _, code, errors = await once(tmp_path, "--plugin", "broken.py")
+    assert code == 1
+    assert errors.startswith("broken.py:1: SyntaxError: ")
+    assert len(errors.splitlines()) == 1
+
+
+async def test_a_plugin_that_does_not_start_is_named_with_its_line(tmp_path: Path) -> None:
+    start = "\n    async def start(self) -> None:\n        raise ValueError('no sensor')\n"
+    (tmp_path / "starts.py").write_text(MAX_TEMPERATURE + start)
+    _, code, errors = await once(tmp_path, "--plugin", "starts.py")
+    assert code == 1
+    assert errors.startswith("starts.py:14: plugin MaxTemperature of profile moorage ")
+
+
 async def test_a_process_that_does_not_start_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / "moody.py").write_text(
         f"{MAX_TEMPERATURE}import sys\nif not sys.argv[0].endswith('moorage'): "
@@ -168,9 +184,7 @@ async def test_a_process_that_does_not_start_is_one_clear_line(tmp_path: Path) -
 
     assert code == 1
     line, directory = errors.splitlines()
-    assert " ended with exit code 1: moorage " in line
-    assert line.startswith("moorage: ")
-    assert "moody.py:13: OSError: not here" in line
+    assert re.fullmatch(r"moody.py:13: OSError: not here \((filter|scorer-1|binder)\)", line)
     assert directory.startswith("The logs of this run are in ")
 
 

@@ -64,6 +64,22 @@ async def test_a_filter_that_goes_away_is_an_error_within_the_deadline(tmp_path:
             assert counted == 1
 
 
+async def test_calls_fail_at_once_when_there_has_been_no_filter_for_a_while(tmp_path: Path) -> None:
+    async with scorer_service() as scorer:
+        service = filter_service()
+        address = await service.__aenter__()
+        async with gateway(
+            tmp_path, filters=address, scorer=scorer, http_timeout=300, filter_wait=0.2
+        ) as running:
+            await running.node("n1")
+            await ready(running)
+            await service.__aexit__(None, None, None)
+            async with asyncio.timeout(60):  # the deadline is far away
+                for _ in range(2):
+                    answer = await running.filter(pod(), "n1")
+                    assert answer["Error"] == "filter service is not available"
+
+
 async def test_a_scorer_that_goes_away_costs_the_scores_only(tmp_path: Path) -> None:
     service = scorer_service()
     address = await service.__aenter__()

@@ -1,4 +1,4 @@
-"""Asks the stand-in for kube-scheduler what it decided about a pod."""
+"""Asks the stand-in for kube-scheduler what it decided, and to try pods again."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import aiohttp
 
 
 class StandIn:
-    """A client of the port on which it serves decisions."""
+    """A client of its admin port."""
 
     def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
         self._session = session
@@ -22,3 +22,12 @@ class StandIn:
                 return decision
         except aiohttp.ClientError:
             return None
+
+    async def retry(self) -> int:
+        """Have it try all pending pods again at once; return how many."""
+        try:
+            async with self._session.post(f"{self._url}/retry") as response:
+                answer: dict[str, int] = await response.json()
+                return answer["pods"]
+        except aiohttp.ClientError:  # it is being started again, and tries all pods then
+            return 0

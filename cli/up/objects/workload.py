@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from cli.up.controlled import CONTROLLED, Owners, is_managed, pod_spec, require_template
-from cli.up.manifests import Object, read_objects
+from cli.up.objects.controlled import CONTROLLED, Owners, is_managed, pod_spec, require_template
+from cli.up.objects.manifests import Object, read_objects
 from moorage.errors import ConfigurationError
 
 DEFAULT_NODES = 3

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from cli.up.manifests import Object
+from cli.up.objects.manifests import Object
 from moorage.errors import ConfigurationError
 
 CONTROLLED = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job")

@@ -9,8 +9,8 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from cli.up.manifests import Object
-from cli.up.workload import Workload
+from cli.up.objects.manifests import Object
+from cli.up.objects.workload import Workload
 from moorage.errors import ConfigurationError
 
 AT_ONCE = 16
@@ -33,8 +33,8 @@ class Cluster:
         self._api = api
         self._served: dict[str, dict[str, str]] = {}
 
-    async def create(self, workload: Workload, progress: Callable[[], None]) -> list[Object]:
-        """Create everything; call *progress* after each object; return the pods as created.
+    async def create(self, workload: Workload, created: Callable[[Object], None]) -> list[Object]:
+        """Create everything; call *created* with each object; return the pods as created.
 
         Raises:
             ConfigurationError: In ExceptionGroups: the API server refuses an object; names it and
@@ -48,9 +48,9 @@ class Cluster:
             workload.nodes,
         )
         for objects in before:
-            await self._create_all(objects, progress)
-        pods = await self._create_all(workload.pods, progress)
-        await self._create_all(workload.controlled, progress)
+            await self._create_all(objects, created)
+        pods = await self._create_all(workload.pods, created)
+        await self._create_all(workload.controlled, created)
         return pods
 
     async def pods(self) -> tuple[list[Object], str]:
@@ -90,15 +90,15 @@ class Cluster:
             return await response.json()
 
     async def _create_all(
-        self, objects: Sequence[Object], progress: Callable[[], None]
+        self, objects: Sequence[Object], created: Callable[[Object], None]
     ) -> list[Object]:
         places = asyncio.Semaphore(AT_ONCE)
 
         async def create(obj: Object) -> Object:
             async with places:
-                created = await self._create(obj)
-            progress()
-            return created
+                answer = await self._create(obj)
+            created(answer)
+            return answer
 
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(create(obj)) for obj in objects]

@@ -7,14 +7,20 @@ from pathlib import Path
 
 import yaml
 
-from cli.up.processes import Process, Processes, free_ports
+from cli.up.files.kubeconfig import kubeconfig
+from cli.up.processes.keeping import Processes
+from cli.up.processes.ports import free_ports
+from cli.up.processes.process import Process
 
 SCHEDULER_CONFIG = (
-    Path(__file__).resolve().parents[2] / "deploy" / "scheduler" / "kube-scheduler-config.yaml"
+    Path(__file__).resolve().parents[3] / "deploy" / "scheduler" / "kube-scheduler-config.yaml"
 )
 """What the real kube-scheduler is deployed with; the stand-in reads the same, with a bindVerb."""
 
 HOST = "127.0.0.1"
+
+SOON = ("--config-reload-interval=250ms", "--resolve-interval=1s")
+"""The gateway notices a changed policy and other plugins of the binder sooner than in a cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +74,8 @@ async def start_stack(options: StackOptions, processes: Processes) -> Addresses:
     services = [_service(name, options, addresses) for name in addresses.services]
     groups = [[*services], [_gateway(options, addresses)]]
     if addresses.api:
-        _write_kubeconfig(addresses)
+        # Before the API server runs, so that nobody has to wait for the file.
+        addresses.kubeconfig.write_text(yaml.safe_dump(kubeconfig(addresses.api)))
         groups = [[_api_server(options, addresses)], *groups, [_scheduler(options, addresses)]]
     await processes.start(*groups)
     return addresses
@@ -85,20 +92,6 @@ def _choose_addresses(options: StackOptions) -> Addresses:
         api="" if options.kubeconfig else f"http://{HOST}:{options.api_port or api}",
         kubeconfig=options.kubeconfig or options.directory / "kubeconfig",
     )
-
-
-def _write_kubeconfig(addresses: Addresses) -> None:
-    """Write it before the API server runs, so that nobody has to wait for that."""
-    name = "moorage"
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": name,
-        "clusters": [{"name": name, "cluster": {"server": addresses.api}}],
-        "users": [{"name": name, "user": {}}],
-        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
-    }
-    addresses.kubeconfig.write_text(yaml.safe_dump(config, sort_keys=False))
 
 
 def _api_server(options: StackOptions, addresses: Addresses) -> Process:
@@ -148,10 +141,11 @@ def _service(name: str, options: StackOptions, addresses: Addresses) -> Process:
     if service == "binder":
         more.append(f"--kubeconfig={addresses.kubeconfig}")
     # Nobody needs its admin port to be the same after a restart.
+    address = [f"--host={HOST}", f"--port={port}", "--share-port", *_admin(0)]
     return Process(
         name=name,
         module=f"services.{service}",
-        options=[f"--host={HOST}", f"--port={port}", *_common(), *_admin(0), *more],
+        options=[*address, *_common(), *more],
         log=options.directory / f"{name}.log",
     )
 
@@ -171,6 +165,7 @@ def _gateway(options: StackOptions, addresses: Addresses) -> Process:
             f"--binder={services['binder']}",
             *_common(),
             *_admin(_port(addresses.admin)),
+            *SOON,
             *more,
             *options.gateway_options,
         ],

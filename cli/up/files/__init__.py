@@ -1,0 +1,1 @@
+"""Files that `moorage up` writes, and removes in the end."""

@@ -1,0 +1,1 @@
+"""The objects that `moorage up` creates: read from files, or generated."""

@@ -1,0 +1,1 @@
+"""Takes plugin files into use when they change, without losing the cluster."""

@@ -1,0 +1,109 @@
+"""Tries plugin files in a process of their own, before any service gets them.
+
+    python -m cli.up.reloading.checking '{"config": null, "plugins": ["max_temperature.py"]}'
+
+The process loads them, resolves the policy, and starts and stops the plugins that it enables. A
+file that never ends, or ends the process, does no harm.
+"""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import msgspec
+
+from cli.config.policies import KINDS, Policy, choose_policy
+from cli.failures import described
+from cli.up.processes import python
+from moorage.errors import MoorageError
+from moorage_host.plugins.host import PluginHost
+from moorage_host.plugins.registry import load_registry
+from moorage_host.policy import Kind, read
+
+CHECK_SECONDS = 60.0
+"""How long it may take; imports take seconds on a busy machine."""
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """What to try: as the options of `moorage up`."""
+
+    config: str | None
+    plugins: tuple[str, ...]
+
+
+class Checked(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of it.
+
+    Attributes:
+        problem: Why the files cannot be used; empty if they can.
+        text: The policy document.
+        notes: What has no effect.
+        kinds: The kinds of plugins that the files define.
+    """
+
+    problem: str = ""
+    text: str = ""
+    notes: tuple[str, ...] = ()
+    kinds: tuple[Kind, ...] = ()
+
+
+async def check(config: Path | None, plugins: Sequence[Path]) -> Checked:
+    """Try *plugins* with the policy in *config*, or with one made of them."""
+    question = Question(config=str(config) if config else None, plugins=tuple(map(str, plugins)))
+    process = await asyncio.create_subprocess_exec(
+        *python(__name__),
+        msgspec.json.encode(question).decode(),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,  # Ctrl-C is for `moorage up` alone
+    )
+    try:
+        async with asyncio.timeout(CHECK_SECONDS):
+            answer, errors = await process.communicate()
+    except TimeoutError:
+        return Checked(problem=f"the plugins are not loaded after {CHECK_SECONDS:g} s")
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    try:
+        return msgspec.json.decode(answer, type=Checked)
+    except msgspec.DecodeError:
+        last = (errors.decode(errors="replace").strip() or "it wrote nothing").splitlines()[-1]
+        return Checked(problem=f"loading the plugins ended the process: {last}")
+
+
+def main() -> None:
+    """Answer one question on stdout."""
+    question = msgspec.json.decode(sys.argv[1], type=Question)
+    with redirect_stdout(sys.stderr):  # what plugins print is no answer
+        checked = asyncio.run(_checked(question))
+    sys.stdout.buffer.write(msgspec.json.encode(checked))
+
+
+async def _checked(question: Question) -> Checked:
+    config, plugins = question.config, [Path(plugin) for plugin in question.plugins]
+    try:
+        text = read(Path(config)) if config else ""
+        policy = choose_policy(Path(config) if config else None, plugins)
+        for kind in policy.kinds:
+            await _start_and_stop(kind, policy, plugins)
+    except MoorageError as error:
+        return Checked(problem=described(error))
+    return Checked(text=text or policy.text, notes=policy.notes, kinds=policy.kinds)
+
+
+async def _start_and_stop(kind: Kind, policy: Policy, plugins: Sequence[Path]) -> None:
+    host = PluginHost(load_registry(*KINDS[kind], plugins))
+    effective = policy.resolved.policies[kind]
+    try:
+        await host.use(effective.revision, policy.resolved.for_kind(kind))
+    finally:
+        await host.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What `moorage up` shows about pods: rows with reasons, and a summary."""

@@ -1,0 +1,117 @@
+"""The output of `moorage up`: where everything listens, and where each pod went and why."""
+
+from collections.abc import Sequence
+
+from cli.screen import Screen
+from cli.up.asked import Schedulers
+from cli.up.clients.gateway import Gateway
+from cli.up.clients.standin import StandIn
+from cli.up.following import Following, Outcome, PodState
+from cli.up.processes.stack import Addresses
+from cli.up.reasons import why
+from cli.up.result.interest import most_interesting
+from cli.up.result.summary import by_problem, spread, totals
+
+MOST_PROBLEMS = 10
+"""Problems of pods without a node that are shown, the most frequent ones."""
+
+
+def show_addresses(screen: Screen, addresses: Addresses) -> None:
+    """Show where everything listens."""
+    rows = [
+        ("gateway", addresses.extender, "kube-scheduler's extender: urlPrefix"),
+        ("admin port", addresses.admin, "/readyz /metrics /decisions/NAMESPACE/POD"),
+        *((n, p, f"grpcurl -plaintext {p} list") for n, p in addresses.services.items()),
+    ]
+    if addresses.api:
+        rows.append(("API server", addresses.api, "kubectl, with the kubeconfig below"))
+    screen.lines(("PROCESS", "ADDRESS", "FOR"), rows)
+
+
+class Report:
+    """Shows what became of pods, and asks the stand-in and the gateway why."""
+
+    def __init__(
+        self,
+        screen: Screen,
+        schedulers: Schedulers,
+        scheduler: StandIn,
+        gateway: Gateway,
+        *,
+        rows: int,
+        nodes: int,
+    ) -> None:
+        """Write to *screen*.
+
+        Args:
+            screen: Where to.
+            schedulers: Which schedulers ask Moorage.
+            scheduler: The stand-in for kube-scheduler.
+            gateway: The gateway.
+            rows: How many pods the result shows; 0 for all.
+            nodes: How many nodes there are.
+        """
+        self._screen = screen
+        self._schedulers = schedulers
+        self._scheduler = scheduler
+        self._gateway = gateway
+        self._rows = rows
+        self._nodes = nodes
+
+    async def result(self, following: Following) -> None:
+        """Show the pods that had to be scheduled, or the most interesting ones, and a summary."""
+        pods = following.pods
+        if self._rows and len(pods) > self._rows:
+            await self._table(await most_interesting(pods, self._rows, self._scheduler))
+            rest = len(pods) - self._rows
+            self._screen.sentence(f"... and {rest} more; --rows 0 shows all")
+            await self._problems(pods)
+        else:
+            await self._table(pods)
+        self._screen.write(totals(pods))
+        for line in spread(pods, self._nodes, following.seconds):
+            self._screen.sentence(line)
+        for line in self._schedulers.summary(pod.scheduler for pod in pods):
+            self._screen.sentence(line, style="yellow")
+        if following.failing:
+            self._screen.write("Scheduling fails; the table says why.", style="red")
+
+    def totals(self, following: Following) -> None:
+        """Show how many pods are bound."""
+        self._screen.write(totals(following.pods))
+
+    async def change(self, pod: PodState) -> None:
+        """Show what became of one pod."""
+        self._screen.sentence(
+            f"{pod.namespace}/{pod.name} -> {_place(pod)}: {await self._reason(pod)}"
+        )
+
+    async def _table(self, pods: Sequence[PodState]) -> None:
+        rows = [(_name(pod), _place(pod), await self._reason(pod)) for pod in pods]
+        if rows:
+            self._screen.table(("POD", "NODE", "WHY"), rows)
+
+    async def _problems(self, pods: Sequence[PodState]) -> None:
+        groups = by_problem(pods)[:MOST_PROBLEMS]
+        rows = [(f"{len(g)} pods", _name(g[0]), await self._reason(g[0])) for g in groups]
+        if rows:
+            self._screen.table(("PENDING", "SUCH AS", "WHY"), rows)
+
+    async def _reason(self, pod: PodState) -> str:
+        place = (pod.namespace, pod.name)
+        problem = self._schedulers.problem(pod.scheduler)
+        if problem and pod.outcome is not Outcome.DELETED:
+            return f"{problem} ({pod.problem})" if pod.problem else problem
+        return why(
+            pod, await self._scheduler.decision(*place), await self._gateway.decision(*place)
+        )
+
+
+def _name(pod: PodState) -> str:
+    return f"{pod.namespace}/{pod.name}"
+
+
+def _place(pod: PodState) -> str:
+    if pod.outcome is Outcome.DELETED:
+        return "deleted"
+    return pod.node or "pending"

@@ -1,0 +1,76 @@
+"""`moorage up --plugin`: a file that changes is taken into use, and nothing else is lost."""
+
+import re
+import signal
+from pathlib import Path
+
+from cli.up.clients.cluster import connected
+from cli.up.objects.workload import Workload
+from tests.cli.support import Command, moorage, pod
+from tests.cli.up.test_up import MAX_TEMPERATURE
+
+REJECTS = MAX_TEMPERATURE.replace("> self.args.limit", "< 1000")
+PREFERS = """
+from moorage import ScorePlugin
+
+class PrefersLast(ScorePlugin):
+    def score_node(self, pod: Pod, node: Node) -> float:
+        return 100.0 if node.name == "node-0001" else 0.0
+"""
+
+
+async def test_a_plugin_is_changed_broken_repaired_and_renamed(tmp_path: Path) -> None:
+    file = tmp_path / "max_temperature.py"
+    file.write_text(REJECTS)
+    options = ("--plugin", file, "--nodes=2", "--scorers=2")
+    async with moorage(tmp_path, "up", *options) as command:
+        await command.line("Plugins are loaded again when their files change.")
+        kept, count = processes(command, "sandbox"), len(command.processes())
+        for name in ("a", "b", "c"):  # the cache answers for the last of these equal pods
+            await create(command, name)
+            assert "node is too hot" in await command.line(f"default/{name} -> pending: ")
+
+        file.write_text(MAX_TEMPERATURE)
+        line = await command.line("reloaded ")
+        assert re.fullmatch(
+            r"reloaded max_temperature\.py in [\d.]+ s: 3 pending pods are tried again", line
+        )
+        bound = {(await command.line("default/")).partition(":")[0][:-1] for _ in range(3)}
+        assert bound == {f"default/{name} -> node-000" for name in ("a", "b", "c")}
+
+        file.write_text("from moorage import (\n")
+        await command.line("max_temperature.py:1: SyntaxError: ")
+        await command.line("max_temperature.py: not reloaded, what was there before stays in use")
+        await create(command, "d")
+        await command.line("default/d -> node-")
+
+        renamed = MAX_TEMPERATURE.replace("class MaxTemperature", "class Renamed")
+        file.write_text(renamed + PREFERS)
+        await command.line("Note: without --config, profile moorage enables just PrefersLast, Ren")
+        await command.line("reloaded max_temperature.py in ")
+        await create(command, "e")
+        assert "PrefersLast" in await command.line("default/e -> node-0001: ")
+
+        assert processes(command, "sandbox") == kept  # neither cluster nor scheduler
+        assert len(command.processes()) == count
+        command.signal(signal.SIGINT)
+        assert await command.ended() == (0, "")
+        assert "5 of 5 pods bound, 0 pending" in command.lines
+        assert command.processes() == []
+
+
+def processes(command: Command, module: str) -> set[int]:
+    """Return the ids of its processes that run a part of *module*."""
+    return {
+        pid
+        for pid in command.processes()
+        if any(
+            word.startswith(f"{module}.")
+            for word in Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+        )
+    }
+
+
+async def create(command: Command, name: str) -> None:
+    async with connected(command.api) as cluster:
+        await cluster.create(Workload(pods=[pod(name, schedulerName="moorage")]), lambda _: None)

@@ -1,0 +1,99 @@
+"""Which pods of a large workload are shown, and the summary of all."""
+
+from collections.abc import AsyncIterator, Sequence
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from cli.up.clients.standin import StandIn
+from cli.up.following import Outcome, PodState
+from cli.up.result.interest import most_interesting
+from cli.up.result.summary import by_problem, spread, totals
+
+OUTVOTED, TIED = {"outvoted-0", "outvoted-1"}, {f"tied-{i}" for i in range(3)}
+
+
+@pytest.fixture
+async def scheduler() -> AsyncIterator[StandIn]:
+    """The stand-in's port, with a decision about each pod."""
+
+    async def show(request: web.Request) -> web.Response:
+        pod = request.match_info["pod"]
+        preferred = {"node": "m"} if pod in OUTVOTED else None
+        scores = {"preferred": preferred, "equals": int(pod in TIED)}
+        return web.json_response({"node": "n", "scores": scores})
+
+    app = web.Application()
+    app.router.add_get("/decisions/{namespace}/{pod}", show)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    async with aiohttp.ClientSession() as session:
+        yield StandIn(session, f"http://127.0.0.1:{runner.addresses[0][1]}")
+    await runner.cleanup()
+
+
+def pod(name: str, outcome: Outcome = Outcome.BOUND, problem: str = "") -> PodState:
+    node = "n" if outcome is Outcome.BOUND else ""
+    return PodState(namespace="d", name=name, uid=name, outcome=outcome, node=node, problem=problem)
+
+
+def unschedulable(name: str, problem: str) -> PodState:
+    return pod(name, Outcome.UNSCHEDULABLE, f"0/9 nodes are available: {problem}. preemption: no")
+
+
+def names(pods: Sequence[PodState]) -> list[str]:
+    return [each.name for each in pods]
+
+
+async def test_failures_come_first_then_pending_outvoted_and_tied_pods_and_a_sample(
+    scheduler: StandIn,
+) -> None:
+    pods = [
+        *(pod(f"bound-{i}") for i in range(100)),
+        *map(pod, sorted(OUTVOTED | TIED)),
+        pod("waiting", Outcome.WAITING),
+        unschedulable("p-1", "9 a"),
+        unschedulable("p-2", "9 a"),
+        unschedulable("p-3", "9 b"),
+        pod("fails", Outcome.FAILING, "boom"),
+    ]
+    shown = names(await most_interesting(pods, 20, scheduler))
+    assert shown[:4] == ["fails", "p-1", "p-3", "p-2"]
+    assert set(shown[4:6]) == OUTVOTED
+    assert set(shown[6:9]) == TIED
+    assert len(shown) == 20
+    assert all(name.startswith("bound-") for name in shown[9:])
+    assert shown[9] == "bound-0"
+    assert int(shown[-1].removeprefix("bound-")) > 80  # from all of them, not the first ones
+
+
+async def test_every_problem_is_shown_before_one_is_shown_twice(scheduler: StandIn) -> None:
+    pods = [*(unschedulable(f"a-{i}", "9 a") for i in range(30)), unschedulable("b", "9 b")]
+    assert names(await most_interesting(pods, 3, scheduler)) == ["a-0", "b", "a-1"]
+
+
+def test_pods_with_the_same_problem_are_counted_whatever_the_number_of_nodes() -> None:
+    pods = [
+        unschedulable("a", "1 too hot, 8 too small"),
+        unschedulable("b", "7 too small, 2 too hot"),
+        unschedulable("c", "9 too hot"),
+        pod("d", Outcome.FAILING, "boom"),
+        pod("e"),
+    ]
+    assert sorted(names(group) for group in by_problem(pods)) == [["a", "b"], ["c"], ["d"]]
+    assert names(by_problem(pods)[0]) == ["a", "b"]
+
+
+def test_the_summary_counts_pods_and_says_how_they_are_spread() -> None:
+    bound = [
+        PodState(namespace="d", name=n, uid=n, outcome=Outcome.BOUND, node=node)
+        for n, node in (("a", "n1"), ("b", "n1"), ("c", "n2"))
+    ]
+    pods = [*bound, pod("w", Outcome.WAITING), pod("g", Outcome.DELETED), unschedulable("p", "x")]
+    assert totals(pods) == "3 of 6 pods bound, 1 pending, 1 not decided yet, 1 deleted"
+    assert list(spread(pods, 5, 1.5)) == [
+        "1.5 s (2 pods/s); 2 of 5 nodes used, 1 to 2 pods on each, 1.5 on average"
+    ]
+    assert list(spread([pod("w", Outcome.WAITING)], 5, 1.5)) == []
