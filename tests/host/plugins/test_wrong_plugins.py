@@ -120,7 +120,8 @@ REFUSED = {
         """,
         (
             "neither.py:3: Neither is a BindPlugin without permit or pre_bind or post_bind: "
-            "override one of them, or write `class Neither(..., abstract=True)` if only subclasses do"
+            "override one of them, or write `class Neither(..., abstract=True)` if only "
+            "subclasses do"
         ),
     ),
     "both": (
