@@ -150,8 +150,11 @@ def test_the_decision_that_is_explained_has_the_fields_of_one() -> None:
     (block,) = blocks("jsonc")
     shown = _without_comments(block.text)
     (attempt,) = shown["attempts"]
+    (why,) = attempt.pop("why")
+    best, second, _ = attempt["score"]["top"]
+    prefers = f"{best['node']} to {second['node']}, {best['total']} to {second['total']}"
+    assert why.startswith(f"Moorage prefers {prefers}: ImageLocality ")
     _check_fields(attempt, msgspec.to_builtins(msgspec.convert(attempt, Decision)))
-    best = attempt["score"]["top"][0]
     weights = [plugin["weight"] for plugin in best["plugins"]]
     points = [plugin["normalized"] * plugin["weight"] for plugin in best["plugins"]]
     assert best["total"] == pytest.approx(sum(points) / sum(weights))

@@ -86,7 +86,7 @@ def order(policy: ResolvedPolicy, kind: Kind, profile: int = 0) -> str:
 def test_without_a_document_there_is_one_profile_without_plugins() -> None:
     policy = resolve(default_document(), CATALOGUE)
     assert policy.profile_names == ("moorage",)
-    assert policy.score_scale == 10
+    assert policy.score_scale == 100
     assert [order(policy, kind) for kind in KINDS] == ["", "", ""]
 
 
@@ -250,7 +250,20 @@ def test_the_revision_changes_with_the_content_and_not_with_its_place() -> None:
     assert resolved("# a comment\n" + CONFIGURED).revision == policy.revision
     for changed in ("limit: 8", "limit: 7, nodeLabel: x"):
         assert resolved(CONFIGURED.replace("limit: 7", changed)).revision != policy.revision
-    assert resolved("scoreScale: 100\n" + CONFIGURED).revision != policy.revision
+    assert resolved("scoreScale: 1000\n" + CONFIGURED).revision != policy.revision
+
+
+def test_a_plugin_has_its_own_weight_where_the_policy_gives_none() -> None:
+    catalogue = Catalogue([plugin("Heavy", "score", weight=7), plugin("Light", "score")])
+
+    def weights(text: str) -> list[int]:
+        policy = resolve(parse(HEADER + text, "p.yaml"), catalogue).policies["score"]
+        return [each.weight for each in policy.profiles[0].plugins]
+
+    enabled = "profiles: [{plugins: {score: {enabled: [{name: Heavy%s}, {name: Light}]}}}]"
+    assert weights(enabled % "") == [7, 1]
+    assert weights(enabled % ", weight: 0") == [7, 1]
+    assert weights(enabled % ", weight: 3") == [3, 1]
 
 
 def test_a_weight_concerns_the_scorer_only() -> None:
