@@ -8,6 +8,7 @@ import numpy.typing as npt
 from google.protobuf.duration_pb2 import Duration
 
 from gateway.calls.node_set import NodeRows
+from gateway.decisions.verdicts import NodeVerdicts
 from moorage.v1 import filter_pb2, scorer_pb2
 from moorage.v1 import types_pb2 as pb
 from moorage_host.rpc.convert import from_duration, to_duration
@@ -32,6 +33,11 @@ class ShardVerdicts:
     rows: NodeRows
     codes: Codes
     counts: Sequence[int]
+
+    @property
+    def by_row(self) -> NodeVerdicts:
+        """The verdicts alone."""
+        return NodeVerdicts(bitmap=self.rows.bitmap, codes=self.codes, reasons=self.result.reasons)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +70,7 @@ def merge_verdicts(shards: Sequence[ShardVerdicts]) -> ShardVerdicts:
         plugins=merge_reports([shard.result for shard in shards]),
         duration=_longest(shard.result.duration for shard in shards),
         claimants=dict.fromkeys(name for shard in shards for name in shard.result.claimants),
+        cycle_state=[value for shard in shards for value in shard.result.cycle_state],
     )
     counts = np.bincount(codes, minlength=len(reasons) + 1).tolist()
     return ShardVerdicts(merged, NodeRows.at(by_position, capacity), codes, counts)
@@ -114,6 +121,11 @@ def add_normalization(result: scorer_pb2.ScoreResult, shards: Sequence[ShardScor
         report.duration.CopyFrom(_sum(report.duration, after.duration))
     del result.plugins[:]
     result.plugins.extend(reports)
+    later_values = list(result.cycle_state)  # those of who saw all nodes count
+    del result.cycle_state[:]
+    for shard in shards:
+        result.cycle_state.extend(shard.result.cycle_state)
+    result.cycle_state.extend(later_values)
     longest = _longest(shard.result.duration for shard in shards)
     result.duration.CopyFrom(_sum(result.duration, longest))
 

@@ -67,7 +67,8 @@ def test_a_plugin_file_is_found_as_one(block: Block, folder: Path) -> None:
     registries = [Registry(kind) for kind in GROUPS]
     for registry in registries:
         registry.add_path(folder / name_of(block))
-    assert sum(map(len, registries)) == 1
+    found = {registry.get(name) for registry in registries for name in registry}
+    assert len(found) == 1, "one class, of one kind or of several"
 
 
 @pytest.mark.parametrize("block", [b for b in BLOCKS if name_of(b).startswith("test_")], ids=str)
@@ -126,6 +127,16 @@ def test_low_carbon_reads_its_file_in_the_background_and_skips_pods_without_it(
     file.write_text('{"hydro": ')  # half-written
     assert run_score(plugin_, make_pod(), *nodes) == {}
     assert "JSONDecodeError" in caplog.text
+
+
+def test_newest_kernels_prefers_new_kernels_and_notes_old_ones(folder: Path) -> None:
+    newest = plugin(folder / "newest_kernels.py", ScorePlugin, "NewestKernels")()
+    kernels = {"new": "6.12.3", "old": "4.19", "odd": "6", "none": None}
+    nodes = [
+        make_node(n, labels={"example.com/kernel": k} if k else {}) for n, k in kernels.items()
+    ]
+    assert run_score(newest, make_pod(), *nodes) == {"new": 100, "old": 66, "odd": 99, "none": 0}
+    assert newest.latest_note == "2 nodes have a kernel older than 5.0, such as old"
 
 
 def test_cool_nodes_notes_how_many_nodes_have_no_temperature(folder: Path) -> None:

@@ -44,6 +44,7 @@ def describe_plugin(registry: Registry, name: str) -> pb.Plugin:
         depends_on=scope_to_proto(kind.depends_on),
         normalization=_normalization(kind),
         pod_fields=None if kind.pod_fields is None else pb.PodFields(paths=kind.pod_fields),
+        default_weight=kind.weight if issubclass(kind, ScorePlugin) else 0,
         time_budget=to_duration(kind.time_budget),
     )
 
@@ -67,6 +68,16 @@ def report_plugins(
             plugin=run.plugin, failure=run.failure, skipped=run.skipped, note=run.note
         )
         set_duration(report.duration, run.seconds)
+
+
+def keep_values(
+    values: RepeatedCompositeFieldContainer[pb.CycleValue], runs: Iterable[PluginRun]
+) -> None:
+    """Add to a message what plugins keep for the bind; nothing of plugins that failed."""
+    for run in runs:
+        if run.kept and not run.failure:
+            for key, kept in run.kept.items():
+                values.add(plugin=run.plugin, key=key, json=kept.json, by_node=kept.by_node)
 
 
 def node_states(replica: Replica, names: Sequence[str]) -> list[pb.NodeState]:
