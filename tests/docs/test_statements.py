@@ -134,7 +134,8 @@ def test_the_limits_of_plugins_are_as_said() -> None:
     text = page("plugins.md")
     assert f"in {OVERRUNS} cycles in a row is suspended for {SUSPENSION_SECONDS:g} seconds" in text
     assert f"`start` may take {START_SECONDS:g} seconds, `stop` {STOP_SECONDS:g}" in text
-    assert f"`timeBudget` (default {DEFAULT_TIME_BUDGET:g} s)" in text
+    assert f"than its time budget (default {DEFAULT_TIME_BUDGET:g} s)" in text
+    assert f"The most is\n{MAX_TIME_BUDGET:g} seconds" in text
     assert f"one line of at most {MAX_NOTE_LENGTH} characters" in text
     defaults = [default_failure_policy(kind) for kind in ("filter", "score", "bind")]
     assert defaults == ["Abort", "Ignore", "Abort"]

@@ -223,6 +223,18 @@ def test_a_replica_gets_arguments_limits_and_where_they_stand() -> None:
     assert group.path == "p.yaml:7: profiles[0].pluginConfig[0].args"
 
 
+def test_the_time_budget_is_that_of_the_policy_or_of_the_class() -> None:
+    slow = [plugin(name, "filter", time_budget=5.0) for name in ("NodeName", "Slow")]
+    names = "[{name: NodeName}, {name: Slow}, {name: NodeGroup}]"
+    text = (
+        f"profiles:\n- plugins: {{multiPoint: {{enabled: {names}}}}}\n"
+        "  pluginConfig: [{name: NodeName, timeBudget: 250ms}, {name: Slow, args: {}}]\n"
+    )
+    policy = resolve(parse(HEADER + text, "p.yaml"), Catalogue([*CATALOGUE, *slow]))
+    budgets = {p.name: p.time_budget_seconds for p in policy.policies["filter"].profiles[0].plugins}
+    assert budgets == {"NodeName": 0.25, "Slow": 5.0, "NodeGroup": 1.0}
+
+
 def test_every_plugin_says_where_it_comes_from() -> None:
     policy = resolved(CONFIGURED)
     paths = {p.name: p.path for p in policy.policies["filter"].profiles[0].plugins}
