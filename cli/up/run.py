@@ -139,6 +139,10 @@ class _Up:
         self._screen.write(f"export KUBECONFIG={shlex.quote(str(path))}")
         self._screen.write(f"Logs: {self._stack.directory}", style="dim")
         async with self._processes.kept(), gateway_at(addresses.admin) as gateway:
+            if addresses.api:
+                # The gateway is ready once it has read the kinds of all plugins.
+                async with connected(addresses.api) as cluster:
+                    await cluster.create(workload.only_definitions(), lambda _: None)
             problem = await gateway.wait_until_ready()
             if not addresses.api:
                 return await self._serve(addresses, gateway, problem)
