@@ -44,6 +44,19 @@ def _ready_replicas(obj: Object, _: datetime) -> str:
     return f"{obj.get('status', {}).get('readyReplicas', 0)}/{wanted}"
 
 
+def _completions(job: Object, _: datetime) -> str:
+    spec = job.get("spec", {})
+    wanted = spec.get("completions", f"1 of {spec.get('parallelism', 1)}")
+    return f"{job.get('status', {}).get('succeeded', 0)}/{wanted}"
+
+
+def _job_state(job: Object, _: datetime) -> str:
+    conditions = job.get("status", {}).get("conditions", ())
+    if ended := [each["type"] for each in conditions if each.get("status") == "True"]:
+        return str(ended[-1])
+    return "Suspended" if job.get("spec", {}).get("suspend") else "Running"
+
+
 def _claim(obj: Object, _: datetime) -> str:
     reference = obj.get("spec", {}).get("claimRef") or {}
     return f"{reference.get('namespace', '')}/{reference.get('name', '')}" if reference else ""
@@ -58,7 +71,14 @@ def _ports(service: Object, _: datetime) -> str:
     return ",".join(f"{p.get('port', '')}/{p.get('protocol', 'TCP')}" for p in ports) or "<none>"
 
 
-_CELLS = {"@ready": _ready_replicas, "@claim": _claim, "@data": _entries, "@ports": _ports}
+_CELLS = {
+    "@ready": _ready_replicas,
+    "@claim": _claim,
+    "@data": _entries,
+    "@ports": _ports,
+    "@job": _job_state,
+    "@completions": _completions,
+}
 _COLUMNS: Mapping[str, Sequence[Column]] = {
     "/nodes": (
         NAME,
@@ -112,10 +132,11 @@ _COLUMNS: Mapping[str, Sequence[Column]] = {
     "apps/statefulsets": _between("Ready=@ready"),
     "apps/daemonsets": _between(
         "Desired=status.desiredNumberScheduled Current=status.currentNumberScheduled "
-        "Ready=status.numberReady",
+        "Ready=status.numberReady Up-to-date=status.updatedNumberScheduled "
+        "Available=status.numberAvailable",
         "0",
     ),
-    "batch/jobs": _between("Completions=status.succeeded Active=status.active", "0"),
+    "batch/jobs": _between("Status=@job Completions=@completions"),
     "/persistentvolumes": _between(
         "Capacity=spec.capacity.storage Status=status.phase Claim=@claim "
         "StorageClass=spec.storageClassName"
