@@ -2,7 +2,7 @@
 
 import asyncio
 import shlex
-from collections.abc import AsyncIterator, Collection, Coroutine, Iterator
+from collections.abc import AsyncIterator, Collection, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +46,7 @@ class UpOptions:
     scorers: int
     config: Path | None
     plugins: tuple[Path, ...]
+    weights: Mapping[Path, int]
     kubeconfig: Path | None
     kubeconfig_out: Path | None
     once: bool
@@ -65,7 +66,7 @@ def up(options: UpOptions) -> int:
             refused.
     """
     screen = Screen()
-    policy = choose_policy(options.config, options.plugins)
+    policy = choose_policy(options.config, options.plugins, options.weights)
     profiles = policy.resolved.profile_names
     workload = Workload()
     if not options.kubeconfig:
@@ -138,6 +139,10 @@ class _Up:
         self._screen.write(f"export KUBECONFIG={shlex.quote(str(path))}")
         self._screen.write(f"Logs: {self._stack.directory}", style="dim")
         async with self._processes.kept(), gateway_at(addresses.admin) as gateway:
+            if addresses.api:
+                # The gateway is ready once it has read the kinds of all plugins.
+                async with connected(addresses.api) as cluster:
+                    await cluster.create(workload.only_definitions(), lambda _: None)
             problem = await gateway.wait_until_ready()
             if not addresses.api:
                 return await self._serve(addresses, gateway, problem)

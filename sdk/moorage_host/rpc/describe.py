@@ -46,6 +46,7 @@ def describe_plugin(registry: Registry, name: str) -> pb.Plugin:
         normalization=_normalization(kind),
         reads_snapshot=issubclass(kind, BindPlugin) and kind.reads_snapshot,
         pod_fields=None if kind.pod_fields is None else pb.PodFields(paths=kind.pod_fields),
+        default_weight=kind.weight if issubclass(kind, ScorePlugin) else 0,
         time_budget=to_duration(kind.time_budget),
     )
 
