@@ -260,6 +260,7 @@ class _Up:
             self._processes,
             gateway,
             config=self._options.config,
+            weights=self._options.weights,
             kinds=self._kinds,
         )
         async with asyncio.TaskGroup() as group:

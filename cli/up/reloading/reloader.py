@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from cli.failures import described
@@ -37,6 +37,7 @@ class Reloader:
         gateway: Gateway,
         *,
         config: Path | None,
+        weights: Mapping[Path, int],
         kinds: Collection[Kind],
     ) -> None:
         """Follow the plugin files of *stack*.
@@ -47,6 +48,7 @@ class Reloader:
             processes: The services.
             gateway: Sees services come and go.
             config: The user's policy file; without one the policy is made of the plugins.
+            weights: The weights of score plugins where there is none.
             kinds: The kinds of plugins that the files define at the start.
         """
         self._screen = screen
@@ -54,6 +56,7 @@ class Reloader:
         self._processes = processes
         self._gateway = gateway
         self._config = config
+        self._weights = weights
         self._kinds = frozenset(kinds)
         self._policy = stack.config.read_text() if stack.config else ""
         self._policy_changes = 0
@@ -71,7 +74,7 @@ class Reloader:
     async def _reload(self, names: Collection[str], retry: Retry) -> None:
         clock = asyncio.get_running_loop().time
         start, files = clock(), ", ".join(sorted(names))
-        checked = await check(self._config, self._stack.plugins)
+        checked = await check(self._config, self._stack.plugins, self._weights)
         if problem := checked.problem or await self._replace(checked):
             self._screen.sentence(problem, style="red")
             self._screen.sentence(f"{files}: not reloaded, what was there before stays in use")
