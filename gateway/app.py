@@ -10,6 +10,7 @@ from aiohttp import web
 from prometheus_client import REGISTRY, CollectorRegistry
 
 from gateway.binding.binding import Binding
+from gateway.binding.retries import Retries, RetryMetrics
 from gateway.cache.filter_cache import FilterCache
 from gateway.cache.score_cache import ScoreCache
 from gateway.cluster.cluster import Cluster
@@ -22,7 +23,9 @@ from gateway.cycle.row_index import RowIndex
 from gateway.cycle.runner import CycleRunner
 from gateway.cycle.scoring import ScorePhase
 from gateway.cycle.sharding import Sharding
+from gateway.decisions.cycle_states import CycleStates
 from gateway.decisions.log import DecisionLog
+from gateway.decisions.rejected import RejectedPods
 from gateway.edge import make_app, run_edge
 from gateway.health import readiness_checks, readiness_notes
 from gateway.metrics import ClusterCollector, CycleMetrics
@@ -33,7 +36,7 @@ from gateway.replicas.metrics import SessionFamilies, SessionMetrics
 from gateway.replicas.pool import ReplicaPool
 from gateway.replicas.rollout import Rollout
 from gateway.replicas.service import FILTER, SCORER, ServiceKind
-from gateway.replicas.session import Session
+from gateway.replicas.session import ReportRetry, Session, ignore_retry
 from gateway.settings import GatewaySettings
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, connect
@@ -128,6 +131,7 @@ class _Parts:
     filters: ReplicaPool
     scorers: ReplicaPool
     binding: Binding
+    retries: Retries
     decisions: DecisionLog
     queue: CycleQueue
     cycles: CycleRunner
@@ -150,7 +154,12 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
 
     queue = CycleQueue()
 
-    def pool(kind: ServiceKind, targets: tuple[str, ...], longest_wait: float) -> ReplicaPool:
+    def pool(
+        kind: ServiceKind,
+        targets: tuple[str, ...],
+        longest_wait: float,
+        retry: ReportRetry = ignore_retry,
+    ) -> ReplicaPool:
         return ReplicaPool(
             kind,
             targets,
@@ -162,11 +171,15 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
             metrics=SessionMetrics(sessions, kind.name),
             wait_until_idle=queue.wait_until_idle,
             longest_wait=longest_wait,
+            retry=retry,
         )
 
-    filters = pool(FILTER, settings.filter, settings.filter_wait)
+    cycle_states = CycleStates(settings.cycle_state_memory)
+    rejected = RejectedPods(settings.retry_pods)
+    binding = Binding(settings.binder, state, policy, cycle_states)
+    retries = Retries(binding.channel, rejected, state, RetryMetrics(registry))
+    filters = pool(FILTER, settings.filter, settings.filter_wait, retries.ask)
     scorers = pool(SCORER, settings.scorer, settings.scorer_wait)
-    binding = Binding(settings.binder, state, policy)
     index = RowIndex(state)
     decisions = DecisionLog(pods=settings.decision_pods, attempts=settings.decision_attempts)
     filter_phase = FilterCache(
@@ -191,9 +204,11 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
         filter_phase=filter_phase,
         score_phase=score_phase,
         recheck=Recheck(state, filter_phase, settings.recheck_time),
-        claims=Claims(state, policy, filter_phase, score_phase, metrics),
+        claims=Claims(state, policy, filter_phase, score_phase, cycle_states, metrics),
         binding=binding,
         decisions=decisions,
+        cycle_states=cycle_states,
+        rejected=rejected,
         metrics=metrics,
     )
 
@@ -217,6 +232,7 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
         filters=filters,
         scorers=scorers,
         binding=binding,
+        retries=retries,
         decisions=decisions,
         queue=queue,
         cycles=cycles,
@@ -230,6 +246,7 @@ async def _background(parts: _Parts, settings: GatewaySettings) -> AsyncIterator
         tasks = [group.create_task(pool.run()) for pool in (parts.filters, parts.scorers)]
         binder = parts.binding.follow_plugins(settings.resolve_interval)
         tasks.append(group.create_task(binder))
+        tasks.append(group.create_task(parts.retries.run(settings.retry_interval)))
         if parts.reloader is not None and settings.config_reload_interval:
             reloading = parts.reloader.run(settings.config_reload_interval)
             tasks.append(group.create_task(reloading))

@@ -143,4 +143,23 @@ class GatewaySettings(EdgeSettings):
     decision_attempts: int = setting(
         5, "Attempts that are kept for each pod, the newest.", minimum=1
     )
+    retry_pods: int = setting(
+        1000,
+        "Pods without a feasible node that are kept, the newest, for plugins that ask for another "
+        "attempt on those that they rejected.",
+        minimum=0,
+    )
+    retry_interval: float = setting(
+        2.0,
+        "How often such pods are tried again at most; see `retry_rejected` of plugins.",
+        unit="seconds",
+        minimum=1,
+    )
+    cycle_state_memory: int = setting(
+        67_108_864,
+        "Memory for what filter and score plugins keep for binds to come (cycle state); the oldest "
+        "goes first.",
+        unit="bytes",
+        minimum=0,
+    )
     decision_top: int = setting(5, "Best nodes whose scores are kept plugin by plugin.", minimum=0)

@@ -13,6 +13,7 @@ from gateway.binding.stream import BinderError, BindStream
 from gateway.calls import BindCall, CallFailedError
 from gateway.calls.outcomes import ANSWER_SECONDS
 from gateway.cluster.state import ClusterState
+from gateway.decisions.cycle_states import CycleStates
 from gateway.decisions.log import BindRecord, Decision, summary
 from moorage.backoff import Backoff
 from moorage.v1 import binder_pb2 as pb
@@ -49,15 +50,29 @@ class BindPolicy(Protocol):
 
 
 class Binding:
-    """Binds pods through the binder, any number at a time."""
+    """Binds pods through the binder, any number at a time.
 
-    def __init__(self, target: str, state: ClusterState, policy: BindPolicy) -> None:
-        """Call the binder at *target*, and have it run the bind plugins of *policy*."""
-        self._channel = connect(target)
-        self._stub = BinderServiceStub(self._channel)
-        self._stream = BindStream(self._channel)
+    Attributes:
+        channel: To the binder.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        state: ClusterState,
+        policy: BindPolicy,
+        cycle_states: CycleStates,
+    ) -> None:
+        """Call the binder at *target*, and have it run the bind plugins of *policy*.
+
+        They get what other plugins have kept for them in *cycle_states*.
+        """
+        self.channel = connect(target)
+        self._stub = BinderServiceStub(self.channel)
+        self._stream = BindStream(self.channel)
         self._state = state
         self._policy = policy
+        self._cycle_states = cycle_states
 
     async def follow_plugins(self, interval: float) -> None:
         """Ask the binder every *interval* seconds which plugins it has: it may be another one."""
@@ -85,6 +100,7 @@ class Binding:
             request.profile = pod.spec.scheduler_name if pod else ""
             await self._bind(call, request)
             self._state.confirm(call.uid)
+            self._cycle_states.end(call.uid)
         except CallFailedError as failure:
             error = str(failure)
             self._state.forget(call.uid)
@@ -103,7 +119,7 @@ class Binding:
     async def close(self) -> None:
         """Hang up."""
         await self._stream.close()
-        await self._channel.close()
+        await self.channel.close()
 
     async def _plugins(self) -> Sequence[types_pb2.Plugin] | None:
         request = pb.BinderServiceListPluginsRequest()
@@ -129,6 +145,7 @@ class Binding:
             node=call.node,
             policy=policy,
             decision=msgspec.json.encode(why) if why else b"",
+            cycle_state=self._cycle_states.at(call.uid, call.node) if policy else None,
         )
 
     async def _bind(self, call: BindCall, request: pb.BindRequest) -> None:

@@ -74,6 +74,7 @@ class _Fetched:
         self.record = result.record
         self.rows = (result.verdicts.rows,)
         self.verdicts = result.verdicts
+        self.has_cycle_state = bool(result.verdicts.result.cycle_state)
 
 
 class FilterCache(PhaseCache[FilterEntry, _Fetched, FilterPhaseResult]):

@@ -70,6 +70,10 @@ class Fetched(Protocol[ResultT_co]):
     def result(self) -> ResultT_co | None:
         """The result of the phase, if the answer contains it."""
 
+    @property
+    def has_cycle_state(self) -> bool:
+        """Whether a plugin keeps something for the bind; only replicas know that of each pod."""
+
 
 FetchedT = TypeVar("FetchedT", bound=Fetched[Any])
 
@@ -203,6 +207,9 @@ class PhaseCache(ABC, Generic[EntryT, FetchedT, ResultT]):
             entry.has_failed, entry.values.prefetch_limit = True, 0
             return None, False
         entry.has_failed = any(plugin.failure for plugin in fetched.record.plugins)
+        if fetched.has_cycle_state:
+            entry.is_usable = False  # replicas are asked about all pods like this one
+            return fetched, False
         if entry.has_failed or not self._learn(entry, fetched, generation):
             return fetched, False
         entry.source = request.pod_name

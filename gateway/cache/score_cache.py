@@ -113,6 +113,7 @@ class _Fetched:
         results = [shard.result for shard in shards]
         self.result: ScorePhaseResult | None = None  # raw scores are normalised here
         self.shards = shards
+        self.has_cycle_state = any(result.cycle_state for result in results)
         self.rows = [shard.rows for shard in shards]
         self.record = ScoreRecord(
             nodes=sum(rows.count for rows in self.rows),

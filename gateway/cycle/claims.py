@@ -19,6 +19,7 @@ from gateway.cluster.waiters import wait_for
 from gateway.cycle.filtering import FilterPhaseResult
 from gateway.cycle.phase import Phase
 from gateway.cycle.scoring import ScorePhaseResult
+from gateway.decisions.cycle_states import CycleStates
 from gateway.decisions.log import ClaimRecord, Decision
 from gateway.metrics import CycleMetrics
 from gateway.policy.policy import PolicyHolder
@@ -37,12 +38,14 @@ class Claims:
         policy: PolicyHolder,
         filter_phase: Phase[FilterPhaseResult],
         score_phase: Phase[ScorePhaseResult],
+        cycle_states: CycleStates,
         metrics: CycleMetrics,
     ) -> None:
         self._state = state
         self._policy = policy
         self._filter_phase = filter_phase
         self._score_phase = score_phase
+        self._cycle_states = cycle_states
         self._metrics = metrics
 
     async def take(
@@ -128,6 +131,7 @@ class Claims:
                 decision.score_error = str(error)
             else:
                 decision.score, totals = result.record, result.totals
+                self._cycle_states.add(request.pod.uid, result.cycle_state)
                 if totals is not None:
                     best = np.flatnonzero(totals == totals.max())
         chosen = np.zeros(count, np.bool_)

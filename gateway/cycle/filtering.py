@@ -3,7 +3,7 @@
 It goes to one replica, or in shards to several if that is worth it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -14,8 +14,9 @@ from gateway.calls.node_set import NodeRows, Positions
 from gateway.cycle.merging import Codes, ShardVerdicts, agree, merge_verdicts
 from gateway.cycle.phase import ReplicaPhase, fill_cycle, gather
 from gateway.cycle.sharding import split
-from gateway.decisions.from_protobuf import filter_record
+from gateway.decisions.from_protobuf import filter_record, kept_values
 from gateway.decisions.log import FilterRecord
+from moorage.plugin.cycle_state import KeptValue
 from moorage.v1 import filter_pb2
 
 UNKNOWN_NODE = "node(s) not known to Moorage yet"
@@ -31,12 +32,14 @@ class FilterPhaseResult(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         record: For the decision.
         generation: The verdicts are of this generation of the state, or of a later one.
         verdicts: What replicas or the cache answered, by row.
+        cycle_state: What plugins keep for the bind.
     """
 
     outcome: FilterOutcome
     record: FilterRecord
     generation: int
     verdicts: ShardVerdicts
+    cycle_state: Mapping[str, KeptValue] = {}
 
 
 class FilterPhase(ReplicaPhase):
@@ -100,6 +103,7 @@ def to_result(
         record=filter_record(result, verdicts.counts, rows.unknown, shards),
         generation=generation,
         verdicts=verdicts,
+        cycle_state=kept_values(result.cycle_state) if result.cycle_state else {},
     )
 
 

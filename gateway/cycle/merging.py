@@ -64,6 +64,7 @@ def merge_verdicts(shards: Sequence[ShardVerdicts]) -> ShardVerdicts:
         plugins=merge_reports([shard.result for shard in shards]),
         duration=_longest(shard.result.duration for shard in shards),
         claimants=dict.fromkeys(name for shard in shards for name in shard.result.claimants),
+        cycle_state=[value for shard in shards for value in shard.result.cycle_state],
     )
     counts = np.bincount(codes, minlength=len(reasons) + 1).tolist()
     return ShardVerdicts(merged, NodeRows.at(by_position, capacity), codes, counts)
@@ -114,6 +115,11 @@ def add_normalization(result: scorer_pb2.ScoreResult, shards: Sequence[ShardScor
         report.duration.CopyFrom(_sum(report.duration, after.duration))
     del result.plugins[:]
     result.plugins.extend(reports)
+    later_values = list(result.cycle_state)  # those of who saw all nodes count
+    del result.cycle_state[:]
+    for shard in shards:
+        result.cycle_state.extend(shard.result.cycle_state)
+    result.cycle_state.extend(later_values)
     longest = _longest(shard.result.duration for shard in shards)
     result.duration.CopyFrom(_sum(result.duration, longest))
 

@@ -31,7 +31,9 @@ from gateway.cycle.queue import CycleQueue, Turn
 from gateway.cycle.recheck import Recheck
 from gateway.cycle.score_ahead import ScoreAhead
 from gateway.cycle.scoring import ScorePhaseResult
+from gateway.decisions.cycle_states import CycleStates
 from gateway.decisions.log import Decision, DecisionLog, FilterRecord
+from gateway.decisions.rejected import RejectedPods
 from gateway.metrics import CycleMetrics
 from gateway.policy.policy import PolicyHolder
 
@@ -65,6 +67,8 @@ class CycleRunner:
         claims: Claims,
         binding: Binding,
         decisions: DecisionLog,
+        cycle_states: CycleStates,
+        rejected: RejectedPods,
         metrics: CycleMetrics,
     ) -> None:
         """The phases may have a cache before them or not."""
@@ -73,20 +77,23 @@ class CycleRunner:
         self._queue = queue
         self._filter_phase = filter_phase
         self._score_phase = score_phase
-        self._score_ahead = ScoreAhead(score_phase, policy)
+        self._score_ahead = ScoreAhead(score_phase, policy, cycle_states)
         self._recheck = recheck
         self._claims = claims
         self._binding = binding
         self._decisions = decisions
+        self._cycle_states = cycle_states
+        self._rejected = rejected
         self._metrics = metrics
 
     async def filter(self, request: CycleRequest) -> FilterOutcome:
         """Rule nodes out, and go on to score the others."""
         if not self._is_ours(request.profile):
             return FilterOutcome(feasible=request.nodes)
+        pod = request.pod
+        self._cycle_states.end(pod.uid)
         if not self._has_plugins(request):
             return self._pass_all(request, self._begin(request))
-        pod = request.pod
         previous = self._decisions.latest(pod.namespace, pod.name, pod.uid)
         decision = self._begin(request)
         async with self._turn(decision) as turn:
@@ -113,6 +120,7 @@ class CycleRunner:
                 decision = self._begin(request)  # the policy has changed since the filter phase
             result = await self._score_phase.run(request)
             decision.score = result.record
+            self._cycle_states.add(pod.uid, result.cycle_state)
             return PrioritizeOutcome(scores=result.scores(self._policy.score_scale))
 
     async def preempt(self, call: PreemptCall) -> PreemptOutcome:
@@ -152,6 +160,8 @@ class CycleRunner:
         if not len(result.outcome.feasible):
             result = await self._recheck.run(request, result, previous)
         decision.filter, decision.generation = result.record, result.generation
+        self._cycle_states.begin(request.pod.uid, result.cycle_state)
+        self._rejected.note(decision)
         self._metrics.rejected(result.record)
         if not result.record.claimants:
             return result.outcome
@@ -173,6 +183,7 @@ class CycleRunner:
         """Let all nodes pass: the profile has no filter plugins."""
         count = len(request.nodes)
         decision.filter = FilterRecord(nodes=count, feasible=count, seconds=0.0)
+        self._rejected.note(decision)
         decision.generation = self._cluster.generation
         return FilterOutcome(feasible=request.nodes)
 

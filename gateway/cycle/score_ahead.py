@@ -12,6 +12,7 @@ import msgspec
 from gateway.calls import CycleRequest, PrioritizeOutcome
 from gateway.cycle.phase import Phase
 from gateway.cycle.scoring import ScorePhaseResult
+from gateway.decisions.cycle_states import CycleStates
 from gateway.decisions.log import Decision
 from gateway.policy.policy import PolicyHolder
 
@@ -47,9 +48,12 @@ class AheadScores(msgspec.Struct, kw_only=True, eq=False):
 class ScoreAhead:
     """Begins scoring, and keeps the scores until they are collected."""
 
-    def __init__(self, phase: Phase[ScorePhaseResult], policy: PolicyHolder) -> None:
+    def __init__(
+        self, phase: Phase[ScorePhaseResult], policy: PolicyHolder, cycle_states: CycleStates
+    ) -> None:
         self._phase = phase
         self._policy = policy
+        self._cycle_states = cycle_states
         self._uncollected: OrderedDict[str, AheadScores] = OrderedDict()
 
     def begin(self, request: CycleRequest, decision: Decision) -> AheadScores | None:
@@ -66,7 +70,10 @@ class ScoreAhead:
             outcome=loop.create_future(),
         )
         scale = self._policy.score_scale
-        ahead.task.add_done_callback(lambda task: _finish(task, ahead.outcome, decision, scale))
+        states = self._cycle_states
+        ahead.task.add_done_callback(
+            lambda task: _finish(task, ahead.outcome, decision, scale, states)
+        )
         self._uncollected[request.pod.uid] = ahead
         if len(self._uncollected) > UNCOLLECTED_LIMIT:
             self._uncollected.popitem(last=False)
@@ -82,6 +89,7 @@ def _finish(
     outcome: "asyncio.Future[PrioritizeOutcome]",
     decision: Decision,
     scale: int,
+    cycle_states: CycleStates,
 ) -> None:
     if task.cancelled():
         outcome.cancel()
@@ -92,4 +100,5 @@ def _finish(
     else:
         result = task.result()
         decision.score = result.record
+        cycle_states.add(decision.uid, result.cycle_state)
         outcome.set_result(PrioritizeOutcome(scores=result.scores(scale)))

@@ -17,10 +17,11 @@ from gateway.cycle.merging import ShardScores, add_normalization, merge_scores
 from gateway.cycle.phase import ReplicaPhase, fill_cycle, gather
 from gateway.cycle.row_index import RowIndex
 from gateway.cycle.sharding import Sharding, split
-from gateway.decisions.from_protobuf import score_record
+from gateway.decisions.from_protobuf import kept_values, score_record
 from gateway.decisions.log import ScoreRecord
 from gateway.metrics import CycleMetrics
 from gateway.replicas.pool import ReplicaPool
+from moorage.plugin.cycle_state import KeptValue
 from moorage.v1 import scorer_pb2
 
 TOTALS = np.dtype("<f4")
@@ -33,10 +34,12 @@ class ScorePhaseResult(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     Attributes:
         totals: For each node 0..100, in the order of the request; None if no plugin had an opinion.
         record: For the decision.
+        cycle_state: What plugins keep for the bind.
     """
 
     totals: npt.NDArray[np.float64] | None
     record: ScoreRecord
+    cycle_state: Mapping[str, KeptValue] = {}
 
     def scores(self, scale: int) -> Sequence[int]:
         """Return whole numbers from 0 to *scale*, 0.5 rounded up; empty without an opinion."""
@@ -74,7 +77,8 @@ class ScorePhase(ReplicaPhase):
         totals = self._checked_totals(result.totals, rows.count)
         if totals is not None:
             totals = rows.to_call_order(totals, 0)
-        return ScorePhaseResult(totals=totals, record=record)
+        kept = kept_values(result.cycle_state) if result.cycle_state else {}
+        return ScorePhaseResult(totals=totals, record=record, cycle_state=kept)
 
     async def raw(self, request: CycleRequest) -> Sequence[ShardScores]:
         """Return the raw scores of the request's nodes, by shard; raises as `run`."""

@@ -10,6 +10,7 @@ from gateway.decisions.log import (
     ReasonCount,
     ScoreRecord,
 )
+from moorage.plugin.cycle_state import KeptValue
 from moorage.v1 import filter_pb2, scorer_pb2
 from moorage.v1 import types_pb2 as pb
 from moorage_host.rpc.convert import from_duration
@@ -64,6 +65,16 @@ def mark_cached(
     seconds = {plugin.plugin: plugin.seconds for plugin in asked.plugins}
     for plugin in record.plugins:
         plugin.seconds = seconds.get(plugin.plugin, 0.0)
+
+
+def kept_values(values: Iterable[pb.CycleValue]) -> dict[str, KeptValue]:
+    """Return by key what plugins keep for the bind; of several values the last one counts."""
+    found: dict[str, KeptValue] = {}
+    for value in values:
+        kept = found.setdefault(value.key, KeptValue())
+        kept.json = value.json or kept.json
+        kept.by_node.update(value.by_node)
+    return found
 
 
 def plugin_records(reports: Iterable[pb.PluginReport]) -> list[PluginRecord]:

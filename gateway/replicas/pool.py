@@ -20,7 +20,13 @@ from gateway.replicas.latency import HedgeLimits, LatencyTracker
 from gateway.replicas.members import Member, Members
 from gateway.replicas.metrics import SessionMetrics
 from gateway.replicas.service import ServiceKind
-from gateway.replicas.session import Session, SessionRefusedError, WaitUntilIdle
+from gateway.replicas.session import (
+    ReportRetry,
+    Session,
+    SessionRefusedError,
+    WaitUntilIdle,
+    ignore_retry,
+)
 from gateway.replicas.sources import ClusterSource, ObjectSource, PolicySource
 from gateway.replicas.work import Answer, Work
 from moorage.backoff import Backoff
@@ -72,6 +78,7 @@ class ReplicaPool:
         metrics: SessionMetrics,
         wait_until_idle: WaitUntilIdle,
         longest_wait: float,
+        retry: ReportRetry = ignore_retry,
     ) -> None:
         """Look for replicas at *targets* ("host:port").
 
@@ -86,6 +93,7 @@ class ReplicaPool:
             metrics: Counts sessions and bytes.
             wait_until_idle: Waits until no cycle runs, before work that would delay cycles.
             longest_wait: For how many seconds without any replica cycles wait for one.
+            retry: Called when a plugin asks for another attempt on pods that it rejected.
         """
         self.kind = kind
         self.problem = f"no {kind.name} replica has been reached yet"
@@ -98,6 +106,7 @@ class ReplicaPool:
         self._metrics = metrics
         self._wait_until_idle = wait_until_idle
         self._longest_wait = longest_wait
+        self._retry = retry
         self.members = Members()
         self.turnover = 0
         self._changed = asyncio.Condition()
@@ -204,7 +213,7 @@ class ReplicaPool:
             policy = await self._follow(session)
         self._metrics.session_opened(self.ready)
         log.info("A replica takes part", service=self.kind.name, replica=session.replica)
-        await session.wait()
+        await session.wait(self._retry)
 
     async def _send_everything(
         self, session: Session, place: str, policy: pb.Policy, kinds: Kinds

@@ -1,12 +1,15 @@
 """The two kinds of service that have sessions, and their messages."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterable, Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import grpc.aio
 
 from moorage.v1 import filter_pb2, scorer_pb2
+from moorage.v1.filter_pb2_grpc import FilterServiceStub
+
+RetryRequest = filter_pb2.FilterServiceFollowRetriesResponse
 
 Name = Literal["filter", "scorer"]
 
@@ -20,12 +23,14 @@ class ServiceKind:
         policy: The kind of plugins that it runs, as the policy calls it.
         request: Makes a message of the session.
         open: Opens a session on a channel; messages are written as bytes.
+        follow_retries: Opens a stream of plugins that ask for retries, if it has some.
     """
 
     name: Name
     policy: Literal["filter", "score"]
     request: Callable[..., Any]
     open: Callable[[grpc.aio.Channel], "grpc.aio.StreamStreamCall[bytes, Any]"]
+    follow_retries: Callable[[grpc.aio.Channel], AsyncIterable[RetryRequest]] | None = None
 
 
 FILTER = ServiceKind(
@@ -36,6 +41,9 @@ FILTER = ServiceKind(
         "/moorage.v1.FilterService/Session",
         response_deserializer=filter_pb2.FilterServiceSessionResponse.FromString,
     )(),
+    follow_retries=lambda channel: FilterServiceStub(channel).FollowRetries(
+        filter_pb2.FilterServiceFollowRetriesRequest()
+    ),
 )
 
 SCORER = ServiceKind(

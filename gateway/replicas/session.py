@@ -4,8 +4,10 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import Awaitable, Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any
+
+import grpc.aio
 
 from gateway.replicas.feed import Kinds, StateFeed
 from gateway.replicas.metrics import SessionMetrics
@@ -25,6 +27,15 @@ PARTS_AHEAD = 16
 
 WaitUntilIdle = Callable[[], Awaitable[None]]
 """Waits until no cycle runs or waits, but not long."""
+
+
+ReportRetry = Callable[[str, str], None]
+"""Called with a plugin that asks for another attempt on pods that it rejected, and why."""
+
+
+def ignore_retry(plugin: str, reason: str) -> None:
+    """Do nothing: these plugins reject no pods."""
+    del plugin, reason
 
 
 class SessionRefusedError(Exception):
@@ -162,13 +173,17 @@ class Session:
         self._stream.send(encoded)
         return Sent(answer=answer, about=about, start=start)
 
-    async def wait(self) -> None:
-        """Wait until the stream breaks.
+    async def wait(self, retry: ReportRetry) -> None:
+        """Wait until the stream breaks; report plugins that ask for retries meanwhile.
 
         Raises:
             StreamLostError: Always, in the end.
         """
-        await self._stream.wait()
+        follower = asyncio.create_task(self._follow_retries(retry))
+        try:
+            await self._stream.wait()
+        finally:
+            follower.cancel()
 
     def break_off(self, reason: str) -> None:
         """Give the session up."""
@@ -178,6 +193,13 @@ class Session:
         """End the session."""
         await self._stream.close("the session was closed")
         await self._channel.close()
+
+    async def _follow_retries(self, retry: ReportRetry) -> None:
+        if self._kind.follow_retries is None:
+            return
+        with suppress(grpc.aio.AioRpcError):  # the session breaks too, and both begin again
+            async for request in self._kind.follow_retries(self._channel):
+                retry(request.plugin, request.reason)
 
     def _receive(self, message: Any) -> None:
         answer = message.WhichOneof("answer")

@@ -17,8 +17,15 @@ from moorage.models import (
 )
 from moorage.plugin.arguments import Arguments
 from moorage.plugin.base import SKIP, Preparation
-from moorage.plugin.bind import BindPlugin
-from moorage.plugin.binding import Binding, DecisionSummary, Refusal, ScoredNode
+from moorage.plugin.bind import (
+    Allow,
+    Binding,
+    BindPlugin,
+    DecisionSummary,
+    Refusal,
+    ScoredNode,
+    Wait,
+)
 from moorage.plugin.filter import FilterPlugin
 from moorage.plugin.normalization import MAX_SCORE, Normalization, Scores, normalize_by_maximum
 from moorage.plugin.scope import Scope
@@ -34,6 +41,7 @@ __all__ = [
     "PERSISTENT_VOLUME_CLAIMS",
     "SKIP",
     "STATEFUL_SETS",
+    "Allow",
     "Amounts",
     "Annotated",
     "Arguments",
@@ -64,5 +72,6 @@ __all__ = [
     "ScoredNode",
     "Scores",
     "Verdicts",
+    "Wait",
     "normalize_by_maximum",
 ]

@@ -10,6 +10,7 @@ from moorage.models import Pod, decode_pod
 from moorage_host.kube import KubeClient
 
 MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
 
 class Cluster:
@@ -41,6 +42,14 @@ class Cluster:
     async def read_pod(self, binding: Binding) -> Pod:
         """Return the pod of that name as it is now; it may have another uid."""
         return decode_pod(await self._send("GET", _pod_path(binding)))
+
+    async def set_condition(
+        self, namespace: str, name: str, uid: str, condition: Mapping[str, Any]
+    ) -> None:
+        """Write a condition into the status of the pod with this uid."""
+        body = {"metadata": {"uid": uid}, "status": {"conditions": [condition]}}
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}/status"
+        await self._send("PATCH", path, body, content_type=STRATEGIC_PATCH)
 
     async def create_event(self, namespace: str, event: Mapping[str, Any]) -> None:
         """Write an Event of the group events.k8s.io."""

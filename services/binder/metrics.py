@@ -7,8 +7,9 @@ from prometheus_client import REGISTRY, Counter, Gauge, Histogram
 from moorage import Binding
 from moorage_host.process.histogram import FastHistogram
 from moorage_host.process.metrics import children
-from services.binder.binding.cycle import Point, Result
+from services.binder.binding.calls import Point, Result
 from services.binder.binding.outcomes import BindError, Outcome
+from services.binder.binding.permit import WaitEnd
 from services.binder.events import EventRecorder
 
 BINDS = Counter(
@@ -41,8 +42,20 @@ PLUGIN_SECONDS = Histogram(
 
 PLUGIN_RESULTS = Counter(
     "moorage_bind_plugin_results_total",
-    "Answers of bind plugins, by point and result: ok, refused, failed.",
+    "Answers of bind plugins, by point and result: ok, wait, refused, failed.",
     ("plugin", "point", "result"),
+)
+
+PERMIT_WAITING = Gauge(
+    "moorage_permit_waiting", "Binds that wait for others, as Permit plugins want."
+)
+
+PERMIT_SECONDS = Histogram(
+    "moorage_permit_wait_seconds",
+    "Time that binds waited for others, by how that ended: allowed, refused, failed, timeout, "
+    "ended (the binder ended).",
+    ("end",),
+    buckets=tuple(0.01 * 2**power for power in range(13)),
 )
 
 EVENTS = Counter(
@@ -81,6 +94,14 @@ class BindReporter:
         """Count what a plugin did at a point."""
         PLUGIN_SECONDS.labels(plugin, point).observe(seconds)
         PLUGIN_RESULTS.labels(plugin, point, result).inc()
+
+    def waiting(self, change: int) -> None:
+        """Count binds that wait for others."""
+        PERMIT_WAITING.inc(change)
+
+    def waited(self, end: WaitEnd, seconds: float) -> None:
+        """Count a bind that waited for others."""
+        PERMIT_SECONDS.labels(end).observe(seconds)
 
     def ended(self, binding: Binding, result: Outcome | BindError, seconds: float) -> None:
         """Count how a bind ended, and record it."""

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
+import grpc
 import grpc.aio
 import structlog
 
@@ -14,25 +15,36 @@ from moorage import BindPlugin
 from moorage.errors import ConfigurationError
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import binder_pb2_grpc
-from moorage_host.kube import connect
+from moorage_host.kube import KubeError, KubeStatusError, connect
 from moorage_host.plugins.registry import load_registry
 from moorage_host.process.admin import Check
 from moorage_host.process.metrics import count_background_failure
 from moorage_host.rpc.describe import describe_plugins
+from moorage_host.rpc.errors import CallError
 from moorage_host.rpc.serve import ServiceDefinition, Servicer
 from services.binder.binding.attempt import RetryLimits
 from services.binder.binding.binder import Binder, BindLimits
 from services.binder.binding.outcomes import BindError
+from services.binder.binding.permit import PermitLimits
 from services.binder.binding.policies import Policies
 from services.binder.cluster import Cluster
 from services.binder.events import EventRecorder
 from services.binder.metrics import BindReporter, EventMetrics
 from services.binder.plugins import BUILT_INS
+from services.binder.retries import Retries
 from services.binder.session import Sessions
 from services.binder.settings import BinderSettings
-from services.binder.wire import OUTCOMES, binding_from_proto, call_error, policy_from_proto
+from services.binder.wire import (
+    OUTCOMES,
+    binding_from_proto,
+    call_error,
+    pods_from_proto,
+    policy_from_proto,
+)
 
 Context = grpc.aio.ServicerContext[Any, Any]
+
+FORBIDDEN = grpc.StatusCode.PERMISSION_DENIED
 
 _log = structlog.get_logger()
 
@@ -74,6 +86,7 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
             cluster, self._policies, limits=limits, observer=BindReporter(recorder)
         )
         self._sessions = Sessions(self._binder, self._deadline)
+        self._retries = Retries(cluster)
         await self._write_in_background(recorder)
         self._stack.push_async_callback(self._binder.drain)
         _log.info("The binder writes to an API server", host=client.host)
@@ -85,6 +98,7 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
     async def drain(self) -> None:
         """Take no more binds on the sessions, and end each when its last one is answered."""
         self._sessions.drain()
+        self._binder.end_waiting()
 
     async def stop(self) -> None:
         """Finish the binds whose callers are gone, write the last Events, and disconnect."""
@@ -107,6 +121,21 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
     ) -> AsyncIterator[pb.BinderServiceSessionResponse]:
         """Bind many pods to nodes."""
         return self._sessions.run(request_iterator, context)
+
+    async def RetryPods(
+        self, request: pb.BinderServiceRetryPodsRequest, context: Context
+    ) -> pb.BinderServiceRetryPodsResponse:
+        """Have kube-scheduler try pods again."""
+        pods = pods_from_proto(request)
+        try:
+            written = await self._retries.retry(pods, request.plugin, request.reason)
+        except KubeStatusError as error:
+            code = FORBIDDEN if error.status in (401, 403) else grpc.StatusCode.UNAVAILABLE
+            raise CallError(code, f"pods are not tried again: {error}") from error
+        except (KubeError, TimeoutError) as error:
+            message = f"pods are not tried again: {error}"
+            raise CallError(grpc.StatusCode.UNAVAILABLE, message) from error
+        return pb.BinderServiceRetryPodsResponse(written=written)
 
     async def ListPlugins(
         self, request: pb.BinderServiceListPluginsRequest, context: Context
@@ -151,5 +180,8 @@ def _limits(settings: BinderSettings) -> BindLimits:
         reserve=settings.retry_reserve,
     )
     return BindLimits(
-        concurrency=settings.concurrency, waiting=settings.max_waiting, retries=retries
+        concurrency=settings.concurrency,
+        waiting=settings.max_waiting,
+        retries=retries,
+        permit=PermitLimits(waiting=settings.max_permit_waiting, reserve=settings.permit_reserve),
     )

@@ -25,6 +25,18 @@ class BinderSettings(ServerSettings):
     max_waiting: int = setting(
         1024, "Binds that may wait for that; more get RESOURCE_EXHAUSTED.", minimum=0
     )
+    max_permit_waiting: int = setting(
+        1024,
+        "Binds that plugins may have wait for others (Permit); more get RESOURCE_EXHAUSTED. They "
+        "do not count in --concurrency and --max-waiting.",
+        minimum=0,
+    )
+    permit_reserve: float = setting(
+        0.5,
+        "Time before the deadline at which such a wait ends, for PreBind plugins and the write.",
+        unit="seconds",
+        minimum=0,
+    )
     bind_timeout: float = setting(
         10.0,
         "Time for a bind when the caller gives no deadline or a later one.",

@@ -1,11 +1,14 @@
 """What binds look like on the wire: requests checked and converted, outcomes and refusals named."""
 
 import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import grpc
 import msgspec
 
 from moorage import Binding, DecisionSummary
+from moorage.plugin.cycle_state import decode_values
 from moorage.v1 import binder_pb2 as pb
 from moorage_host.rpc.errors import CallError
 from services.binder.binding.outcomes import BindError, Outcome, Reason
@@ -19,6 +22,7 @@ CODES = {
     Reason.GATED: grpc.StatusCode.FAILED_PRECONDITION,
     Reason.BOUND_ELSEWHERE: grpc.StatusCode.ALREADY_EXISTS,
     Reason.REFUSED: grpc.StatusCode.FAILED_PRECONDITION,
+    Reason.PERMIT_TIMEOUT: grpc.StatusCode.FAILED_PRECONDITION,
     Reason.PLUGIN_FAILED: grpc.StatusCode.ABORTED,
     Reason.POLICY: grpc.StatusCode.FAILED_PRECONDITION,
     Reason.FORBIDDEN: grpc.StatusCode.PERMISSION_DENIED,
@@ -26,6 +30,9 @@ CODES = {
     Reason.UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
     Reason.DEADLINE: grpc.StatusCode.DEADLINE_EXCEEDED,
 }
+
+RETRY_LIMIT = 1000
+"""Pods in one request for another attempt."""
 
 OUTCOMES = {Outcome.BOUND: pb.OUTCOME_BOUND, Outcome.ALREADY_BOUND: pb.OUTCOME_ALREADY_BOUND}
 
@@ -42,15 +49,7 @@ def binding_from_proto(request: pb.BindRequest) -> Binding:
     Raises:
         CallError: It is malformed.
     """
-    for field, form in _FORMS.items():
-        value = getattr(request, field)
-        if not form.fullmatch(value):
-            raise CallError(
-                grpc.StatusCode.INVALID_ARGUMENT,
-                f"cannot bind: {field} is {value[:253]!r}, which is no Kubernetes {field}"
-                if value
-                else f"cannot bind: {field} is missing",
-            )
+    _check(request, "cannot bind", *_FORMS)
     return Binding(
         namespace=request.namespace,
         name=request.name,
@@ -59,6 +58,7 @@ def binding_from_proto(request: pb.BindRequest) -> Binding:
         annotations=dict(request.annotations),
         profile=request.profile,
         decision=_decision(request.decision),
+        cycle_state=_cycle_state(request.cycle_state),
     )
 
 
@@ -69,9 +69,46 @@ def policy_from_proto(request: pb.BindRequest) -> PolicyText | None:
     return PolicyText(revision=request.policy.revision, content=request.policy.json)
 
 
+def pods_from_proto(
+    request: pb.BinderServiceRetryPodsRequest,
+) -> Sequence[pb.PodReference]:
+    """Return the pods of a request.
+
+    Raises:
+        CallError: There are too many, or one has a name that none can have.
+    """
+    if len(request.pods) > RETRY_LIMIT:
+        message = f"{len(request.pods)} pods: send at most {RETRY_LIMIT} in one call"
+        raise CallError(grpc.StatusCode.INVALID_ARGUMENT, message)
+    for pod in request.pods:
+        _check(pod, "cannot have pods tried again", "namespace", "name", "uid")
+    return request.pods
+
+
 def call_error(error: BindError) -> CallError:
     """Return the error of a bind that did not succeed, for the caller."""
     return CallError(CODES[error.reason], str(error), error.reason.name)
+
+
+def _check(message: object, attempt: str, *fields: str) -> None:
+    for field in fields:
+        value = getattr(message, field)
+        if not _FORMS[field].fullmatch(value):
+            raise CallError(
+                grpc.StatusCode.INVALID_ARGUMENT,
+                f"{attempt}: {field} is {value[:253]!r}, which is no Kubernetes {field}"
+                if value
+                else f"{attempt}: {field} is missing",
+            )
+
+
+def _cycle_state(values: Mapping[str, bytes]) -> dict[str, Any]:
+    try:
+        return decode_values(values)
+    except msgspec.DecodeError as error:
+        raise CallError(
+            grpc.StatusCode.INVALID_ARGUMENT, f"cannot bind: cycle_state is malformed: {error}"
+        ) from error
 
 
 def _decision(content: bytes) -> DecisionSummary | None:

@@ -17,7 +17,10 @@ def main() -> None:
     definition = ServiceDefinition(
         name="filter",
         grpc_name="moorage.v1.FilterService",
-        create=lambda: FilterServicer(load_registry(FilterPlugin, BUILT_INS, settings.plugin)),
+        create=lambda: FilterServicer(
+            load_registry(FilterPlugin, BUILT_INS, settings.plugin),
+            cycle_state_bytes=settings.max_cycle_state_bytes,
+        ),
         register=add_FilterServiceServicer_to_server,
     )
     run(serve(definition, settings))

@@ -6,12 +6,13 @@ from typing import Any
 import grpc.aio
 import numpy as np
 
+from moorage.plugin.cycle_state import CYCLE_STATE_BYTES
 from moorage.v1 import filter_pb2 as pb
 from moorage.v1 import filter_pb2_grpc
 from moorage_host.plugins.registry import Registry
 from moorage_host.process.admin import Check
 from moorage_host.rpc.convert import set_duration
-from moorage_host.rpc.describe import node_states, object_counts, report_plugins
+from moorage_host.rpc.describe import keep_values, node_states, object_counts, report_plugins
 from moorage_host.rpc.serve import Servicer
 from moorage_host.rpc.session import CycleOutcome, CycleService, Wire, run_session
 from services.filter.engine import FilterRun, PluginRejection, run_filters
@@ -24,16 +25,17 @@ Context = grpc.aio.ServicerContext[Any, Any]
 class FilterServicer(Servicer, filter_pb2_grpc.FilterServiceServicer):
     """Serves sessions of gateways, and people."""
 
-    def __init__(self, registry: Registry) -> None:
-        """Run the plugins of *registry*."""
-        self.cycles = CycleService(registry, run_filters)
+    def __init__(self, registry: Registry, *, cycle_state_bytes: int = CYCLE_STATE_BYTES) -> None:
+        """Run the plugins of *registry*; each may keep so many bytes in a cycle for its bind."""
+        self.cycles = CycleService(registry, run_filters, cycle_state_bytes=cycle_state_bytes)
 
     def notes(self) -> Mapping[str, Check]:
         """Return what fails in the background of the plugins."""
         return {"plugins": self.cycles.host.background_note}
 
     async def drain(self) -> None:
-        """End the sessions."""
+        """End the sessions, and the reports of plugins that ask for retries."""
+        self.cycles.host.retries.end()
         await self.cycles.drain()
 
     async def stop(self) -> None:
@@ -60,7 +62,16 @@ class FilterServicer(Servicer, filter_pb2_grpc.FilterServiceServicer):
             claimants=outcome.run.claimants,
         )
         report_plugins(response.plugins, outcome.run.plugins)
+        keep_values(response.cycle_state, outcome.run.plugins)
         return response
+
+    async def FollowRetries(
+        self, request: pb.FilterServiceFollowRetriesRequest, context: Context
+    ) -> AsyncIterator[pb.FilterServiceFollowRetriesResponse]:
+        """Report plugins that ask for another attempt on the pods that they rejected."""
+        await context.send_initial_metadata(())
+        async for plugin, reason in self.cycles.host.retries.follow():
+            yield pb.FilterServiceFollowRetriesResponse(plugin=plugin, reason=reason)
 
     async def ListPlugins(
         self, request: pb.FilterServiceListPluginsRequest, context: Context
@@ -93,6 +104,7 @@ def _encode(
         if np.count_nonzero(run.codes):
             result.verdicts = run.codes.astype(CODES, copy=False).tobytes()
     report_plugins(result.plugins, run.plugins)
+    keep_values(result.cycle_state, run.plugins)
     set_duration(result.duration, outcome.seconds)
     set_duration(result.node_duration, sum(each.node_seconds for each in run.plugins))
     if run.claimants:

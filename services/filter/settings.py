@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from moorage.plugin.cycle_state import CYCLE_STATE_BYTES
 from moorage_host.rpc.serve import ServerSettings
 from moorage_host.settings import setting
 
@@ -13,4 +14,10 @@ class FilterSettings(ServerSettings):
 
     plugin: tuple[Path, ...] = setting(
         (), "A Python file or folder with plugins; may be given several times."
+    )
+    max_cycle_state_bytes: int = setting(
+        CYCLE_STATE_BYTES,
+        "What a plugin may keep in one cycle for the bind (cycle state); more fails the plugin.",
+        unit="bytes",
+        minimum=0,
     )

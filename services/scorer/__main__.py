@@ -17,7 +17,10 @@ def main() -> None:
     definition = ServiceDefinition(
         name="scorer",
         grpc_name="moorage.v1.ScorerService",
-        create=lambda: ScorerServicer(load_registry(ScorePlugin, BUILT_INS, settings.plugin)),
+        create=lambda: ScorerServicer(
+            load_registry(ScorePlugin, BUILT_INS, settings.plugin),
+            cycle_state_bytes=settings.max_cycle_state_bytes,
+        ),
         register=add_ScorerServiceServicer_to_server,
     )
     run(serve(definition, settings))

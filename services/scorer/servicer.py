@@ -10,6 +10,7 @@ from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
 from moorage import Nodes, Pod, Scores
 from moorage.execution import Profile, Supervisor
+from moorage.plugin.cycle_state import CYCLE_STATE_BYTES
 from moorage.v1 import scorer_pb2 as pb
 from moorage.v1 import scorer_pb2_grpc
 from moorage_host.plugins.ranking import best
@@ -17,7 +18,7 @@ from moorage_host.plugins.registry import Registry
 from moorage_host.plugins.replica import Engine
 from moorage_host.process.admin import Check
 from moorage_host.rpc.convert import set_duration
-from moorage_host.rpc.describe import node_states, object_counts, report_plugins
+from moorage_host.rpc.describe import keep_values, node_states, object_counts, report_plugins
 from moorage_host.rpc.errors import CallError
 from moorage_host.rpc.serve import Servicer
 from moorage_host.rpc.session import CycleOutcome, CycleService, Wire, run_session
@@ -32,9 +33,9 @@ Context = grpc.aio.ServicerContext[Any, Any]
 class ScorerServicer(Servicer, scorer_pb2_grpc.ScorerServiceServicer):
     """Serves sessions of gateways, and people."""
 
-    def __init__(self, registry: Registry) -> None:
-        """Run the plugins of *registry*."""
-        self.cycles = CycleService(registry, run_scores)
+    def __init__(self, registry: Registry, *, cycle_state_bytes: int = CYCLE_STATE_BYTES) -> None:
+        """Run the plugins of *registry*; each may keep so many bytes in a cycle for its bind."""
+        self.cycles = CycleService(registry, run_scores, cycle_state_bytes=cycle_state_bytes)
 
     def notes(self) -> Mapping[str, Check]:
         """Return what fails in the background of the plugins."""
@@ -60,6 +61,7 @@ class ScorerServicer(Servicer, scorer_pb2_grpc.ScorerServiceServicer):
         response = pb.ScoreResponse(generation=outcome.generation)
         _add_best(response.nodes, outcome, len(outcome.nodes))
         report_plugins(response.plugins, outcome.run.plugins)
+        keep_values(response.cycle_state, outcome.run.plugins)
         return response
 
     async def ListPlugins(
@@ -120,6 +122,7 @@ def _encode(
         result.totals = run.totals.astype(TOTALS).tobytes()
     _add_best(result.top, outcome, request.top)
     report_plugins(result.plugins, run.plugins)
+    keep_values(result.cycle_state, run.plugins)
     set_duration(result.duration, outcome.seconds)
     set_duration(result.node_duration, sum(each.node_seconds for each in run.plugins))
     for plugin, values in run.raw.items():

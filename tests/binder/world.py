@@ -35,6 +35,8 @@ class Observed:
         self.retries: list[str] = []
         self.ends: list[Outcome | BindError] = []
         self.plugins: list[tuple[str, str, str]] = []
+        self.now_waiting = 0
+        self.waits: list[str] = []
 
     def started(self) -> None:
         self.running += 1
@@ -44,6 +46,12 @@ class Observed:
 
     def plugin_ran(self, plugin: str, point: str, result: str, seconds: float) -> None:
         self.plugins.append((plugin, point, result))
+
+    def waiting(self, change: int) -> None:
+        self.now_waiting += change
+
+    def waited(self, end: str, seconds: float) -> None:
+        self.waits.append(end)
 
     def ended(self, binding: Binding, result: Outcome | BindError, seconds: float) -> None:
         self.running -= 1

@@ -160,6 +160,7 @@ def test_the_gateway_only_reads_and_the_binder_only_writes_what_it_must(
     assert rules(base, "ClusterRole", "moorage-binder") == {
         ("", "pods/binding", "create", ""),
         ("", "pods", "get", ""),
+        ("", "pods/status", "patch", ""),
         ("events.k8s.io", "events", "create", ""),
         ("events.k8s.io", "events", "patch", ""),
     }

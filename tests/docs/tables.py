@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from cli.annotate import metrics as annotator_metrics
 from cli.main import main
+from gateway.binding.retries import RetryMetrics
 from gateway.cluster.watch.metrics import WatchFamilies
 from gateway.edge.metrics import EdgeMetrics
 from gateway.metrics import ClusterCollector, CycleMetrics
@@ -159,6 +160,7 @@ def _gateway_metrics() -> list[MetricRow]:
     ReloadMetrics(registry)
     SessionFamilies(registry)
     WatchFamilies(registry)
+    RetryMetrics(registry)
     rows = metrics_table(registry)
     cluster = ClusterCollector(lambda: {"nodes": 0}, lambda: {"nodes": 0.0})
     for family in cluster.collect():
@@ -177,6 +179,8 @@ def _binder_metrics() -> list[MetricRow]:
         binder_metrics.BIND_RETRIES,
         binder_metrics.PLUGIN_SECONDS,
         binder_metrics.PLUGIN_RESULTS,
+        binder_metrics.PERMIT_WAITING,
+        binder_metrics.PERMIT_SECONDS,
         binder_metrics.EVENTS,
     )
 

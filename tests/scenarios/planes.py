@@ -79,6 +79,7 @@ class EmbeddedPlane:
                 *python("sandbox.apiserver"),
                 f"--port={port}",
                 f"--kubeconfig-out={self._config}",
+                "--run-controllers",
             ],
             log=directory / "api-server.log",
             ready=lambda: answers(f"{self.url}/readyz"),

@@ -45,7 +45,7 @@ class Services:
         if self._through_proxy:
             binder = await self.proxy.start(stack)
         policy = self._plane.directory / "policy.yaml"
-        policy.write_text(yaml.safe_dump(_policy()))
+        policy.write_text(yaml.safe_dump(_policy(self._plane.directory)))
         programs = [self._service(name, binder) for name in SERVICES]
         programs.append(self._gateway(policy))
         self.programs = {program.name: program for program in programs}
@@ -71,7 +71,8 @@ class Services:
     def _service(self, name: str, binder: Path) -> Program:
         kind = name.partition("-")[0]
         port = self.targets[name].rpartition(":")[2]
-        more = [f"--plugin={HERE / 'plugins'}"] if kind != "binder" else [f"--kubeconfig={binder}"]
+        more = [f"--plugin={HERE / 'plugins'}"]
+        more += [f"--kubeconfig={binder}"] if kind == "binder" else []
         return self._program(name, f"services.{kind}", [f"--host={HOST}", f"--port={port}", *more])
 
     def _gateway(self, policy: Path) -> Program:
@@ -108,10 +109,8 @@ class Services:
         )
 
 
-def _policy() -> Object:
+def _policy(directory: Path) -> Object:
     """Return the demonstration's policy with the scenarios' own profiles beside its own."""
     policy: Object = yaml.safe_load((ROOT / "deploy" / "demo" / "policy.yaml").read_text())
-    return {
-        **policy,
-        "profiles": policy["profiles"] + yaml.safe_load((HERE / "policy.yaml").read_text()),
-    }
+    own = (HERE / "policy.yaml").read_text().replace("DIRECTORY", str(directory))
+    return {**policy, "profiles": policy["profiles"] + yaml.safe_load(own)}

@@ -7,6 +7,7 @@ from tests.scenarios.world import World
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+ASKED = "moorage.io/RetryRequested"
 NAMES = ("n1", "n2", "n3", "n4")
 
 
@@ -42,6 +43,23 @@ async def test_a_rejected_pod_is_tried_again_when_a_node_comes(world: World) -> 
         await world.event("p")
         await world.nodes(node("n2"))
         assert await world.bound() == {"p": "n2"}
+
+
+async def test_a_plugin_brings_back_the_pods_that_it_rejected(world: World) -> None:
+    file = world.plane.directory / "license"
+    file.unlink(missing_ok=True)
+    await world.nodes(node("n1"))
+    async with world.scheduler("licensed", "steered"):
+        await world.create(pod("p", "licensed"), pod("other", reject={"n1": "no free slice"}))
+        await world.condition("p", "Unschedulable")
+        await world.condition("other", "Unschedulable")
+        file.touch()
+        assert (await world.bound("p"))["p"] == "n1"
+        pods = await world.pods()
+
+    (asked,) = (c for c in pods["p"]["status"]["conditions"] if c["type"] == ASKED)
+    assert (asked["reason"], asked["message"]) == ("License", "there is a license")
+    assert ASKED not in str(pods["other"])
 
 
 async def test_replicas_that_fit_nowhere_are_rejected_from_the_cache_until_a_node_comes(

@@ -10,6 +10,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 ZONE = "topology.kubernetes.io/zone"
 ZONES = "abc"
+BY_HAND = {"sandbox.moorage.io/not-managed": ""}
+"""On the sandbox the test makes the pods, as it has to on the real control plane."""
 
 
 def stateful_set(name: str) -> Object:
@@ -22,7 +24,7 @@ def stateful_set(name: str) -> Object:
     return {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
-        "metadata": {"name": name, "namespace": NAMESPACE},
+        "metadata": {"name": name, "namespace": NAMESPACE, "annotations": BY_HAND},
         "spec": {
             "serviceName": name,
             "selector": {"matchLabels": labels},

@@ -24,12 +24,16 @@ PATHS = {
     "Namespace": "/api/v1/namespaces",
     "Pod": f"/api/v1/namespaces/{NAMESPACE}/pods",
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
+    "Deployment": f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments",
+    "Job": f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs",
     "StatefulSet": f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets",
     "PersistentVolume": "/api/v1/persistentvolumes",
     "DeviceClass": "/apis/resource.k8s.io/v1/deviceclasses",
     "ResourceSlice": "/apis/resource.k8s.io/v1/resourceslices",
 }
 REMOVED_BY_NAME = (
+    "Deployment",
+    "Job",
     "PriorityClass",
     "StatefulSet",
     "PersistentVolume",
@@ -297,9 +301,8 @@ class World:
                 path = f"{PODS}/{obj['metadata']['name']}"
                 await self.request("PATCH", path, {"metadata": {"finalizers": None}})
         now = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
-        for path in (PODS, PATHS["Node"], EVENTS):
-            (await self.request("DELETE", path, now)).check()
-        for path in self._extra:
+        # First what would make pods anew.
+        for path in (*self._extra, PODS, PATHS["Node"], EVENTS):
             (await self.request("DELETE", path, now)).check()
         self._extra.clear()
         self._finished.clear()

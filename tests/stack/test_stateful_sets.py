@@ -24,7 +24,8 @@ async def a_stateful_set(stack: Stack) -> None:
         "selector": {"matchLabels": labels},
         "template": {"metadata": {"labels": labels}},
     }
-    await stack.post(SETS, {"metadata": {"name": "db"}, "spec": spec})
+    by_hand = {"sandbox.moorage.io/not-managed": ""}
+    await stack.post(SETS, {"metadata": {"name": "db", "annotations": by_hand}, "spec": spec})
     await stack.create([node(name, labels={ZONE: name[1:]}) for name in NAMES])
 
     async def known() -> bool:

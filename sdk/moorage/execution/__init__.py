@@ -8,7 +8,12 @@ from moorage.execution.asking import (
     ask_for_verdicts,
     ask_to_normalize,
 )
-from moorage.execution.binding import ask_before_bind, call_after_bind
+from moorage.execution.binding import (
+    ask_before_bind,
+    ask_to_permit,
+    call_after_bind,
+    permit_key_of,
+)
 from moorage.execution.cycle import PluginRun, Supervisor
 from moorage.execution.enabled import EnabledPlugin, Profile
 from moorage.execution.lifetime import start_plugin, stop_plugin
@@ -25,7 +30,9 @@ __all__ = [
     "ask_for_scores",
     "ask_for_verdicts",
     "ask_to_normalize",
+    "ask_to_permit",
     "call_after_bind",
+    "permit_key_of",
     "start_plugin",
     "stop_plugin",
 ]

@@ -3,11 +3,38 @@
 The binder calls this for each plugin of a profile, `moorage.testing` for the one under test.
 """
 
+import math
+from collections.abc import Callable
+
 from moorage.execution.cycle import Supervisor
 from moorage.execution.enabled import EnabledPlugin
-from moorage.plugin.bind import BindPlugin
-from moorage.plugin.binding import Binding, Refusal
-from moorage.plugin.errors import WrongTypeError
+from moorage.plugin.bind import Allow, Binding, BindPlugin, Refusal, Wait
+from moorage.plugin.bind.answers import Permission
+from moorage.plugin.errors import WrongAnswerError, WrongTypeError
+
+
+def permit_key_of(enabled: EnabledPlugin, binding: Binding, supervisor: Supervisor) -> str:
+    """Return the key of the binds that this one may have to wait for.
+
+    Raises the same as `ask_before_bind`.
+    """
+    plugin = _bind_plugin(enabled)
+    enabled.check_not_suspended("permit_key")
+    return supervisor.call(enabled, "permit_key", _permit_key, plugin, binding)
+
+
+async def ask_to_permit(
+    enabled: EnabledPlugin, binding: Binding, supervisor: Supervisor
+) -> Permission:
+    """Return whether the bind may go on, has to wait, or is refused.
+
+    Raises the same as `ask_before_bind`.
+    """
+    plugin = _bind_plugin(enabled)
+    enabled.check_not_suspended("permit")
+    permission = await supervisor.wait_for(enabled, "permit", _permit, plugin, binding)
+    enabled.breaker.succeeded()
+    return permission
 
 
 async def ask_before_bind(
@@ -39,12 +66,41 @@ def _bind_plugin(enabled: EnabledPlugin) -> BindPlugin:
     return enabled.plugin
 
 
+def _permit_key(plugin: BindPlugin, binding: Binding) -> str:
+    key: object = plugin.permit_key(binding)
+    if not isinstance(key, str):
+        raise WrongTypeError(plugin.permit_key, key, "text")
+    return key
+
+
+async def _permit(plugin: BindPlugin, binding: Binding) -> Permission:
+    answer: object = await plugin.permit(binding)
+    if isinstance(answer, Refusal):
+        return _checked(plugin.permit, answer)
+    if isinstance(answer, Wait):
+        seconds: object = answer.seconds
+        if not isinstance(seconds, int | float):
+            raise WrongTypeError(plugin.permit, seconds, "Wait(seconds) with a number")
+        if not (math.isfinite(seconds) and seconds >= 0):
+            raise WrongAnswerError(plugin.permit, f"returned Wait({seconds:g}), which is no time")
+        if not isinstance(answer.awaited, str):
+            raise WrongTypeError(plugin.permit, answer.awaited, "text as what is awaited")
+        return answer
+    if not isinstance(answer, Allow):
+        raise WrongTypeError(plugin.permit, answer, "Allow(), Wait(...) or Refusal(...)")
+    return answer
+
+
 async def _pre_bind(plugin: BindPlugin, binding: Binding) -> Refusal | None:
     answer: object = await plugin.pre_bind(binding)
     if answer is None:
         return None
     if not isinstance(answer, Refusal):
         raise WrongTypeError(plugin.pre_bind, answer, "Refusal or None")
-    if not isinstance(answer.reason, str):
-        raise WrongTypeError(plugin.pre_bind, answer.reason, "text as the reason")
-    return answer
+    return _checked(plugin.pre_bind, answer)
+
+
+def _checked(method: Callable[..., object], refusal: Refusal) -> Refusal:
+    if not isinstance(refusal.reason, str):
+        raise WrongTypeError(method, refusal.reason, "text as the reason")
+    return refusal

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,6 +13,7 @@ from moorage.execution.alarm import BudgetExceededError, Stepwise, call_within
 from moorage.execution.failure import FAILURES, overrun_of, problem_of, where
 from moorage.models import Pod
 from moorage.plugin.base import Plugin, Preparation
+from moorage.plugin.cycle_state import KeptValue
 from moorage.plugin.errors import WrongTypeError
 from moorage.snapshot import Nodes
 
@@ -37,6 +38,7 @@ class PluginRun(msgspec.Struct, kw_only=True):
         failure: Why it was left out, with file and line; empty if it was not.
         skipped: It does not apply to the pod.
         note: Its note about the cycle, also if it failed or skipped.
+        kept: What it keeps for the bind, by key.
     """
 
     plugin: str
@@ -45,6 +47,7 @@ class PluginRun(msgspec.Struct, kw_only=True):
     failure: str = ""
     skipped: bool = False
     note: str = ""
+    kept: Mapping[str, KeptValue] = {}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -65,6 +68,7 @@ class Supervisor:
         """Start the report of the next plugin."""
         if enabled.plugin.latest_note:
             enabled.plugin.note("")  # what is left from between two cycles belongs to none
+        enabled.plugin.cycle_state.begin()
         run = PluginRun(plugin=enabled.name)
         self.runs.append(run)
         return run
@@ -134,6 +138,7 @@ class Supervisor:
         run = self.runs[-1]
         run.seconds += seconds
         run.note = enabled.plugin.latest_note
+        run.kept = enabled.plugin.cycle_state.values
         return seconds
 
     def _budget(self, enabled: "EnabledPlugin", now: float) -> float:

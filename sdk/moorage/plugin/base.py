@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NoReturn
 
 from moorage.models import ObjectKind, Pod
 from moorage.plugin.arguments import Arguments, ArgumentsT_co, HasArgs, NoArguments
+from moorage.plugin.cycle_state import CycleState
 from moorage.plugin.definition.checks import check_definition
 from moorage.plugin.errors import refuse
 from moorage.plugin.pod_fields import check_fields
@@ -81,6 +82,7 @@ class Plugin:
     def __init__(self, args: Arguments | None = None) -> None:
         """Take *args*, an instance of `Args`, or the defaults."""
         self.__args = self.Args() if args is None else args
+        self.__cycle_state = CycleState()
 
     def __init_subclass__(cls, *, abstract: bool = False, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
@@ -100,6 +102,15 @@ class Plugin:
         """The arguments from the policy, checked; of the type of the nested class `Args`."""
         args: ArgumentsT_co = self.__args  # type: ignore[attr-defined]
         return args
+
+    @property
+    def cycle_state(self) -> CycleState:
+        """What this plugin keeps in this cycle for the bind of the same attempt (CycleState).
+
+        For filter and score plugins: `self.cycle_state.write(key, value, node=node)`. Bind plugins
+        read it as `binding.cycle_state[key]`. Each cycle begins without any.
+        """
+        return self.__cycle_state
 
     @property
     def log(self) -> logging.Logger:

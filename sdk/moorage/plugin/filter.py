@@ -1,5 +1,7 @@
 """Filter plugins: they rule nodes out."""
 
+from collections.abc import Callable
+
 from moorage.models import Pod
 from moorage.plugin.base import Plugin
 from moorage.plugin.errors import WrongTypeError
@@ -9,6 +11,8 @@ from moorage.snapshot.verdicts import Rejection, Verdicts
 
 class FilterPlugin(Plugin, abstract=True):
     """Rules nodes out. Override `filter_node` or `filter`."""
+
+    __report: Callable[[str, str], None] | None = None
 
     def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
         """Return why *node* cannot run *pod*, or None if it can."""
@@ -29,6 +33,18 @@ class FilterPlugin(Plugin, abstract=True):
                     )
                 verdicts.reject_at(index, rejection)
         return verdicts
+
+    def retry_rejected(self, reason: str = "") -> None:
+        """Have the pods that this plugin rejected tried again, soon; *reason* is what has changed.
+
+        For changes that kube-scheduler does not see: call it in background work, in any thread.
+        """
+        if self.__report is not None:
+            self.__report(self.name, reason)
+
+    def report_retries(self, report: Callable[[str, str], None]) -> None:
+        """Call *report* with the plugin's name and the reason on `retry_rejected`; for services."""
+        self.__report = report
 
     def wants_claim(self, pod: Pod) -> bool:
         """Return whether *pod* has to claim its node in this cycle (Reserve).

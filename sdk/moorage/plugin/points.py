@@ -20,6 +20,7 @@ def extension_points(kind: type[Plugin]) -> tuple[str, ...]:
     if issubclass(kind, FilterPlugin) and kind.wants_claim is not FilterPlugin.wants_claim:
         points.append("Reserve")
     if issubclass(kind, BindPlugin):
+        points += ["Permit"] if kind.permit is not BindPlugin.permit else []
         points += ["PreBind"] if kind.pre_bind is not BindPlugin.pre_bind else []
         points += ["PostBind"] if kind.post_bind is not BindPlugin.post_bind else []
     return tuple(points)

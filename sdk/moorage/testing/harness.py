@@ -12,8 +12,9 @@ The functions are synchronous, so that tests are; an async test calls them by `a
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager, closing
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -24,13 +25,15 @@ from moorage.execution import (
     ask_for_raw_scores,
     ask_for_scores,
     ask_for_verdicts,
+    ask_to_permit,
+    permit_key_of,
     start_plugin,
     stop_plugin,
 )
 from moorage.models import NodeManifest, Pod
 from moorage.plugin.base import Plugin
-from moorage.plugin.bind import BindPlugin
-from moorage.plugin.binding import Binding, DecisionSummary, Refusal
+from moorage.plugin.bind import Binding, BindPlugin, DecisionSummary, Refusal
+from moorage.plugin.bind.answers import Permission
 from moorage.plugin.filter import FilterPlugin
 from moorage.plugin.normalization import Scores
 from moorage.plugin.score import ScorePlugin
@@ -126,8 +129,21 @@ def run_score(
     return {} if scores is None else _by_name(cluster, scores.normalized)
 
 
-def make_binding(pod: Pod, node: str, *, decision: DecisionSummary | None = None) -> Binding:
-    """Make the decision to bind *pod* to the node called *node*."""
+def make_binding(
+    pod: Pod,
+    node: str,
+    *,
+    decision: DecisionSummary | None = None,
+    cycle_state: Mapping[str, Any] | None = None,
+) -> Binding:
+    """Make the decision to bind *pod* to the node called *node*.
+
+    Args:
+        pod: The pod.
+        node: The node's name.
+        decision: Why this node.
+        cycle_state: What plugins kept for the bind, by key: `plugin.cycle_state.at(node)`.
+    """
     return Binding(
         namespace=pod.namespace,
         name=pod.name,
@@ -135,6 +151,7 @@ def make_binding(pod: Pod, node: str, *, decision: DecisionSummary | None = None
         node=node,
         profile=pod.spec.scheduler_name,
         decision=decision,
+        cycle_state=dict(cycle_state or {}),
         known_pod=pod,
     )
 
@@ -176,6 +193,22 @@ async def started(plugin: Plugin, asking: Callable[[], Awaitable[T]]) -> T:
         return await asking()
     async with running(plugin):
         return await asking()
+
+
+def run_permit(plugin: BindPlugin, binding: Binding, *others: Binding) -> Permission:
+    """Return whether *plugin* allows *binding*, refuses it, or makes it wait.
+
+    Of the *others*, those with the same key have come before it. Raises the same as `run_pre_bind`.
+    """
+    enabled, supervisor = _enable(plugin)
+
+    async def ask() -> Permission:
+        key = permit_key_of(enabled, binding, supervisor)
+        before = [each for each in others if permit_key_of(enabled, each, supervisor) == key]
+        arrived = (*before, binding) if key else (binding,)
+        return await ask_to_permit(enabled, replace(binding, arrived=arrived), supervisor)
+
+    return complete(started(plugin, ask))
 
 
 async def verdicts(plugin: FilterPlugin, pod: Pod, cluster: Nodes) -> dict[str, Rejection | None]:

@@ -71,6 +71,26 @@ class BindRequest(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class CycleStateEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.bytes
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.bytes = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     NAMESPACE_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
     UID_FIELD_NUMBER: _builtins.int
@@ -79,6 +99,7 @@ class BindRequest(_message.Message):
     PROFILE_FIELD_NUMBER: _builtins.int
     POLICY_FIELD_NUMBER: _builtins.int
     DECISION_FIELD_NUMBER: _builtins.int
+    CYCLE_STATE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Required. The pod's namespace."""
     name: _builtins.str
@@ -105,6 +126,12 @@ class BindRequest(_message.Message):
         any replica can answer it.
         """
 
+    @_builtins.property
+    def cycle_state(self) -> _containers.ScalarMap[_builtins.str, _builtins.bytes]:
+        """Optional. What plugins kept for this bind in the pod's cycle and that applies to the node, as JSON text
+        by key.
+        """
+
     def __init__(
         self,
         *,
@@ -116,10 +143,11 @@ class BindRequest(_message.Message):
         profile: _builtins.str = ...,
         policy: _types_pb2.Policy | None = ...,
         decision: _builtins.bytes = ...,
+        cycle_state: _abc.Mapping[_builtins.str, _builtins.bytes] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["annotations", b"annotations", "decision", b"decision", "name", b"name", "namespace", b"namespace", "node", b"node", "policy", b"policy", "profile", b"profile", "uid", b"uid"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["annotations", b"annotations", "cycle_state", b"cycle_state", "decision", b"decision", "name", b"name", "namespace", b"namespace", "node", b"node", "policy", b"policy", "profile", b"profile", "uid", b"uid"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -149,23 +177,30 @@ Global___BindResponse: _TypeAlias = BindResponse  # noqa: Y015
 
 @_typing.final
 class BinderServiceSessionRequest(_message.Message):
-    """A bind that is to be done in a session."""
+    """A bind that is to be done in a session, or a change of its state."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     ID_FIELD_NUMBER: _builtins.int
     BIND_FIELD_NUMBER: _builtins.int
     TIMEOUT_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """The caller's number for this bind; another one than those of its binds that are under way."""
     @_builtins.property
     def bind(self) -> Global___BindRequest:
-        """Required. The decision to write."""
+        """The decision to write. Required without a state."""
 
     @_builtins.property
     def timeout(self) -> _duration_pb2.Duration:
         """Optional. How long the caller waits for the answer, from the arrival of this message on; what
         the deadline of a call is to `Bind`. Without it the binder takes its own time.
+        """
+
+    @_builtins.property
+    def state(self) -> _types_pb2.State:
+        """Optional. A change of the session's state, for bind plugins that read the snapshot; binds after it
+        see it. Each is acknowledged. One that cannot be applied ends the stream with INVALID_ARGUMENT.
         """
 
     def __init__(
@@ -174,10 +209,11 @@ class BinderServiceSessionRequest(_message.Message):
         id: _builtins.int = ...,
         bind: Global___BindRequest | None = ...,
         timeout: _duration_pb2.Duration | None = ...,
+        state: _types_pb2.State | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["bind", b"bind", "timeout", b"timeout"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["bind", b"bind", "state", b"state", "timeout", b"timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bind", b"bind", "id", b"id", "timeout", b"timeout"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bind", b"bind", "id", b"id", "state", b"state", "timeout", b"timeout"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -194,6 +230,7 @@ class BinderServiceSessionResponse(_message.Message):
     REASON_FIELD_NUMBER: _builtins.int
     OUTCOME_FIELD_NUMBER: _builtins.int
     ENDING_FIELD_NUMBER: _builtins.int
+    ACKNOWLEDGEMENT_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """The number that the request gave the bind."""
     reason: _builtins.str
@@ -208,6 +245,10 @@ class BinderServiceSessionResponse(_message.Message):
     def status(self) -> _types_pb2.CycleStatus:
         """OK, or what a call of `Bind` would have failed with."""
 
+    @_builtins.property
+    def acknowledgement(self) -> _types_pb2.Acknowledgement:
+        """Optional. Confirms a change of state; then nothing else is set."""
+
     def __init__(
         self,
         *,
@@ -216,14 +257,99 @@ class BinderServiceSessionResponse(_message.Message):
         reason: _builtins.str = ...,
         outcome: Global___Outcome.ValueType = ...,
         ending: _builtins.bool = ...,
+        acknowledgement: _types_pb2.Acknowledgement | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["status", b"status"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["acknowledgement", b"acknowledgement", "status", b"status"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ending", b"ending", "id", b"id", "outcome", b"outcome", "reason", b"reason", "status", b"status"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acknowledgement", b"acknowledgement", "ending", b"ending", "id", b"id", "outcome", b"outcome", "reason", b"reason", "status", b"status"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___BinderServiceSessionResponse: _TypeAlias = BinderServiceSessionResponse  # noqa: Y015
+
+@_typing.final
+class BinderServiceRetryPodsRequest(_message.Message):
+    """Asks for another attempt on pods."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PODS_FIELD_NUMBER: _builtins.int
+    PLUGIN_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    plugin: _builtins.str
+    """The plugin that asks for it."""
+    reason: _builtins.str
+    """What has changed, in the plugin's words. May be empty."""
+    @_builtins.property
+    def pods(self) -> _containers.RepeatedCompositeFieldContainer[Global___PodReference]:
+        """Required. The pods, 1,000 at most."""
+
+    def __init__(
+        self,
+        *,
+        pods: _abc.Iterable[Global___PodReference] | None = ...,
+        plugin: _builtins.str = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["plugin", b"plugin", "pods", b"pods", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BinderServiceRetryPodsRequest: _TypeAlias = BinderServiceRetryPodsRequest  # noqa: Y015
+
+@_typing.final
+class PodReference(_message.Message):
+    """Names a pod."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    UID_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """Required. The pod's namespace."""
+    name: _builtins.str
+    """Required. The pod's name."""
+    uid: _builtins.str
+    """Required. The pod's uid. A pod of the same name with another uid is left out."""
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        name: _builtins.str = ...,
+        uid: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "namespace", b"namespace", "uid", b"uid"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PodReference: _TypeAlias = PodReference  # noqa: Y015
+
+@_typing.final
+class BinderServiceRetryPodsResponse(_message.Message):
+    """How many pods will be tried again."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WRITTEN_FIELD_NUMBER: _builtins.int
+    written: _builtins.int
+    """The pods whose status was written."""
+    def __init__(
+        self,
+        *,
+        written: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["written", b"written"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BinderServiceRetryPodsResponse: _TypeAlias = BinderServiceRetryPodsResponse  # noqa: Y015
 
 @_typing.final
 class BinderServiceListPluginsRequest(_message.Message):

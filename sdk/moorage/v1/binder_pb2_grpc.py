@@ -45,6 +45,11 @@ class BinderServiceStub:
                 request_serializer=moorage_dot_v1_dot_binder__pb2.BinderServiceSessionRequest.SerializeToString,
                 response_deserializer=moorage_dot_v1_dot_binder__pb2.BinderServiceSessionResponse.FromString,
                 _registered_method=True)
+        self.RetryPods = channel.unary_unary(
+                '/moorage.v1.BinderService/RetryPods',
+                request_serializer=moorage_dot_v1_dot_binder__pb2.BinderServiceRetryPodsRequest.SerializeToString,
+                response_deserializer=moorage_dot_v1_dot_binder__pb2.BinderServiceRetryPodsResponse.FromString,
+                _registered_method=True)
         self.ListPlugins = channel.unary_unary(
                 '/moorage.v1.BinderService/ListPlugins',
                 request_serializer=moorage_dot_v1_dot_binder__pb2.BinderServiceListPluginsRequest.SerializeToString,
@@ -63,14 +68,15 @@ class BinderServiceServicer:
         it. Goes on after the caller has hung up, so that the outcome of a bind is always known; a second call
         for a uid whose bind is under way waits for it. Retries what may be retried within the deadline.
 
-        The pod's PreBind plugins run before the write, in order; the PostBind plugins after it, and the
-        answer does not wait for them. A call for a pod that is bound already runs none that reads pods.
+        The pod's Permit plugins run first and may make the bind wait for others, then its PreBind plugins,
+        in order, then the write; the PostBind plugins run after it, and the answer does not wait for them.
+        A call for a pod that is bound already runs none that reads pods.
 
         Fails with INVALID_ARGUMENT if a field is missing or is not a Kubernetes name, NOT_FOUND if the
         pod does not exist, FAILED_PRECONDITION if it has another uid, is being deleted, has scheduling
         gates or is refused by a plugin, or if the policy cannot be used here, ABORTED if a plugin fails,
         ALREADY_EXISTS if the pod is bound to another node, PERMISSION_DENIED if the API server refuses
-        the binder, RESOURCE_EXHAUSTED if too many binds are under way, and UNAVAILABLE or
+        the binder, RESOURCE_EXHAUSTED if too many binds are under way or wait for others, and UNAVAILABLE or
         DEADLINE_EXCEEDED if the outcome is not known: the same call may be repeated.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -85,6 +91,17 @@ class BinderServiceServicer:
         the stream lives on. Binds go on when the caller hangs up. A binder that is about to end announces it,
         answers what is under way, refuses more with UNAVAILABLE, and ends the stream: the caller goes on
         in a new one, with what has no answer too. New streams fail with UNAVAILABLE meanwhile.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RetryPods(self, request, context):
+        """Has kube-scheduler try pods again that wait for a change: writes a condition into their status, which
+        wakes its queue. Pods that are gone are left out. Safe to repeat.
+
+        Fails with INVALID_ARGUMENT if a name is no Kubernetes name or there are more than 1,000 pods,
+        PERMISSION_DENIED if the API server refuses the binder, UNAVAILABLE if it does not answer.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -109,6 +126,11 @@ def add_BinderServiceServicer_to_server(servicer, server):
                     servicer.Session,
                     request_deserializer=moorage_dot_v1_dot_binder__pb2.BinderServiceSessionRequest.FromString,
                     response_serializer=moorage_dot_v1_dot_binder__pb2.BinderServiceSessionResponse.SerializeToString,
+            ),
+            'RetryPods': grpc.unary_unary_rpc_method_handler(
+                    servicer.RetryPods,
+                    request_deserializer=moorage_dot_v1_dot_binder__pb2.BinderServiceRetryPodsRequest.FromString,
+                    response_serializer=moorage_dot_v1_dot_binder__pb2.BinderServiceRetryPodsResponse.SerializeToString,
             ),
             'ListPlugins': grpc.unary_unary_rpc_method_handler(
                     servicer.ListPlugins,
@@ -171,6 +193,33 @@ class BinderService:
             '/moorage.v1.BinderService/Session',
             moorage_dot_v1_dot_binder__pb2.BinderServiceSessionRequest.SerializeToString,
             moorage_dot_v1_dot_binder__pb2.BinderServiceSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RetryPods(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/moorage.v1.BinderService/RetryPods',
+            moorage_dot_v1_dot_binder__pb2.BinderServiceRetryPodsRequest.SerializeToString,
+            moorage_dot_v1_dot_binder__pb2.BinderServiceRetryPodsResponse.FromString,
             options,
             channel_credentials,
             insecure,

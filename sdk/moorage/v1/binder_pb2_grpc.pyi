@@ -23,14 +23,15 @@ class BinderServiceStub:
     it. Goes on after the caller has hung up, so that the outcome of a bind is always known; a second call
     for a uid whose bind is under way waits for it. Retries what may be retried within the deadline.
 
-    The pod's PreBind plugins run before the write, in order; the PostBind plugins after it, and the
-    answer does not wait for them. A call for a pod that is bound already runs none that reads pods.
+    The pod's Permit plugins run first and may make the bind wait for others, then its PreBind plugins,
+    in order, then the write; the PostBind plugins run after it, and the answer does not wait for them.
+    A call for a pod that is bound already runs none that reads pods.
 
     Fails with INVALID_ARGUMENT if a field is missing or is not a Kubernetes name, NOT_FOUND if the
     pod does not exist, FAILED_PRECONDITION if it has another uid, is being deleted, has scheduling
     gates or is refused by a plugin, or if the policy cannot be used here, ABORTED if a plugin fails,
     ALREADY_EXISTS if the pod is bound to another node, PERMISSION_DENIED if the API server refuses
-    the binder, RESOURCE_EXHAUSTED if too many binds are under way, and UNAVAILABLE or
+    the binder, RESOURCE_EXHAUSTED if too many binds are under way or wait for others, and UNAVAILABLE or
     DEADLINE_EXCEEDED if the outcome is not known: the same call may be repeated.
     """
     Session: _aio.StreamStreamMultiCallable[_binder_pb2.BinderServiceSessionRequest, _binder_pb2.BinderServiceSessionResponse]
@@ -41,6 +42,13 @@ class BinderServiceStub:
     the stream lives on. Binds go on when the caller hangs up. A binder that is about to end announces it,
     answers what is under way, refuses more with UNAVAILABLE, and ends the stream: the caller goes on
     in a new one, with what has no answer too. New streams fail with UNAVAILABLE meanwhile.
+    """
+    RetryPods: _aio.UnaryUnaryMultiCallable[_binder_pb2.BinderServiceRetryPodsRequest, _binder_pb2.BinderServiceRetryPodsResponse]
+    """Has kube-scheduler try pods again that wait for a change: writes a condition into their status, which
+    wakes its queue. Pods that are gone are left out. Safe to repeat.
+
+    Fails with INVALID_ARGUMENT if a name is no Kubernetes name or there are more than 1,000 pods,
+    PERMISSION_DENIED if the API server refuses the binder, UNAVAILABLE if it does not answer.
     """
     ListPlugins: _aio.UnaryUnaryMultiCallable[_binder_pb2.BinderServiceListPluginsRequest, _binder_pb2.BinderServiceListPluginsResponse]
     """Lists the plugins that this replica can run, in alphabetical order. Idempotent."""
@@ -60,14 +68,15 @@ class BinderServiceServicer(metaclass=_abc_1.ABCMeta):
         it. Goes on after the caller has hung up, so that the outcome of a bind is always known; a second call
         for a uid whose bind is under way waits for it. Retries what may be retried within the deadline.
 
-        The pod's PreBind plugins run before the write, in order; the PostBind plugins after it, and the
-        answer does not wait for them. A call for a pod that is bound already runs none that reads pods.
+        The pod's Permit plugins run first and may make the bind wait for others, then its PreBind plugins,
+        in order, then the write; the PostBind plugins run after it, and the answer does not wait for them.
+        A call for a pod that is bound already runs none that reads pods.
 
         Fails with INVALID_ARGUMENT if a field is missing or is not a Kubernetes name, NOT_FOUND if the
         pod does not exist, FAILED_PRECONDITION if it has another uid, is being deleted, has scheduling
         gates or is refused by a plugin, or if the policy cannot be used here, ABORTED if a plugin fails,
         ALREADY_EXISTS if the pod is bound to another node, PERMISSION_DENIED if the API server refuses
-        the binder, RESOURCE_EXHAUSTED if too many binds are under way, and UNAVAILABLE or
+        the binder, RESOURCE_EXHAUSTED if too many binds are under way or wait for others, and UNAVAILABLE or
         DEADLINE_EXCEEDED if the outcome is not known: the same call may be repeated.
         """
 
@@ -84,6 +93,19 @@ class BinderServiceServicer(metaclass=_abc_1.ABCMeta):
         the stream lives on. Binds go on when the caller hangs up. A binder that is about to end announces it,
         answers what is under way, refuses more with UNAVAILABLE, and ends the stream: the caller goes on
         in a new one, with what has no answer too. New streams fail with UNAVAILABLE meanwhile.
+        """
+
+    @_abc_1.abstractmethod
+    def RetryPods(
+        self,
+        request: _binder_pb2.BinderServiceRetryPodsRequest,
+        context: _aio.ServicerContext[_binder_pb2.BinderServiceRetryPodsRequest, _abc.Awaitable[_binder_pb2.BinderServiceRetryPodsResponse]],
+    ) -> _abc.Awaitable[_binder_pb2.BinderServiceRetryPodsResponse]:
+        """Has kube-scheduler try pods again that wait for a change: writes a condition into their status, which
+        wakes its queue. Pods that are gone are left out. Safe to repeat.
+
+        Fails with INVALID_ARGUMENT if a name is no Kubernetes name or there are more than 1,000 pods,
+        PERMISSION_DENIED if the API server refuses the binder, UNAVAILABLE if it does not answer.
         """
 
     @_abc_1.abstractmethod

@@ -103,6 +103,7 @@ class FilterResult(_message.Message):
     DURATION_FIELD_NUMBER: _builtins.int
     CLAIMANTS_FIELD_NUMBER: _builtins.int
     NODE_DURATION_FIELD_NUMBER: _builtins.int
+    CYCLE_STATE_FIELD_NUMBER: _builtins.int
     cycle: _builtins.int
     """The id of the cycle."""
     generation: _builtins.int
@@ -138,6 +139,10 @@ class FilterResult(_message.Message):
     def node_duration(self) -> _duration_pb2.Duration:
         """The part of the time in which plugins filtered: with fewer nodes it would be less."""
 
+    @_builtins.property
+    def cycle_state(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.CycleValue]:
+        """What plugins keep for the bind of this attempt."""
+
     def __init__(
         self,
         *,
@@ -150,10 +155,11 @@ class FilterResult(_message.Message):
         duration: _duration_pb2.Duration | None = ...,
         claimants: _abc.Iterable[_builtins.str] | None = ...,
         node_duration: _duration_pb2.Duration | None = ...,
+        cycle_state: _abc.Iterable[_types_pb2.CycleValue] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "node_duration", b"node_duration", "status", b"status"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["claimants", b"claimants", "cycle", b"cycle", "duration", b"duration", "generation", b"generation", "node_duration", b"node_duration", "plugins", b"plugins", "reasons", b"reasons", "status", b"status", "verdicts", b"verdicts"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["claimants", b"claimants", "cycle", b"cycle", "cycle_state", b"cycle_state", "duration", b"duration", "generation", b"generation", "node_duration", b"node_duration", "plugins", b"plugins", "reasons", b"reasons", "status", b"status", "verdicts", b"verdicts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -246,6 +252,7 @@ class FilterResponse(_message.Message):
     GENERATION_FIELD_NUMBER: _builtins.int
     PLUGINS_FIELD_NUMBER: _builtins.int
     CLAIMANTS_FIELD_NUMBER: _builtins.int
+    CYCLE_STATE_FIELD_NUMBER: _builtins.int
     generation: _builtins.int
     """The generation of the state that was used."""
     @_builtins.property
@@ -264,6 +271,10 @@ class FilterResponse(_message.Message):
     def claimants(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The plugins that want the pod to claim one of the feasible nodes at once."""
 
+    @_builtins.property
+    def cycle_state(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.CycleValue]:
+        """What plugins keep for the bind of this attempt."""
+
     def __init__(
         self,
         *,
@@ -272,10 +283,11 @@ class FilterResponse(_message.Message):
         generation: _builtins.int = ...,
         plugins: _abc.Iterable[_types_pb2.PluginReport] | None = ...,
         claimants: _abc.Iterable[_builtins.str] | None = ...,
+        cycle_state: _abc.Iterable[_types_pb2.CycleValue] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["claimants", b"claimants", "feasible", b"feasible", "generation", b"generation", "plugins", b"plugins", "rejected", b"rejected"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["claimants", b"claimants", "cycle_state", b"cycle_state", "feasible", b"feasible", "generation", b"generation", "plugins", b"plugins", "rejected", b"rejected"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -308,6 +320,49 @@ class NodeRejection(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___NodeRejection: _TypeAlias = NodeRejection  # noqa: Y015
+
+@_typing.final
+class FilterServiceFollowRetriesRequest(_message.Message):
+    """Follows the plugins that ask for another attempt on rejected pods."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FilterServiceFollowRetriesRequest: _TypeAlias = FilterServiceFollowRetriesRequest  # noqa: Y015
+
+@_typing.final
+class FilterServiceFollowRetriesResponse(_message.Message):
+    """A plugin asks for another attempt on the pods that it rejected."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PLUGIN_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    plugin: _builtins.str
+    """The plugin's name."""
+    reason: _builtins.str
+    """What has changed, in the plugin's words. May be empty."""
+    def __init__(
+        self,
+        *,
+        plugin: _builtins.str = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["plugin", b"plugin", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FilterServiceFollowRetriesResponse: _TypeAlias = FilterServiceFollowRetriesResponse  # noqa: Y015
 
 @_typing.final
 class FilterServiceListPluginsRequest(_message.Message):

@@ -45,6 +45,11 @@ class FilterServiceStub:
                 request_serializer=moorage_dot_v1_dot_filter__pb2.FilterRequest.SerializeToString,
                 response_deserializer=moorage_dot_v1_dot_filter__pb2.FilterResponse.FromString,
                 _registered_method=True)
+        self.FollowRetries = channel.unary_stream(
+                '/moorage.v1.FilterService/FollowRetries',
+                request_serializer=moorage_dot_v1_dot_filter__pb2.FilterServiceFollowRetriesRequest.SerializeToString,
+                response_deserializer=moorage_dot_v1_dot_filter__pb2.FilterServiceFollowRetriesResponse.FromString,
+                _registered_method=True)
         self.ListPlugins = channel.unary_unary(
                 '/moorage.v1.FilterService/ListPlugins',
                 request_serializer=moorage_dot_v1_dot_filter__pb2.FilterServiceListPluginsRequest.SerializeToString,
@@ -86,6 +91,15 @@ class FilterServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def FollowRetries(self, request, context):
+        """Reports plugins that ask for another attempt on the pods that they rejected, because something
+        outside of the snapshot has changed. The stream goes on until the replica ends. It reports what is
+        asked for while it is open, and several requests of one plugin at a time as one.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListPlugins(self, request, context):
         """Lists the plugins that this replica can run, in alphabetical order. Idempotent.
         """
@@ -112,6 +126,11 @@ def add_FilterServiceServicer_to_server(servicer, server):
                     servicer.Filter,
                     request_deserializer=moorage_dot_v1_dot_filter__pb2.FilterRequest.FromString,
                     response_serializer=moorage_dot_v1_dot_filter__pb2.FilterResponse.SerializeToString,
+            ),
+            'FollowRetries': grpc.unary_stream_rpc_method_handler(
+                    servicer.FollowRetries,
+                    request_deserializer=moorage_dot_v1_dot_filter__pb2.FilterServiceFollowRetriesRequest.FromString,
+                    response_serializer=moorage_dot_v1_dot_filter__pb2.FilterServiceFollowRetriesResponse.SerializeToString,
             ),
             'ListPlugins': grpc.unary_unary_rpc_method_handler(
                     servicer.ListPlugins,
@@ -179,6 +198,33 @@ class FilterService:
             '/moorage.v1.FilterService/Filter',
             moorage_dot_v1_dot_filter__pb2.FilterRequest.SerializeToString,
             moorage_dot_v1_dot_filter__pb2.FilterResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FollowRetries(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/moorage.v1.FilterService/FollowRetries',
+            moorage_dot_v1_dot_filter__pb2.FilterServiceFollowRetriesRequest.SerializeToString,
+            moorage_dot_v1_dot_filter__pb2.FilterServiceFollowRetriesResponse.FromString,
             options,
             channel_credentials,
             insecure,

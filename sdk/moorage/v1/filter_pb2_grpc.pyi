@@ -33,6 +33,11 @@ class FilterServiceStub:
     FAILED_PRECONDITION if the replica has no state yet and no nodes were given, and
     DEADLINE_EXCEEDED rather than a partial answer.
     """
+    FollowRetries: _aio.UnaryStreamMultiCallable[_filter_pb2.FilterServiceFollowRetriesRequest, _filter_pb2.FilterServiceFollowRetriesResponse]
+    """Reports plugins that ask for another attempt on the pods that they rejected, because something
+    outside of the snapshot has changed. The stream goes on until the replica ends. It reports what is
+    asked for while it is open, and several requests of one plugin at a time as one.
+    """
     ListPlugins: _aio.UnaryUnaryMultiCallable[_filter_pb2.FilterServiceListPluginsRequest, _filter_pb2.FilterServiceListPluginsResponse]
     """Lists the plugins that this replica can run, in alphabetical order. Idempotent."""
     GetState: _aio.UnaryUnaryMultiCallable[_filter_pb2.FilterServiceGetStateRequest, _filter_pb2.FilterServiceGetStateResponse]
@@ -68,6 +73,17 @@ class FilterServiceServicer(metaclass=_abc_1.ABCMeta):
         the pod is malformed or lacks a name or a uid, NOT_FOUND if the profile or plugin does not exist,
         FAILED_PRECONDITION if the replica has no state yet and no nodes were given, and
         DEADLINE_EXCEEDED rather than a partial answer.
+        """
+
+    @_abc_1.abstractmethod
+    def FollowRetries(
+        self,
+        request: _filter_pb2.FilterServiceFollowRetriesRequest,
+        context: _aio.ServicerContext[_filter_pb2.FilterServiceFollowRetriesRequest, _abc.AsyncIterator[_filter_pb2.FilterServiceFollowRetriesResponse]],
+    ) -> _abc.AsyncIterator[_filter_pb2.FilterServiceFollowRetriesResponse]:
+        """Reports plugins that ask for another attempt on the pods that they rejected, because something
+        outside of the snapshot has changed. The stream goes on until the replica ends. It reports what is
+        asked for while it is open, and several requests of one plugin at a time as one.
         """
 
     @_abc_1.abstractmethod

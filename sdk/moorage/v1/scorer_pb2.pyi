@@ -149,6 +149,7 @@ class ScoreResult(_message.Message):
     DURATION_FIELD_NUMBER: _builtins.int
     RAW_FIELD_NUMBER: _builtins.int
     NODE_DURATION_FIELD_NUMBER: _builtins.int
+    CYCLE_STATE_FIELD_NUMBER: _builtins.int
     cycle: _builtins.int
     """The id of the cycle."""
     generation: _builtins.int
@@ -184,6 +185,10 @@ class ScoreResult(_message.Message):
     def node_duration(self) -> _duration_pb2.Duration:
         """The part of the time in which plugins scored: with fewer nodes it would be less."""
 
+    @_builtins.property
+    def cycle_state(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.CycleValue]:
+        """What plugins keep for the bind of this attempt."""
+
     def __init__(
         self,
         *,
@@ -196,10 +201,11 @@ class ScoreResult(_message.Message):
         duration: _duration_pb2.Duration | None = ...,
         raw: _abc.Iterable[Global___RawScores] | None = ...,
         node_duration: _duration_pb2.Duration | None = ...,
+        cycle_state: _abc.Iterable[_types_pb2.CycleValue] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "node_duration", b"node_duration", "status", b"status"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cycle", b"cycle", "duration", b"duration", "generation", b"generation", "node_duration", b"node_duration", "plugins", b"plugins", "raw", b"raw", "status", b"status", "top", b"top", "totals", b"totals"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cycle", b"cycle", "cycle_state", b"cycle_state", "duration", b"duration", "generation", b"generation", "node_duration", b"node_duration", "plugins", b"plugins", "raw", b"raw", "status", b"status", "top", b"top", "totals", b"totals"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -324,6 +330,7 @@ class ScoreResponse(_message.Message):
     NODES_FIELD_NUMBER: _builtins.int
     GENERATION_FIELD_NUMBER: _builtins.int
     PLUGINS_FIELD_NUMBER: _builtins.int
+    CYCLE_STATE_FIELD_NUMBER: _builtins.int
     generation: _builtins.int
     """The generation of the state that was used."""
     @_builtins.property
@@ -334,16 +341,21 @@ class ScoreResponse(_message.Message):
     def plugins(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.PluginReport]:
         """What each plugin did, in the order in which they ran."""
 
+    @_builtins.property
+    def cycle_state(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.CycleValue]:
+        """What plugins keep for the bind of this attempt."""
+
     def __init__(
         self,
         *,
         nodes: _abc.Iterable[Global___NodeScore] | None = ...,
         generation: _builtins.int = ...,
         plugins: _abc.Iterable[_types_pb2.PluginReport] | None = ...,
+        cycle_state: _abc.Iterable[_types_pb2.CycleValue] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["generation", b"generation", "nodes", b"nodes", "plugins", b"plugins"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cycle_state", b"cycle_state", "generation", b"generation", "nodes", b"nodes", "plugins", b"plugins"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

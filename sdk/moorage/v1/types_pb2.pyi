@@ -645,6 +645,7 @@ class Plugin(_message.Message):
     DEPENDS_ON_FIELD_NUMBER: _builtins.int
     NORMALIZATION_FIELD_NUMBER: _builtins.int
     POD_FIELDS_FIELD_NUMBER: _builtins.int
+    READS_SNAPSHOT_FIELD_NUMBER: _builtins.int
     TIME_BUDGET_FIELD_NUMBER: _builtins.int
     BACKGROUND_PROBLEM_FIELD_NUMBER: _builtins.int
     name: _builtins.str
@@ -657,6 +658,8 @@ class Plugin(_message.Message):
     """What its verdict on a node, or its raw score of it, depends on. The gateway caches them by this."""
     normalization: Global___Normalization.ValueType
     """How the raw scores of a score plugin become 0..100."""
+    reads_snapshot: _builtins.bool
+    """A bind plugin that reads the snapshot. The gateway sends the binder the state while one is enabled."""
     background_problem: _builtins.str
     """Only from ListPlugins: what fails in its background work now, how often and when. Empty if nothing
     does.
@@ -664,7 +667,7 @@ class Plugin(_message.Message):
     @_builtins.property
     def extension_points(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Kubernetes' names of the extension points that it implements: "PreFilter", "Filter",
-        "PreScore", "Score", "NormalizeScore", "Reserve", "PreBind", "PostBind".
+        "PreScore", "Score", "NormalizeScore", "Reserve", "Permit", "PreBind", "PostBind".
         """
 
     @_builtins.property
@@ -700,16 +703,73 @@ class Plugin(_message.Message):
         depends_on: Global___Scope.ValueType = ...,
         normalization: Global___Normalization.ValueType = ...,
         pod_fields: Global___PodFields | None = ...,
+        reads_snapshot: _builtins.bool = ...,
         time_budget: _duration_pb2.Duration | None = ...,
         background_problem: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "default_arguments", b"default_arguments", "pod_fields", b"pod_fields", "time_budget", b"time_budget"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "background_problem", b"background_problem", "default_arguments", b"default_arguments", "depends_on", b"depends_on", "extension_points", b"extension_points", "name", b"name", "normalization", b"normalization", "origin", b"origin", "pod_fields", b"pod_fields", "reads", b"reads", "summary", b"summary", "time_budget", b"time_budget"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "background_problem", b"background_problem", "default_arguments", b"default_arguments", "depends_on", b"depends_on", "extension_points", b"extension_points", "name", b"name", "normalization", b"normalization", "origin", b"origin", "pod_fields", b"pod_fields", "reads", b"reads", "reads_snapshot", b"reads_snapshot", "summary", b"summary", "time_budget", b"time_budget"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Plugin: _TypeAlias = Plugin  # noqa: Y015
+
+@_typing.final
+class CycleValue(_message.Message):
+    """What a plugin keeps in a cycle for the bind of the same attempt (CycleState)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class ByNodeEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.bytes
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.bytes = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    PLUGIN_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    JSON_FIELD_NUMBER: _builtins.int
+    BY_NODE_FIELD_NUMBER: _builtins.int
+    plugin: _builtins.str
+    """The plugin's name."""
+    key: _builtins.str
+    """The key. Bind plugins read by it; all plugins of a profile share the keys."""
+    json: _builtins.bytes
+    """Optional. The value for all nodes, as JSON text."""
+    @_builtins.property
+    def by_node(self) -> _containers.ScalarMap[_builtins.str, _builtins.bytes]:
+        """The values for single nodes as JSON text, by the node's name. One of these hides `json`."""
+
+    def __init__(
+        self,
+        *,
+        plugin: _builtins.str = ...,
+        key: _builtins.str = ...,
+        json: _builtins.bytes = ...,
+        by_node: _abc.Mapping[_builtins.str, _builtins.bytes] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["by_node", b"by_node", "json", b"json", "key", b"key", "plugin", b"plugin"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CycleValue: _TypeAlias = CycleValue  # noqa: Y015
 
 @_typing.final
 class PodFields(_message.Message):

@@ -9,7 +9,10 @@ from moorage.errors import ConfigurationError, UnknownNameError
 from moorage.execution.enabled import EnabledPlugin, Profile
 from moorage.execution.failure import problem_of
 from moorage.execution.lifetime import start_plugin, stop_plugin
+from moorage.plugin.cycle_state import CYCLE_STATE_BYTES
+from moorage.plugin.filter import FilterPlugin
 from moorage_host.plugins.registry import Registry
+from moorage_host.plugins.retries import RetryRequests
 from moorage_host.policy.arguments import check_arguments
 from moorage_host.policy.effective import EffectivePlugin, EffectivePolicy, decode_effective
 
@@ -54,15 +57,22 @@ class PluginHost:
     """Builds, starts, shares and stops plugin instances."""
 
     def __init__(
-        self, registry: Registry, *, count_failure: Callable[[str], None] = lambda _: None
+        self,
+        registry: Registry,
+        *,
+        cycle_state_bytes: int = CYCLE_STATE_BYTES,
+        count_failure: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Find plugin classes in *registry*.
 
         Args:
             registry: The plugins that there are.
+            cycle_state_bytes: How much a plugin may keep in a cycle for the bind.
             count_failure: Called with a plugin's name when its background work fails.
         """
         self.registry = registry
+        self.retries = RetryRequests()
+        self._cycle_state_bytes = cycle_state_bytes
         self._count_failure = count_failure
         self.latest = Policy()
         self._policies: dict[str, Policy] = {}
@@ -145,6 +155,9 @@ class PluginHost:
             raise ConfigurationError(
                 f"{entry.path}: plugin {entry.name} refuses its arguments: {error}"
             ) from error
+        if isinstance(plugin, FilterPlugin):
+            plugin.report_retries(self.retries.ask)
+        plugin.cycle_state.limit = self._cycle_state_bytes
         enabled = EnabledPlugin(
             plugin=plugin,
             weight=entry.weight,

@@ -43,7 +43,7 @@ def check_name(name: str, origin: str) -> None:
 _POINTS: Mapping[Kind, frozenset[str]] = {
     "filter": frozenset({"PreFilter", "Filter", "Reserve"}),
     "score": frozenset({"PreScore", "Score", "NormalizeScore"}),
-    "bind": frozenset({"PreBind", "Bind", "PostBind"}),
+    "bind": frozenset({"Permit", "PreBind", "Bind", "PostBind"}),
 }
 
 

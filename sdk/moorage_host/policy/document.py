@@ -59,7 +59,7 @@ class PluginSet(_Part, frozen=True, kw_only=True):
 
 _FILTER = "the point `filter` stands for PreFilter and Filter"
 _SCORE = "the point `score` stands for PreScore, Score and NormalizeScore"
-_BIND = "the point `bind` stands for PreBind and PostBind"
+_BIND = "the point `bind` stands for Permit, PreBind and PostBind"
 _UPSTREAM = "this point belongs to kube-scheduler's own configuration"
 
 
@@ -70,10 +70,11 @@ class Plugins(_Part, frozen=True, kw_only=True):
         "preFilter": _FILTER,
         "preScore": _SCORE,
         "normalizeScore": _SCORE,
+        "permit": _BIND,
         "preBind": _BIND,
         "postBind": _BIND,
         "reserve": "a filter plugin that has `wants_claim` runs it at the point `filter`",
-    } | dict.fromkeys(("preEnqueue", "queueSort", "postFilter", "permit"), _UPSTREAM)
+    } | dict.fromkeys(("preEnqueue", "queueSort", "postFilter"), _UPSTREAM)
 
     multi_point: PluginSet = PluginSet()
     filter: PluginSet = PluginSet()

@@ -69,6 +69,16 @@ def report_plugins(
         set_duration(report.duration, run.seconds)
 
 
+def keep_values(
+    values: RepeatedCompositeFieldContainer[pb.CycleValue], runs: Iterable[PluginRun]
+) -> None:
+    """Add to a message what plugins keep for the bind; nothing of plugins that failed."""
+    for run in runs:
+        if run.kept and not run.failure:
+            for key, kept in run.kept.items():
+                values.add(plugin=run.plugin, key=key, json=kept.json, by_node=kept.by_node)
+
+
 def node_states(replica: Replica, names: Sequence[str]) -> list[pb.NodeState]:
     """Show nodes as the plugins see them.
 

@@ -20,6 +20,7 @@ import structlog
 from moorage.errors import ConfigurationError
 from moorage.execution import Supervisor
 from moorage.models import NodeManifest, decode_node
+from moorage.plugin.cycle_state import CYCLE_STATE_BYTES
 from moorage.snapshot import Nodes
 from moorage.v1 import filter_pb2, scorer_pb2
 from moorage.v1 import types_pb2 as pb
@@ -77,9 +78,19 @@ class Wire(Generic[Run]):
 class CycleService(Generic[Run]):
     """Runs one kind of engine for sessions and for people, never two cycles at a time."""
 
-    def __init__(self, registry: Registry, engine: Engine[Run]) -> None:
-        """Find plugins in *registry*; people's cycles run on *engine*."""
-        self.host = PluginHost(registry, count_failure=count_background_failure)
+    def __init__(
+        self,
+        registry: Registry,
+        engine: Engine[Run],
+        *,
+        cycle_state_bytes: int = CYCLE_STATE_BYTES,
+    ) -> None:
+        """Find plugins in *registry*; people's cycles run on *engine*; see `PluginHost`."""
+        self.host = PluginHost(
+            registry,
+            cycle_state_bytes=cycle_state_bytes,
+            count_failure=count_background_failure,
+        )
         self.latest = Replica()
         self.replica_name = uuid.uuid4().hex[:12]
         self._engine = engine

@@ -12,8 +12,10 @@ import structlog
 
 from moorage import Binding
 from services.binder.binding.attempt import Attempt, RetryLimits, RetryObserver
-from services.binder.binding.cycle import BindingCycles, PluginObserver
+from services.binder.binding.calls import PluginCalls, PluginObserver
+from services.binder.binding.cycle import BindingCycles
 from services.binder.binding.outcomes import BindError, Outcome, Reason
+from services.binder.binding.permit import PermitLimits, PermitObserver, Permits
 from services.binder.binding.policies import Policies, PolicyText
 from services.binder.cluster import Cluster
 
@@ -30,9 +32,11 @@ class BindLimits:
     """Binds that may wait for that; more are refused."""
     retries: RetryLimits = field(default_factory=RetryLimits)
     """When to try again."""
+    permit: PermitLimits = field(default_factory=PermitLimits)
+    """How many binds may wait for others, and how long."""
 
 
-class Observer(RetryObserver, PluginObserver, Protocol):
+class Observer(RetryObserver, PluginObserver, PermitObserver, Protocol):
     """Counts binds."""
 
     def started(self) -> None:
@@ -66,7 +70,9 @@ class Binder:
         self._limits = limits
         self._observer = observer
         self._slots = asyncio.Semaphore(limits.concurrency)
-        self._cycles = BindingCycles(policies, slots=self._slots, observer=observer)
+        calls = PluginCalls(observer)
+        self._permits = Permits(calls, limits.permit, observer)
+        self._cycles = BindingCycles(policies, calls, self._permits, slots=self._slots)
         self._tasks: set[asyncio.Task[Outcome]] = set()
         # The newest run for each uid; it waits for the one before it.
         self._newest: dict[str, _Run] = {}
@@ -111,6 +117,10 @@ class Binder:
             run = self._start(binding, deadline, policy, run)
         return run.task
 
+    def end_waiting(self) -> None:
+        """End the waits for other binds; their callers go on with another binder."""
+        self._permits.end_waiting()
+
     async def drain(self) -> None:
         """Wait until no bind is under way. Each ends soon after its deadline."""
         while self._tasks:
@@ -120,10 +130,11 @@ class Binder:
     def _start(
         self, binding: Binding, deadline: float, policy: PolicyText | None, before: _Run | None
     ) -> _Run:
-        if len(self._tasks) >= self._limits.concurrency + self._limits.waiting:
+        running = len(self._tasks) - self._permits.waiting
+        if running >= self._limits.concurrency + self._limits.waiting:
             raise BindError(
                 Reason.OVERLOADED,
-                f"{binding} was not bound: {len(self._tasks)} binds are under way; try again later",
+                f"{binding} was not bound: {running} binds are under way; try again later",
             )
         attempt = Attempt(
             self._cluster,

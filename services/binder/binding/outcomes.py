@@ -22,6 +22,7 @@ class Reason(Enum):
     GATED = "gated"
     BOUND_ELSEWHERE = "bound-elsewhere"
     REFUSED = "refused"
+    PERMIT_TIMEOUT = "permit-timeout"
     PLUGIN_FAILED = "plugin-failed"
     POLICY = "policy"
     FORBIDDEN = "forbidden"

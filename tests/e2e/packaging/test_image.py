@@ -30,6 +30,17 @@ def test_the_locked_dependencies_are_all_that_is_needed(programs: Path, tmp_path
 
 
 @pytest.mark.timeout(600)
+def test_the_printed_command_installs_pytest_where_it_is_missing(
+    programs: Path, tmp_path: Path
+) -> None:
+    environment = ("env", f"PATH={programs}:/usr/bin:/bin")
+    out = run(*environment, "moorage", "new-plugin", "OfMyOwn", folder=tmp_path)
+    (command,) = re.findall(r"^Test it: (.*)$", out, re.M)
+    assert "pip install pytest && " in command
+    assert "3 passed" in run(*environment, "sh", "-c", command, folder=tmp_path)
+
+
+@pytest.mark.timeout(600)
 def test_every_command_of_a_new_project_works(programs: Path, tmp_path: Path) -> None:
     run(programs / "moorage", "new-plugin", "OfMyOwn", "--package", folder=tmp_path)
     project = tmp_path / "of-my-own"

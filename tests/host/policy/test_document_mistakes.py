@@ -97,9 +97,9 @@ def test_aliases_cannot_multiply_without_bound() -> None:
             ),
         ),
         (
-            "profiles:\n- plugins:\n    permit: {}",
+            "profiles:\n- plugins:\n    queueSort: {}",
             (
-                f"p.yaml:5: {PATH}.permit: unknown field `permit`: "
+                f"p.yaml:5: {PATH}.queueSort: unknown field `queueSort`: "
                 "this point belongs to kube-scheduler's own configuration"
             ),
         ),

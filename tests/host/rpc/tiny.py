@@ -10,6 +10,8 @@ from moorage.errors import ConfigurationError, PluginLoadError
 from moorage.v1.binder_pb2 import (
     BinderServiceListPluginsRequest,
     BinderServiceListPluginsResponse,
+    BinderServiceRetryPodsRequest,
+    BinderServiceRetryPodsResponse,
     BindRequest,
     BindResponse,
     Outcome,
@@ -60,6 +62,11 @@ class TinyServicer(Servicer, BinderServiceServicer):
         return BindResponse(outcome=Outcome.OUTCOME_BOUND)
 
     def Session(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+        raise NotImplementedError
+
+    async def RetryPods(
+        self, request: BinderServiceRetryPodsRequest, context: Any
+    ) -> BinderServiceRetryPodsResponse:
         raise NotImplementedError
 
     async def ListPlugins(

@@ -59,7 +59,7 @@ def refused(problem: str, base: type, **members: Any) -> None:
     [
         (FilterPlugin, "filter_node or filter"),
         (ScorePlugin, "score_node or score"),
-        (BindPlugin, "pre_bind or post_bind"),
+        (BindPlugin, "permit or pre_bind or post_bind"),
     ],
 )
 def test_a_plugin_that_does_nothing_is_refused(base: type, forms: str) -> None:

@@ -51,9 +51,10 @@ HOOKS: Final[Mapping[str, Hooks]] = {
         one_of=("score_node", "score"),
     ),
     "BindPlugin": Hooks(
-        coroutines=("pre_bind", "post_bind"),
+        sync=("permit_key",),
+        coroutines=("permit", "pre_bind", "post_bind"),
         declarations=("reads_pod",),
-        any_of=("pre_bind", "post_bind"),
+        any_of=("permit", "pre_bind", "post_bind"),
     ),
 }
 

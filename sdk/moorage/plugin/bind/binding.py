@@ -1,9 +1,11 @@
-"""What bind plugins get and return: the decision about one pod, and their "no".
+"""What bind plugins get: the decision about one pod.
 
 The binder makes a `Binding` for each bind; the `DecisionSummary` comes from the gateway.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -45,16 +47,6 @@ class DecisionSummary(_Summary, frozen=True, kw_only=True):
     generation: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why a pod may not be bound now; kube-scheduler tries it again later.
-
-    Keep `reason` constant: users read it in the pod's event, which is counted by its text.
-    """
-
-    reason: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Binding:
     """A decision to write.
@@ -67,6 +59,11 @@ class Binding:
         profile: The pod's schedulerName.
         annotations: What the pod gets in the same write; `annotate` adds to it.
         decision: Why this node; None if the gateway has it no longer.
+        cycle_state: By key, what filter and score plugins kept for this bind, see
+            `Plugin.cycle_state`: the values for this node, and those for all. Without the pod's
+            latest cycle, as after a restart of the gateway, it is empty.
+        arrived: In `permit`, the binds with the same `permit_key` that have come so far and have
+            not gone on yet, this one among them, in order of arrival; otherwise empty.
         known_pod: The pod as it was read; plugins use `pod`.
     """
 
@@ -77,6 +74,8 @@ class Binding:
     profile: str = ""
     annotations: dict[str, str] = field(default_factory=dict)
     decision: DecisionSummary | None = None
+    cycle_state: Mapping[str, Any] = field(default_factory=dict)
+    arrived: tuple["Binding", ...] = ()
     known_pod: Pod | None = None
 
     def __str__(self) -> str:

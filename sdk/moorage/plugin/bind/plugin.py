@@ -1,13 +1,14 @@
-"""Bind plugins: they act before and after a pod is bound."""
+"""The base class of bind plugins: they act before and after a pod is bound."""
 
 from typing import ClassVar
 
 from moorage.plugin.base import Plugin
-from moorage.plugin.binding import Binding, Refusal
+from moorage.plugin.bind.answers import Allow, Permission, Refusal
+from moorage.plugin.bind.binding import Binding
 
 
 class BindPlugin(Plugin, abstract=True):
-    """Acts before and after a pod is bound. Override `pre_bind`, `post_bind`, or both.
+    """Acts before and after a pod is bound. Override `permit`, `pre_bind` or `post_bind`.
 
     Binds of several pods run at the same time: keep what belongs to one pod by its uid.
 
@@ -17,6 +18,21 @@ class BindPlugin(Plugin, abstract=True):
     """
 
     reads_pod: ClassVar[bool] = True
+
+    def permit_key(self, binding: Binding) -> str:
+        """Return the key of the binds that *binding* may have to wait for; "" if it need not.
+
+        `permit` then sees those that have come in `binding.arrived`.
+        """
+        return ""
+
+    async def permit(self, binding: Binding) -> Permission:
+        """Return `Allow()`, `Wait(seconds)` for others, or a `Refusal` (Permit).
+
+        Called before `pre_bind`, and again for a bind that waits whenever another with the same
+        `permit_key` comes; at once if that one is allowed.
+        """
+        return Allow()
 
     async def pre_bind(self, binding: Binding) -> Refusal | None:
         """Do what must be done before *binding* is written; return why it may not be, or None.

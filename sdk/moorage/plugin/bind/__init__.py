@@ -1,0 +1,15 @@
+"""Bind plugins: their base class, the decision that they get, and their answers."""
+
+from moorage.plugin.bind.answers import Allow, Refusal, Wait
+from moorage.plugin.bind.binding import Binding, DecisionSummary, ScoredNode
+from moorage.plugin.bind.plugin import BindPlugin
+
+__all__ = [
+    "Allow",
+    "BindPlugin",
+    "Binding",
+    "DecisionSummary",
+    "Refusal",
+    "ScoredNode",
+    "Wait",
+]

@@ -1,0 +1,275 @@
+"""Permit: binds that wait for others, such as the pods of a gang, before anything is written.
+
+Called by `cycle`. Binds of one plugin with one key form a gathering: whoever comes is asked, then
+those that wait are asked again. A bind that is allowed goes on once they have answered, so that all
+of a gang go on together.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import Literal, Protocol
+
+from moorage import Allow, Binding, Wait
+from moorage.execution import EnabledPlugin, Profile, Supervisor, ask_to_permit, permit_key_of
+from moorage.plugin.bind.answers import Permission
+from services.binder.binding.attempt import Attempt
+from services.binder.binding.calls import PluginCalls, with_point
+from services.binder.binding.outcomes import BindError, Reason
+
+WaitEnd = Literal["allowed", "refused", "failed", "timeout", "ended"]
+
+ASK_AGAIN_SECONDS = 0.05
+"""How long those that wait are not asked again after another one came that waits too.
+
+Of a gang of hundreds that comes within a second, not every pod has to be asked for every other.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PermitLimits:
+    """How many binds may wait, and how long."""
+
+    waiting: int = 1024
+    """Binds that may wait for others; more are refused."""
+    reserve: float = 0.5
+    """Seconds that are left for PreBind plugins and the write when the wait ends."""
+
+
+class PermitObserver(Protocol):
+    """Counts binds that wait for others."""
+
+    def waiting(self, change: int, /) -> None:
+        """Note that so many more binds wait."""
+
+    def waited(self, end: WaitEnd, seconds: float, /) -> None:
+        """Note how long a bind waited, and how that ended."""
+
+
+@dataclass(slots=True, eq=False)
+class _Member:
+    """A bind in a gathering.
+
+    Attributes:
+        binding: The bind.
+        woken: It is to be asked, or to end.
+        answered: Resolved when it has been asked; of those that wait for its answer.
+        settled: Nothing more is to be asked about it.
+    """
+
+    binding: Binding
+    woken: asyncio.Event = field(default_factory=asyncio.Event)
+    answered: list[asyncio.Future[None]] = field(default_factory=list)
+    settled: bool = False
+
+    def wake(self) -> asyncio.Future[None]:
+        """Have it asked again; the future is done when it was, or is settled."""
+        answer = asyncio.get_running_loop().create_future()
+        if self.settled:
+            answer.set_result(None)
+        else:
+            self.answered.append(answer)
+            self.woken.set()
+        return answer
+
+    def take_answered(self) -> list[asyncio.Future[None]]:
+        """Begin to ask it; return who waits for the answer."""
+        self.woken.clear()
+        waiting, self.answered = self.answered, []
+        return waiting
+
+
+class _Gathering:
+    """Binds of one plugin with one key."""
+
+    def __init__(self) -> None:
+        self.members: dict[str, _Member] = {}
+        self.timer: asyncio.TimerHandle | None = None
+
+    @property
+    def arrived(self) -> tuple[Binding, ...]:
+        return tuple(member.binding for member in self.members.values())
+
+    async def ask_others(self, member: _Member) -> None:
+        """Have all others asked again at once; wait until they were."""
+        others = [each.wake() for each in self.members.values() if each is not member]
+        if others:
+            await asyncio.wait(others)
+
+    def ask_others_soon(self) -> None:
+        """Have all asked again that wait."""
+        if self.timer is None and len(self.members) > 1:
+            loop = asyncio.get_running_loop()
+            self.timer = loop.call_later(ASK_AGAIN_SECONDS, self._ask_all)
+
+    def _ask_all(self) -> None:
+        self.timer = None
+        for member in self.members.values():
+            member.woken.set()
+
+
+class Permits:
+    """Has Permit plugins allow binds, and keeps those that wait."""
+
+    def __init__(self, calls: PluginCalls, limits: PermitLimits, observer: PermitObserver) -> None:
+        self._calls = calls
+        self._limits = limits
+        self._observer = observer
+        self._gatherings: dict[tuple[str, str], _Gathering] = {}
+        self._waiting: set[_Member] = set()
+        self._is_ending = False
+
+    @property
+    def waiting(self) -> int:
+        """How many binds wait for others."""
+        return len(self._waiting)
+
+    async def pass_all(self, profile: Profile, binding: Binding, attempt: Attempt) -> None:
+        """Return once all Permit plugins of a profile allow the bind.
+
+        Raises:
+            BindError: One refuses or fails, or time runs out before it allows the bind.
+        """
+        for enabled in with_point(profile, "Permit"):
+            key = await self._key(enabled, binding, attempt)
+            with self._gathered(enabled, key, binding) as (gathering, member):
+                await self._pass(_Visit(enabled, attempt, gathering, member))
+
+    def end_waiting(self) -> None:
+        """End all waits: the caller repeats the binds elsewhere."""
+        self._is_ending = True
+        for member in self._waiting:
+            member.woken.set()
+
+    async def _pass(self, visit: "_Visit") -> None:
+        permission = await self._ask(visit)
+        if isinstance(permission, Wait):
+            visit.gathering.ask_others_soon()
+            await self._wait(visit, permission)
+        # It stays until the others have been asked, so that all of them count it.
+        visit.member.settled = True
+        await visit.gathering.ask_others(visit.member)
+
+    async def _wait(self, visit: "_Visit", permission: Permission) -> None:
+        """Ask again whenever woken, until the bind is allowed."""
+        with self._counted(visit) as end:
+            while isinstance(permission, Wait):
+                await self._until_woken(visit, permission, end)
+                permission = await self._ask(visit)
+            end.how = "allowed"
+
+    async def _until_woken(self, visit: "_Visit", wait: Wait, end: "_End") -> None:
+        """Wait for others as long as the bind may, which a second call for it may extend."""
+        binding = visit.member.binding
+        while not self._is_ending:
+            latest = visit.attempt.deadline_of_plugins - self._limits.reserve
+            left = min(visit.came + wait.seconds, latest) - time.monotonic()
+            if left <= 0 and not visit.member.woken.is_set():
+                end.how = "timeout"
+                raise visit.timed_out(wait.awaited)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await visit.member.woken.wait()
+                return
+        end.how = "ended"
+        raise BindError(
+            Reason.UNAVAILABLE,
+            f"{binding} was not bound: it waited for {wait.awaited}, and the binder "
+            "ends; try again",
+        )
+
+    async def _ask(self, visit: "_Visit") -> Permission:
+        answered = visit.member.take_answered()
+        binding = replace(visit.member.binding, arrived=visit.gathering.arrived)
+        try:
+            return await self._calls.before(
+                visit.enabled,
+                binding,
+                "Permit",
+                lambda supervisor: ask_to_permit(visit.enabled, binding, supervisor),
+                visit.attempt.deadline_of_plugins,
+                otherwise=Allow(),
+            )
+        finally:
+            for each in answered:
+                each.set_result(None)
+
+    async def _key(self, enabled: EnabledPlugin, binding: Binding, attempt: Attempt) -> str:
+        async def ask(supervisor: Supervisor) -> str:
+            return permit_key_of(enabled, binding, supervisor)
+
+        deadline = attempt.deadline_of_plugins
+        return await self._calls.before(
+            enabled, binding, "Permit", ask, deadline, otherwise="", counts=False
+        )
+
+    @contextmanager
+    def _gathered(
+        self, enabled: EnabledPlugin, key: str, binding: Binding
+    ) -> Iterator[tuple[_Gathering, _Member]]:
+        """Keep a bind among those with its key; without one it is alone."""
+        name, member = (enabled.name, key), _Member(binding)
+        gathering = (self._gatherings.get(name) if key else None) or _Gathering()
+        if key:
+            self._gatherings[name] = gathering
+        gathering.members[binding.uid] = member
+        try:
+            yield gathering, member
+        finally:
+            member.settled = True
+            for each in member.take_answered():
+                each.set_result(None)
+            if gathering.members.get(binding.uid) is member:
+                del gathering.members[binding.uid]
+            if not gathering.members and self._gatherings.get(name) is gathering:
+                del self._gatherings[name]
+
+    @contextmanager
+    def _counted(self, visit: "_Visit") -> Iterator["_End"]:
+        """Count a bind that waits, if it may."""
+        if self.waiting >= self._limits.waiting:
+            raise BindError(
+                Reason.OVERLOADED,
+                f"{visit.member.binding} was not bound: {self.waiting} binds wait for others "
+                "already; try again later, or raise --max-permit-waiting",
+            )
+        end = _End()
+        self._waiting.add(visit.member)
+        self._observer.waiting(1)
+        try:
+            yield end
+        except BindError as error:
+            if error.reason is Reason.REFUSED:
+                end.how = "refused"
+            raise
+        finally:
+            self._waiting.discard(visit.member)
+            self._observer.waiting(-1)
+            self._observer.waited(end.how, time.monotonic() - visit.came)
+
+
+@dataclass(slots=True)
+class _End:
+    how: WaitEnd = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class _Visit:
+    """A bind at one Permit plugin, since when it came."""
+
+    enabled: EnabledPlugin
+    attempt: Attempt
+    gathering: _Gathering
+    member: _Member
+    came: float = field(default_factory=time.monotonic)
+
+    def timed_out(self, awaited: str) -> BindError:
+        """Return the outcome of a bind that waited in vain."""
+        seconds, others = time.monotonic() - self.came, len(self.gathering.members) - 1
+        return BindError(
+            Reason.PERMIT_TIMEOUT,
+            f"{self.member.binding} was not bound: plugin {self.enabled.name}: waited "
+            f"{seconds:.1f} s for {awaited}; {others or 'no'} other{'s' * (others != 1)} had come",
+        )

@@ -1,0 +1,76 @@
+"""Has kube-scheduler try rejected pods again, by a write to each that wakes its queue.
+
+kube-scheduler tries a pod that an extender rejected again when anything about the pod changes. A
+condition in its status is the change that needs least: the right to patch a pod's status allows no
+change of what the pod runs.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Protocol
+
+from moorage_host.kube import KubeStatusError
+from services.binder.cluster import Cluster
+
+CONDITION = "moorage.io/RetryRequested"
+
+AT_A_TIME = 8
+"""Pods that are written to side by side."""
+
+LONGEST_TEXT = 256
+
+GONE = frozenset((404, 409))
+"""There is no such pod, or another one of the same name."""
+
+
+class PodReference(Protocol):
+    """Names a pod."""
+
+    @property
+    def namespace(self) -> str: ...  # noqa: D102
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def uid(self) -> str: ...  # noqa: D102
+
+
+class Retries:
+    """Writes to pods."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._slots = asyncio.Semaphore(AT_A_TIME)
+
+    async def retry(self, pods: Iterable[PodReference], plugin: str, reason: str) -> int:
+        """Write to each of the pods that are still there; return how many these are.
+
+        Raises:
+            KubeError: The API server refuses a write, or does not answer.
+            TimeoutError: It does not answer.
+        """
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        condition = {
+            "type": CONDITION,
+            "status": "True",
+            "reason": plugin[:LONGEST_TEXT] or "Asked",
+            "message": reason[:LONGEST_TEXT],
+            "lastProbeTime": now,
+            "lastTransitionTime": now,
+        }
+        writes = [self._write(pod, condition) for pod in pods]
+        results = await asyncio.gather(*writes, return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        return sum(map(bool, results))
+
+    async def _write(self, pod: PodReference, condition: dict[str, str]) -> bool:
+        async with self._slots:
+            try:
+                await self._cluster.set_condition(pod.namespace, pod.name, pod.uid, condition)
+            except KubeStatusError as error:
+                if error.status not in GONE:
+                    raise
+                return False
+        return True

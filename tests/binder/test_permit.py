@@ -1,0 +1,247 @@
+"""Binds that wait for others before anything is written."""
+
+import asyncio
+from collections.abc import Callable
+from typing import ClassVar
+
+import pytest
+
+from moorage import Allow, Binding, BindPlugin, PluginFailedError, Refusal, Wait
+from moorage.plugin.points import extension_points
+from moorage.testing import make_binding, make_pod, run_permit
+from moorage_host.kube import KubeClient
+from services.binder.binding.outcomes import BindError, Outcome, Reason
+from services.binder.binding.permit import PermitLimits
+from tests.binder.world import World, policy_of
+from tests.live_api import Api, Object, until
+
+
+class Gang(BindPlugin):
+    """Binds the pods of a gang once so many have come as the label `size` says."""
+
+    asked: ClassVar[list[tuple[str, int]]] = []
+
+    def permit_key(self, binding: Binding) -> str:
+        return binding.pod.labels.get("gang", "")
+
+    async def permit(self, binding: Binding) -> Allow | Wait | Refusal:
+        self.asked.append((binding.name, len(binding.arrived)))
+        labels = binding.pod.labels
+        if labels.get("refused") and len(binding.arrived) > 1:
+            return Refusal("the gang does not want it")
+        missing = int(labels.get("size", "1")) - len(binding.arrived)
+        if missing <= 0:
+            return Allow()
+        return Wait(float(labels.get("seconds", "30")), f"{missing} more of {labels['gang']}")
+
+
+class Slow(BindPlugin):
+    """Takes its time before the write."""
+
+    begun: ClassVar[list[str]] = []
+    release: ClassVar[asyncio.Event]
+
+    async def pre_bind(self, binding: Binding) -> Refusal | None:
+        self.begun.append(binding.name)
+        await self.release.wait()
+        return None
+
+
+GANG = policy_of("Gang")
+
+
+@pytest.fixture(autouse=True)
+def clean() -> None:
+    Gang.asked.clear()
+    Slow.begun.clear()
+    Slow.release = asyncio.Event()
+
+
+@pytest.fixture
+def world(client: KubeClient) -> World:
+    return World(client, plugins=(Gang, Slow), permit=PermitLimits(reserve=0.2))
+
+
+def member(api: Api, name: str, size: int, **labels: str) -> Object:
+    return api.pod(name, labels={"gang": "train", "size": str(size), **labels})
+
+
+def waiting(world: World, count: int) -> Callable[[], bool]:
+    return lambda: world.observed.now_waiting == count
+
+
+async def failure(task: "asyncio.Task[Outcome]") -> BindError:
+    with pytest.raises(BindError) as caught:
+        await task
+    return caught.value
+
+
+async def test_nobody_is_bound_before_the_last_has_come_and_then_all_are(
+    client: KubeClient, api: Api
+) -> None:
+    world = World(client, plugins=(Gang,), concurrency=1)  # those that wait take no place
+    binds = [
+        asyncio.create_task(world.bind(member(api, f"p{number}", 5), policy=GANG))
+        for number in range(4)
+    ]
+    await until(waiting(world, 4))
+    assert not any(api.node_of(f"p{number}") for number in range(4))
+    assert await world.bind(api.pod("alone")) is Outcome.BOUND
+    assert await world.bind(member(api, "p4", 5), policy=GANG) is Outcome.BOUND
+    assert await asyncio.gather(*binds) == [Outcome.BOUND] * 4
+    assert world.observed.waits == ["allowed"] * 4
+    assert world.observed.now_waiting == 0
+    assert [count for _, count in Gang.asked[-4:]] == [5] * 4
+
+
+async def test_time_that_runs_out_is_a_refusal_that_names_what_was_awaited(
+    world: World, api: Api
+) -> None:
+    first = asyncio.create_task(world.bind(member(api, "first", 3, seconds="0.3"), policy=GANG))
+    await until(waiting(world, 1))
+    second = asyncio.create_task(world.bind(member(api, "second", 3), policy=GANG))
+    error = await failure(first)
+    assert error.reason is Reason.PERMIT_TIMEOUT
+    assert str(error) == (
+        "pod default/first was not bound: plugin Gang: waited 0.3 s for 1 more of train; "
+        "1 other had come"
+    )
+    assert api.node_of("first") is None
+    # The one that gave up does not count any more.
+    third = asyncio.create_task(world.bind(member(api, "third", 3), policy=GANG))
+    await until(waiting(world, 2))
+    assert await world.bind(api.read_pod("first"), policy=GANG) is Outcome.BOUND
+    assert {await second, await third} == {Outcome.BOUND}
+    assert world.observed.waits[0] == "timeout"
+
+
+async def test_a_wait_leaves_time_for_the_write(world: World, api: Api) -> None:
+    with pytest.raises(BindError, match=r"waited 0\.\d s for 1 more of train; no others") as caught:
+        await world.bind(member(api, "p", 2), policy=GANG, seconds=1.0)
+    assert caught.value.reason is Reason.PERMIT_TIMEOUT
+
+
+async def test_other_keys_and_pods_without_one_are_no_matter(world: World, api: Api) -> None:
+    waits = asyncio.create_task(world.bind(member(api, "p", 2, seconds="0.5"), policy=GANG))
+    await until(waiting(world, 1))
+    other = api.pod("q", labels={"gang": "other", "size": "1"})
+    assert await world.bind(other, policy=GANG) is Outcome.BOUND
+    assert await world.bind(api.pod("free"), policy=GANG) is Outcome.BOUND
+    assert (await failure(waits)).reason is Reason.PERMIT_TIMEOUT
+    assert [asked for asked in Gang.asked if asked[0] == "p"] == [("p", 1)]
+
+
+async def test_one_that_waits_is_asked_again_when_another_comes_that_waits_too(
+    world: World, api: Api
+) -> None:
+    first = asyncio.create_task(world.bind(member(api, "first", 2), policy=GANG))
+    await until(waiting(world, 1))
+    second = asyncio.create_task(world.bind(member(api, "second", 9, seconds="1"), policy=GANG))
+    assert await first is Outcome.BOUND
+    assert (await failure(second)).reason is Reason.PERMIT_TIMEOUT
+
+
+async def test_a_refusal_while_it_waits_ends_only_that_bind(world: World, api: Api) -> None:
+    unwanted = asyncio.create_task(
+        world.bind(member(api, "unwanted", 3, refused="yes"), policy=GANG)
+    )
+    await until(waiting(world, 1))
+    other = asyncio.create_task(world.bind(member(api, "other", 3, seconds="0.5"), policy=GANG))
+    error = await failure(unwanted)
+    assert error.reason is Reason.REFUSED
+    assert str(error).endswith("was not bound: plugin Gang: the gang does not want it")
+    assert (await failure(other)).reason is Reason.PERMIT_TIMEOUT
+    assert world.observed.waits == ["refused", "timeout"]
+
+
+async def test_too_many_that_wait_are_refused(client: KubeClient, api: Api) -> None:
+    world = World(client, plugins=(Gang,), permit=PermitLimits(waiting=1))
+    first = asyncio.create_task(world.bind(member(api, "first", 3, seconds="0.5"), policy=GANG))
+    await until(waiting(world, 1))
+    error = await failure(asyncio.create_task(world.bind(member(api, "second", 3), policy=GANG)))
+    assert error.reason is Reason.OVERLOADED
+    assert "1 binds wait for others already" in str(error)
+    await failure(first)
+
+
+async def test_those_that_wait_do_not_count_as_waiting_for_the_api_server(
+    client: KubeClient, api: Api
+) -> None:
+    world = World(client, plugins=(Gang,), concurrency=1, waiting=0)
+    waits = asyncio.create_task(world.bind(member(api, "p", 2), policy=GANG))
+    await until(waiting(world, 1))
+    assert await world.bind(member(api, "q", 2), policy=GANG) is Outcome.BOUND
+    assert await waits is Outcome.BOUND
+
+
+async def test_a_binder_that_ends_sends_those_that_wait_elsewhere(world: World, api: Api) -> None:
+    waits = asyncio.create_task(world.bind(member(api, "p", 2), policy=GANG))
+    await until(waiting(world, 1))
+    world.binder.end_waiting()
+    error = await failure(waits)
+    assert error.reason is Reason.UNAVAILABLE  # the gateway repeats these
+    assert str(error).endswith("it waited for 1 more of train, and the binder ends; try again")
+    late = await failure(asyncio.create_task(world.bind(member(api, "q", 2), policy=GANG)))
+    assert late.reason is Reason.UNAVAILABLE
+    assert world.observed.waits == ["ended", "ended"]
+
+
+async def test_plugins_before_the_bind_run_once_all_have_come(world: World, api: Api) -> None:
+    policy = policy_of("Slow", "Gang")
+    first = asyncio.create_task(world.bind(member(api, "first", 2), policy=policy))
+    await until(waiting(world, 1))
+    assert Slow.begun == []
+    second = asyncio.create_task(world.bind(member(api, "second", 2), policy=policy))
+    await until(lambda: sorted(Slow.begun) == ["first", "second"])
+    Slow.release.set()
+    assert {await first, await second} == {Outcome.BOUND}
+
+
+async def test_a_plugin_that_fails_may_be_ignored(client: KubeClient, api: Api) -> None:
+    class Breaks(BindPlugin):
+        """Fails."""
+
+        async def permit(self, binding: Binding) -> Allow:
+            raise ValueError("no list of gangs")
+
+    world = World(client, plugins=(Breaks,))
+    with pytest.raises(BindError, match="failed in permit: ValueError: no list of gangs") as caught:
+        await world.bind(api.pod("p"), policy=policy_of("Breaks"))
+    assert caught.value.reason is Reason.PLUGIN_FAILED
+    ignored = policy_of("Breaks", failure_policy="Ignore")
+    assert await world.bind(api.read_pod("p"), policy=ignored) is Outcome.BOUND
+
+
+def test_the_point_is_permit() -> None:
+    assert extension_points(Gang) == ("Permit",)
+
+
+def test_authors_try_it_without_a_server() -> None:
+    first, second = (
+        make_binding(make_pod(name, labels={"gang": "train", "size": "2"}), "n1")
+        for name in ("first", "second")
+    )
+    other = make_binding(make_pod("other", labels={"gang": "else", "size": "2"}), "n1")
+    assert run_permit(Gang(), first) == Wait(30, "1 more of train")
+    assert run_permit(Gang(), first, other) == Wait(30, "1 more of train")
+    assert run_permit(Gang(), first, second) == Allow()
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (None, r"permit must return Allow\(\), Wait\(...\) or Refusal\(...\), not NoneType"),
+        (Wait(float("nan")), r"permit returned Wait\(nan\), which is no time"),
+        (Wait("1"), r"permit must return Wait\(seconds\) with a number, not str"),  # type: ignore[arg-type]
+        (Refusal(1), "permit must return text as the reason, not int"),  # type: ignore[arg-type]
+    ],
+)
+def test_wrong_answers_are_failures(answer: object, problem: str) -> None:
+    class Wrong(BindPlugin):
+        """Answers wrongly."""
+
+        async def permit(self, binding: Binding) -> Allow:
+            return answer  # type: ignore[return-value]
+
+    with pytest.raises(PluginFailedError, match=problem):
+        run_permit(Wrong(), make_binding(make_pod("p"), "n1"))

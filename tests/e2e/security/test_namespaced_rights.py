@@ -1,0 +1,108 @@
+"""What plugins read in one namespace needs a Role there and no more, as docs/deploy.md shows it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+import yaml
+from prometheus_client import CollectorRegistry
+
+from gateway.cluster.objects import ObjectTable
+from gateway.cluster.watch.extra import ExtraInformers
+from gateway.cluster.watch.metrics import WatchFamilies
+from moorage import ObjectKind
+from moorage_host.kube import KubeClient, connect
+from tests.docs.pages import blocks
+from tests.e2e.plane.real import RealPlane, path_of
+from tests.live_api import until
+from tests.scenarios.planes import Object
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+ALL = ObjectKind("v1", "configmaps")
+SPOT = ObjectKind("v1", "configmaps", namespace="prices", label_selector="tier in (spot)")
+ONE = ObjectKind("v1", "configmaps", namespace="prices", field_selector="metadata.name=cheap")
+
+
+async def test_a_role_is_enough_for_what_is_read_in_one_namespace(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    plane = RealPlane(tmp_path_factory.mktemp("namespaced"))
+    try:
+        await plane.start()
+        async with client(plane.kubeconfig("admin")) as admin:
+            await create(admin, {"kind": "Namespace", "metadata": {"name": "prices"}})
+            await create(admin, config_map("cheap", tier="spot"))
+            await create(admin, config_map("dear"))
+            async with following(plane.kubeconfig("gateway")) as (table, kinds):
+                await _check(admin, table, kinds)
+    finally:
+        await plane.stop()
+
+
+async def _check(admin: KubeClient, table: ObjectTable, kinds: ExtraInformers) -> None:
+    role, binding = shown()
+    kinds.need("policy", {SPOT: ["Spot"], ALL: ["All"]})
+    await until(lambda: "; ".join(kinds.problems(60)).count("403") == 2)
+    assert "in the namespace prices, where a Role will do" in kinds.missing([SPOT])
+    await create(admin, role)
+    await create(admin, binding)
+    await kinds.synced([SPOT])
+    assert [name.name for name in table] == ["cheap"]
+    assert "403" in kinds.missing([ALL])
+    # Changes come by the watch.
+    await create(admin, config_map("free", tier="spot"))
+    await until(lambda: {name.name for name in table} == {"cheap", "free"})
+    # A rule with the name of an object allows what is selected by this name only.
+    kinds.need("policy", {})
+    rules = [{**role["rules"][0], "resourceNames": ["cheap"]}]
+    path = f"{path_of(role)}/{role['metadata']['name']}"
+    body = msgspec.json.encode({**role, "rules": rules})
+    (await admin.request("PUT", path, body=body, timeout=10)).check()
+    kinds.need("policy", {SPOT: ["Spot"], ONE: ["One"]})
+    await kinds.synced([ONE])
+    assert [name.name for name in table] == ["cheap"]
+    await until(lambda: "403" in kinds.missing([SPOT]))
+
+
+def shown() -> list[Object]:
+    """Return the Role and its binding as the page has them."""
+    (text,) = (b.text for b in blocks("yaml") if "ConfigMaps of the namespace prices" in b.text)
+    return list(yaml.safe_load_all(text))
+
+
+def config_map(name: str, **labels: str) -> Object:
+    metadata = {"name": name, "namespace": "prices", "labels": labels}
+    return {"kind": "ConfigMap", "metadata": metadata, "data": {"cents": "1"}}
+
+
+async def create(admin: KubeClient, obj: Object) -> None:
+    obj = {"apiVersion": "v1", **obj}
+    body = msgspec.json.encode(obj)
+    (await admin.request("POST", path_of(obj), body=body, timeout=10)).check()
+
+
+@asynccontextmanager
+async def client(kubeconfig: Path) -> AsyncIterator[KubeClient]:
+    connected = await connect(kubeconfig)
+    try:
+        yield connected
+    finally:
+        await connected.close()
+
+
+@asynccontextmanager
+async def following(kubeconfig: Path) -> AsyncIterator[tuple[ObjectTable, ExtraInformers]]:
+    """Follow what plugins read with the rights of a process."""
+    async with client(kubeconfig) as connected, asyncio.TaskGroup() as group:
+        table = ObjectTable(lambda _: None)
+        families = WatchFamilies(CollectorRegistry())
+        kinds = ExtraInformers(connected, table, families, limit=10_000)
+        kinds.start(group)
+        try:
+            yield table, kinds
+        finally:
+            kinds.stop()

@@ -1,0 +1,41 @@
+"""Bind plugins that wait for other pods, and that use what a filter has chosen."""
+
+import pytest
+
+from tests.scenarios.objects import node, pod
+from tests.scenarios.world import World
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+GANG = [f"worker-{number}" for number in range(5)]
+
+
+async def test_the_pods_of_a_gang_are_bound_together_or_not_at_all(world: World) -> None:
+    labels = {"gang": "train", "gang-size": "5"}
+    await world.nodes(*(node(name, annotations={"device": "0"}) for name in ("n1", "n2")))
+    # A pod must not be in its backoff for longer than the others wait for it.
+    async with world.scheduler("grouped", top={"podMaxBackoffSeconds": 1}):
+        await world.create(*(pod(name, "grouped", labels=labels) for name in GANG[:4]))
+        errors = [
+            await world.event(name, "was not bound: plugin Gang: waited") for name in GANG[:4]
+        ]
+        assert not any((await world.places()).values())
+        assert not world.proxy.binds
+        await world.create(pod(GANG[4], "grouped", labels=labels))
+        places = await world.bound(*GANG)
+
+    assert all(places.values())
+    assert all("s for 5 pods of train; " in error for error in errors)
+
+
+async def test_a_bind_gets_what_the_filter_kept_for_its_node(world: World) -> None:
+    await world.nodes(*(node(f"n{i}", annotations={"device": f"gpu-{i}"}) for i in range(3)))
+    names = [f"p{number}" for number in range(8)]  # equal pods: the cache must not hide any
+    async with world.scheduler("grouped"):
+        await world.create(*(pod(name, "grouped") for name in names))
+        await world.bound(*names)
+        pods = await world.pods()
+
+    for obj in pods.values():
+        device = obj["metadata"]["annotations"]["example.com/device"]
+        assert device == f"gpu-{obj['spec']['nodeName'][1:]}"
