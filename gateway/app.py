@@ -24,8 +24,10 @@ from gateway.cycle.runner import CycleRunner
 from gateway.cycle.scoring import ScorePhase
 from gateway.cycle.sharding import Sharding
 from gateway.decisions.cycle_states import CycleStates
+from gateway.decisions.hint import hint
 from gateway.decisions.log import DecisionLog
 from gateway.decisions.rejected import RejectedPods
+from gateway.decisions.serving import decision_route
 from gateway.edge import make_app, run_edge
 from gateway.health import readiness_checks, readiness_notes
 from gateway.metrics import ClusterCollector, CycleMetrics
@@ -41,7 +43,7 @@ from gateway.settings import GatewaySettings
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, connect
 from moorage_host.policy import default_document, parse, read
-from moorage_host.process.admin import Handler, address, admin_server, cause_of
+from moorage_host.process.admin import address, admin_server, cause_of
 from moorage_host.process.lifecycle import announce, process
 from moorage_host.process.phase import Phase
 
@@ -96,7 +98,7 @@ async def running(
                 settings.admin_port,
                 checks={"serving": phase.problem, **checks},
                 notes=readiness_notes(parts.reloader),
-                routes=[web.get("/decisions/{namespace}/{pod}", _show_decision(parts.decisions))],
+                routes=[_decision_route(client, parts)],
                 registry=registry,
             )
         )
@@ -181,7 +183,11 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
     filters = pool(FILTER, settings.filter, settings.filter_wait, retries.ask)
     scorers = pool(SCORER, settings.scorer, settings.scorer_wait)
     index = RowIndex(state)
-    decisions = DecisionLog(pods=settings.decision_pods, attempts=settings.decision_attempts)
+    decisions = DecisionLog(
+        pods=settings.decision_pods,
+        attempts=settings.decision_attempts,
+        verdicts=settings.decision_verdicts,
+    )
     filter_phase = FilterCache(
         FilterPhase(filters, index, Sharding(settings), metrics),
         state,
@@ -255,13 +261,9 @@ async def _background(parts: _Parts, settings: GatewaySettings) -> AsyncIterator
             task.cancel()
 
 
-def _show_decision(decisions: DecisionLog) -> Handler:
-    async def show(request: web.Request) -> web.Response:
-        namespace, pod = request.match_info["namespace"], request.match_info["pod"]
-        found = decisions.show(namespace, pod)
-        if found is None:
-            text = f"there is no decision about pod {namespace}/{pod}"
-            return web.json_response({"error": text}, status=404)
-        return web.json_response(found)
+def _decision_route(client: KubeClient, parts: _Parts) -> web.RouteDef:
+    async def hint_of(namespace: str, pod: str) -> str:
+        resolved = parts.policy.resolved
+        return await hint(client, resolved.profile_names if resolved else (), namespace, pod)
 
-    return show
+    return decision_route(parts.decisions, parts.cluster.state.row_at, hint_of)

@@ -143,6 +143,12 @@ class GatewaySettings(EdgeSettings):
     decision_attempts: int = setting(
         5, "Attempts that are kept for each pod, the newest.", minimum=1
     )
+    decision_verdicts: int = setting(
+        256,
+        "Newest attempts of which the verdict on each node is kept, for /decisions/...?node=NAME; "
+        "each takes about 2 bytes for a node. 0 keeps none.",
+        minimum=0,
+    )
     retry_pods: int = setting(
         1000,
         "Pods without a feasible node that are kept, the newest, for plugins that ask for another "

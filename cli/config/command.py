@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from cli.failures import clear_failures
+from cli.given import GivenPlugin, GivenPluginType, weights_of
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 PATH = click.Path(exists=True, path_type=Path)
@@ -43,8 +44,14 @@ def validate(files: tuple[Path, ...], plugins: tuple[Path, ...]) -> None:
 
 @config.command()
 @click.argument("file", type=FILE, required=False)
-@click.option("--plugin", "plugins", type=PATH, multiple=True, help="A Python file or folder.")
-def show(file: Path | None, plugins: tuple[Path, ...]) -> None:
+@click.option(
+    "--plugin",
+    "plugins",
+    type=GivenPluginType(),
+    multiple=True,
+    help="A Python file or folder; =WEIGHT as for `moorage up`.",
+)
+def show(file: Path | None, plugins: tuple[GivenPlugin, ...]) -> None:
     """Print the effective policy of FILE with everything filled in.
 
     Without FILE the profile moorage has just the plugins of --plugin, as `moorage up` runs it.
@@ -52,7 +59,7 @@ def show(file: Path | None, plugins: tuple[Path, ...]) -> None:
     with clear_failures():
         from cli.config.policies import choose_policy
 
-        policy = choose_policy(file, plugins)
+        policy = choose_policy(file, [each.path for each in plugins], weights_of(plugins))
     for note in policy.notes:
         click.echo(f"Note: {note}", err=True)
     click.echo(policy.resolved.to_yaml(), nl=False)

@@ -10,7 +10,17 @@ from cli.config.entries import VERBS, ExtenderEntry, Verb
 WIDTH = 118
 
 IN_TREE_SUM = 1400
-"""About the highest sum of kube-scheduler's own scores, times their default weights."""
+"""The highest sum of kube-scheduler's own scores, 0..100 each, times their default weights.
+
+TaintToleration 3, NodeAffinity, PodTopologySpread, InterPodAffinity and DynamicResources 2 each,
+NodeResourcesFit, NodeResourcesBalancedAllocation and ImageLocality 1 each.
+"""
+
+POINTS = 10
+"""What kube-scheduler multiplies a score by before the weight: 100, its own best, by 10."""
+
+LEAD = 10
+"""A lead in Moorage's total, of 100, that no in-tree scores can make up for."""
 
 NAMES_BUDGETS = {5000: 0.6, 500: 1.5}
 """Budgets of `make bench` by number of nodes: the time of filter and prioritize.
@@ -103,15 +113,22 @@ def _fields(entry: ExtenderEntry, url: str, score_scale: int) -> Iterator[str]:
     yield f"ignorable: {str(entry.ignorable).lower()}"
 
 
+def extender_weight(score_scale: int) -> int:
+    """Return the least weight with which a total that leads by LEAD beats all in-tree scores."""
+    lead = POINTS * LEAD * score_scale // 100
+    return IN_TREE_SUM // lead + 1
+
+
 def _weight(score_scale: int) -> Iterator[str]:
-    """Write the least weight with which the best score of Moorage beats all in-tree scores."""
-    best = score_scale * 10
-    weight = IN_TREE_SUM // best + 1
+    weight = extender_weight(score_scale)
+    step = POINTS * weight
     yield from _comment(f"""
-        Moorage's score, at most {score_scale}, x weight x 10 is added to the sum of the in-tree
-        scores: at most {best * weight:,}, while that sum reaches about {IN_TREE_SUM:,}. So a full
-        lead in Moorage's score always wins, and in-tree scores decide between nodes that Moorage
-        finds alike.""")
+        kube-scheduler adds Moorage's score, 0 to {score_scale}, x weight x {POINTS} to the sum of
+        its own scores, each 0 to 100 x the weight of its plugin: at most
+        {score_scale * step:,} beside {IN_TREE_SUM:,}. So a lead of
+        {LEAD * score_scale // 100} of {score_scale} always wins, a lead of 1 is worth {step:,}
+        points, and in-tree scores decide between nodes that Moorage finds alike. A smaller weight
+        gives in-tree scores more say; see docs/score-weight.md.""")
     yield f"weight: {weight}"
 
 

@@ -32,6 +32,8 @@ from services.scorer.plugins import BUILT_INS as SCORERS
 
 FROM_PLUGINS = "policy made from --plugin"
 
+NO_WEIGHTS: Mapping[Path, int] = {}
+
 KINDS: Mapping[Kind, tuple[type[Plugin], Sequence[type[Plugin]]]] = {
     "filter": (FilterPlugin, FILTERS),
     "score": (ScorePlugin, SCORERS),
@@ -59,12 +61,15 @@ class Policy:
     kinds: tuple[Kind, ...] = ()
 
 
-def choose_policy(config: Path | None, plugins: Sequence[Path]) -> Policy:
+def choose_policy(
+    config: Path | None, plugins: Sequence[Path], weights: Mapping[Path, int] = NO_WEIGHTS
+) -> Policy:
     """Resolve the policy in *config*; without one, a profile with just *plugins*.
 
     Args:
         config: The policy file.
         plugins: Files and folders with plugins beside the built-in and installed ones.
+        weights: The weight of the score plugins of some of them, where there is no policy file.
 
     Raises:
         ConfigurationError: The policy or a plugin is wrong; the message names the place.
@@ -72,9 +77,16 @@ def choose_policy(config: Path | None, plugins: Sequence[Path]) -> Policy:
     registries = load_registries(plugins)
     given, kinds = _given(registries), _given_kinds(registries)
     if config is None and given:
-        return replace(_made(given, registries), kinds=kinds)
+        heavy = _weights(registries["score"], weights)
+        return replace(_made(given, registries, heavy), kinds=kinds)
     if config is None:
         return Policy(resolved=_default(registries))
+    if weights:
+        path, weight = next(iter(weights.items()))
+        raise ConfigurationError(
+            f"--plugin {path}={weight}: {config} gives the weights; set `weight` at "
+            "plugins.multiPoint.enabled there"
+        )
     resolved = resolve_file(config, registries)
     unused = (f"plugin {text}" for text in unused_plugins(resolved, registries))
     return Policy(resolved=resolved, notes=(*resolved.warnings, *unused), kinds=kinds)
@@ -125,9 +137,35 @@ def _default(registries: Registries) -> ResolvedPolicy:
     return resolve(default_document(), _catalogue(registries))
 
 
-def _made(given: set[str], registries: Registries) -> Policy:
+def _weights(scores: Registry, weights: Mapping[Path, int]) -> Mapping[str, int]:
+    """Return the weights by the names of the score plugins.
+
+    Raises:
+        ConfigurationError: A path has none.
+    """
+    found: dict[str, int] = {}
+    for path, weight in weights.items():
+        names = [name for name in scores if _is_from(scores, name, path.resolve())]
+        if not names:
+            raise ConfigurationError(
+                f"--plugin {path}={weight}: only score plugins have a weight, and {path} has none"
+            )
+        found |= dict.fromkeys(names, weight)
+    return found
+
+
+def _is_from(registry: Registry, name: str, path: Path) -> bool:
+    registered = registry.get(name)
+    origin = Path(registered.origin) if registered else Path()
+    return path in (origin, origin.parent)
+
+
+def _made(given: set[str], registries: Registries, weights: Mapping[str, int]) -> Policy:
     names = sorted(given)
-    enabled = {"multiPoint": {"enabled": [{"name": name} for name in names]}}
+    entries = [
+        {"name": name} | ({"weight": weights[name]} if name in weights else {}) for name in names
+    ]
+    enabled = {"multiPoint": {"enabled": entries}}
     profile = {"schedulerName": DEFAULT_PROFILE, "plugins": enabled}
     document = {"apiVersion": API_VERSION, "kind": KIND, "profiles": [profile]}
     text = yaml.safe_dump(document, sort_keys=False)
@@ -171,6 +209,7 @@ def _infos(registry: Registry) -> Iterator[PluginInfo]:
             args_type=arguments,
             default_args=_defaults(arguments),
             managed_resources=registered.kind.managed_resources,
+            weight=registered.kind.weight if issubclass(registered.kind, ScorePlugin) else 1,
             time_budget=registered.kind.time_budget,
         )
 

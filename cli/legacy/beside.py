@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from cli.legacy.names import FILTERS, MOORAGE_FIT, SCORES
 from cli.legacy.plan import Object, Plan
-from cli.legacy.upstream import resources, shape
+from cli.legacy.upstream import MOORAGE_SCALE, resources, shape
 from moorage.plugin.base import Plugin
 from moorage_host.policy import API_VERSION, IN_TREE, KIND, Kind
 
@@ -32,7 +32,12 @@ def moorage_configuration(plan: Plan, available: Available, scheduler_name: str)
     enabled_names = {*(filters or ()), *(scores or ())}
     if arguments := list(_arguments(plan, enabled_names)):
         profile["pluginConfig"] = arguments
-    return {"apiVersion": API_VERSION, "kind": KIND, "profiles": [profile]}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "scoreScale": MOORAGE_SCALE,
+        "profiles": [profile],
+    }
 
 
 def _only(enabled: list[Object]) -> Object:

@@ -10,7 +10,11 @@ from moorage.units.durations import format_duration
 API_VERSION = "kubescheduler.config.k8s.io/v1"
 
 MOORAGE_WEIGHT = 1
-"""Moorage repeats the Policy's scores: as a tenth of kube-scheduler's own they change little."""
+"""Moorage repeats the Policy's scores: with MOORAGE_SCALE at most 100 points, they change little.
+"""
+
+MOORAGE_SCALE = 10
+"""The `scoreScale` of the MoorageConfiguration."""
 
 
 def kube_scheduler_configuration(

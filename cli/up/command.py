@@ -6,9 +6,9 @@ from pathlib import Path
 import click
 
 from cli.failures import clear_failures
+from cli.given import GivenPlugin, GivenPluginType, weights_of
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-PATH = click.Path(exists=True, path_type=Path)
 PORT = click.IntRange(0, 65535)
 
 
@@ -26,9 +26,10 @@ PORT = click.IntRange(0, 65535)
 @click.option(
     "--plugin",
     "plugins",
-    type=PATH,
+    type=GivenPluginType(),
     multiple=True,
-    help="A Python file or folder with plugins; repeatable. Without --config they are enabled.",
+    help="A Python file or folder with plugins; repeatable. Without --config they are enabled, "
+    "with =WEIGHT score plugins with this weight.",
 )
 @click.option("--kubeconfig", type=FILE, help="Serve this cluster instead of an embedded one.")
 @click.option(
@@ -61,7 +62,7 @@ def up(
     pods: str | None,
     scorers: int,
     config: Path | None,
-    plugins: tuple[Path, ...],
+    plugins: tuple[GivenPlugin, ...],
     kubeconfig: Path | None,
     kubeconfig_out: Path | None,
     once: bool,
@@ -97,7 +98,8 @@ def up(
             pods=pods,
             scorers=scorers,
             config=config,
-            plugins=plugins,
+            plugins=tuple(each.path for each in plugins),
+            weights=weights_of(plugins),
             kubeconfig=kubeconfig,
             kubeconfig_out=kubeconfig_out,
             once=once,

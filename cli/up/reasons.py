@@ -1,7 +1,7 @@
 """Explains in one line why a pod is where it is: what in-tree plugins decided, and what Moorage.
 
-kube-scheduler's stand-in knows the in-tree part and the sum of Moorage's; the gateway knows which
-of Moorage's plugins it came from.
+kube-scheduler's stand-in knows the points of the best nodes; the gateway knows which of Moorage's
+plugins they came from. A line has only what these two recorded.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,10 +9,14 @@ from typing import Any
 
 from cli.up.following import Outcome, PodState
 
-BEST_SCORES = 3
-"""How many scores of each side are shown."""
+SHOWN = 3
+"""How many plugins of each side are shown, those that differ most."""
+
+FINEST_SCALE = 1000
+"""The largest `scoreScale`."""
 
 Decision = Mapping[str, Any]
+Parts = Mapping[str, float]
 
 
 def why(pod: PodState, scheduler: Decision | None, gateway: Decision | None) -> str:
@@ -23,83 +27,149 @@ def why(pod: PodState, scheduler: Decision | None, gateway: Decision | None) -> 
         scheduler: The stand-in's newest decision, if it has one.
         gateway: The newest attempt that the gateway keeps, if any.
     """
-    if pod.outcome is Outcome.DELETED:
-        return "it was deleted, by somebody or to make room for a more important pod"
     known = scheduler if scheduler and scheduler["uid"] == pod.uid else None
+    asked = gateway if gateway and gateway.get("uid", pod.uid) == pod.uid else {}
+    if pod.outcome is Outcome.DELETED:
+        return "deleted by somebody, or by preemption for a more important pod"
     if not pod.node:
-        return _pending(pod, known, gateway or {})
-    if known is None or known["node"] != pod.node:
-        return "kube-scheduler no longer has the decision"
-    asked = (gateway or {}) if known["offered"] or known["scores"] else {}
-    reason = _scores(known, asked, pod.node) if known["scores"] else _only(known, asked)
-    return "; ".join([reason, *_failures(asked)])
+        return _pending(pod, known, asked)
+    if known is None:
+        return "bound without kube-scheduler, or it has forgotten the decision"
+    if known["node"] != pod.node:
+        return f"kube-scheduler's newest decision is not this one ({known['node'] or 'no node'})"
+    return "; ".join(_bound(pod.node, known, asked))
 
 
-def _pending(pod: PodState, scheduler: Decision | None, gateway: Decision) -> str:
-    problem = pod.problem or "not tried yet"
-    if pod.outcome is not Outcome.UNSCHEDULABLE or scheduler is None or scheduler["node"]:
-        return problem
-    rejections = list(_rejections(scheduler, gateway))
-    if not scheduler["offered"]:
-        rejections.append("Moorage was not asked")
-    return f"{', '.join(rejections)}: {problem}"
+# ---- bound pods
 
 
-def _only(scheduler: Decision, gateway: Decision) -> str:
-    if scheduler["nominated"]:
-        return "the node where preemption made room for it"
-    if scheduler["nodes"] == 1:
-        return "the only node"
-    return ": ".join(["the only feasible node", ", ".join(_rejections(scheduler, gateway))])
-
-
-def _rejections(scheduler: Decision, gateway: Decision) -> Iterator[str]:
-    for plugin, nodes in sorted(scheduler["rejected"].items(), key=lambda entry: -entry[1]):
-        yield f"in-tree {plugin} rejected {nodes}"
-    total = scheduler["offered"] - scheduler["accepted"]
-    plugins = (gateway.get("filter") or {}).get("plugins") or ()
-    rejected = {plugin["plugin"]: plugin.get("rejected", 0) for plugin in plugins}
-    if total and sum(rejected.values()) == total:
-        yield from (f"Moorage {name} rejected {nodes}" for name, nodes in rejected.items() if nodes)
-    elif total:
-        yield f"Moorage rejected {total}"
-
-
-def _scores(scheduler: Decision, gateway: Decision, node: str) -> str:
-    scores = scheduler["scores"]
-    in_tree = _best((p["plugin"], p["score"], p["weight"]) for p in scores["plugins"])
-    reason = f"in-tree {scores['inTree']}{in_tree}"
-    if scores["extenders"] is None:
-        reason += ", Moorage has no opinion"
+def _bound(node: str, scheduler: Decision, gateway: Decision) -> Iterator[str]:
+    claim = gateway.get("claim") or {}
+    if claim.get("node") == node:
+        yield from _claimed(claim, gateway)
+    elif scheduler["nominated"]:
+        yield "the node that was nominated for it, so no other was tried"
+    elif scheduler["scores"]:
+        yield from _scored(scheduler, gateway)
+        if rejections := ", ".join(_rejections(scheduler, gateway)):
+            yield rejections
+    elif scheduler["nodes"] == 1:
+        yield "the only node"
     else:
-        reason += f" + Moorage {scores['extenders']}{_moorage(gateway, node)}"
-    rejections = ", ".join(_rejections(scheduler, gateway))
-    return "; ".join([reason, *([rejections] if rejections else []), *_rivals(scores, node)])
+        rejections = ", ".join(_rejections(scheduler, gateway))
+        yield ": ".join(["the only feasible node", *([rejections] if rejections else [])])
+    yield from _failures(gateway)
 
 
-def _moorage(gateway: Decision, node: str) -> str:
-    top = (gateway.get("score") or {}).get("top") or ()
-    chosen: Decision = next((entry for entry in top if entry["node"] == node), {})
-    plugins = chosen.get("plugins") or ()
-    return _best((p["plugin"], p["normalized"], p["weight"]) for p in plugins)
+def _claimed(claim: Decision, gateway: Decision) -> Iterator[str]:
+    feasible = (gateway.get("filter") or {}).get("feasible", 0)
+    of = f", one of {feasible} feasible nodes" if feasible > 1 else ", the only feasible node"
+    again = " again at the bind" if claim.get("renewed") else ""
+    yield f"claimed{again} for {', '.join(claim['plugins'])}{of}"
+    top: list[Decision] = (gateway.get("score") or {}).get("top") or []
+    if len(top) > 1 and top[0]["node"] == claim["node"] and top[0]["total"] > top[1]["total"]:
+        lead = {name: round(part, 1) for name, part in _parts(top[0], top[1]).items()}
+        yield f"Moorage prefers it to {top[1]['node']}{_in_brackets(lead)}"
 
 
-def _best(scores: Iterator[tuple[str, float, int]]) -> str:
-    ranked = sorted(scores, key=lambda score: -score[1] * score[2])[:BEST_SCORES]
-    parts = [
-        f"{plugin} {score:.0f}" + (f" x{weight}" if weight > 1 else "")
-        for plugin, score, weight in ranked
-        if score
+def _scored(scheduler: Decision, gateway: Decision) -> Iterator[str]:
+    scores = scheduler["scores"]
+    chosen, rival = scores["chosen"], scores["preferred"] or scores["runnerUp"]
+    score = gateway.get("score") or {}
+    rounding = list(_rounding(chosen["node"], score))
+    ahead = _points(chosen) - _points(rival)
+    sides = ", ".join(_sides(chosen, rival, score))
+    if scores["preferred"] and ahead:
+        yield f"outvotes Moorage, which prefers {rival['node']}: {sides}"
+    elif scores["preferred"]:
+        yield f"as many points as {rival['node']}, which Moorage prefers: {sides}; taken at random"
+    elif scores["equals"]:
+        others = rival["node"] if scores["equals"] == 1 else f"{scores['equals']} others"
+        lot = "" if chosen["extenders"] is None else ", taken at random"
+        yield f"as many points as {others}{lot}"
+    else:
+        yield f"beats {rival['node']} by {ahead}: {sides}"
+    yield from rounding
+    if chosen["extenders"] is None:
+        asked = scheduler["offered"] or gateway
+        yield "Moorage gave no scores" if asked else "Moorage was not asked"
+    elif not rounding and chosen["extenders"] == rival["extenders"]:
+        yield "Moorage finds both alike"
+
+
+def _rounding(node: str, score: Decision) -> Iterator[str]:
+    """Yield what rounding hid: nodes with different totals that kube-scheduler saw alike."""
+    top, tied, scale = score.get("top") or (), score.get("tied", 0), score.get("scale", 0)
+    if not tied or not top:
+        return
+    cure = f": raise scoreScale to {scale * 10}" if scale < FINEST_SCALE else ""
+    best, taken = top[0], next((each for each in top if each["node"] == node), None)
+    if taken and taken["total"] < best["total"]:
+        yield (
+            f"Moorage's best was {best['node']}, {best['total']:.4g} to {taken['total']:.4g}, tied "
+            f"after rounding to {scale} steps{cure}"
+        )
+    else:
+        yield f"tied with {tied} other{'s' if tied > 1 else ''} after rounding{cure}"
+
+
+def _sides(one: Decision, other: Decision, score: Decision) -> Iterator[str]:
+    """Yield by how many points each side prefers one node, the larger part first."""
+    moorage = (one["extenders"] or 0) - (other["extenders"] or 0)
+    in_tree = one["inTree"] - other["inTree"]
+    sides: list[tuple[str, int, Parts]] = [
+        ("Moorage", moorage, _moorage_parts(one["node"], other["node"], score, moorage)),
+        ("in-tree", in_tree, _in_tree_parts(one, other)),
     ]
-    return f" ({', '.join(parts)})" if parts else ""
+    for side, points, parts in sorted(sides, key=lambda side: -side[1]):
+        whole = {name: round(part) for name, part in parts.items() if round(part)}
+        if points and len(whole) == 1:
+            yield f"{side} {next(iter(whole))} {points:+}"
+        elif points:
+            yield f"{side} {points:+}{_in_brackets(whole)}"
 
 
-def _rivals(scores: Decision, node: str) -> Iterator[str]:
-    for side, best in (("in-tree", scores["inTreeBest"]), ("Moorage", scores["extendersBest"])):
-        if best not in ("", node):
-            yield f"{side} alone prefers {best}"
-    if equals := scores["equals"]:
-        yield f"{equals} other node{'s have' if equals > 1 else ' has'} as many points"
+def _moorage_parts(one: str, other: str, score: Decision, points: int) -> Parts:
+    """Return what Moorage's plugins add to the difference, if the gateway keeps both nodes."""
+    top = {each["node"]: each for each in score.get("top") or ()}
+    if one not in top or other not in top:
+        return {}
+    lead = top[one]["total"] - top[other]["total"]
+    if lead * points <= 0:
+        return {}
+    return {n: part * points / lead for n, part in _parts(top[one], top[other]).items()}
+
+
+def _parts(one: Decision, other: Decision) -> Parts:
+    """Return what each of Moorage's plugins adds to the lead in the totals."""
+    weights = sum(each["weight"] for each in one["plugins"])
+    others = {each["plugin"]: each["normalized"] for each in other["plugins"]}
+    return {
+        each["plugin"]: (each["normalized"] - others.get(each["plugin"], 0.0))
+        * each["weight"]
+        / weights
+        for each in one["plugins"]
+    }
+
+
+def _in_tree_parts(one: Decision, other: Decision) -> Parts:
+    others = {each["plugin"]: each["score"] for each in other["plugins"]}
+    return {
+        each["plugin"]: (each["score"] - others.get(each["plugin"], 0)) * each["weight"]
+        for each in one["plugins"]
+    }
+
+
+def _in_brackets(parts: Parts) -> str:
+    ranked = sorted(((n, p) for n, p in parts.items() if p), key=lambda part: -abs(part[1]))
+    more = ["..."] if len(ranked) > SHOWN else []
+    shown = ", ".join([*(f"{name} {part:+g}" for name, part in ranked[:SHOWN]), *more])
+    return f" ({shown})" if shown else ""
+
+
+def _points(node: Decision) -> int:
+    points: int = node["inTree"] + (node["extenders"] or 0)
+    return points
 
 
 def _failures(gateway: Decision) -> Iterator[str]:
@@ -110,3 +180,58 @@ def _failures(gateway: Decision) -> Iterator[str]:
                 yield f"{plugin['plugin']} failed: {failure}"
     if error := gateway.get("scoreError"):
         yield f"no scores: {error}"
+
+
+# ---- pending pods
+
+
+def _pending(pod: PodState, scheduler: Decision | None, gateway: Decision) -> str:
+    problem = pod.problem or "not tried yet"
+    if pod.outcome is not Outcome.UNSCHEDULABLE or scheduler is None or scheduler["node"]:
+        return problem
+    rejections = list(_rejections(scheduler, gateway, with_reasons=True))
+    if not rejections:
+        return problem
+    tried = scheduler["offered"] + sum(each["nodes"] for each in scheduler["rejected"])
+    if scheduler["nodes"] > tried:
+        rejections.append(f"{scheduler['nodes'] - tried} nodes were not tried this time")
+    if not scheduler["offered"]:
+        rejections.append("Moorage was not asked")
+    lines = [", ".join(rejections), *_preemption(problem)]
+    # kube-scheduler does not know what an extender's rejection depends on.
+    when = "the cluster changes" if scheduler["offered"] else "a change may help"
+    return "; ".join([*lines, f"tried again when {when}, at the latest after 5 min"])
+
+
+def _preemption(problem: str) -> Iterator[str]:
+    """Yield the outcome of preemption, unless it is that there was nobody to evict."""
+    outcome = problem.partition("preemption: ")[2]
+    if outcome and "nodes are available" not in outcome:
+        yield f"preemption: {outcome}"
+
+
+def _rejections(
+    scheduler: Decision, gateway: Decision, *, with_reasons: bool = False
+) -> Iterator[str]:
+    for each in scheduler["rejected"]:
+        reasons = _reasons(each["reasons"]) if with_reasons else ""
+        yield f"in-tree {each['plugin']} rejected {each['nodes']}{reasons}"
+    total = scheduler["offered"] - scheduler["accepted"]
+    plugins = (gateway.get("filter") or {}).get("plugins") or ()
+    rejecting = [plugin for plugin in plugins if plugin.get("rejected")]
+    if total and sum(plugin["rejected"] for plugin in rejecting) == total:
+        for plugin in rejecting:
+            counted = {each["reason"]: each["nodes"] for each in plugin.get("reasons") or ()}
+            reasons = _reasons(counted) if with_reasons else ""
+            yield f"Moorage {plugin['plugin']} rejected {plugin['rejected']}{reasons}"
+    elif total:
+        yield f"Moorage rejected {total}"
+
+
+def _reasons(counted: Mapping[str, int]) -> str:
+    if len(counted) < 2:
+        return "".join(f": {reason}" for reason in counted)
+    ranked = sorted(counted.items(), key=lambda entry: -entry[1])
+    more = ["..."] if len(ranked) > SHOWN else []
+    shown = ", ".join([*(f"{nodes} {reason}" for reason, nodes in ranked[:SHOWN]), *more])
+    return f" ({shown})"

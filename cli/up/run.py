@@ -2,7 +2,7 @@
 
 import asyncio
 import shlex
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +45,7 @@ class UpOptions:
     scorers: int
     config: Path | None
     plugins: tuple[Path, ...]
+    weights: Mapping[Path, int]
     kubeconfig: Path | None
     kubeconfig_out: Path | None
     once: bool
@@ -64,7 +65,7 @@ def up(options: UpOptions) -> int:
             refused.
     """
     screen = Screen()
-    policy = choose_policy(options.config, options.plugins)
+    policy = choose_policy(options.config, options.plugins, options.weights)
     profiles = policy.resolved.profile_names
     workload = Workload()
     if not options.kubeconfig:
@@ -137,6 +138,10 @@ class _Up:
         self._screen.write(f"export KUBECONFIG={shlex.quote(str(path))}")
         self._screen.write(f"Logs: {self._stack.directory}", style="dim")
         async with self._processes.kept(), gateway_at(addresses.admin) as gateway:
+            if addresses.api:
+                # The gateway is ready once it has read the kinds of all plugins.
+                async with connected(addresses.api) as cluster:
+                    await cluster.create(workload.only_definitions(), lambda _: None)
             problem = await gateway.wait_until_ready()
             if not addresses.api:
                 return await self._serve(addresses, gateway, problem)
@@ -254,6 +259,7 @@ class _Up:
             self._processes,
             gateway,
             config=self._options.config,
+            weights=self._options.weights,
             policy=self._policy,
         )
         async with asyncio.TaskGroup() as group:
@@ -263,11 +269,8 @@ class _Up:
 
 
 def _tried(pods: int) -> str:
-    if not pods:
-        return ""
-    return (
-        f": {pods} pending pods are tried again" if pods > 1 else ": 1 pending pod is tried again"
-    )
+    what = "1 pending pod is" if pods == 1 else f"{pods} pending pods are"
+    return f": {what} tried again" if pods else ""
 
 
 @asynccontextmanager

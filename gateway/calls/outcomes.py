@@ -37,8 +37,8 @@ class PrioritizeOutcome(msgspec.Struct, kw_only=True, eq=False):
     """How good the nodes are.
 
     Attributes:
-        scores: Whole numbers from 0 to 100, aligned with the nodes of the request; 10 is what
-            kube-scheduler takes for the best. Empty means no opinion.
+        scores: Whole numbers from 0 to the policy's `scoreScale`, aligned with the nodes of the
+            request. Empty means no opinion.
         encoded: The edge's answer, if it was encoded before the call.
     """
 

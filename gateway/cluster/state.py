@@ -22,6 +22,7 @@ LOG_LENGTH = 200_000
 
 @dataclass(frozen=True, slots=True)
 class _NodeEntry:
+    since: int  # the generation in which it got its row
     row: int
     manifest: NodeManifest
     content: bytes
@@ -89,6 +90,11 @@ class ClusterState:
     def name_at(self, row: int) -> str | None:
         """Return the name of the node in *row*."""
         return self._names[row] if row < len(self._names) else None
+
+    def row_at(self, name: str, generation: int) -> int | None:
+        """Return the row that a node had in a generation; None if it is newer, or gone."""
+        entry = self._entries.get(name)
+        return entry.row if entry and entry.since <= generation else None
 
     def manifest(self, name: str) -> NodeManifest | None:
         """Return the node called *name*."""
@@ -204,7 +210,8 @@ class ClusterState:
         if entry is not None and entry.manifest == manifest:
             return
         row = self._take_row(name) if entry is None else entry.row
-        self._entries[name] = _NodeEntry(row, manifest, encode(manifest))
+        since = self.generation + 1 if entry is None else entry.since
+        self._entries[name] = _NodeEntry(since, row, manifest, encode(manifest))
         # Pods that were bound before their node was seen have waited for it.
         self._record_node(row, name, with_pods=entry is None)
 

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from google.protobuf.duration_pb2 import Duration
 
 from gateway.calls.node_set import NodeRows
+from gateway.decisions.verdicts import NodeVerdicts
 from moorage.v1 import filter_pb2, scorer_pb2
 from moorage.v1 import types_pb2 as pb
 from moorage_host.rpc.convert import from_duration, to_duration
@@ -32,6 +33,11 @@ class ShardVerdicts:
     rows: NodeRows
     codes: Codes
     counts: Sequence[int]
+
+    @property
+    def by_row(self) -> NodeVerdicts:
+        """The verdicts alone."""
+        return NodeVerdicts(bitmap=self.rows.bitmap, codes=self.codes, reasons=self.result.reasons)
 
 
 @dataclass(frozen=True, slots=True)

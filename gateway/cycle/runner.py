@@ -160,6 +160,7 @@ class CycleRunner:
         if not len(result.outcome.feasible):
             result = await self._recheck.run(request, result, previous)
         decision.filter, decision.generation = result.record, result.generation
+        self._decisions.keep_verdicts(decision, result.verdicts.by_row)
         self._cycle_states.begin(request.pod.uid, result.cycle_state)
         self._rejected.note(decision)
         self._metrics.rejected(result.record)

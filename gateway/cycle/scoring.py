@@ -42,10 +42,17 @@ class ScorePhaseResult(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     cycle_state: Mapping[str, KeptValue] = {}
 
     def scores(self, scale: int) -> Sequence[int]:
-        """Return whole numbers from 0 to *scale*, 0.5 rounded up; empty without an opinion."""
-        if self.totals is None:
+        """Return whole numbers from 0 to *scale*, 0.5 rounded up; empty without an opinion.
+
+        The record gets the scale, and how many nodes rounding made equal to the best.
+        """
+        if self.totals is None or not len(self.totals):
             return ()
-        answer: list[int] = (self.totals * (scale / 100) + 0.5).astype(np.int64).tolist()
+        whole = (self.totals * (scale / 100) + 0.5).astype(np.int64)
+        alike = self.totals[whole == whole.max()]
+        self.record.scale = scale
+        self.record.tied = int(np.count_nonzero(alike < alike.max()))
+        answer: list[int] = whole.tolist()
         return answer
 
 

@@ -2,10 +2,11 @@
 
 from collections import OrderedDict, deque
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
+from gateway.decisions.verdicts import NodeVerdicts
 from moorage import DecisionSummary, ScoredNode
 
 UNPACKED = 256
@@ -93,7 +94,11 @@ class NodeScoreRecord(Record):
 
 
 class ScoreRecord(Record):
-    """The score phase of a cycle: the best nodes, best first; the rest as in `FilterRecord`."""
+    """The score phase of a cycle: the best nodes, best first; the rest as in `FilterRecord`.
+
+    `scale` is the whole number that was sent for a total of 100, 0 if none was sent. `tied` is how
+    many nodes with a lower total than the best got the same whole number.
+    """
 
     nodes: int
     seconds: float
@@ -102,6 +107,8 @@ class ScoreRecord(Record):
     shards: int = 1
     cached_nodes: int = 0
     cached_from: str = ""
+    scale: int = 0
+    tied: int = 0
 
 
 class BindRecord(Record):
@@ -145,11 +152,21 @@ class Decision(Record):
 class DecisionLog:
     """The latest attempts of the newest pods; older ones are kept packed, in less room."""
 
-    def __init__(self, *, pods: int, attempts: int, unpacked: int = UNPACKED) -> None:
-        """Keep *attempts* of each of the *pods* that were decided on last."""
+    def __init__(
+        self, *, pods: int, attempts: int, verdicts: int = 0, unpacked: int = UNPACKED
+    ) -> None:
+        """Keep *attempts* of each of the *pods* that were decided on last.
+
+        Args:
+            pods: How many pods.
+            attempts: How many attempts of each.
+            verdicts: Newest attempts of which the verdict on each node is kept.
+            unpacked: Newest attempts that stay as they are.
+        """
         self._pods = pods
         self._attempts = attempts
-        self._unpacked = unpacked
+        self._unpacked = max(unpacked, verdicts)
+        self._verdicts: deque[tuple[Decision, NodeVerdicts]] = deque(maxlen=verdicts)
         self._log: OrderedDict[tuple[str, str], list[Decision | bytes]] = OrderedDict()
         self._newest: deque[Decision] = deque()
 
@@ -177,12 +194,17 @@ class DecisionLog:
         latest = attempts[-1] = _unpack(attempts[-1])
         return latest if latest.uid == uid else None
 
-    def show(self, namespace: str, pod: str) -> dict[str, Any] | None:
-        """Return the attempts of a pod as JSON-like content, newest first."""
-        attempts = self._log.get((namespace, pod))
-        if attempts is None:
-            return None
-        return {"attempts": [msgspec.to_builtins(_unpack(each)) for each in attempts[::-1]]}
+    def attempts(self, namespace: str, pod: str) -> list[Decision]:
+        """Return the attempts of a pod, newest first."""
+        return [_unpack(each) for each in self._log.get((namespace, pod), ())][::-1]
+
+    def keep_verdicts(self, decision: Decision, verdicts: NodeVerdicts) -> None:
+        """Keep the verdict on each node for as long as the attempt is among the newest."""
+        self._verdicts.append((decision, verdicts))
+
+    def verdicts(self, decision: Decision) -> NodeVerdicts | None:
+        """Return the verdicts of an attempt, if they are still kept."""
+        return next((kept for made, kept in self._verdicts if made is decision), None)
 
     def _pack(self, decision: Decision) -> None:
         attempts = self._log.get((decision.namespace, decision.pod), [])

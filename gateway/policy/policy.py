@@ -12,6 +12,7 @@ from moorage.models import ObjectKind
 from moorage.plugin.base import DEFAULT_TIME_BUDGET
 from moorage.v1 import types_pb2 as pb
 from moorage_host.policy import (
+    DEFAULT_SCORE_SCALE,
     IN_TREE,
     Catalogue,
     Document,
@@ -168,7 +169,7 @@ class PolicyHolder:
     @property
     def score_scale(self) -> int:
         """The highest score sent to kube-scheduler."""
-        return self.resolved.score_scale if self.resolved else 10
+        return self.resolved.score_scale if self.resolved else DEFAULT_SCORE_SCALE
 
     @property
     def revision(self) -> str:
@@ -215,5 +216,6 @@ def _info(plugin: pb.Plugin) -> PluginInfo:
         depends_on=scope_from_proto(plugin.depends_on),
         pod_fields=tuple(plugin.pod_fields.paths) if plugin.HasField("pod_fields") else None,
         normalization=normalization_from_proto(plugin.normalization),
+        weight=plugin.default_weight or 1,
         time_budget=from_duration(plugin.time_budget) or DEFAULT_TIME_BUDGET,
     )

@@ -46,7 +46,8 @@ def _included(name: str, key: str) -> str:
         part = re.search(rf"^{key}:\n(?:[ #-].*\n?|\n)*", text, re.MULTILINE)
         assert part is not None, f"{name} has no {key}"
         text = part[0].strip("\n")
-    return f"```{Path(name).suffix[1:]}\n{text}\n```"
+    language = Path(name).suffix[1:].replace("py", "python")
+    return f"```{language}\n{text}\n```"
 
 
 if __name__ == "__main__":

@@ -129,6 +129,16 @@ def test_low_carbon_reads_its_file_in_the_background_and_skips_pods_without_it(
     assert "JSONDecodeError" in caplog.text
 
 
+def test_newest_kernels_prefers_new_kernels_and_notes_old_ones(folder: Path) -> None:
+    newest = plugin(folder / "newest_kernels.py", ScorePlugin, "NewestKernels")()
+    kernels = {"new": "6.12.3", "old": "4.19", "odd": "6", "none": None}
+    nodes = [
+        make_node(n, labels={"example.com/kernel": k} if k else {}) for n, k in kernels.items()
+    ]
+    assert run_score(newest, make_pod(), *nodes) == {"new": 100, "old": 66, "odd": 99, "none": 0}
+    assert newest.latest_note == "2 nodes have a kernel older than 5.0, such as old"
+
+
 def test_cool_nodes_notes_how_many_nodes_have_no_temperature(folder: Path) -> None:
     cool_nodes = plugin(folder / "cool_nodes.py", ScorePlugin, "CoolNodes")()
     cold = make_node("cold", annotations={"example.com/temperature": "20"})

@@ -134,7 +134,8 @@ def test_the_limits_of_plugins_are_as_said() -> None:
     text = page("plugins.md")
     assert f"in {OVERRUNS} cycles in a row is suspended for {SUSPENSION_SECONDS:g} seconds" in text
     assert f"`start` may take {START_SECONDS:g} seconds, `stop` {STOP_SECONDS:g}" in text
-    assert f"`timeBudget` (default {DEFAULT_TIME_BUDGET:g} s)" in text
+    assert f"than its time budget (default {DEFAULT_TIME_BUDGET:g} s)" in text
+    assert f"The most is\n{MAX_TIME_BUDGET:g} seconds" in text
     assert f"one line of at most {MAX_NOTE_LENGTH} characters" in text
     defaults = [default_failure_policy(kind) for kind in ("filter", "score", "bind")]
     assert defaults == ["Abort", "Ignore", "Abort"]
@@ -150,8 +151,11 @@ def test_the_decision_that_is_explained_has_the_fields_of_one() -> None:
     (block,) = blocks("jsonc")
     shown = _without_comments(block.text)
     (attempt,) = shown["attempts"]
+    (why,) = attempt.pop("why")
+    best, second, _ = attempt["score"]["top"]
+    prefers = f"{best['node']} to {second['node']}, {best['total']} to {second['total']}"
+    assert why.startswith(f"Moorage prefers {prefers}: ImageLocality ")
     _check_fields(attempt, msgspec.to_builtins(msgspec.convert(attempt, Decision)))
-    best = attempt["score"]["top"][0]
     weights = [plugin["weight"] for plugin in best["plugins"]]
     points = [plugin["normalized"] * plugin["weight"] for plugin in best["plugins"]]
     assert best["total"] == pytest.approx(sum(points) / sum(weights))

@@ -21,6 +21,14 @@ LONGEST_LINE = 1 << 24
 
 NAMESPACED = "/namespaces/{namespace}"
 
+MERGE_PATCH = "application/merge-patch+json"
+
+OWN_STATUS = (
+    "Pod", "Node", "Namespace", "CustomResourceDefinition", "Deployment", "ReplicaSet",
+    "StatefulSet", "DaemonSet", "Job",
+)  # fmt: skip
+"""Kinds whose status the embedded cluster writes."""
+
 MAY_EXIST = ("Namespace", "PriorityClass")
 """Kinds that the API server has objects of from its start."""
 
@@ -107,18 +115,26 @@ class Cluster:
     async def _create(self, obj: Object) -> Object:
         kind, metadata = obj["kind"], obj["metadata"]
         path = (await self._path(obj)).format(namespace=metadata.get("namespace") or "default")
-        # YAML has values that the standard library's JSON does not know, such as dates.
-        body = msgspec.json.encode(obj)
-        headers = {"Content-Type": "application/json"}
-        async with self._session.post(self._api + path, data=body, headers=headers) as response:
-            answer: dict[str, Any] = await response.json()
-        if response.status == 409 and kind in MAY_EXIST:
+        code, answer = await self._send("POST", path, obj, "application/json")
+        if code == 409 and kind in MAY_EXIST:
             return obj
-        if response.status >= 400:
+        if code < 400 and obj.get("status") and kind not in OWN_STATUS:
+            # Creating ignores the status, which plugins may read.
+            status, path = {"status": obj["status"]}, f"{path}/{answer['metadata']['name']}/status"
+            if answer.get("status") != obj["status"]:
+                code, answer = await self._send("PATCH", path, status, MERGE_PATCH)
+        if code >= 400:
             raise ConfigurationError(
                 f"the API server refuses {kind} {metadata.get('name')}: {answer.get('message')}"
             )
         return answer
+
+    async def _send(self, method: str, path: str, body: Object, form: str) -> tuple[int, Object]:
+        # YAML has values that the standard library's JSON does not know, such as dates.
+        data, headers = msgspec.json.encode(body), {"Content-Type": form}
+        url = self._api + path
+        async with self._session.request(method, url, data=data, headers=headers) as response:
+            return response.status, await response.json()
 
     async def _path(self, obj: Object) -> str:
         """Return where objects of this kind are created, as discovery has it."""

@@ -54,13 +54,17 @@ class Workload:
 
     @property
     def size(self) -> int:
-        """How many objects there are."""
-        before = (self.namespaces, self.definitions, self.priority_classes, self.further)
-        return sum(map(len, (*before, self.nodes, self.pods, self.controlled)))
+        """How many objects there are, without definitions."""
+        before = (self.namespaces, self.priority_classes, self.further, self.nodes)
+        return sum(map(len, (*before, self.pods, self.controlled)))
+
+    def only_definitions(self) -> "Workload":
+        """Return what must be there before the gateway can watch the kinds that plugins read."""
+        return Workload(definitions=self.definitions)
 
     def without_pods(self) -> "Workload":
-        """Return what must be there before the pods."""
-        return replace(self, pods=[], controlled=[])
+        """Return what else must be there before the pods."""
+        return replace(self, definitions=[], pods=[], controlled=[])
 
     def only_pods(self) -> "Workload":
         """Return the pods, and what makes pods."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from cli.config.policies import Policy
@@ -38,6 +38,7 @@ class Reloader:
         gateway: Gateway,
         *,
         config: Path | None,
+        weights: Mapping[Path, int],
         policy: Policy,
     ) -> None:
         """Follow the plugin files of *stack*.
@@ -48,6 +49,7 @@ class Reloader:
             processes: The services.
             gateway: Sees services come and go.
             config: The user's policy file; without one the policy is made of the plugins.
+            weights: The weights of score plugins, without a policy file.
             policy: What the files and the policy file meant at the start.
         """
         self._screen = screen
@@ -55,6 +57,7 @@ class Reloader:
         self._processes = processes
         self._gateway = gateway
         self._config = config
+        self._weights = weights
         self._kinds, self._notes = frozenset(policy.kinds), policy.notes
         self._policy = stack.config.read_text() if stack.config else ""
         self._policy_changes = 0
@@ -72,7 +75,7 @@ class Reloader:
     async def _reload(self, names: Collection[str], retry: Retry) -> None:
         clock = asyncio.get_running_loop().time
         start, files = clock(), ", ".join(sorted(names))
-        checked = await check(self._config, self._stack.plugins)
+        checked = await check(self._config, self._stack.plugins, self._weights)
         if problem := checked.problem or await self._replace(checked):
             self._screen.sentence(problem, style="red")
             self._screen.sentence(f"{files}: not reloaded, what was there before stays in use")

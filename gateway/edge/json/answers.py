@@ -10,8 +10,11 @@ from gateway.calls import FilterOutcome, NodeSet, PreemptOutcome, Victims
 NO_OPINION = b"[]"
 """The answer to a prioritize call that failed: nothing is added to any node's score."""
 
+MOST = 1000
+"""The largest score: that of the best node at the finest `scoreScale`."""
+
 _encode = msgspec.json.encode
-_BETWEEN = {score: f'","Score":{score}}},{{"Host":"' for score in range(101)}
+_BETWEEN = {score: f'","Score":{score}}},{{"Host":"' for score in range(MOST + 1)}
 _OPENING = '[{"Host":"'
 
 
@@ -62,7 +65,7 @@ def prioritize_answer(nodes: NodeSet, scores: Sequence[int], *, omit_zeros: bool
     that were named. So when every node is at 0 they are all named: ties stay random.
 
     Raises:
-        ValueError: A score is not a whole number from 0 to 100, or there are too few or too many.
+        ValueError: A score is not a whole number from 0 to MOST, or there are too few or too many.
     """
     if not scores:
         return NO_OPINION
@@ -74,7 +77,7 @@ def prioritize_answer(nodes: NodeSet, scores: Sequence[int], *, omit_zeros: bool
     try:
         return _priorities(hosts, scores, plain=nodes.is_plain)
     except KeyError as error:
-        raise ValueError(f"a score is {error}, allowed: whole numbers from 0 to 100") from error
+        raise ValueError(f"a score is {error}, allowed: whole numbers from 0 to {MOST}") from error
 
 
 def preempt_answer(outcome: PreemptOutcome) -> bytes:

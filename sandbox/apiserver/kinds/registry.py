@@ -43,6 +43,14 @@ def _encode_secret(obj: Object) -> None:
     obj.setdefault("type", "Opaque")
 
 
+def _default_service(service: Object) -> None:
+    spec = service.setdefault("spec", {})
+    spec.setdefault("type", "ClusterIP")
+    for port in spec.get("ports", ()):
+        port.setdefault("protocol", "TCP")
+        port.setdefault("targetPort", port.get("port"))
+
+
 def _establish(definition: Object) -> None:
     definition["spec"].setdefault("conversion", {"strategy": "None"})
     definition["status"] = custom.established(definition)
@@ -71,6 +79,7 @@ _BY_STORAGE: Mapping[str, Hooks] = {
     "/nodes": nodes.HOOKS,
     "/namespaces": Hooks(on_create=_activate, name_syntax=DNS_LABEL),
     "/secrets": Hooks(default=_encode_secret),
+    "/services": Hooks(default=_default_service),
     "/persistentvolumes": Hooks(default=_default_volume, on_create=_pending),
     "/persistentvolumeclaims": Hooks(default=_default_claim, on_create=_pending),
     "/replicationcontrollers": workloads.OTHERS,

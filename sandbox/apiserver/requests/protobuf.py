@@ -33,7 +33,7 @@ def decode_protobuf(body: bytes) -> Object:
         schema = KINDS.get(kind.get("kind", ""))
         if schema is None:
             raise bad_request(
-                f"a {kind.get('kind', '')} in protobuf is not understood here: "
+                f"{kind.get('kind', '')} in protobuf is not understood here: "
                 "write a manifest and use kubectl apply"
             )
         return {**kind, **_message(envelope.get("raw", b""), schema)}

@@ -65,6 +65,15 @@ _ROLE: Schema = {1: ("metadata", META), 2: ("rules", [_RULE])}
 _ROLE_BINDING: Schema = {
     1: ("metadata", META), 2: ("subjects", [_SUBJECT]), 3: ("roleRef", _ROLE_REFERENCE)
 }  # fmt: skip
+_SCALE_TARGET: Schema = {1: ("kind", str), 2: ("name", str), 3: ("apiVersion", str)}
+_METRIC_TARGET: Schema = {1: ("type", str), 4: ("averageUtilization", int)}
+_METRIC: Schema = {
+    1: ("type", str), 4: ("resource", {1: ("name", str), 2: ("target", _METRIC_TARGET)})
+}  # fmt: skip
+_AUTOSCALER: Schema = {
+    1: ("scaleTargetRef", _SCALE_TARGET), 2: ("minReplicas", int), 3: ("maxReplicas", int),
+    4: ("metrics", [_METRIC]),
+}  # fmt: skip
 
 
 def _with_spec(spec: Schema) -> Schema:
@@ -87,6 +96,7 @@ KINDS: Mapping[str, Schema] = {
     "Deployment": _with_spec(_DEPLOYMENT),
     "Job": _with_spec(_JOB),
     "CronJob": _with_spec(_CRON_JOB),
+    "HorizontalPodAutoscaler": _with_spec(_AUTOSCALER),
     "PodDisruptionBudget": _with_spec(_BUDGET),
     "PriorityClass": {
         1: ("metadata", META), 2: ("value", int), 3: ("globalDefault", bool),

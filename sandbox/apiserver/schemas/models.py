@@ -108,8 +108,9 @@ def described(name: str) -> Schema:
     source = _path(name).read_text(encoding="utf-8")
     names = _dict(source, "attribute_map")
     texts = {names[field]: text for field, text in _DESCRIBED.findall(source)}
+    # Beside a reference a description is not read, so the reference goes one level deeper.
     properties = {
-        key: {**each, "description": texts.get(key, "")}
+        key: {**({"allOf": [each]} if "$ref" in each else each), "description": texts.get(key, "")}
         for key, each in schema["properties"].items()
     }
     return {**schema, "properties": properties}

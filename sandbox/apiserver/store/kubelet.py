@@ -5,6 +5,7 @@ It runs until it is deleted, or for as long as an annotation says.
 
 import asyncio
 import hashlib
+import uuid
 from typing import Any, TypeAlias
 
 from sandbox.apiserver.kinds.pod_checks import RUN_SECONDS
@@ -12,7 +13,7 @@ from sandbox.apiserver.resources.resource import Object
 from sandbox.apiserver.store.store import Change, Store
 from sandbox.apiserver.store.times import now, stamp
 
-PODS, NODES = "/pods", "/nodes"
+PODS, NODES, LEASES = "/pods", "/nodes", "coordination.k8s.io/leases"
 _Key: TypeAlias = tuple[str, str, str]
 """Namespace, name and UID of a pod."""
 
@@ -36,9 +37,11 @@ class Kubelet:
             asyncio.get_running_loop().call_later(self._delay, self._start, key)
 
     def _on_node(self, change: Change) -> None:
-        name = change.item.object["metadata"]["name"]
-        for key in self._waiting.pop(name, ()) if change.kind == "ADDED" else ():
-            asyncio.get_running_loop().call_later(self._delay, self._start, key)
+        if change.kind == "ADDED":
+            node = change.item.object["metadata"]
+            self._store.put(LEASES, _lease(node))
+            for key in self._waiting.pop(node["name"], ()):
+                asyncio.get_running_loop().call_later(self._delay, self._start, key)
 
     def _start(self, key: _Key) -> None:
         pod = self._store.find(PODS, *key[:2])
@@ -61,6 +64,26 @@ class Kubelet:
 def _key_of(pod: Object) -> _Key:
     metadata = pod["metadata"]
     return metadata["namespace"], metadata["name"], metadata["uid"]
+
+
+def _lease(node: Object) -> Object:
+    """Return the Lease that `kubectl describe node` shows; nobody renews it."""
+    owner = {"apiVersion": "v1", "kind": "Node", "name": node["name"], "uid": node["uid"]}
+    metadata = {
+        "name": node["name"],
+        "namespace": "kube-node-lease",
+        "uid": str(uuid.uuid4()),
+        "creationTimestamp": node["creationTimestamp"],
+        "ownerReferences": [owner],
+    }
+    renewed = now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    spec = {"holderIdentity": node["name"], "leaseDurationSeconds": 40, "renewTime": renewed}
+    return {
+        "kind": "Lease",
+        "apiVersion": "coordination.k8s.io/v1",
+        "metadata": metadata,
+        "spec": spec,
+    }
 
 
 def running_status(pod: Object) -> Object:

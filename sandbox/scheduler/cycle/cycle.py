@@ -18,7 +18,13 @@ from sandbox.scheduler.config import Configuration, Profile
 from sandbox.scheduler.cycle.decision import Attempt
 from sandbox.scheduler.cycle.diagnosis import EXTENDER, NoNodesError, Rejection
 from sandbox.scheduler.cycle.extending import Extenders, Offered
-from sandbox.scheduler.cycle.in_tree import InTreePlugins, Points, Verdicts, named_nodes
+from sandbox.scheduler.cycle.in_tree import (
+    InTreePlugins,
+    PluginScore,
+    Points,
+    Verdicts,
+    named_nodes,
+)
 from sandbox.scheduler.extenders.client import ExtenderError
 
 _log = structlog.get_logger()
@@ -157,10 +163,12 @@ class Cycle:
         # An extender may answer with nodes that nobody knows: in-tree plugins give them nothing.
         rows = self._cache.rows_of(names)
         known = self._cache.snapshot.nodes(rows[rows >= 0])
-        attempt.in_tree = await plugins.score(attempt.pod.pod, known)
         attempt.in_tree_points = np.zeros(len(names), np.int64)
-        for each in attempt.in_tree:
-            attempt.in_tree_points[rows >= 0] += each.weight * each.scores
+        for each in await plugins.score(attempt.pod.pod, known):
+            scores = np.zeros(len(names), np.int64)
+            scores[rows >= 0] = each.scores
+            attempt.in_tree.append(PluginScore(each.plugin, each.weight, scores))
+            attempt.in_tree_points += each.weight * scores
         extended = await self._extenders.scores(attempt.pod, feasible)
         if not extended:
             return names[int(attempt.in_tree_points.argmax())]

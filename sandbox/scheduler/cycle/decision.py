@@ -1,6 +1,6 @@
 """What an attempt to schedule a pod found out, and the record of it that the process serves."""
 
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -26,7 +26,7 @@ class Attempt:
         feasible: How many nodes passed all filters.
         nominated: Whether the pod got the node that preemption had held for it.
         names: The nodes that were scored; empty if there was no choice.
-        in_tree: What each in-tree plugin gave them.
+        in_tree: What each in-tree plugin gave them, 0 to a node that the cluster does not have.
         in_tree_points: The weighted sums of that.
         extender_points: What the extenders added; None if they scored no node.
     """
@@ -38,7 +38,7 @@ class Attempt:
     feasible: int = 0
     nominated: bool = False
     names: Sequence[str] = ()
-    in_tree: Sequence[PluginScore] = ()
+    in_tree: list[PluginScore] = field(default_factory=list)
     in_tree_points: Points = field(default_factory=lambda: np.zeros(0, np.int64))
     extender_points: Points | None = None
 
@@ -55,31 +55,50 @@ class _Record(msgspec.Struct, kw_only=True, rename="camel", gc=False):
 
 
 class InTreeScore(_Record):
-    """What an in-tree plugin gave the chosen node, 0..100, and its weight."""
+    """What an in-tree plugin gave a node, 0..100, and its weight."""
 
     plugin: str
     score: int
     weight: int
 
 
+class NodePoints(_Record):
+    """The points of a node.
+
+    Attributes:
+        in_tree: Those of the in-tree plugins.
+        plugins: What they are made of.
+        extenders: Those that the extenders added; None if they scored no node.
+    """
+
+    node: str
+    in_tree: int
+    plugins: list[InTreeScore]
+    extenders: int | None
+
+
 class Scores(_Record):
     """Why the chosen node was the best.
 
     Attributes:
-        in_tree: The points of the in-tree plugins.
-        plugins: What they are made of.
-        extenders: The points that the extenders added; None if they scored no node.
-        in_tree_best: The best node by in-tree points alone; the chosen one if it has as many.
-        extenders_best: The same by the extenders' points alone; empty if there are none.
+        chosen: The chosen node.
+        runner_up: The best of the others.
+        preferred: The node with the most points of the extenders, if the chosen one has fewer.
         equals: How many other nodes have as many points in total.
     """
 
-    in_tree: int
-    plugins: list[InTreeScore]
-    extenders: int | None
-    in_tree_best: str
-    extenders_best: str
+    chosen: NodePoints
+    runner_up: NodePoints
+    preferred: NodePoints | None
     equals: int
+
+
+class PluginRejections(_Record):
+    """How many nodes an in-tree plugin rejected, and how many for each reason."""
+
+    plugin: str
+    nodes: int
+    reasons: dict[str, int]
 
 
 class Decision(_Record):
@@ -88,7 +107,7 @@ class Decision(_Record):
     Attributes:
         node: The chosen node, empty if there is none.
         nodes: How many nodes the cluster has.
-        rejected: How many nodes each in-tree plugin rejected.
+        rejected: What in-tree plugins rejected, the largest number first.
         offered: How many nodes the extenders were asked about; 0 if they were not asked.
         accepted: How many of these they accepted.
         feasible: How many nodes passed all filters.
@@ -101,7 +120,7 @@ class Decision(_Record):
     uid: str
     node: str
     nodes: int
-    rejected: dict[str, int]
+    rejected: list[PluginRejections]
     offered: int
     accepted: int
     feasible: int
@@ -122,17 +141,13 @@ class Decisions:
     def add(self, attempt: Attempt, node: str) -> None:
         """Record an attempt; *node* is empty if it found none."""
         pod, diagnosis = attempt.pod.pod, attempt.diagnosis
-        rejected = Counter(each.plugin for each in diagnosis.rejections.values())
-        del rejected[EXTENDER]
-        if (diagnosis.elsewhere or diagnosis.conflict) and not node:
-            rejected["NodeAffinity"] += diagnosis.nodes - len(diagnosis.rejections)
         decision = Decision(
             namespace=pod.namespace,
             pod=pod.name,
             uid=pod.uid,
             node=node,
             nodes=diagnosis.nodes,
-            rejected=dict(rejected),
+            rejected=_rejected(diagnosis, is_placed=bool(node)),
             offered=attempt.offered,
             accepted=attempt.accepted,
             feasible=attempt.feasible,
@@ -146,21 +161,48 @@ class Decisions:
             self._decisions.popitem(last=False)
 
 
+def _rejected(diagnosis: Diagnosis, *, is_placed: bool) -> list[PluginRejections]:
+    nodes: Counter[str] = Counter()
+    reasons: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for each in diagnosis.rejections.values():
+        if each.plugin != EXTENDER:
+            nodes[each.plugin] += 1
+            reasons[each.plugin].update(each.reasons)
+    left = diagnosis.nodes - len(diagnosis.rejections)
+    # Without a node for the pod, no node outside of those that it names was looked at.
+    if (reason := diagnosis.conflict or diagnosis.elsewhere) and left and not is_placed:
+        nodes["NodeAffinity"] += left
+        reasons["NodeAffinity"][reason] += left
+    return [
+        PluginRejections(plugin=plugin, nodes=count, reasons=dict(reasons[plugin]))
+        for plugin, count in nodes.most_common()
+    ]
+
+
 def _scores(attempt: Attempt, node: str) -> Scores:
     chosen, extended = attempt.names.index(node), attempt.extender_points
     points = attempt.points
+    others = points.copy()
+    others[chosen] = np.iinfo(np.int64).min
+    preferred = None
+    if extended is not None and extended[chosen] < extended.max():
+        preferred = _points_of(attempt, int(extended.argmax()))
     return Scores(
-        in_tree=int(attempt.in_tree_points[chosen]),
-        plugins=[
-            InTreeScore(plugin=each.plugin, score=int(each.scores[chosen]), weight=each.weight)
-            for each in attempt.in_tree
-        ],
-        extenders=None if extended is None else int(extended[chosen]),
-        in_tree_best=attempt.names[_best(attempt.in_tree_points, chosen)],
-        extenders_best="" if extended is None else attempt.names[_best(extended, chosen)],
+        chosen=_points_of(attempt, chosen),
+        runner_up=_points_of(attempt, int(others.argmax())),
+        preferred=preferred,
         equals=int(np.count_nonzero(points == points[chosen])) - 1,
     )
 
 
-def _best(points: Points, chosen: int) -> int:
-    return chosen if points[chosen] == points.max() else int(points.argmax())
+def _points_of(attempt: Attempt, position: int) -> NodePoints:
+    extended = attempt.extender_points
+    return NodePoints(
+        node=attempt.names[position],
+        in_tree=int(attempt.in_tree_points[position]),
+        plugins=[
+            InTreeScore(plugin=each.plugin, score=int(each.scores[position]), weight=each.weight)
+            for each in attempt.in_tree
+        ],
+        extenders=None if extended is None else int(extended[position]),
+    )

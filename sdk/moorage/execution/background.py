@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Final
 
 from moorage.backoff import Backoff
-from moorage.execution.alarm import Stepwise
-from moorage.execution.failure import FAILURES, problem_of
+from moorage.execution.alarm import BudgetExceededError, Stepwise
+from moorage.execution.failure import FAILURES, overrun_of, problem_of
 from moorage.execution.failure_log import FailureLog
 from moorage.plugin.base import Plugin, Work
 from moorage.units.durations import format_duration
@@ -125,6 +125,9 @@ class _Work:
     def _note(self, error: BaseException) -> None:
         self._failures += 1
         self._failed_at = time.monotonic()
-        self._latest = problem_of(error, self._plugin)
+        if isinstance(error, BudgetExceededError):
+            self._latest = overrun_of(error, self._plugin, self._step_seconds)
+        else:
+            self._latest = problem_of(error, self._plugin)
         self._log.write(self._plugin, self.name, self._latest, error)
         self._on_failure()

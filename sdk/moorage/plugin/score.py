@@ -11,15 +11,21 @@ from moorage.plugin.errors import WrongTypeError, refuse
 from moorage.plugin.normalization import Normalization, Scores
 from moorage.snapshot import Node, Nodes
 
+MAX_WEIGHT = 2**31 - 1
+"""The largest weight of a score plugin."""
+
 
 class ScorePlugin(Plugin, abstract=True):
     """Ranks nodes. Override `score_node` or `score`.
 
     Attributes:
         normalization: How scores become 0..100, unless `normalize` is overridden.
+        weight: How much its scores count beside those of other score plugins, where the policy
+            gives no weight.
     """
 
     normalization: ClassVar[Normalization] = Normalization.NONE
+    weight: ClassVar[int] = 1
 
     def __init_subclass__(cls, *, abstract: bool = False, **kwargs: object) -> None:
         super().__init_subclass__(abstract=abstract, **kwargs)
@@ -28,6 +34,12 @@ class ScorePlugin(Plugin, abstract=True):
             refuse(
                 f"{cls.__name__}.normalization must be a Normalization, not {declared!r}",
                 statement=r"\s*normalization\b",
+            )
+        weight: object = cls.weight
+        if type(weight) is not int or not 1 <= weight <= MAX_WEIGHT:
+            refuse(
+                f"{cls.__name__}.weight must be an int from 1 to {MAX_WEIGHT}, not {weight!r}",
+                statement=r"\s*weight\b",
             )
 
     def score_node(self, pod: Pod, node: Node) -> float:

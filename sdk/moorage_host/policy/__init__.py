@@ -9,6 +9,7 @@ from moorage_host.policy.catalogue import IN_TREE, KINDS, Catalogue, Kind, Plugi
 from moorage_host.policy.document import (
     API_VERSION,
     DEFAULT_PROFILE,
+    DEFAULT_SCORE_SCALE,
     KIND,
     Document,
     MoorageConfiguration,
@@ -31,6 +32,7 @@ from moorage_host.policy.resolved import ResolvedPolicy
 __all__ = [
     "API_VERSION",
     "DEFAULT_PROFILE",
+    "DEFAULT_SCORE_SCALE",
     "IN_TREE",
     "KIND",
     "KINDS",

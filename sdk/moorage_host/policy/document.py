@@ -6,7 +6,7 @@ What needs no catalogue of plugins is checked here; whether plugins exist is for
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 import msgspec
 
@@ -24,6 +24,7 @@ KIND = "MoorageConfiguration"
 DEFAULT_PROFILE = "moorage"
 ALL = "*"
 POINTS = ("multiPoint", "filter", "score", "bind")
+DEFAULT_SCORE_SCALE: Final = 100
 
 _MAX_WEIGHT = 2**31 - 1
 _Name = Annotated[str, msgspec.Meta(min_length=1, title="a name")]
@@ -38,7 +39,7 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class EnabledPlugin(_Part, frozen=True, kw_only=True):
-    """A plugin to run; a weight of 0 means 1."""
+    """A plugin to run; a weight of 0 means the default of the plugin."""
 
     name: _Name
     weight: _Weight = 0
@@ -116,7 +117,7 @@ class MoorageConfiguration(_Part, frozen=True, kw_only=True):
 
     api_version: Literal["moorage.io/v1alpha1"]
     kind: Literal["MoorageConfiguration"]
-    score_scale: Literal[10, 100] = 10
+    score_scale: Literal[10, 100, 1000] = DEFAULT_SCORE_SCALE
     profiles: tuple[Profile, ...] = ()
 
 

@@ -16,7 +16,7 @@ class Entry:
 
     Attributes:
         name: The plugin.
-        weight: As written; 0 means 1.
+        weight: As written; 0 means the default of the plugin.
         path: Where it is enabled in the document.
     """
 

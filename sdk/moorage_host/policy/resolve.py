@@ -132,12 +132,16 @@ class _Resolver:
         where = f"{path}.args" if config and config.args else path or entry.path
         return EffectivePlugin(
             name=entry.name,
-            weight=(entry.weight or 1) if kind == "score" else 1,
+            weight=self._weight(kind, entry),
             args=config.args if config else {},
             failure_policy=(config and config.failure_policy) or default_failure_policy(kind),
             time_budget_seconds=self._time_budget(kind, entry.name),
             path=self._tree.where(where),
         )
+
+    def _weight(self, kind: Kind, entry: Entry) -> int:
+        info = self._catalogue.get(kind, entry.name)
+        return (entry.weight or (info.weight if info else 1)) if kind == "score" else 1
 
     def _time_budget(self, kind: Kind, name: str) -> float:
         """Return what the policy sets, or else what the plugin's class declares."""

@@ -25,7 +25,7 @@ class ResolvedPolicy:
 
     Attributes:
         source: Where the document came from, usually a file.
-        score_scale: The highest integer sent to kube-scheduler, 10 or 100.
+        score_scale: The highest integer sent to kube-scheduler: 10, 100 or 1000.
         policies: What each kind of service runs.
         warnings: One line for each thing that is allowed but has no effect.
         catalogue: The plugins that it was resolved against.

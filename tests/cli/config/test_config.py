@@ -62,6 +62,32 @@ def test_a_given_plugin_is_enabled_without_a_policy(plugin: Path) -> None:
     assert shown.stderr == "Note: without --config, profile moorage enables just MaxTemperature\n"
 
 
+def test_a_given_score_plugin_may_have_a_weight(tmp_path: Path, policy: Path) -> None:
+    file = tmp_path / "heavy.py"
+    file.write_text(
+        "from moorage import ScorePlugin\nclass Heavy(ScorePlugin):\n    weight = 5\n"
+        "    def score_node(self, pod, node):\n        return 1.0\n"
+    )
+
+    def weight(given: object) -> int:
+        shown = yaml.safe_load(moorage("config", "show", "--plugin", given).stdout)
+        (plugin,) = shown["profiles"][0]["plugins"]["score"]["enabled"]
+        return int(plugin["weight"])
+
+    assert (weight(file), weight(f"{file}=20"), weight(f"{tmp_path}=7")) == (5, 20, 7)
+    refused = moorage("config", "show", policy, "--plugin", f"{file}=20")
+    assert f"--plugin {file}=20: {policy} gives the weights" in refused.stderr
+    for wrong in ("0", "x", "1.5", ""):
+        result = moorage("config", "show", "--plugin", f"{file}={wrong}")
+        assert (result.exit_code, "the weight is no integer from 1" in result.stderr) == (2, True)
+
+
+def test_a_filter_has_no_weight(plugin: Path) -> None:
+    result = moorage("config", "show", "--plugin", f"{plugin}=20")
+    assert result.exit_code == 1
+    assert f"only score plugins have a weight, and {plugin} has none" in result.stderr
+
+
 def test_with_a_policy_a_plugin_that_it_does_not_enable_is_told(plugin: Path, policy: Path) -> None:
     result = moorage("config", "validate", policy, "--plugin", plugin)
     assert result.exit_code == 0

@@ -124,12 +124,17 @@ def test_a_policy_without_plugins_needs_no_entry(tmp_path: Path) -> None:
     assert "No profile enables a plugin" in text
 
 
-@pytest.mark.parametrize(("scale", "weight"), [(10, 15), (100, 2)])
-def test_the_best_score_beats_all_in_tree_scores(tmp_path: Path, scale: int, weight: int) -> None:
+@pytest.mark.parametrize(("scale", "weight"), [(10, 141), (100, 15), (1000, 2)])
+def test_a_lead_of_a_tenth_beats_all_in_tree_scores(
+    tmp_path: Path, scale: int, weight: int
+) -> None:
     text = printed(tmp_path, multi_point("ImageLocality"), header=f"{HEADER}scoreScale: {scale}\n")
     (entry,) = entries(text)
     assert entry["weight"] == weight
-    assert f"at most {scale * weight * 10:,}, while" in " ".join(text.replace("#", "").split())
+    shown = " ".join(text.replace("#", "").split())
+    assert f"at most {scale * weight * 10:,} beside 1,400" in shown
+    assert f"a lead of {scale // 10} of {scale} always wins" in shown
+    assert scale // 10 * weight * 10 > 1400
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ profiles:
 """
 
 EXPECTED = [
-    (3, "scoreScale", "expected 10 or 100, got int 50"),
+    (3, "scoreScale", "expected 10 or 100 or 1000, got int 50"),
     (4, "extenders", "unknown field `extenders`: this field belongs to kube-scheduler"),
     (10, "multiPoint.enabled[0].name", "unknown plugin `NodeGrup`"),
     (11, "multiPoint.enabled[1]", "field `name` is missing"),

@@ -1,5 +1,6 @@
 """One line that says why."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from cli.up.following import Outcome, PodState
@@ -9,119 +10,213 @@ BOUND = PodState(namespace="ns", name="p", uid="u", outcome=Outcome.BOUND, node=
 PENDING = PodState(
     namespace="ns", name="p", uid="u", outcome=Outcome.UNSCHEDULABLE, problem="0/3 nodes: full."
 )
+FIT = "NodeResourcesFit"
+TAINT = "TaintToleration"
 
 
 def scheduler(**more: Any) -> Decision:
     """What the stand-in for kube-scheduler decided: by default, for the only feasible node."""
-    filtered = {"nodes": 3, "rejected": {}, "offered": 3, "accepted": 1, "feasible": 1}
+    filtered = {"nodes": 3, "rejected": [], "offered": 3, "accepted": 1, "feasible": 1}
     return {"uid": "u", "node": "n1", "nominated": False, "scores": None, **filtered, **more}
 
 
-def points(in_tree: int, moorage: int | None, **more: Any) -> dict[str, Any]:
+def rejecting(plugin: str, **reasons: int) -> dict[str, Any]:
+    counted = {reason.replace("_", " "): nodes for reason, nodes in reasons.items()}
+    return {"plugin": plugin, "nodes": sum(reasons.values()), "reasons": counted}
+
+
+def node(name: str, moorage: int | None, fit: int, taint: int = 100) -> dict[str, Any]:
     plugins = [
-        {"plugin": "Fit", "score": in_tree - 310, "weight": 1},
-        {"plugin": "Taint", "score": 100, "weight": 3},
-        {"plugin": "Image", "score": 10, "weight": 1},
-        {"plugin": "Affinity", "score": 0, "weight": 2},
+        {"plugin": FIT, "score": fit, "weight": 1},
+        {"plugin": TAINT, "score": taint, "weight": 3},
     ]
-    best = {"inTreeBest": "n1", "extendersBest": "" if moorage is None else "n1", "equals": 0}
-    return {"inTree": in_tree, "plugins": plugins, "extenders": moorage, **best, **more}
+    return {"node": name, "inTree": fit + 3 * taint, "plugins": plugins, "extenders": moorage}
 
 
-def gateway(*nodes: str, **more: Any) -> Decision:
-    """What Moorage decided: the best nodes with the scores of its plugins."""
-    names = {"A": (10, 1), "B": (60, 2), "C": (50, 1), "D": (90, 1)}
-    scores = [{"plugin": n, "normalized": s, "weight": w} for n, (s, w) in names.items()]
-    top = [{"node": node, "total": 81.25, "plugins": scores} for node in nodes]
-    return {"filter": {"feasible": 2}, "score": {"top": top}, **more}
+def scored(
+    chosen: Mapping[str, Any],
+    other: Mapping[str, Any],
+    preferred: Mapping[str, Any] | None = None,
+    **more: Any,
+) -> Decision:
+    scores = {"chosen": chosen, "runnerUp": other, "preferred": preferred, "equals": 0, **more}
+    return scheduler(accepted=3, feasible=3, scores=scores)
 
 
-def rejecting(**plugins: int) -> Decision:
-    listed = [{"plugin": name, "rejected": nodes} for name, nodes in plugins.items()]
+def gateway(*, scale: int = 100, tied: int = 0, **nodes: tuple[float, float]) -> Decision:
+    """What Moorage decided: the best nodes with the scores of its plugins A x1 and B x3."""
+    top = [
+        {
+            "node": name,
+            "total": (a + 3 * b) / 4,
+            "plugins": [
+                {"plugin": "A", "normalized": a, "weight": 1},
+                {"plugin": "B", "normalized": b, "weight": 3},
+            ],
+        }
+        for name, (a, b) in nodes.items()
+    ]
+    return {"filter": {"feasible": 3}, "score": {"top": top, "scale": scale, "tied": tied}}
+
+
+def rejected(**plugins: dict[str, int]) -> Decision:
+    listed = [
+        {
+            "plugin": name,
+            "rejected": sum(reasons.values()),
+            "reasons": [{"reason": reason, "nodes": nodes} for reason, nodes in reasons.items()],
+        }
+        for name, reasons in plugins.items()
+    ]
     return {"filter": {"feasible": 1, "plugins": [*listed, {"plugin": "Silent"}]}}
 
 
-def scored(**more: Any) -> Decision:
-    return scheduler(accepted=3, feasible=3, scores=points(340, 900, **more))
+def test_a_node_beats_the_runner_up_by_what_the_plugins_differ_in() -> None:
+    made = scored(node("n1", 7500, fit=20), node("n2", 6000, fit=50))
+    assert why(BOUND, made, gateway(n1=(0, 100), n2=(80, 53.3333))) == (
+        f"beats n2 by 1470: Moorage +1500 (B +3500, A -2000), in-tree {FIT} -30"
+    )
+    assert why(BOUND, made, None) == f"beats n2 by 1470: Moorage +1500, in-tree {FIT} -30"
+    one = gateway(n1=(50, 60), n2=(50, 50))
+    assert why(BOUND, made, one) == (f"beats n2 by 1470: Moorage B +1500, in-tree {FIT} -30")
 
 
-def test_a_bound_pod_is_explained_by_the_points_of_both_sides() -> None:
-    assert why(BOUND, scored(), gateway("n1", "n2")) == (
-        "in-tree 340 (Taint 100 x3, Fit 30, Image 10) + Moorage 900 (B 60 x2, D 90, C 50)"
+def test_what_all_nodes_have_alike_is_not_named() -> None:
+    made = scored(node("n1", 7500, fit=50), node("n2", 7500, fit=20))
+    assert why(BOUND, made, gateway(n1=(75, 75), n2=(75, 75))) == (
+        f"beats n2 by 30: in-tree {FIT} +30; Moorage finds both alike"
     )
 
 
-def test_moorage_without_scores_has_no_opinion() -> None:
-    asked = scheduler(accepted=3, feasible=3, scores=points(340, None))
-    assert why(BOUND, asked, {"filter": {"feasible": 3}}) == (
-        "in-tree 340 (Taint 100 x3, Fit 30, Image 10), Moorage has no opinion"
+def test_moorage_without_scores_has_decided_nothing() -> None:
+    made = scored(node("n1", None, fit=50), node("n2", None, fit=20))
+    assert why(BOUND, made, {"filter": {"feasible": 3}}) == (
+        f"beats n2 by 30: in-tree {FIT} +30; Moorage gave no scores"
     )
 
 
-def test_a_side_that_preferred_another_node_is_named_with_it() -> None:
-    outweighed = why(BOUND, scored(inTreeBest="n2"), gateway("n1"))
-    assert outweighed.endswith("C 50); in-tree alone prefers n2")
-    overruled = why(BOUND, scored(extendersBest="n3"), gateway("n3"))
-    assert overruled.endswith(" + Moorage 900; Moorage alone prefers n3")
+def test_moorage_that_was_not_asked_gave_no_scores_either() -> None:
+    made = scored(node("n1", None, fit=50), node("n2", None, fit=20))
+    assert why(BOUND, {**made, "offered": 0, "accepted": 0}, None).endswith(
+        "; Moorage was not asked"
+    )
+
+
+def test_in_tree_scores_that_outvoted_moorage_are_named() -> None:
+    best = node("n2", 1500, fit=20, taint=0)
+    made = scored(node("n1", 1350, fit=10), node("n3", 1350, fit=0), best)
+    assert why(BOUND, made, gateway(n2=(10, 10), n1=(9, 9))) == (
+        f"outvotes Moorage, which prefers n2: in-tree +290 ({TAINT} +300, {FIT} -10), "
+        "Moorage -150 (B -112, A -38)"
+    )
+
+
+def test_a_tie_is_no_victory() -> None:
+    made = scored(node("n1", 0, fit=9), node("n2", 0, fit=9), equals=1)
+    assert why(BOUND, made, None) == (
+        "as many points as n2, taken at random; Moorage finds both alike"
+    )
+    unscored = scored(node("n1", None, fit=9), node("n2", None, fit=9), equals=4)
+    assert why(BOUND, unscored, None) == "as many points as 4 others; Moorage gave no scores"
+    apart = scored(node("n1", 0, fit=40), node("n2", 30, fit=10), node("n2", 30, fit=10), equals=1)
+    assert why(BOUND, apart, None) == (
+        f"as many points as n2, which Moorage prefers: in-tree {FIT} +30, Moorage -30; "
+        "taken at random"
+    )
+
+
+def test_a_difference_that_rounding_hid_is_told() -> None:
+    made = scored(node("n1", 1050, fit=30), node("n2", 1050, fit=20))
+    asked = gateway(scale=10, tied=1, n2=(74.4, 74.4), n1=(70.8, 70.8))
+    assert why(BOUND, made, asked) == (
+        f"beats n2 by 10: in-tree {FIT} +10; Moorage's best was n2, 74.4 to 70.8, tied after "
+        "rounding to 10 steps: raise scoreScale to 100"
+    )
+    lucky = gateway(scale=100, tied=3, n1=(74.4, 74.4), n2=(74.3, 74.3))
+    assert why(BOUND, made, lucky).endswith(
+        "; tied with 3 others after rounding: raise scoreScale to 1000"
+    )
+    finest = gateway(scale=1000, tied=1, n1=(74.44, 74.44), n2=(74.43, 74.43))
+    assert why(BOUND, made, finest).endswith("; tied with 1 other after rounding")
+
+
+def test_a_claim_is_no_choice_of_kube_scheduler() -> None:
+    claim = {"claim": {"node": "n1", "plugins": ["OnePerRun"]}}
+    made = scheduler(offered=3, accepted=1)
+    assert why(BOUND, made, {**gateway(n1=(80, 80), n2=(60, 80)), **claim}) == (
+        "claimed for OnePerRun, one of 3 feasible nodes; Moorage prefers it to n2 (A +5)"
+    )
 
 
 def test_who_rejected_nodes_is_named_though_others_were_left() -> None:
-    some = {**scored(), "offered": 5, "accepted": 3, "rejected": {"NodeAffinity": 1}}
-    assert why(BOUND, some, {**gateway("n1"), **rejecting(MaxTemperature=2)}).endswith(
-        "C 50); in-tree NodeAffinity rejected 1, Moorage MaxTemperature rejected 2"
+    beaten = scored(node("n1", 150, fit=0), node("n2", 0, fit=0))
+    some = {**beaten, "offered": 5, "rejected": [rejecting("NodeAffinity", elsewhere=1)]}
+    assert why(BOUND, some, rejected(MaxTemperature={"too hot": 2})).endswith(
+        "; in-tree NodeAffinity rejected 1, Moorage MaxTemperature rejected 2"
     )
-
-
-def test_a_tie_is_told() -> None:
-    assert why(BOUND, scored(equals=1), None).endswith("; 1 other node has as many points")
-    assert why(BOUND, scored(equals=4), None).endswith("; 4 other nodes have as many points")
 
 
 def test_the_only_feasible_node_is_explained_by_who_rejected_the_others() -> None:
-    made = scheduler(nodes=6, rejected={"NodeAffinity": 1, "NodeResourcesFit": 2})
-    assert why(BOUND, made, rejecting(NodeGroup=2)) == (
-        "the only feasible node: in-tree NodeResourcesFit rejected 2, "
-        "in-tree NodeAffinity rejected 1, Moorage NodeGroup rejected 2"
+    made = scheduler(nodes=6, rejected=[rejecting(FIT, cpu=2), rejecting("NodeAffinity", a=1)])
+    assert why(BOUND, made, rejected(NodeGroup={"other group": 2})) == (
+        f"the only feasible node: in-tree {FIT} rejected 2, in-tree NodeAffinity rejected 1, "
+        "Moorage NodeGroup rejected 2"
     )
     assert why(BOUND, scheduler(nodes=1, offered=1), None) == "the only node"
     held = scheduler(nominated=True, offered=1)
-    assert why(BOUND, held, None) == "the node where preemption made room for it"
+    assert why(BOUND, held, None) == "the node that was nominated for it, so no other was tried"
 
 
 def test_a_record_of_the_gateway_that_does_not_add_up_is_not_shown() -> None:
-    assert why(BOUND, scheduler(), rejecting(NodeGroup=1)) == (
+    assert why(BOUND, scheduler(), rejected(NodeGroup={"other group": 1})) == (
         "the only feasible node: Moorage rejected 2"
     )
 
 
 def test_failures_are_told_though_the_pod_is_bound() -> None:
     failing = {"plugin": "E", "failure": "ValueError: no (e.py:3)"}
-    made = dict(gateway("n1", scoreError="no scorer is there"))
-    made["score"] = {**made["score"], "plugins": [failing]}
-    assert why(BOUND, scored(), made).endswith(
+    asked = {"score": {"plugins": [failing]}, "scoreError": "no scorer is there"}
+    made = scored(node("n1", None, fit=50), node("n2", None, fit=20))
+    assert why(BOUND, made, asked).endswith(
         "; E failed: ValueError: no (e.py:3); no scores: no scorer is there"
     )
 
 
-def test_a_pending_pod_is_explained_by_who_rejected_how_many_nodes() -> None:
-    nowhere = scheduler(node="", offered=2, accepted=0, rejected={"NodeResourcesFit": 1})
-    assert why(PENDING, nowhere, rejecting(NodeGroup=2)) == (
-        "in-tree NodeResourcesFit rejected 1, Moorage NodeGroup rejected 2: 0/3 nodes: full."
+def test_a_pending_pod_is_explained_by_plugins_reasons_and_what_comes_next() -> None:
+    nowhere = scheduler(node="", offered=2, accepted=0, rejected=[rejecting(FIT, no_cpu=1)])
+    asked = rejected(NodeGroup={"other group": 1, "no label": 1})
+    assert why(PENDING, nowhere, asked) == (
+        f"in-tree {FIT} rejected 1: no cpu, Moorage NodeGroup rejected 2 (1 other group, "
+        "1 no label); tried again when the cluster changes, at the latest after 5 min"
     )
-    alone = scheduler(node="", offered=0, accepted=0, rejected={"NodeResourcesFit": 3})
-    assert why(PENDING, alone, rejecting(NodeGroup=2)) == (
-        "in-tree NodeResourcesFit rejected 3, Moorage was not asked: 0/3 nodes: full."
+    alone = scheduler(node="", offered=0, accepted=0, rejected=[rejecting(FIT, cpu=2, memory=1)])
+    assert why(PENDING, alone, asked) == (
+        f"in-tree {FIT} rejected 3 (2 cpu, 1 memory), Moorage was not asked; "
+        "tried again when a change may help, at the latest after 5 min"
     )
+    sampled = scheduler(node="", nodes=9, offered=2, accepted=0)
+    assert ", 7 nodes were not tried this time; " in why(PENDING, sampled, asked)
     assert why(PENDING, None, None) == "0/3 nodes: full."
     assert why(PodState(namespace="ns", name="p", uid="u"), None, None) == "not tried yet"
 
 
-def test_an_error_is_all_that_is_said_of_a_pod_that_could_not_be_tried() -> None:
+def test_a_preemption_that_failed_is_told() -> None:
+    problem = "0/3 nodes are available: 3 full. preemption: Post http://x: EOF"
+    pending = PodState(
+        namespace="ns", name="p", uid="u", outcome=Outcome.UNSCHEDULABLE, problem=problem
+    )
+    nowhere = scheduler(node="", offered=0, accepted=0, rejected=[rejecting(FIT, full=3)])
+    assert "; preemption: Post http://x: EOF; " in why(pending, nowhere, None)
+
+
+def test_an_error_is_all_that_is_shown_of_a_pod_that_could_not_be_tried() -> None:
     failing = PodState(namespace="ns", name="p", uid="u", outcome=Outcome.FAILING, problem="EOF")
     assert why(failing, scheduler(node="", offered=2), None) == "EOF"
 
 
-def test_a_forgotten_decision_is_no_error() -> None:
-    forgotten = "kube-scheduler no longer has the decision"
-    assert why(BOUND, None, gateway("n1")) == forgotten
-    assert why(BOUND, {**scheduler(), "uid": "of an earlier pod"}, None) == forgotten
+def test_a_decision_that_is_not_about_this_pod_explains_nothing() -> None:
+    unknown = "bound without kube-scheduler, or it has forgotten the decision"
+    assert why(BOUND, None, gateway(n1=(1, 1))) == unknown
+    assert why(BOUND, {**scheduler(), "uid": "of an earlier pod"}, None) == unknown
+    elsewhere = {**scheduler(), "node": "n2"}
+    assert why(BOUND, elsewhere, None) == "kube-scheduler's newest decision is not this one (n2)"

@@ -42,7 +42,9 @@ async def test_it_keeps_fixed_ports_obeys_kubectl_and_takes_all_processes_with_i
             socket.create_connection(("127.0.0.1", port)).close()
 
         await kubectl(command, "create", "-f", "-", stdin=json.dumps(scheduled_here("late")))
-        assert (await command.line("default/late -> node-")).count(" + Moorage ") == 1
+        reason = await command.line("default/late -> node-")
+        assert "as many points as node-" in reason
+        assert "; Moorage finds both alike" in reason
         answer = await kubectl(command, "get", "nodes", "--output=name")
         assert answer.split() == ["node/node-0000", "node/node-0001"]
 

@@ -11,6 +11,7 @@ PATH = "my_scheduler_extension/my_new_priorities/image_score"
 POLICY = """\
 apiVersion: moorage.io/v1alpha1
 kind: MoorageConfiguration
+scoreScale: 10
 profiles:
 - schedulerName: extended-scheduler
   plugins: {multiPoint: {enabled: [{name: ImageScore}]}}

@@ -46,7 +46,7 @@ async def test_one_plugin_can_be_asked_alone(running: Gateway) -> None:
     _, answer = await running.call("filter/NodeAffinity", body)
     assert answer["NodeNames"] == []
     _, scores = await running.call("prioritize/TaintToleration", body)
-    assert scores == [{"Host": "n1", "Score": 10}, {"Host": "n2", "Score": 10}]
+    assert scores == [{"Host": "n1", "Score": 100}, {"Host": "n2", "Score": 100}]
 
 
 async def test_an_unknown_plugin_is_an_error_that_names_those_there_are(running: Gateway) -> None:
@@ -118,7 +118,8 @@ async def test_attempts_on_a_pod_are_kept_newest_first(running: Gateway) -> None
 async def test_a_decision_that_is_not_kept_is_a_404_that_says_so(running: Gateway) -> None:
     status, answer = await running.get("/decisions/default/nobody")
     assert status == 404
-    assert answer == {"error": "there is no decision about pod default/nobody"}
+    text = "there is no decision about pod default/nobody: there is no such pod"
+    assert answer == {"error": text}
 
 
 async def test_a_pod_that_is_tried_again_waits_for_news_that_is_on_its_way(

@@ -3,6 +3,8 @@
 import gc
 from datetime import UTC, datetime
 
+import msgspec
+
 from gateway.decisions.log import BindRecord, Decision, DecisionLog, FilterRecord
 
 NOW = datetime.now(UTC)
@@ -20,8 +22,7 @@ def decision(pod: str, uid: str = "u", error: str = "") -> Decision:
 
 
 def shown(log: DecisionLog, pod: str) -> list[dict[str, object]]:
-    found = log.show("default", pod)
-    return [] if found is None else list(found["attempts"])
+    return [msgspec.to_builtins(attempt) for attempt in log.attempts("default", pod)]
 
 
 def test_the_newest_attempts_of_a_pod_are_kept() -> None:

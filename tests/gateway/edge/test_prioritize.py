@@ -93,7 +93,7 @@ async def test_hosts_that_need_escaping_survive() -> None:
     assert [entry["Host"] for entry in answer] == names
 
 
-@pytest.mark.parametrize("scores", [(101, 1), (-1, 1), (1,), (1, 2, 3), (0, 1, 0), (7.5, 1)])
+@pytest.mark.parametrize("scores", [(1001, 1), (-1, 1), (1,), (1, 2, 3), (0, 1, 0), (7.5, 1)])
 async def test_nonsense_is_no_opinion_and_counted(scores: Sequence[int]) -> None:
     async with serving(scoring(*scores)) as edge:
         answer = await edge.post("/prioritize", names_args("a", "b"))

@@ -21,7 +21,7 @@ def config(fields: str) -> str:
 
 def test_a_full_document_is_read() -> None:
     document = read("""
-scoreScale: 100
+scoreScale: 1000
 profiles:
 - schedulerName: batch
   plugins:
@@ -35,7 +35,7 @@ profiles:
 - schedulerName: web
 """)
     configuration = document.configuration
-    assert configuration.score_scale == 100
+    assert configuration.score_scale == 1000
     batch, web = configuration.profiles
     assert (batch.scheduler_name, web.scheduler_name) == ("batch", "web")
     assert batch.plugins.multi_point.enabled[0].weight == 2
@@ -124,4 +124,4 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 def test_without_a_file_there_is_a_default_document() -> None:
     assert default_document().configuration.profiles == ()
-    assert default_document().configuration.score_scale == 10
+    assert default_document().configuration.score_scale == 100

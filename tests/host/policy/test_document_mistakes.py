@@ -82,8 +82,8 @@ def test_aliases_cannot_multiply_without_bound() -> None:
             ),
         ),
         ("kind: MoorageConfiguration", "p.yaml:3: kind: the key is there twice"),
-        ("scoreScale: 50", "p.yaml:3: scoreScale: expected 10 or 100, got int 50"),
-        ("scoreScale: '10'", 'p.yaml:3: scoreScale: expected 10 or 100, got str "10"'),
+        ("scoreScale: 50", "p.yaml:3: scoreScale: expected 10 or 100 or 1000, got int 50"),
+        ("scoreScale: '10'", 'p.yaml:3: scoreScale: expected 10 or 100 or 1000, got str "10"'),
         (
             "profiles:\n- plugins:\n    score:\n    - name: A",
             f"p.yaml:5: {PATH}.score: expected object, got array",

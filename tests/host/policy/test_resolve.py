@@ -86,7 +86,7 @@ def order(policy: ResolvedPolicy, kind: Kind, profile: int = 0) -> str:
 def test_without_a_document_there_is_one_profile_without_plugins() -> None:
     policy = resolve(default_document(), CATALOGUE)
     assert policy.profile_names == ("moorage",)
-    assert policy.score_scale == 10
+    assert policy.score_scale == 100
     assert [order(policy, kind) for kind in KINDS] == ["", "", ""]
 
 
@@ -223,6 +223,18 @@ def test_a_replica_gets_arguments_limits_and_where_they_stand() -> None:
     assert group.path == "p.yaml:7: profiles[0].pluginConfig[0].args"
 
 
+def test_the_time_budget_is_that_of_the_policy_or_of_the_class() -> None:
+    slow = [plugin(name, "filter", time_budget=5.0) for name in ("NodeName", "Slow")]
+    names = "[{name: NodeName}, {name: Slow}, {name: NodeGroup}]"
+    text = (
+        f"profiles:\n- plugins: {{multiPoint: {{enabled: {names}}}}}\n"
+        "  pluginConfig: [{name: NodeName, timeBudget: 250ms}, {name: Slow, args: {}}]\n"
+    )
+    policy = resolve(parse(HEADER + text, "p.yaml"), Catalogue([*CATALOGUE, *slow]))
+    budgets = {p.name: p.time_budget_seconds for p in policy.policies["filter"].profiles[0].plugins}
+    assert budgets == {"NodeName": 0.25, "Slow": 5.0, "NodeGroup": 1.0}
+
+
 def test_every_plugin_says_where_it_comes_from() -> None:
     policy = resolved(CONFIGURED)
     paths = {p.name: p.path for p in policy.policies["filter"].profiles[0].plugins}
@@ -250,7 +262,20 @@ def test_the_revision_changes_with_the_content_and_not_with_its_place() -> None:
     assert resolved("# a comment\n" + CONFIGURED).revision == policy.revision
     for changed in ("limit: 8", "limit: 7, nodeLabel: x"):
         assert resolved(CONFIGURED.replace("limit: 7", changed)).revision != policy.revision
-    assert resolved("scoreScale: 100\n" + CONFIGURED).revision != policy.revision
+    assert resolved("scoreScale: 1000\n" + CONFIGURED).revision != policy.revision
+
+
+def test_a_plugin_has_its_own_weight_where_the_policy_gives_none() -> None:
+    catalogue = Catalogue([plugin("Heavy", "score", weight=7), plugin("Light", "score")])
+
+    def weights(text: str) -> list[int]:
+        policy = resolve(parse(HEADER + text, "p.yaml"), catalogue).policies["score"]
+        return [each.weight for each in policy.profiles[0].plugins]
+
+    enabled = "profiles: [{plugins: {score: {enabled: [{name: Heavy%s}, {name: Light}]}}}]"
+    assert weights(enabled % "") == [7, 1]
+    assert weights(enabled % ", weight: 0") == [7, 1]
+    assert weights(enabled % ", weight: 3") == [3, 1]
 
 
 def test_a_weight_concerns_the_scorer_only() -> None:

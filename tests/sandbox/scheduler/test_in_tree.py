@@ -122,10 +122,12 @@ async def test_in_tree_scores_decide_where_no_extender_does(world: World) -> Non
     assert world.place("web") == "large"
     assert decision
     assert decision.scores
-    points = {each.plugin: each.score * each.weight for each in decision.scores.plugins}
+    chosen = decision.scores.chosen
+    points = {each.plugin: each.score * each.weight for each in chosen.plugins}
     assert points["TaintToleration"] == 300
-    assert decision.scores.in_tree == sum(points.values())
-    assert decision.scores.extenders is None
+    assert chosen.in_tree == sum(points.values())
+    assert chosen.in_tree > decision.scores.runner_up.in_tree
+    assert chosen.extenders is None
 
 
 @pytest.mark.parametrize(("weight", "place"), [(1, "idle"), (50, "busy")])
@@ -143,5 +145,9 @@ async def test_extender_scores_are_added_to_in_tree_scores(
     assert world.place("web") == place
     assert decision
     assert decision.scores
-    assert decision.scores.extenders == (100 * weight if place == "busy" else 0)
-    assert (decision.scores.in_tree_best, decision.scores.extenders_best) == ("idle", "busy")
+    scores = decision.scores
+    assert scores.chosen.extenders == (100 * weight if place == "busy" else 0)
+    assert {scores.chosen.node, scores.runner_up.node} == {"idle", "busy"}
+    assert (scores.preferred.node if scores.preferred else "") == (
+        "busy" if place == "idle" else ""
+    )

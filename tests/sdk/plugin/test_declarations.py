@@ -258,6 +258,24 @@ def test_a_number_that_cannot_be_normalised_is_blamed_on_the_score(
         scored(plugin, [-5, 10])
 
 
+def test_a_weight_is_a_positive_whole_number() -> None:
+    weights: list[Any] = [0, -1, 1.5, True, "2", 2**31]
+    for weight in weights:
+        with pytest.raises(TypeError, match=r"\.py:\d+: Heavy\.weight must be an int from 1 to"):
+            type("Heavy", (Local,), {"weight": weight})
+
+
+def test_a_service_announces_the_weight_of_a_score_plugin() -> None:
+    class Heavy(Local):
+        """Counts more."""
+
+        weight = 20
+
+    registry = Registry(ScorePlugin, [Local, Heavy])
+    announced = {name: describe_plugin(registry, name).default_weight for name in registry}
+    assert announced == {"Local": 1, "Heavy": 20}
+
+
 def test_a_normalisation_is_one_of_those_that_there_are() -> None:
     with pytest.raises(
         TypeError, match=r"^tests/.*: Wrong\.normalization must be a Normalization, not 'max"

@@ -110,11 +110,11 @@ def _check_overridden(cls: type, kind: type, hooks: Hooks) -> None:
     wanted = hooks.one_of or hooks.any_of
     present = [name for name in wanted if getattr(cls, name) is not getattr(kind, name)]
     if wanted and not present:
-        refuse(
-            f"{cls.__name__} is a {kind.__name__} without {' or '.join(wanted)}"
-            f"{similar_to(wanted, cls)}: override one of them, or write "
+        advice = similar_to(wanted, cls) or (
+            ": override one of them, or write "
             f"`class {cls.__name__}(..., abstract=True)` if only subclasses do"
         )
+        refuse(f"{cls.__name__} is a {kind.__name__} without {' or '.join(wanted)}{advice}")
     if hooks.one_of and len(present) > 1:
         unused, called = present
         refuse(

@@ -47,7 +47,7 @@ HOOKS: Final[Mapping[str, Hooks]] = {
     ),
     "ScorePlugin": Hooks(
         sync=("score_node", "score", "normalize"),
-        declarations=("normalization",),
+        declarations=("normalization", "weight"),
         one_of=("score_node", "score"),
     ),
     "BindPlugin": Hooks(

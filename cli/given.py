@@ -1,0 +1,43 @@
+"""The option `--plugin PATH=WEIGHT` of several commands."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+MAX_WEIGHT = 2**31 - 1  # that of `moorage.plugin.score`, which would import numpy
+
+
+@dataclass(frozen=True, slots=True)
+class GivenPlugin:
+    """A Python file or folder with plugins, and the weight of its score plugins; 0 if not given."""
+
+    path: Path
+    weight: int = 0
+
+
+class GivenPluginType(click.ParamType[GivenPlugin]):
+    """Reads PATH or PATH=WEIGHT."""
+
+    name = "PATH[=WEIGHT]"
+
+    def convert(
+        self, value: str | GivenPlugin, param: click.Parameter | None, ctx: click.Context | None
+    ) -> GivenPlugin:
+        """Return what is given; the path must exist."""
+        if isinstance(value, GivenPlugin):
+            return value
+        path, equals, weight = value.rpartition("=")
+        if not equals or Path(value).exists():
+            path, weight = value, ""
+        elif not (weight.isascii() and weight.isdecimal() and 0 < int(weight) <= MAX_WEIGHT):
+            self.fail(f"{value}: the weight is no integer from 1 to {MAX_WEIGHT}", param, ctx)
+        if not Path(path).exists():
+            self.fail(f"{path} does not exist", param, ctx)
+        return GivenPlugin(Path(path), int(weight or 0))
+
+
+def weights_of(given: Iterable[GivenPlugin]) -> Mapping[Path, int]:
+    """Return the weights that are given, by path."""
+    return {each.path: each.weight for each in given if each.weight}

@@ -1,0 +1,102 @@
+"""Says in sentences what a decision amounts to: what made a node win, and who else decided.
+
+For people, so it is worked out when somebody asks, from what the record keeps.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from gateway.decisions.log import Decision, FilterRecord, NodeScoreRecord, ScoreRecord
+
+SHOWN = 3
+"""Plugins that a sentence names, those that differ most."""
+
+
+def differences(one: NodeScoreRecord, other: NodeScoreRecord) -> Mapping[str, float]:
+    """Return what each plugin adds to the lead of *one* over *other*; their sum is the lead."""
+    weights = sum(score.weight for score in one.plugins)
+    others = {score.plugin: score.normalized for score in other.plugins}
+    return {
+        score.plugin: (score.normalized - others.get(score.plugin, 0.0)) * score.weight / weights
+        for score in one.plugins
+    }
+
+
+def explained(decision: Decision) -> list[str]:
+    """Return what made the decision, in sentences; nothing that the record does not prove."""
+    sentences: list[str] = []
+    if decision.filter is not None and not decision.filter.feasible:
+        sentences += _rejected(decision.filter)
+    if decision.claim is not None:
+        plugins = ", ".join(decision.claim.plugins)
+        sentences.append(
+            f"{decision.claim.node} was claimed for {plugins}, so no other was offered"
+        )
+    if decision.score is not None:
+        sentences += _scored(decision, decision.score)
+    return sentences
+
+
+def _rejected(record: FilterRecord) -> Iterator[str]:
+    for plugin in record.plugins:
+        if plugin.rejected:
+            reasons = ", ".join(f"{each.nodes} {each.reason}" for each in plugin.reasons)
+            yield f"{plugin.plugin} rejected {plugin.rejected} of {record.nodes} nodes: {reasons}"
+
+
+def _scored(decision: Decision, score: ScoreRecord) -> Iterator[str]:
+    if len(score.top) > 1:
+        yield _lead(score.top[0], score.top[1])
+    if score.tied:
+        yield tie(score)
+    bound = decision.bind.node if decision.bind else ""
+    if score.top and bound and bound != score.top[0].node:
+        yield _outvoted(score, bound)
+
+
+def _lead(best: NodeScoreRecord, second: NodeScoreRecord) -> str:
+    lead = best.total - second.total
+    parts = _largest(differences(best, second))
+    if not lead:
+        return f"Moorage has the same total for {best.node} and {second.node}: {best.total:.4g}"
+    return (
+        f"Moorage prefers {best.node} to {second.node}, {best.total:.4g} to {second.total:.4g}"
+        f"{f': {parts}' if parts else ''}"
+    )
+
+
+def _largest(parts: Mapping[str, float]) -> str:
+    ranked = sorted(parts.items(), key=lambda part: -abs(part[1]))
+    return ", ".join(f"{plugin} {part:+.3g}" for plugin, part in ranked[:SHOWN] if part)
+
+
+def tie(score: ScoreRecord) -> str:
+    """Return that rounding made nodes equal to the best one."""
+    most = "" if score.scale >= 1000 else f": raise scoreScale to {score.scale * 10}"
+    others = f"{score.tied} other{'s' if score.tied > 1 else ''}"
+    return (
+        f"{score.top[0].node if score.top else 'the best node'} is tied with {others} after "
+        f"rounding to {score.scale} steps, so kube-scheduler saw them alike{most}"
+    )
+
+
+def _outvoted(score: ScoreRecord, bound: str) -> str:
+    best = score.top[0]
+    chosen = next((each for each in score.top if each.node == bound), None)
+    if chosen is None:
+        return (
+            f"kube-scheduler's own scores outvoted Moorage's: it chose {bound}, which is not among "
+            f"Moorage's best {len(score.top)}, over {best.node}, {best.total:.4g}"
+        )
+    if chosen.total == best.total:
+        return f"kube-scheduler chose {bound} of the nodes with the best total"
+    whole = [int(each.total * score.scale / 100 + 0.5) for each in (best, chosen)]
+    if whole[0] == whole[1]:
+        return (
+            f"kube-scheduler chose {bound}, {chosen.total:.4g}, by its own scores or by lot: after "
+            f"rounding it is as good as {best.node}, {best.total:.4g}"
+        )
+    return (
+        f"kube-scheduler's own scores outvoted Moorage's: it chose {bound}, {chosen.total:.4g}, "
+        f"over {best.node}, {best.total:.4g}, a lead of {whole[0] - whole[1]} x 10 x the "
+        "extender's weight"
+    )

@@ -1,0 +1,44 @@
+"""Serves decisions on the admin port: of a pod, or of a pod about one node."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from gateway.decisions.comparing import explained
+from gateway.decisions.log import Decision, DecisionLog
+from gateway.decisions.per_node import view
+
+PATH = "/decisions/{namespace}/{pod}"
+
+RowAt = Callable[[str, int], int | None]
+"""Returns the row that a node had in a generation, None if it is newer or gone."""
+
+Hint = Callable[[str, str], Awaitable[str]]
+"""Returns why there may be no decision about a pod, by its namespace and name."""
+
+
+def decision_route(decisions: DecisionLog, row_at: RowAt, hint: Hint) -> web.RouteDef:
+    """Return the route of `GET /decisions/NAMESPACE/POD`, with or without `?node=NAME`."""
+
+    def show(decision: Decision) -> dict[str, Any]:
+        return {**msgspec.to_builtins(decision), "why": explained(decision)}
+
+    def show_node(decision: Decision, node: str) -> dict[str, Any]:
+        row = row_at(node, decision.generation)
+        return view(decision, node, row, decisions.verdicts(decision))
+
+    async def answer(request: web.Request) -> web.Response:
+        namespace, pod = request.match_info["namespace"], request.match_info["pod"]
+        attempts = decisions.attempts(namespace, pod)
+        if not attempts:
+            text = f"there is no decision about pod {namespace}/{pod}"
+            more = await hint(namespace, pod)
+            error = f"{text}: {more}" if more else text
+            return web.json_response({"error": error}, status=404)
+        node = request.query.get("node", "")
+        shown = [show_node(each, node) if node else show(each) for each in attempts]
+        return web.json_response({"attempts": shown})
+
+    return web.get(PATH, answer)

@@ -1,0 +1,95 @@
+"""The documentation's plugins that read other kinds run on `moorage up`."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cli.support import moorage, node, pod
+from tests.docs.pages import ROOT, blocks
+
+ZONE = "topology.kubernetes.io/zone"
+RACKS: list[dict[str, Any]] = [
+    {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "racks.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Cluster",
+            "names": {"plural": "racks", "kind": "Rack"},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "subresources": {"status": {}},
+                    "schema": {
+                        "openAPIV3Schema": {
+                            "type": "object",
+                            "x-kubernetes-preserve-unknown-fields": True,
+                        }
+                    },
+                }
+            ],
+        },
+    },
+    *(
+        {
+            "apiVersion": "example.com/v1",
+            "kind": "Rack",
+            "metadata": {"name": name},
+            "status": {"freeWatts": watts},
+        }
+        for name, watts in (("cold", 900), ("hot", 0))
+    ),
+    node("n-cold", labels={"example.com/rack": "cold"}),
+    node("n-hot", labels={"example.com/rack": "hot"}),
+]
+PRICES: list[dict[str, Any]] = [
+    *(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {
+                "name": zone,
+                "namespace": "prices",
+                "labels": {"example.com/tier": "spot"},
+            },
+            "data": {"cents": cents},
+        }
+        for zone, cents in (("a", "40"), ("b", "15"))
+    ),
+    node("n-a", labels={ZONE: "a"}),
+    node("n-b", labels={ZONE: "b"}),
+]
+
+
+def test_all_examples_that_read_are_run_here() -> None:
+    reading = {
+        block.text.partition("\n")[0]
+        for block in blocks("python")
+        if block.page == ROOT / "docs" / "plugins.md"
+        and re.search(r"^    reads = ", block.text, re.M)
+    }
+    assert reading == {"# rack_power.py", "# spot_prices.py"}
+
+
+@pytest.mark.parametrize(
+    ("plugin", "objects", "place"),
+    [("rack_power.py", RACKS, "n-cold"), ("spot_prices.py", PRICES, "n-b")],
+)
+async def test_a_plugin_that_reads_runs_on_the_sandbox(
+    tmp_path: Path, plugin: str, objects: list[dict[str, Any]], place: str
+) -> None:
+    (text,) = {b.text for b in blocks("python") if b.text.startswith(f"# {plugin}\n")}
+    (tmp_path / plugin).write_text(text)
+    (tmp_path / "all.yaml").write_text(yaml.safe_dump_all([*objects, pod("web")]))
+    options = ("--once", "--nodes=all.yaml", f"--plugin={plugin}")
+    async with moorage(tmp_path, "up", *options) as command:
+        code, errors = await command.ended()
+    printed = "\n".join(command.lines)
+    assert code == 0, errors
+    assert re.search(rf"\bweb\b.* {place}\b", printed), printed

@@ -1,0 +1,124 @@
+"""What a decision shows about who decided, and about one node."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
+from sandbox.apiserver.resources.paths import parse
+from tests.gateway.running import Gateway, filter_service, pod, scorer_service
+from tests.gateway.sharing import policy_of, sharing
+
+NAMES = ("n0", "n1", "n2", "n3")
+TOTALS = {"n0": 70.9, "n1": 74.4, "n2": 20.0}
+
+
+class NoThird(FilterPlugin):
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        return Rejection("it is the third") if node.name == "n3" else None
+
+
+class Given(ScorePlugin):
+    def score_node(self, pod: Pod, node: Node) -> float:
+        return TOTALS.get(node.name, 0.0)
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    return policy_of(tmp_path, "{multiPoint: {enabled: [{name: NoThird}, {name: Given}]}}")
+
+
+def rescaled(policy: Path, scale: int) -> None:
+    text = policy.read_text()
+    policy.write_text(text.replace("scoreScale: 100", f"scoreScale: {scale}"))
+
+
+async def decided(running: Gateway) -> tuple[list[Any], Any]:
+    await running.node(*NAMES)
+    feasible = (await running.filter(pod(), *NAMES))["NodeNames"]
+    scores = await running.prioritize(pod(), *feasible)
+    _, answer = await running.get("/decisions/default/p")
+    return scores, answer["attempts"][0]
+
+
+async def test_a_tie_that_rounding_made_is_in_the_decision(tmp_path: Path, policy: Path) -> None:
+    rescaled(policy, 10)
+    async with (
+        filter_service(NoThird) as filters,
+        scorer_service(Given) as scorers,
+        sharing(tmp_path, "g", filters=[filters], scorers=[scorers], config=policy) as running,
+    ):
+        scores, decision = await decided(running)
+    assert {each["Host"]: each["Score"] for each in scores} == {"n0": 7, "n1": 7, "n2": 2}
+    assert (decision["score"]["scale"], decision["score"]["tied"]) == (10, 1)
+    assert decision["why"] == [
+        "Moorage prefers n1 to n0, 74.4 to 70.9: Given +3.5",
+        (
+            "n1 is tied with 1 other after rounding to 10 steps, so kube-scheduler saw them alike: "
+            "raise scoreScale to 100"
+        ),
+    ]
+
+
+async def test_one_node_of_a_decision_is_shown(tmp_path: Path, policy: Path) -> None:
+    async with (
+        filter_service(NoThird) as filters,
+        scorer_service(Given) as scorers,
+        sharing(tmp_path, "g", filters=[filters], scorers=[scorers], config=policy) as running,
+    ):
+        _, decision = await decided(running)
+        await running.node("n4")
+        seen = {}
+        for name in ("n0", "n3", "n4", "nowhere"):
+            _, answer = await running.get(f"/decisions/default/p?node={name}")
+            (seen[name],) = answer["attempts"]
+    assert "tied" not in decision["score"]
+    assert (seen["n0"]["verdict"], seen["n0"]["rank"]) == ("feasible", 2)
+    assert seen["n0"]["score"]["plugins"][0]["normalized"] == pytest.approx(70.9)
+    assert (seen["n3"]["verdict"], seen["n3"]["plugin"]) == ("rejected", "NoThird")
+    assert (seen["n3"]["reason"], seen["n3"]["unresolvable"]) == ("it is the third", True)
+    assert {seen[name]["verdict"] for name in ("n4", "nowhere")} == {"unknown"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "hint"),
+    [
+        (
+            {"schedulerName": "other"},
+            {},
+            "its schedulerName is other, which no profile serves (profiles: moorage)",
+        ),
+        ({}, {}, "kube-scheduler has not tried it yet; does one with this profile run?"),
+        (
+            {},
+            {"reason": "Unschedulable", "message": "0/2 nodes are available: 2 full. no more"},
+            (
+                "kube-scheduler says 0/2 nodes are available: 2 full; its own filters left no "
+                "node, or the gateway restarted since"
+            ),
+        ),
+    ],
+)
+async def test_a_missing_decision_is_explained_by_the_pod(
+    tmp_path: Path, policy: Path, spec: Any, status: Any, hint: str
+) -> None:
+    async with (
+        filter_service(NoThird) as filters,
+        scorer_service(Given) as scorers,
+        sharing(tmp_path, "g", filters=[filters], scorers=[scorers], config=policy) as running,
+    ):
+        await running.node(*NAMES)
+        running.api.pod("big", **{"schedulerName": "moorage", **spec})
+        if status:
+            condition = {"type": "PodScheduled", "status": "False", **status}
+            path = "/api/v1/namespaces/default/pods/big"
+            obj = {**running.api.read(path), "status": {"conditions": [condition]}}
+            running.api.server.cluster.update(parse(f"{path}/status"), obj)
+        code, answer = await running.get("/decisions/default/big")
+        assert (code, answer["error"]) == (
+            404,
+            f"there is no decision about pod default/big: {hint}",
+        )
+        _, nobody = await running.get("/decisions/default/nobody")
+    assert nobody["error"].endswith("/nobody: there is no such pod")
