@@ -43,6 +43,19 @@ def _ready_replicas(obj: Object, _: datetime) -> str:
     return f"{obj.get('status', {}).get('readyReplicas', 0)}/{wanted}"
 
 
+def _completions(job: Object, _: datetime) -> str:
+    spec = job.get("spec", {})
+    wanted = spec.get("completions", f"1 of {spec.get('parallelism', 1)}")
+    return f"{job.get('status', {}).get('succeeded', 0)}/{wanted}"
+
+
+def _job_state(job: Object, _: datetime) -> str:
+    conditions = job.get("status", {}).get("conditions", ())
+    if ended := [each["type"] for each in conditions if each.get("status") == "True"]:
+        return str(ended[-1])
+    return "Suspended" if job.get("spec", {}).get("suspend") else "Running"
+
+
 def _claim(obj: Object, _: datetime) -> str:
     reference = obj.get("spec", {}).get("claimRef") or {}
     return f"{reference.get('namespace', '')}/{reference.get('name', '')}" if reference else ""
@@ -118,6 +131,19 @@ _COLUMNS: Mapping[str, Sequence[Column]] = {
         )
     ),
     "apps/statefulsets": _between(_READY),
+    "apps/daemonsets": _between(
+        *_paths(
+            "Desired status.desiredNumberScheduled",
+            "Current status.currentNumberScheduled",
+            "Ready status.numberReady",
+            "Up-to-date status.updatedNumberScheduled",
+            "Available status.numberAvailable",
+            default="0",
+        )
+    ),
+    "batch/jobs": _between(
+        Column(name="Status", cell=_job_state), Column(name="Completions", cell=_completions)
+    ),
     "/persistentvolumes": _between(
         *_paths("Capacity spec.capacity.storage", "Status status.phase"),
         Column(name="Claim", cell=_claim),

@@ -45,6 +45,13 @@ async def test_it_keeps_fixed_ports_obeys_kubectl_and_takes_all_processes_with_i
         reason = await command.line("default/late -> node-")
         assert "as many points as node-" in reason
         assert "; Moorage finds both alike" in reason
+        for name, spec in (("theirs", {}), ("nobodys", {"schedulerName": "nobody"})):
+            await kubectl(command, "create", "-f", "-", stdin=json.dumps(pod(name, **spec)))
+        assert (await command.line("default/theirs -> node-")).endswith(
+            "schedulerName is default-scheduler: Moorage was not asked; "
+            "set spec.schedulerName: moorage"
+        )
+        await command.line("default/nobodys -> pending: no scheduler here serves schedulerName ")
         answer = await kubectl(command, "get", "nodes", "--output=name")
         assert answer.split() == ["node/node-0000", "node/node-0001"]
 

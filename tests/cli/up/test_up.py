@@ -117,6 +117,32 @@ async def test_the_ten_line_plugin_decides_placements_on_a_dump_of_a_cluster(
     assert command.lines[0] == note
 
 
+async def test_the_pods_of_a_deployment_are_made_and_placed(tmp_path: Path) -> None:
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": pod("any")["spec"]}
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web"},
+        "spec": {
+            "replicas": 3,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": template,
+        },
+    }
+    (tmp_path / "max_temperature.py").write_text(MAX_TEMPERATURE)
+    (tmp_path / "web.yaml").write_text(yaml.safe_dump(deployment))
+
+    plugin = "--plugin=max_temperature.py"
+    command, code, errors = await once(tmp_path, plugin, "--nodes=2", "--pods=web.yaml")
+
+    assert (code, errors) == (0, "")
+    rows = command.rows()
+    assert len(rows) == 3
+    assert all(re.fullmatch(r"default/web-[a-z0-9]+-[a-z0-9]{5}", name) for name in rows)
+    assert all(place.startswith("node-") for place, _ in rows.values())
+    assert "3 of 3 pods bound, 0 pending" in command.lines
+
+
 async def test_a_plugin_that_fails_is_named_with_file_and_line(tmp_path: Path) -> None:
     file = tmp_path / "failing.py"
     file.write_text(FAILING)

@@ -13,12 +13,10 @@ from tests.gateway.cluster.test_objects import kinds_of
 from tests.gateway.running import Gateway, filter_service, gateway, pod, ready, scorer_service
 from tests.live_api import Api, until
 
-SETS = ObjectKind("apps/v1", "statefulsets")
-IN_PRICES = ObjectKind("apps/v1", "statefulsets", namespace="prices")
-SPOT = ObjectKind("apps/v1", "statefulsets", label_selector="tier in (spot, free)")
-ONE = ObjectKind(
-    "apps/v1", "statefulsets", namespace="prices", field_selector="metadata.name=cheap"
-)
+MAPS = ObjectKind("v1", "configmaps")
+IN_PRICES = ObjectKind("v1", "configmaps", namespace="prices")
+SPOT = ObjectKind("v1", "configmaps", label_selector="tier in (spot, free)")
+ONE = ObjectKind("v1", "configmaps", namespace="prices", field_selector="metadata.name=cheap")
 POLICY = """
 apiVersion: moorage.io/v1alpha1
 kind: MoorageConfiguration
@@ -44,12 +42,12 @@ class Selecting(FilterPlugin):
 
 
 def path(namespace: str, name: str = "") -> str:
-    return f"/apis/apps/v1/namespaces/{namespace}/statefulsets" + (f"/{name}" if name else "")
+    return f"/api/v1/namespaces/{namespace}/configmaps" + (f"/{name}" if name else "")
 
 
-def stateful_set(name: str, namespace: str, **labels: str) -> dict[str, Any]:
+def config_map(name: str, namespace: str, **labels: str) -> dict[str, Any]:
     metadata = {"name": name, "namespace": namespace, "labels": labels}
-    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
 
 
 def add_namespaces(api: Api) -> None:
@@ -78,9 +76,9 @@ async def test_a_plugin_sees_what_it_selects_as_it_changes(tmp_path: Path) -> No
     ):
         api = found.api
         add_namespaces(api)
-        api.create(path("prices"), stateful_set("cheap", "prices", tier="spot"))
-        api.create(path("prices"), stateful_set("dear", "prices"))
-        api.create(path("other"), stateful_set("foreign", "other"))
+        api.create(path("prices"), config_map("cheap", "prices", tier="spot"))
+        api.create(path("prices"), config_map("dear", "prices"))
+        api.create(path("other"), config_map("foreign", "other"))
         await found.node("n1")
         await ready(found)
         await sees(found, "cheap,dear; cheap")
@@ -97,9 +95,9 @@ async def test_a_plugin_sees_what_it_selects_as_it_changes(tmp_path: Path) -> No
 async def test_each_selection_is_a_watch_and_holds_only_its_objects(tmp_path: Path) -> None:
     async with kinds_of(tmp_path) as (api, table, kinds):
         add_namespaces(api)
-        api.create(path("prices"), stateful_set("cheap", "prices", tier="spot"))
-        api.create(path("prices"), stateful_set("dear", "prices"))
-        api.create(path("other"), stateful_set("cheap", "other"))
+        api.create(path("prices"), config_map("cheap", "prices", tier="spot"))
+        api.create(path("prices"), config_map("dear", "prices"))
+        api.create(path("other"), config_map("cheap", "other"))
         selections = (IN_PRICES, SPOT, ONE)
         kinds.need("policy", {kind: ["A"] for kind in selections})
         kinds.need("session", {SPOT: ["B"]})
@@ -112,20 +110,20 @@ async def test_each_selection_is_a_watch_and_holds_only_its_objects(tmp_path: Pa
         }
         await until(lambda: api.faults.watches() == len(selections))
         kinds.need("policy", {})
-        assert table.counts == {"statefulsets.apps[-l tier in (spot, free)]": 1}
+        assert table.counts == {"configmaps[-l tier in (spot, free)]": 1}
         await until(lambda: api.faults.watches() == 1)
 
 
 @pytest.mark.parametrize(
     ("kind", "url", "shown"),
     [
-        (SETS, "/apis/apps/v1/statefulsets", "statefulsets.apps"),
-        (IN_PRICES, path("prices"), "statefulsets.apps[-n prices]"),
-        (SPOT, "/apis/apps/v1/statefulsets", "statefulsets.apps[-l tier in (spot, free)]"),
+        (MAPS, "/api/v1/configmaps", "configmaps"),
+        (IN_PRICES, path("prices"), "configmaps[-n prices]"),
+        (SPOT, "/api/v1/configmaps", "configmaps[-l tier in (spot, free)]"),
         (
             ONE,
             path("prices"),
-            "statefulsets.apps[-n prices --field-selector metadata.name=cheap]",
+            "configmaps[-n prices --field-selector metadata.name=cheap]",
         ),
     ],
 )

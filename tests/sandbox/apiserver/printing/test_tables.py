@@ -117,6 +117,20 @@ async def test_the_other_resources_have_tables_too(http: Http, path: str) -> Non
     assert None not in shown.values()
 
 
+async def test_jobs_show_how_far_they_are(http: Http) -> None:
+    path = "/apis/batch/v1/namespaces/default/jobs"
+    container = {"name": "main", "image": "job:1"}
+    template = {"spec": {"containers": [container], "restartPolicy": "Never"}}
+    for name, spec in (("a", {"completions": 3}), ("b", {"parallelism": 2, "suspend": True})):
+        body = {"metadata": {"name": name}, "spec": {"template": template, **spec}}
+        await http.create(path, body)
+    done = {"conditions": [{"type": "Complete", "status": "True"}], "succeeded": 3}
+    await http.patch(f"{path}/a/status", {"status": done})
+    body = (await table(http, path)).body
+    shown = [(cells(body, row)["Status"], cells(body, row)["Completions"]) for row in range(2)]
+    assert shown == [("Complete", "3/3"), ("Suspended", "0/1 of 2")]
+
+
 async def test_a_table_has_the_metadata_of_its_objects(http: Http) -> None:
     created = await http.create(PODS, pod())
     row = (await table(http, PODS)).body["rows"][0]
