@@ -1,6 +1,7 @@
 """Puts the gateway together and runs it."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from prometheus_client import REGISTRY, CollectorRegistry
 
 from gateway.binding.binding import Binding
 from gateway.binding.retries import Retries, RetryMetrics
+from gateway.binding.snapshots import BinderSnapshots
 from gateway.cache.filter_cache import FilterCache
 from gateway.cache.score_cache import ScoreCache
 from gateway.cluster.cluster import Cluster
@@ -37,7 +39,7 @@ from gateway.replicas.feed import StateFeed
 from gateway.replicas.metrics import SessionFamilies, SessionMetrics
 from gateway.replicas.pool import ReplicaPool
 from gateway.replicas.rollout import Rollout
-from gateway.replicas.service import FILTER, SCORER, ServiceKind
+from gateway.replicas.service import BINDER, FILTER, SCORER, ServiceKind
 from gateway.replicas.session import ReportRetry, Session, ignore_retry
 from gateway.settings import GatewaySettings
 from moorage.errors import ConfigurationError
@@ -134,6 +136,7 @@ class _Parts:
     scorers: ReplicaPool
     binding: Binding
     retries: Retries
+    snapshots: BinderSnapshots
     decisions: DecisionLog
     queue: CycleQueue
     cycles: CycleRunner
@@ -146,6 +149,10 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
 
     def follow(policy: PolicyHolder) -> None:
         cluster.kinds.need(policy, policy.reads("filter", "score"))
+        read = frozenset(policy.reads("bind")) if policy.binders_read_snapshot else None
+        snapshots.need(read)
+
+    snapshots = BinderSnapshots(lambda: pool(BINDER, (settings.binder,), math.inf))
 
     file = settings.config
     text = read(file) if file else ""
@@ -178,7 +185,7 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
 
     cycle_states = CycleStates(settings.cycle_state_memory)
     rejected = RejectedPods(settings.retry_pods)
-    binding = Binding(settings.binder, state, policy, cycle_states)
+    binding = Binding(settings.binder, state, policy, cycle_states, snapshots.generation)
     retries = Retries(binding.channel, rejected, state, RetryMetrics(registry))
     filters = pool(FILTER, settings.filter, settings.filter_wait, retries.ask)
     scorers = pool(SCORER, settings.scorer, settings.scorer_wait)
@@ -239,6 +246,7 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
         scorers=scorers,
         binding=binding,
         retries=retries,
+        snapshots=snapshots,
         decisions=decisions,
         queue=queue,
         cycles=cycles,
@@ -252,6 +260,7 @@ async def _background(parts: _Parts, settings: GatewaySettings) -> AsyncIterator
         tasks = [group.create_task(pool.run()) for pool in (parts.filters, parts.scorers)]
         binder = parts.binding.follow_plugins(settings.resolve_interval)
         tasks.append(group.create_task(binder))
+        tasks.append(group.create_task(parts.snapshots.run()))
         tasks.append(group.create_task(parts.retries.run(settings.retry_interval)))
         if parts.reloader is not None and settings.config_reload_interval:
             reloading = parts.reloader.run(settings.config_reload_interval)

@@ -198,6 +198,8 @@ def _pending(pod: PodState, scheduler: Decision | None, gateway: Decision) -> st
     if not scheduler["offered"]:
         rejections.append("Moorage was not asked")
     lines = [", ".join(rejections), *_preemption(problem)]
+    if any(each.startswith("Moorage rejected ") for each in rejections):
+        lines.append(problem.partition(" are available: ")[2].partition(". ")[0] or problem)
     # kube-scheduler does not know what an extender's rejection depends on.
     when = "the cluster changes" if scheduler["offered"] else "a change may help"
     return "; ".join([*lines, f"tried again when {when}, at the latest after 5 min"])
@@ -224,7 +226,7 @@ def _rejections(
             counted = {each["reason"]: each["nodes"] for each in plugin.get("reasons") or ()}
             reasons = _reasons(counted) if with_reasons else ""
             yield f"Moorage {plugin['plugin']} rejected {plugin['rejected']}{reasons}"
-    elif total:
+    elif total:  # the gateway's newest attempt is another one, or forgotten
         yield f"Moorage rejected {total}"
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import grpc
@@ -62,10 +62,12 @@ class Binding:
         state: ClusterState,
         policy: BindPolicy,
         cycle_states: CycleStates,
+        generation: Callable[[], int],
     ) -> None:
         """Call the binder at *target*, and have it run the bind plugins of *policy*.
 
-        They get what other plugins have kept for them in *cycle_states*.
+        They get what other plugins have kept for them in *cycle_states*, and the state of
+        *generation*, if they read it.
         """
         self.channel = connect(target)
         self._stub = BinderServiceStub(self.channel)
@@ -73,6 +75,7 @@ class Binding:
         self._state = state
         self._policy = policy
         self._cycle_states = cycle_states
+        self._generation = generation
 
     async def follow_plugins(self, interval: float) -> None:
         """Ask the binder every *interval* seconds which plugins it has: it may be another one."""
@@ -146,6 +149,7 @@ class Binding:
             policy=policy,
             decision=msgspec.json.encode(why) if why else b"",
             cycle_state=self._cycle_states.at(call.uid, call.node) if policy else None,
+            generation=self._generation(),
         )
 
     async def _bind(self, call: BindCall, request: pb.BindRequest) -> None:

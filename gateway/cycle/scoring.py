@@ -49,9 +49,10 @@ class ScorePhaseResult(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         if self.totals is None or not len(self.totals):
             return ()
         whole = (self.totals * (scale / 100) + 0.5).astype(np.int64)
-        alike = self.totals[whole == whole.max()]
+        best = self.totals.argmax()
+        alike = np.count_nonzero(whole == whole[best])
         self.record.scale = scale
-        self.record.tied = int(np.count_nonzero(alike < alike.max()))
+        self.record.tied = int(alike - np.count_nonzero(self.totals == self.totals[best]))
         answer: list[int] = whole.tolist()
         return answer
 

@@ -167,6 +167,15 @@ class PolicyHolder:
         return reads_of(self.resolved, *kinds) if self.resolved else {}
 
     @property
+    def binders_read_snapshot(self) -> bool:
+        """Whether an enabled bind plugin reads the snapshot."""
+        if self.resolved is None:
+            return False
+        profiles = self.resolved.policies["bind"].profiles
+        infos = (self.resolved.catalogue.get("bind", p.name) for q in profiles for p in q.plugins)
+        return any(info is not None and info.reads_snapshot for info in infos)
+
+    @property
     def score_scale(self) -> int:
         """The highest score sent to kube-scheduler."""
         return self.resolved.score_scale if self.resolved else DEFAULT_SCORE_SCALE
@@ -216,6 +225,7 @@ def _info(plugin: pb.Plugin) -> PluginInfo:
         depends_on=scope_from_proto(plugin.depends_on),
         pod_fields=tuple(plugin.pod_fields.paths) if plugin.HasField("pod_fields") else None,
         normalization=normalization_from_proto(plugin.normalization),
+        reads_snapshot=plugin.reads_snapshot,
         weight=plugin.default_weight or 1,
         time_budget=from_duration(plugin.time_budget) or DEFAULT_TIME_BUDGET,
     )

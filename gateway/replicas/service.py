@@ -1,4 +1,4 @@
-"""The two kinds of service that have sessions, and their messages."""
+"""The kinds of service that get the state, and their messages."""
 
 from collections.abc import AsyncIterable, Callable
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from typing import Any, Literal
 
 import grpc.aio
 
-from moorage.v1 import filter_pb2, scorer_pb2
+from moorage.v1 import binder_pb2, filter_pb2, scorer_pb2
 from moorage.v1.filter_pb2_grpc import FilterServiceStub
 
 RetryRequest = filter_pb2.FilterServiceFollowRetriesResponse
 
-Name = Literal["filter", "scorer"]
+Name = Literal["filter", "scorer", "binder"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class ServiceKind:
     """
 
     name: Name
-    policy: Literal["filter", "score"]
+    policy: Literal["filter", "score", "bind"]
     request: Callable[..., Any]
     open: Callable[[grpc.aio.Channel], "grpc.aio.StreamStreamCall[bytes, Any]"]
     follow_retries: Callable[[grpc.aio.Channel], AsyncIterable[RetryRequest]] | None = None
@@ -55,3 +55,14 @@ SCORER = ServiceKind(
         response_deserializer=scorer_pb2.ScorerServiceSessionResponse.FromString,
     )(),
 )
+
+BINDER = ServiceKind(
+    name="binder",
+    policy="bind",
+    request=binder_pb2.BinderServiceFollowStateRequest,
+    open=lambda channel: channel.stream_stream(
+        "/moorage.v1.BinderService/FollowState",
+        response_deserializer=binder_pb2.BinderServiceFollowStateResponse.FromString,
+    )(),
+)
+"""Gets the state and no cycles: binds go over a stream of their own."""

@@ -48,6 +48,7 @@ class Session:
     Attributes:
         replica: The replica's name for itself.
         plugins: What the replica can run.
+        state_generation: That of the newest state that it was sent without a cycle.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Session:
         """Connect to the replica at *target*, which gets the state from *feed*."""
         self.replica = ""
         self.plugins: list[pb.Plugin] = []
+        self.state_generation = 0
         self._kind = kind
         self._feed = feed
         self._metrics = metrics
@@ -227,6 +229,8 @@ class Session:
 
     def _send(self, state: pb.State, part: str = "") -> "asyncio.Future[Any]":
         """Send a state; return its acknowledgement. *part* is what its bytes are counted as."""
+        if not state.partial:
+            self.state_generation = state.generation
         number, acknowledgement = self._stream.expect(math.inf)
         self._unacknowledged.append(number)
         encoded: bytes = self._kind.request(state=state).SerializeToString()

@@ -34,6 +34,7 @@ from services.binder.plugins import BUILT_INS
 from services.binder.retries import Retries
 from services.binder.session import Sessions
 from services.binder.settings import BinderSettings
+from services.binder.snapshots import Snapshots
 from services.binder.wire import (
     OUTCOMES,
     binding_from_proto,
@@ -82,9 +83,11 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
             observer=EventMetrics(),
         )
         self._stack.push_async_callback(self._policies.close)
+        snapshots = Snapshots()
         self._binder = Binder(
-            cluster, self._policies, limits=limits, observer=BindReporter(recorder)
+            cluster, self._policies, snapshots, limits=limits, observer=BindReporter(recorder)
         )
+        self._snapshots = snapshots
         self._sessions = Sessions(self._binder, self._deadline)
         self._retries = Retries(cluster)
         await self._write_in_background(recorder)
@@ -99,6 +102,7 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
         """Take no more binds on the sessions, and end each when its last one is answered."""
         self._sessions.drain()
         self._binder.end_waiting()
+        self._snapshots.drain()
 
     async def stop(self) -> None:
         """Finish the binds whose callers are gone, write the last Events, and disconnect."""
@@ -121,6 +125,12 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
     ) -> AsyncIterator[pb.BinderServiceSessionResponse]:
         """Bind many pods to nodes."""
         return self._sessions.run(request_iterator, context)
+
+    def FollowState(
+        self, request_iterator: AsyncIterator[pb.BinderServiceFollowStateRequest], context: Context
+    ) -> AsyncIterator[pb.BinderServiceFollowStateResponse]:
+        """Keep a gateway's state."""
+        return self._snapshots.follow(request_iterator, describe_plugins(self._registry))
 
     async def RetryPods(
         self, request: pb.BinderServiceRetryPodsRequest, context: Context

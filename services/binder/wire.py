@@ -59,6 +59,7 @@ def binding_from_proto(request: pb.BindRequest) -> Binding:
         profile=request.profile,
         decision=_decision(request.decision),
         cycle_state=_cycle_state(request.cycle_state),
+        generation=request.generation,
     )
 
 

@@ -21,6 +21,7 @@ from services.binder.binding.outcomes import BindError, Outcome
 from services.binder.binding.policies import Policies, PolicyText
 from services.binder.cluster import Cluster
 from services.binder.settings import BinderSettings
+from services.binder.snapshots import Snapshots
 from tests.live_api import Object, send
 
 BINDINGS = ("create", "pods/binding")
@@ -86,9 +87,11 @@ class World:
     ) -> None:
         self.observed = Observed()
         self.cluster = TrackedCluster(client, request_timeout=request_timeout)
+        self.snapshots = Snapshots()
         self.binder = Binder(
             self.cluster,
             Policies(Registry(BindPlugin, plugins)),
+            self.snapshots,
             limits=BindLimits(retries=FAST, **limits),
             observer=self.observed,
         )

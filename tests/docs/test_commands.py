@@ -26,7 +26,8 @@ PROCESSES = {
 }
 """The tables of settings by the module that is run."""
 
-FOREIGN = {"--help", "--strict", "--image", "--overrides", "--replicas", "--require-hashes"}
+KUBECTL = {"--cascade", "--image", "--overrides", "--replicas", "--server-side", "--sort-by"}
+FOREIGN = {"--help", "--strict", "--require-hashes", *KUBECTL}
 """Options of other people's commands."""
 
 

@@ -39,3 +39,17 @@ async def test_a_bind_gets_what_the_filter_kept_for_its_node(world: World) -> No
     for obj in pods.values():
         device = obj["metadata"]["annotations"]["example.com/device"]
         assert device == f"gpu-{obj['spec']['nodeName'][1:]}"
+
+
+async def test_a_bind_sees_the_pods_that_were_placed_before_it(world: World) -> None:
+    await world.nodes(node("n1"), node("n2"))
+    steps = {"first": "n1", "second": "n1", "third": "n2"}
+    async with world.scheduler("neighbouring"):
+        for name, place in steps.items():
+            other = {"n1": "n2", "n2": "n1"}[place]
+            await world.create(pod(name, "neighbouring", reject={other: "not here"}))
+            await world.bound(name)
+        pods = await world.pods()
+
+    seen = {name: pods[name]["metadata"]["annotations"]["example.com/pods"] for name in steps}
+    assert seen == {"first": "1 of 1", "second": "2 of 2", "third": "1 of 3"}

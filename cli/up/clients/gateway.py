@@ -92,8 +92,9 @@ class Gateway:
             async with self._session.get(f"{self._admin}/decisions/{namespace}/{pod}") as response:
                 if response.status != 200:
                     return None
-                newest: dict[str, Any] = (await response.json())["attempts"][0]
-                return newest
+                attempts: list[dict[str, Any]] = (await response.json())["attempts"]
+                # An attempt that has only begun, or was a preemption, has no verdicts.
+                return next((each for each in attempts if "filter" in each), attempts[0])
         except aiohttp.ClientError:
             return None
 

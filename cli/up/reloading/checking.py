@@ -1,6 +1,6 @@
 """Tries plugin files in a process of their own, before any service gets them.
 
-    python -m cli.up.reloading.checking '{"config": null, "plugins": ["max_temperature.py"]}'
+    python -m cli.up.reloading.checking '{"config": null, "plugins": ["a.py"], "weights": {}}'
 
 The process loads them, resolves the policy, and starts and stops the plugins that it enables. A
 file that never ends, or ends the process, does no harm.
@@ -8,13 +8,13 @@ file that never ends, or ends the process, does no harm.
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 
 import msgspec
 
-from cli.config.policies import KINDS, Policy, choose_policy
+from cli.config.policies import KINDS, NO_WEIGHTS, Policy, choose_policy
 from cli.failures import described
 from cli.up.processes import python
 from moorage.errors import MoorageError
@@ -31,6 +31,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
     config: str | None
     plugins: tuple[str, ...]
+    weights: Mapping[str, int]
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,9 +50,15 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     kinds: tuple[Kind, ...] = ()
 
 
-async def check(config: Path | None, plugins: Sequence[Path]) -> Checked:
-    """Try *plugins* with the policy in *config*, or with one made of them."""
-    question = Question(config=str(config) if config else None, plugins=tuple(map(str, plugins)))
+async def check(
+    config: Path | None, plugins: Sequence[Path], weights: Mapping[Path, int] = NO_WEIGHTS
+) -> Checked:
+    """Try *plugins* with the policy in *config*, or with one made of them and their weights."""
+    question = Question(
+        config=str(config) if config else None,
+        plugins=tuple(map(str, plugins)),
+        weights={str(path): weight for path, weight in weights.items()},
+    )
     process = await asyncio.create_subprocess_exec(
         *python(__name__),
         msgspec.json.encode(question).decode(),
@@ -88,7 +95,8 @@ async def _checked(question: Question) -> Checked:
     config, plugins = question.config, [Path(plugin) for plugin in question.plugins]
     try:
         text = read(Path(config)) if config else ""
-        policy = choose_policy(Path(config) if config else None, plugins)
+        weights = {Path(path): weight for path, weight in question.weights.items()}
+        policy = choose_policy(Path(config) if config else None, plugins, weights)
         for kind in policy.kinds:
             await _start_and_stop(kind, policy, plugins)
     except MoorageError as error:

@@ -2,9 +2,10 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
+from cli.config.policies import Policy
 from cli.failures import described
 from cli.screen import Screen
 from cli.up.clients.gateway import Gateway
@@ -37,7 +38,8 @@ class Reloader:
         gateway: Gateway,
         *,
         config: Path | None,
-        kinds: Collection[Kind],
+        weights: Mapping[Path, int],
+        policy: Policy,
     ) -> None:
         """Follow the plugin files of *stack*.
 
@@ -47,14 +49,16 @@ class Reloader:
             processes: The services.
             gateway: Sees services come and go.
             config: The user's policy file; without one the policy is made of the plugins.
-            kinds: The kinds of plugins that the files define at the start.
+            weights: The weights of score plugins, without a policy file.
+            policy: What the files and the policy file meant at the start.
         """
         self._screen = screen
         self._stack = stack
         self._processes = processes
         self._gateway = gateway
         self._config = config
-        self._kinds = frozenset(kinds)
+        self._weights = weights
+        self._kinds, self._notes = frozenset(policy.kinds), policy.notes
         self._policy = stack.config.read_text() if stack.config else ""
         self._policy_changes = 0
         self._pending: set[str] = set()
@@ -71,14 +75,16 @@ class Reloader:
     async def _reload(self, names: Collection[str], retry: Retry) -> None:
         clock = asyncio.get_running_loop().time
         start, files = clock(), ", ".join(sorted(names))
-        checked = await check(self._config, self._stack.plugins)
+        checked = await check(self._config, self._stack.plugins, self._weights)
         if problem := checked.problem or await self._replace(checked):
             self._screen.sentence(problem, style="red")
             self._screen.sentence(f"{files}: not reloaded, what was there before stays in use")
             return
         self._pending.clear()
         for note in checked.notes:
-            self._screen.sentence(f"Note: {note}", style="yellow")
+            if note not in self._notes:
+                self._screen.sentence(f"Note: {note}", style="yellow")
+        self._notes = checked.notes
         seconds = clock() - start
         self._screen.sentence(f"reloaded {files} in {seconds:.1f} s{await retry()}", style="green")
 

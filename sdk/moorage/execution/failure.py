@@ -21,8 +21,11 @@ MAX_MESSAGE_LENGTH: Final = 500
 _LOOPS: Final = frozenset((FilterPlugin.filter.__code__, ScorePlugin.score.__code__))
 """The code that calls per-node methods for one node after the other."""
 
-_OURS: Final = ("moorage.execution.", "moorage.plugin.", "asyncio.")
-"""Modules that stand between a service and a plugin."""
+MAX_FRAMES: Final = 20
+"""How many calls of a plugin's code, the innermost ones, are in the traceback that is logged."""
+
+_OURS: Final = ("moorage.", "asyncio.")
+"""Modules that call plugins, and that plugins call."""
 
 
 def problem_of(error: BaseException, plugin: Plugin) -> str:
@@ -57,11 +60,17 @@ def where(error: BaseException, plugin: Plugin) -> str:
 
 
 def own_traceback(error: BaseException) -> TracebackType | None:
-    """Return the part of a traceback that begins with the plugin's code; None if there is none."""
-    step = error.__traceback__
-    while step and step.tb_frame.f_globals.get("__name__", "").startswith(_OURS):
+    """Return the traceback from the first to the last call of the plugin's code, or None."""
+    steps, step = list[TracebackType](), error.__traceback__
+    while step:
+        steps.append(step)
         step = step.tb_next
-    return step
+    modules = [step.tb_frame.f_globals.get("__name__", "") for step in steps]
+    own = [index for index, module in enumerate(modules) if not module.startswith(_OURS)]
+    result: TracebackType | None = None
+    for step in reversed(steps[own[0] : own[-1] + 1][-MAX_FRAMES:] if own else []):
+        result = TracebackType(result, step.tb_frame, step.tb_lasti, step.tb_lineno)
+    return result
 
 
 def _node(error: BaseException) -> str:

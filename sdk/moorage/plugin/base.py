@@ -53,7 +53,8 @@ class Plugin:
 
     Attributes:
         name: The name in the policy; the name of the class unless set.
-        reads: Further kinds of objects that it reads, see `Nodes.objects`; not for bind plugins.
+        reads: Further kinds of objects that it reads, see `Nodes.objects`; a bind plugin needs
+            `reads_snapshot` for that.
         depends_on: What its verdict on a node, or its raw score of it, depends on. The gateway
             caches them by this. Not inherited, since a subclass may depend on more; not for bind
             plugins.

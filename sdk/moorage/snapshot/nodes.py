@@ -102,6 +102,11 @@ class Nodes(Sequence[Node]):
         """The number of nodes in the whole snapshot."""
         return len(self._snapshot)
 
+    def get(self, name: str) -> Node | None:
+        """Return the node of the cluster called *name*, whether it is among these or not."""
+        row = self._snapshot.row_of(name)
+        return None if row is None else self._snapshot.node_at(row)
+
     @property
     def cluster(self) -> "Nodes":
         """All nodes, whether other plugins rejected them or other replicas look at them."""

@@ -135,6 +135,7 @@ def make_binding(
     *,
     decision: DecisionSummary | None = None,
     cycle_state: Mapping[str, Any] | None = None,
+    nodes: Nodes | None = None,
 ) -> Binding:
     """Make the decision to bind *pod* to the node called *node*.
 
@@ -143,6 +144,7 @@ def make_binding(
         node: The node's name.
         decision: Why this node.
         cycle_state: What plugins kept for the bind, by key: `plugin.cycle_state.at(node)`.
+        nodes: The snapshot, see `make_nodes`, for plugins that read it.
     """
     return Binding(
         namespace=pod.namespace,
@@ -153,6 +155,7 @@ def make_binding(
         decision=decision,
         cycle_state=dict(cycle_state or {}),
         known_pod=pod,
+        known_nodes=None if nodes is None else lambda: nodes,
     )
 
 

@@ -100,6 +100,7 @@ class BindRequest(_message.Message):
     POLICY_FIELD_NUMBER: _builtins.int
     DECISION_FIELD_NUMBER: _builtins.int
     CYCLE_STATE_FIELD_NUMBER: _builtins.int
+    GENERATION_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Required. The pod's namespace."""
     name: _builtins.str
@@ -115,6 +116,10 @@ class BindRequest(_message.Message):
     decision: _builtins.bytes
     """Optional. Why this node, for the plugins: JSON text with winner, runnerUp, nodes, feasible,
     policyRevision and generation; `moorage.DecisionSummary` describes it.
+    """
+    generation: _builtins.int
+    """Optional. Plugins that read the snapshot are asked once the binder has the state of this generation or
+    a later one, see `FollowState`. 0 if no plugin of the policy reads it.
     """
     @_builtins.property
     def annotations(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
@@ -144,10 +149,11 @@ class BindRequest(_message.Message):
         policy: _types_pb2.Policy | None = ...,
         decision: _builtins.bytes = ...,
         cycle_state: _abc.Mapping[_builtins.str, _builtins.bytes] | None = ...,
+        generation: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["annotations", b"annotations", "cycle_state", b"cycle_state", "decision", b"decision", "name", b"name", "namespace", b"namespace", "node", b"node", "policy", b"policy", "profile", b"profile", "uid", b"uid"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["annotations", b"annotations", "cycle_state", b"cycle_state", "decision", b"decision", "generation", b"generation", "name", b"name", "namespace", b"namespace", "node", b"node", "policy", b"policy", "profile", b"profile", "uid", b"uid"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -177,30 +183,23 @@ Global___BindResponse: _TypeAlias = BindResponse  # noqa: Y015
 
 @_typing.final
 class BinderServiceSessionRequest(_message.Message):
-    """A bind that is to be done in a session, or a change of its state."""
+    """A bind that is to be done in a session."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     ID_FIELD_NUMBER: _builtins.int
     BIND_FIELD_NUMBER: _builtins.int
     TIMEOUT_FIELD_NUMBER: _builtins.int
-    STATE_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """The caller's number for this bind; another one than those of its binds that are under way."""
     @_builtins.property
     def bind(self) -> Global___BindRequest:
-        """The decision to write. Required without a state."""
+        """Required. The decision to write."""
 
     @_builtins.property
     def timeout(self) -> _duration_pb2.Duration:
         """Optional. How long the caller waits for the answer, from the arrival of this message on; what
         the deadline of a call is to `Bind`. Without it the binder takes its own time.
-        """
-
-    @_builtins.property
-    def state(self) -> _types_pb2.State:
-        """Optional. A change of the session's state, for bind plugins that read the snapshot; binds after it
-        see it. Each is acknowledged. One that cannot be applied ends the stream with INVALID_ARGUMENT.
         """
 
     def __init__(
@@ -209,11 +208,10 @@ class BinderServiceSessionRequest(_message.Message):
         id: _builtins.int = ...,
         bind: Global___BindRequest | None = ...,
         timeout: _duration_pb2.Duration | None = ...,
-        state: _types_pb2.State | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["bind", b"bind", "state", b"state", "timeout", b"timeout"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["bind", b"bind", "timeout", b"timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bind", b"bind", "id", b"id", "state", b"state", "timeout", b"timeout"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bind", b"bind", "id", b"id", "timeout", b"timeout"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -230,7 +228,6 @@ class BinderServiceSessionResponse(_message.Message):
     REASON_FIELD_NUMBER: _builtins.int
     OUTCOME_FIELD_NUMBER: _builtins.int
     ENDING_FIELD_NUMBER: _builtins.int
-    ACKNOWLEDGEMENT_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """The number that the request gave the bind."""
     reason: _builtins.str
@@ -245,10 +242,6 @@ class BinderServiceSessionResponse(_message.Message):
     def status(self) -> _types_pb2.CycleStatus:
         """OK, or what a call of `Bind` would have failed with."""
 
-    @_builtins.property
-    def acknowledgement(self) -> _types_pb2.Acknowledgement:
-        """Optional. Confirms a change of state; then nothing else is set."""
-
     def __init__(
         self,
         *,
@@ -257,15 +250,70 @@ class BinderServiceSessionResponse(_message.Message):
         reason: _builtins.str = ...,
         outcome: Global___Outcome.ValueType = ...,
         ending: _builtins.bool = ...,
-        acknowledgement: _types_pb2.Acknowledgement | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["acknowledgement", b"acknowledgement", "status", b"status"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["status", b"status"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acknowledgement", b"acknowledgement", "ending", b"ending", "id", b"id", "outcome", b"outcome", "reason", b"reason", "status", b"status"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ending", b"ending", "id", b"id", "outcome", b"outcome", "reason", b"reason", "status", b"status"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___BinderServiceSessionResponse: _TypeAlias = BinderServiceSessionResponse  # noqa: Y015
+
+@_typing.final
+class BinderServiceFollowStateRequest(_message.Message):
+    """A change of the state that bind plugins read."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def state(self) -> _types_pb2.State:
+        """Required. The change. Its policy is left aside: that comes with the binds."""
+
+    def __init__(
+        self,
+        *,
+        state: _types_pb2.State | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["state", b"state"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BinderServiceFollowStateRequest: _TypeAlias = BinderServiceFollowStateRequest  # noqa: Y015
+
+@_typing.final
+class BinderServiceFollowStateResponse(_message.Message):
+    """An answer to a change of state."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HELLO_FIELD_NUMBER: _builtins.int
+    ACKNOWLEDGEMENT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def hello(self) -> _types_pb2.Hello:
+        """The opening of the stream."""
+
+    @_builtins.property
+    def acknowledgement(self) -> _types_pb2.Acknowledgement:
+        """A change of state."""
+
+    def __init__(
+        self,
+        *,
+        hello: _types_pb2.Hello | None = ...,
+        acknowledgement: _types_pb2.Acknowledgement | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["acknowledgement", b"acknowledgement", "answer", b"answer", "hello", b"hello"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acknowledgement", b"acknowledgement", "answer", b"answer", "hello", b"hello"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_answer: _TypeAlias = _typing.Literal["hello", "acknowledgement"]  # noqa: Y015
+    _WhichOneofArgType_answer: _TypeAlias = _typing.Literal["answer", b"answer"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_answer) -> _WhichOneofReturnType_answer | None: ...
+
+Global___BinderServiceFollowStateResponse: _TypeAlias = BinderServiceFollowStateResponse  # noqa: Y015
 
 @_typing.final
 class BinderServiceRetryPodsRequest(_message.Message):

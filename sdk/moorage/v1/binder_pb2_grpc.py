@@ -45,6 +45,11 @@ class BinderServiceStub:
                 request_serializer=moorage_dot_v1_dot_binder__pb2.BinderServiceSessionRequest.SerializeToString,
                 response_deserializer=moorage_dot_v1_dot_binder__pb2.BinderServiceSessionResponse.FromString,
                 _registered_method=True)
+        self.FollowState = channel.stream_stream(
+                '/moorage.v1.BinderService/FollowState',
+                request_serializer=moorage_dot_v1_dot_binder__pb2.BinderServiceFollowStateRequest.SerializeToString,
+                response_deserializer=moorage_dot_v1_dot_binder__pb2.BinderServiceFollowStateResponse.FromString,
+                _registered_method=True)
         self.RetryPods = channel.unary_unary(
                 '/moorage.v1.BinderService/RetryPods',
                 request_serializer=moorage_dot_v1_dot_binder__pb2.BinderServiceRetryPodsRequest.SerializeToString,
@@ -96,6 +101,15 @@ class BinderServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def FollowState(self, request_iterator, context):
+        """Keeps one gateway's state, for bind plugins that read the snapshot. The first answer is a Hello; then
+        each change is acknowledged. The state ends with the stream. A change that cannot be applied ends the
+        stream with INVALID_ARGUMENT: open a new one and send the full state.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def RetryPods(self, request, context):
         """Has kube-scheduler try pods again that wait for a change: writes a condition into their status, which
         wakes its queue. Pods that are gone are left out. Safe to repeat.
@@ -126,6 +140,11 @@ def add_BinderServiceServicer_to_server(servicer, server):
                     servicer.Session,
                     request_deserializer=moorage_dot_v1_dot_binder__pb2.BinderServiceSessionRequest.FromString,
                     response_serializer=moorage_dot_v1_dot_binder__pb2.BinderServiceSessionResponse.SerializeToString,
+            ),
+            'FollowState': grpc.stream_stream_rpc_method_handler(
+                    servicer.FollowState,
+                    request_deserializer=moorage_dot_v1_dot_binder__pb2.BinderServiceFollowStateRequest.FromString,
+                    response_serializer=moorage_dot_v1_dot_binder__pb2.BinderServiceFollowStateResponse.SerializeToString,
             ),
             'RetryPods': grpc.unary_unary_rpc_method_handler(
                     servicer.RetryPods,
@@ -193,6 +212,33 @@ class BinderService:
             '/moorage.v1.BinderService/Session',
             moorage_dot_v1_dot_binder__pb2.BinderServiceSessionRequest.SerializeToString,
             moorage_dot_v1_dot_binder__pb2.BinderServiceSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FollowState(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/moorage.v1.BinderService/FollowState',
+            moorage_dot_v1_dot_binder__pb2.BinderServiceFollowStateRequest.SerializeToString,
+            moorage_dot_v1_dot_binder__pb2.BinderServiceFollowStateResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -43,6 +43,11 @@ class BinderServiceStub:
     answers what is under way, refuses more with UNAVAILABLE, and ends the stream: the caller goes on
     in a new one, with what has no answer too. New streams fail with UNAVAILABLE meanwhile.
     """
+    FollowState: _aio.StreamStreamMultiCallable[_binder_pb2.BinderServiceFollowStateRequest, _binder_pb2.BinderServiceFollowStateResponse]
+    """Keeps one gateway's state, for bind plugins that read the snapshot. The first answer is a Hello; then
+    each change is acknowledged. The state ends with the stream. A change that cannot be applied ends the
+    stream with INVALID_ARGUMENT: open a new one and send the full state.
+    """
     RetryPods: _aio.UnaryUnaryMultiCallable[_binder_pb2.BinderServiceRetryPodsRequest, _binder_pb2.BinderServiceRetryPodsResponse]
     """Has kube-scheduler try pods again that wait for a change: writes a condition into their status, which
     wakes its queue. Pods that are gone are left out. Safe to repeat.
@@ -93,6 +98,17 @@ class BinderServiceServicer(metaclass=_abc_1.ABCMeta):
         the stream lives on. Binds go on when the caller hangs up. A binder that is about to end announces it,
         answers what is under way, refuses more with UNAVAILABLE, and ends the stream: the caller goes on
         in a new one, with what has no answer too. New streams fail with UNAVAILABLE meanwhile.
+        """
+
+    @_abc_1.abstractmethod
+    def FollowState(
+        self,
+        request_iterator: _abc.AsyncIterator[_binder_pb2.BinderServiceFollowStateRequest],
+        context: _aio.ServicerContext[_abc.AsyncIterator[_binder_pb2.BinderServiceFollowStateRequest], _abc.AsyncIterator[_binder_pb2.BinderServiceFollowStateResponse]],
+    ) -> _abc.AsyncIterator[_binder_pb2.BinderServiceFollowStateResponse]:
+        """Keeps one gateway's state, for bind plugins that read the snapshot. The first answer is a Hello; then
+        each change is acknowledged. The state ends with the stream. A change that cannot be applied ends the
+        stream with INVALID_ARGUMENT: open a new one and send the full state.
         """
 
     @_abc_1.abstractmethod

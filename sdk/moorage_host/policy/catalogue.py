@@ -63,6 +63,7 @@ class PluginInfo:
         pod_fields: The fields of the signature that matter for it; None if all do.
         managed_resources: What its class declares; only the command line knows it.
         normalization: How its raw scores become 0..100; None if only its own code knows.
+        reads_snapshot: Whether it is a bind plugin that reads the snapshot.
         weight: The weight of its scores where the policy gives none.
         time_budget: The seconds that it may take at each step where the policy sets none.
     """
@@ -78,6 +79,7 @@ class PluginInfo:
     pod_fields: tuple[str, ...] | None = None
     managed_resources: tuple[str, ...] = ()
     normalization: Normalization | None = None
+    reads_snapshot: bool = False
     weight: int = 1
     time_budget: float = DEFAULT_TIME_BUDGET
 

@@ -11,6 +11,7 @@ from google.protobuf.struct_pb2 import Struct
 from moorage.errors import UnknownNameError
 from moorage.execution import PluginRun
 from moorage.plugin.base import Plugin
+from moorage.plugin.bind import BindPlugin
 from moorage.plugin.points import extension_points
 from moorage.plugin.score import ScorePlugin, normalization_of
 from moorage.units.quantity import format_quantity
@@ -43,6 +44,7 @@ def describe_plugin(registry: Registry, name: str) -> pb.Plugin:
         reads=[kind_to_proto(each) for each in kind.reads],
         depends_on=scope_to_proto(kind.depends_on),
         normalization=_normalization(kind),
+        reads_snapshot=issubclass(kind, BindPlugin) and kind.reads_snapshot,
         pod_fields=None if kind.pod_fields is None else pb.PodFields(paths=kind.pod_fields),
         default_weight=kind.weight if issubclass(kind, ScorePlugin) else 0,
         time_budget=to_duration(kind.time_budget),

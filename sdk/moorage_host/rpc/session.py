@@ -121,7 +121,7 @@ class CycleService(Generic[Run]):
         try:
             async with self._turn:
                 replica.policy = chosen
-                await _change(replica, state)
+                await apply_state(replica, state)
                 if not state.partial:
                     replica.generation = state.generation
                     self.latest = replica
@@ -267,7 +267,13 @@ async def _answer(
     return answer
 
 
-async def _change(replica: Replica, state: pb.State) -> None:
+async def apply_state(replica: Replica, state: pb.State) -> None:
+    """Apply all of a change but its policy and generation.
+
+    Raises:
+        msgspec.DecodeError: A node, pod or object is malformed.
+        KeyError: A pod's row has no node, or an object is of a kind that was not announced.
+    """
     if state.full:
         replica.clear()
     snapshot = replica.snapshot

@@ -13,7 +13,7 @@ import structlog
 from moorage import Binding
 from services.binder.binding.attempt import Attempt, RetryLimits, RetryObserver
 from services.binder.binding.calls import PluginCalls, PluginObserver
-from services.binder.binding.cycle import BindingCycles
+from services.binder.binding.cycle import BindingCycles, SnapshotSource
 from services.binder.binding.outcomes import BindError, Outcome, Reason
 from services.binder.binding.permit import PermitLimits, PermitObserver, Permits
 from services.binder.binding.policies import Policies, PolicyText
@@ -59,12 +59,19 @@ class Binder:
     Args:
         cluster: The API server.
         policies: The bind plugins.
+        snapshots: The state of the cluster, for those that read it.
         limits: How much to take on.
         observer: Who counts.
     """
 
     def __init__(
-        self, cluster: Cluster, policies: Policies, *, limits: BindLimits, observer: Observer
+        self,
+        cluster: Cluster,
+        policies: Policies,
+        snapshots: SnapshotSource,
+        *,
+        limits: BindLimits,
+        observer: Observer,
     ) -> None:
         self._cluster = cluster
         self._limits = limits
@@ -72,7 +79,7 @@ class Binder:
         self._slots = asyncio.Semaphore(limits.concurrency)
         calls = PluginCalls(observer)
         self._permits = Permits(calls, limits.permit, observer)
-        self._cycles = BindingCycles(policies, calls, self._permits, slots=self._slots)
+        self._cycles = BindingCycles(policies, calls, self._permits, snapshots, slots=self._slots)
         self._tasks: set[asyncio.Task[Outcome]] = set()
         # The newest run for each uid; it waits for the one before it.
         self._newest: dict[str, _Run] = {}

@@ -4,15 +4,16 @@ Called by `binding` for binds that come with a policy; the others have no plugin
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, Protocol
 
 import structlog
 
-from moorage import Binding, BindPlugin
+from moorage import Binding, BindPlugin, Nodes
 from moorage.execution import EnabledPlugin, Profile, Supervisor, ask_before_bind, call_after_bind
+from moorage.snapshot import Snapshot
 from services.binder.binding.attempt import Attempt
 from services.binder.binding.calls import PluginCalls, with_point
 from services.binder.binding.outcomes import BindError, Outcome, Reason
@@ -24,6 +25,17 @@ NO_PLUGINS = Profile(name="", plugins=())
 _log = structlog.get_logger()
 
 
+class SnapshotSource(Protocol):
+    """Gets the state of the cluster."""
+
+    async def at_least(self, generation: int, deadline: float) -> Snapshot:
+        """Return the snapshot once it has a generation.
+
+        Raises:
+            TimeoutError: It does not by *deadline*, on the monotonic clock.
+        """
+
+
 class BindingCycles:
     """Runs the bind plugins of a pod's profile around its bind.
 
@@ -31,6 +43,7 @@ class BindingCycles:
         policies: The plugins.
         calls: Asks the plugins.
         permits: Lets binds wait for others.
+        snapshots: The state of the cluster, for plugins that read it.
         slots: Binds that may talk to the API server at the same time; plugins wait outside.
     """
 
@@ -39,12 +52,14 @@ class BindingCycles:
         policies: Policies,
         calls: PluginCalls,
         permits: Permits,
+        snapshots: SnapshotSource,
         *,
         slots: asyncio.Semaphore,
     ) -> None:
         self._policies = policies
         self._calls = calls
         self._permits = permits
+        self._snapshots = snapshots
         self._slots = slots
         self._afterwards: set[asyncio.Task[None]] = set()
 
@@ -63,13 +78,15 @@ class BindingCycles:
                 message = f"{binding} was not bound: the binder cannot use the policy: {error}"
                 raise BindError(Reason.POLICY, message) from error
             profile = policy.profiles.get(binding.profile, NO_PLUGINS)
-            if not binding.profile or _reads_pod(profile):
+            if not binding.profile or _reads(profile, "reads_pod"):
                 async with self._slots:
                     pod = await attempt.look()
                 if pod is None:
                     return Outcome.ALREADY_BOUND
                 binding = replace(binding, known_pod=pod, profile=pod.spec.scheduler_name)
                 profile = policy.profiles.get(binding.profile, NO_PLUGINS)
+            if _reads(profile, "reads_snapshot"):
+                binding = replace(binding, known_nodes=await self._nodes(binding, attempt))
             await self._permits.pass_all(profile, binding, attempt)
             await self._before(profile, binding, attempt)
             async with self._slots:
@@ -82,6 +99,16 @@ class BindingCycles:
         """Wait until no PostBind plugin runs; each ends within its time budget."""
         while self._afterwards:
             await asyncio.wait(self._afterwards)
+
+    async def _nodes(self, binding: Binding, attempt: Attempt) -> Callable[[], Nodes]:
+        """Return what returns the nodes of the snapshot, once it is as new as the decision."""
+        try:
+            deadline = attempt.deadline_of_plugins
+            snapshot = await self._snapshots.at_least(binding.generation, deadline)
+        except TimeoutError as error:
+            message = f"{binding} was not bound: the binder has no state of the cluster for plugins"
+            raise BindError(Reason.UNAVAILABLE, f"{message}; try again") from error
+        return snapshot.nodes
 
     async def _before(self, profile: Profile, binding: Binding, attempt: Attempt) -> None:
         for enabled in with_point(profile, "PreBind"):
@@ -121,6 +148,6 @@ class BindingCycles:
         await self._calls.after(enabled, binding, call)
 
 
-def _reads_pod(profile: Profile) -> bool:
+def _reads(profile: Profile, what: Literal["reads_pod", "reads_snapshot"]) -> bool:
     plugins = (enabled.plugin for enabled in profile.plugins)
-    return any(isinstance(plugin, BindPlugin) and plugin.reads_pod for plugin in plugins)
+    return any(isinstance(plugin, BindPlugin) and getattr(plugin, what) for plugin in plugins)

@@ -17,6 +17,15 @@ async def test_a_file_that_can_be_used_gives_policy_and_kinds(tmp_path: Path) ->
     assert "name: MaxTemperature" in found.text
 
 
+async def test_a_weight_from_the_command_line_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "a.py"
+    file.write_text(
+        "from moorage import ScorePlugin\nclass Heavy(ScorePlugin):\n"
+        "    def score_node(self, pod, node):\n        return 1.0\n"
+    )
+    assert "weight: 20" in (await check(None, [file], {file: 20})).text
+
+
 @pytest.mark.parametrize(
     ("code", "problem"),
     [

@@ -194,6 +194,8 @@ def test_a_pending_pod_is_explained_by_plugins_reasons_and_what_comes_next() -> 
         f"in-tree {FIT} rejected 3 (2 cpu, 1 memory), Moorage was not asked; "
         "tried again when a change may help, at the latest after 5 min"
     )
+    forgotten = scheduler(node="", offered=3, accepted=0)
+    assert why(PENDING, forgotten, None).startswith("Moorage rejected 3; 0/3 nodes: full.; tried")
     sampled = scheduler(node="", nodes=9, offered=2, accepted=0)
     assert ", 7 nodes were not tried this time; " in why(PENDING, sampled, asked)
     assert why(PENDING, None, None) == "0/3 nodes: full."

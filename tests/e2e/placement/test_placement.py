@@ -35,6 +35,7 @@ WITHOUT_PLUGINS = {"enabled": [{"name": "PrioritySort"}, {"name": "DefaultBinder
 POLICY = """
 apiVersion: moorage.io/v1alpha1
 kind: MoorageConfiguration
+scoreScale: 10  # as the article's extender
 profiles:
 - schedulerName: extended-scheduler
   plugins: {multiPoint: {disabled: [{name: "*"}], enabled: [{name: ImageScore}]}}

@@ -25,12 +25,16 @@ async def log(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RealPla
         # As it is deployed, with its lease, but with the addresses of this machine and a bindVerb.
         config = shipped_config()
         config["extenders"][0] |= world.entry
-        config["profiles"] = [{"schedulerName": "steered"}]
+        config["profiles"] = [{"schedulerName": name} for name in ("steered", "licensed")]
         await world.nodes(node("n1"), node("n2"))
         async with world.configured_scheduler("leader", config):
             await world.create(pod("p"), pod("stuck", reject={"n1": "no", "n2": "no"}))
             await world.bound("p")
             await world.event("stuck")
+            await world.create(pod("waiting", "licensed"))
+            await world.condition("waiting", "Unschedulable")
+            (plane.directory / "license").touch()
+            await world.bound("waiting")
         await _fail_to_bind(world)
         world.proxy.lose_bindings = True
         (made,) = await world.create(pod("lost", "second"))

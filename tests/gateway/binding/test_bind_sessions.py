@@ -138,6 +138,9 @@ class Odd(binder_pb2_grpc.BinderServiceServicer):
     async def Bind(self, request: Any, context: Any) -> Any:
         raise AssertionError
 
+    def FollowState(self, request_iterator: Any, context: Any) -> Any:
+        raise AssertionError
+
     async def RetryPods(self, request: Any, context: Any) -> Any:
         raise AssertionError
 

@@ -64,6 +64,9 @@ class TinyServicer(Servicer, BinderServiceServicer):
     def Session(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
         raise NotImplementedError
 
+    def FollowState(self, request_iterator: Any, context: Any) -> Any:
+        raise NotImplementedError
+
     async def RetryPods(
         self, request: BinderServiceRetryPodsRequest, context: Any
     ) -> BinderServiceRetryPodsResponse:

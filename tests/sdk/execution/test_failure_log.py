@@ -45,6 +45,24 @@ def test_the_log_has_the_plugins_own_traceback_under_its_name(
     assert lines[-1] == "KeyError: 'zone'"
 
 
+def test_the_traceback_ends_with_the_plugins_code(caplog: pytest.LogCaptureFixture) -> None:
+    class Writes(FilterPlugin):
+        def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+            return self._dive(pod, 99)
+
+        def _dive(self, pod: Pod, depth: int) -> Rejection | None:
+            if depth:
+                return self._dive(pod, depth - 1)
+            pod.labels["seen"] = "yes"  # type: ignore[index]
+            return None
+
+    fail(EnabledPlugin(plugin=Writes()))
+    traceback = caplog.text.partition("Traceback")[2]
+    *_, last = (line for line in traceback.splitlines() if "File " in line)
+    assert last.endswith("in _dive")
+    assert len(traceback.splitlines()) < 70
+
+
 def test_failures_at_the_same_line_are_counted_and_others_logged_at_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -3,13 +3,14 @@
 The binder makes a `Binding` for each bind; the `DecisionSummary` comes from the gateway.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from moorage.models import Pod
+from moorage.snapshot import Nodes
 
 
 class _Summary(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -64,7 +65,9 @@ class Binding:
             latest cycle, as after a restart of the gateway, it is empty.
         arrived: In `permit`, the binds with the same `permit_key` that have come so far and have
             not gone on yet, this one among them, in order of arrival; otherwise empty.
+        generation: The plugins see the state of this generation, or a later one; 0 for none.
         known_pod: The pod as it was read; plugins use `pod`.
+        known_nodes: Returns the nodes of the snapshot now; plugins use `nodes`.
     """
 
     namespace: str
@@ -76,7 +79,9 @@ class Binding:
     decision: DecisionSummary | None = None
     cycle_state: Mapping[str, Any] = field(default_factory=dict)
     arrived: tuple["Binding", ...] = ()
+    generation: int = 0
     known_pod: Pod | None = None
+    known_nodes: Callable[[], Nodes] | None = None
 
     def __str__(self) -> str:
         return f"pod {self.namespace}/{self.name}"
@@ -91,6 +96,19 @@ class Binding:
         if self.known_pod is None:
             raise LookupError("the pod was not read: leave `reads_pod` of the plugin at True")
         return self.known_pod
+
+    @property
+    def nodes(self) -> Nodes:
+        """All nodes with their pods and objects, as they are now; `get` returns one by its name.
+
+        At least as new as the pod's cycle. It may change whenever the plugin awaits.
+
+        Raises:
+            LookupError: No plugin of the profile reads the snapshot, so that it was not sent.
+        """
+        if self.known_nodes is None:
+            raise LookupError("the snapshot was not sent: the plugin needs `reads_snapshot = True`")
+        return self.known_nodes()
 
     def annotate(self, key: str, value: str) -> None:
         """Give the pod an annotation in the same write that binds it.

@@ -15,9 +15,12 @@ class BindPlugin(Plugin, abstract=True):
     Attributes:
         reads_pod: Whether it needs `binding.pod`, or should not be asked about pods that are bound
             already. False saves a request to the API server if no plugin of the profile needs it.
+        reads_snapshot: Whether it needs `binding.nodes`. The gateway sends the binder the state of
+            the cluster while such a plugin is enabled, with the objects of `reads`.
     """
 
     reads_pod: ClassVar[bool] = True
+    reads_snapshot: ClassVar[bool] = False
 
     def permit_key(self, binding: Binding) -> str:
         """Return the key of the binds that *binding* may have to wait for; "" if it need not.

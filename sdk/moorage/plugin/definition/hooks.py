@@ -53,7 +53,7 @@ HOOKS: Final[Mapping[str, Hooks]] = {
     "BindPlugin": Hooks(
         sync=("permit_key",),
         coroutines=("permit", "pre_bind", "post_bind"),
-        declarations=("reads_pod",),
+        declarations=("reads_pod", "reads_snapshot"),
         any_of=("permit", "pre_bind", "post_bind"),
     ),
 }
