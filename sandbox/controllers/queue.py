@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import NamedTuple
 
-SETTLE_SECONDS = 0.05
+SETTLE_SECONDS = 0.1
 """Changes of an object within this time are handled together."""
 
 FIRST_RETRY_SECONDS = 0.5

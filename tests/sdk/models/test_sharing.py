@@ -104,7 +104,10 @@ def test_nodes_share_images_allocatable_and_the_values_of_labels() -> None:
 
 
 def test_the_garbage_collector_has_nothing_of_pods_to_look_at() -> None:
-    texts = [json.dumps(web(number)).encode() for number in range(200)]
+    objects = [web(number) for number in range(200)]
+    for number, obj in enumerate(objects):
+        obj["metadata"]["labels"]["index"] = f"{number}"  # as in a StatefulSet
+    texts = [json.dumps(obj).encode() for obj in objects]
     gc.collect()
     before = len(gc.get_objects())
     pods = [decode_pod(text) for text in texts]
