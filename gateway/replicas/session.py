@@ -123,6 +123,16 @@ class Session:
         """
         if not self.lacks_changes(least):
             return
+        self.send_changes_now()
+
+    def send_changes_now(self) -> None:
+        """Send the changes since the last message, even to a replica that does not keep up.
+
+        Raises:
+            StreamLostError: The replica is too far behind.
+        """
+        if self._feed.generation == self._sent:
+            return
         state = self._outstanding()
         if state is not None:
             self._send(state, "delta")
