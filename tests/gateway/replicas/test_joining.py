@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +122,7 @@ async def test_changes_reach_replicas_without_a_cycle(tmp_path: Path) -> None:
         await ready(running)
         for name in ("first", "second"):  # one after the other: a change comes while none waits
             running.api.pod(name, nodeName="n1")
-            await until(lambda name=name: name in sent)
+            await until(partial(sent.__contains__, name))
 
 
 async def test_the_gateway_is_ready_when_the_first_scorer_has_everything(tmp_path: Path) -> None:
