@@ -38,9 +38,10 @@ class Screen:
         self._console.print(text, style=style, soft_wrap=True)
 
     def sentence(self, text: str, style: str = "") -> None:
-        """Write a line; a terminal that is too narrow gets several, broken between words."""
-        for line in self._wrapped(text) if self._console.is_terminal else [text]:
-            self.write(line, style)
+        """Write lines; a terminal that is too narrow gets more, broken between words."""
+        for whole in text.splitlines():
+            for line in self._wrapped(whole) if self._console.is_terminal else [whole]:
+                self.write(line, style)
 
     def lines(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Write a table in which each row is one line, unless the terminal is too narrow."""

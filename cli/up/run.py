@@ -2,7 +2,7 @@
 
 import asyncio
 import shlex
-from collections.abc import AsyncIterator, Collection, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any
 
 import aiohttp
 
-from cli.config.policies import choose_policy
+from cli.config.policies import Policy, choose_policy
 from cli.failures import clear_failures
 from cli.screen import Screen
 from cli.up.asked import Schedulers
@@ -27,7 +27,6 @@ from cli.up.processes import Processes, ProcessFailedError
 from cli.up.processes.stack import Addresses, StackOptions, start_stack
 from cli.up.reloading.reloader import Reloader, Retry
 from cli.up.result.report import Report, show_addresses
-from moorage_host.policy import Kind
 from moorage_host.process.lifecycle import stop_signals
 
 INTERRUPTED = 130
@@ -85,7 +84,7 @@ def up(options: UpOptions) -> int:
             admin_port=options.admin_port,
             api_port=options.api_port,
         )
-        work = _Up(screen, stack, options, kinds=policy.kinds, kubeconfig=kubeconfig)
+        work = _Up(screen, stack, options, policy=policy, kubeconfig=kubeconfig)
         code = asyncio.run(work.run(workload))
         run.failed = code not in (0, INTERRUPTED)
     return code
@@ -100,13 +99,13 @@ class _Up:
         stack: StackOptions,
         options: UpOptions,
         *,
-        kinds: Collection[Kind],
+        policy: Policy,
         kubeconfig: KubeconfigFile | None,
     ) -> None:
         self._screen = screen
         self._stack = stack
         self._options = options
-        self._kinds = kinds
+        self._policy = policy
         self._kubeconfig = kubeconfig
         self._processes = Processes(screen.write)
         self._stop = asyncio.Event()
@@ -261,7 +260,7 @@ class _Up:
             gateway,
             config=self._options.config,
             weights=self._options.weights,
-            kinds=self._kinds,
+            policy=self._policy,
         )
         async with asyncio.TaskGroup() as group:
             reloading = group.create_task(reloader.run(retry))
@@ -270,11 +269,8 @@ class _Up:
 
 
 def _tried(pods: int) -> str:
-    if not pods:
-        return ""
-    return (
-        f": {pods} pending pods are tried again" if pods > 1 else ": 1 pending pod is tried again"
-    )
+    what = "1 pending pod is" if pods == 1 else f"{pods} pending pods are"
+    return f": {what} tried again" if pods else ""
 
 
 @asynccontextmanager

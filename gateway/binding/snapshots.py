@@ -50,6 +50,6 @@ class BinderSnapshots:
         generations = []
         for member in self._pool.members.all if self._pool else ():
             with suppress(StreamLostError):  # the pool finds out
-                member.session.send_changes()
+                member.session.send_changes_now()
                 generations.append(member.session.state_generation)
         return min(generations, default=ANY_GENERATION)

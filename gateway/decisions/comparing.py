@@ -48,7 +48,8 @@ def _scored(decision: Decision, score: ScoreRecord) -> Iterator[str]:
         yield _lead(score.top[0], score.top[1])
     if score.tied:
         yield tie(score)
-    bound = decision.bind.node if decision.bind else ""
+    # Without a claim, kube-scheduler has seen all scores and chosen.
+    bound = decision.bind.node if decision.bind and not decision.claim else ""
     if score.top and bound and bound != score.top[0].node:
         yield _outvoted(score, bound)
 

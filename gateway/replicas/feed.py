@@ -1,10 +1,12 @@
 """Puts changes of the cluster state on the wire."""
 
-from collections.abc import Generator, Iterator
+import asyncio
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 
 from gateway.cluster.changes import Changes
 from gateway.cluster.state import ClusterState
+from gateway.cluster.waiters import wait_for
 from moorage.models import ObjectKind, encode
 from moorage.v1 import types_pb2 as pb
 from moorage_host.rpc.convert import kind_to_proto, object_name_to_proto
@@ -32,6 +34,10 @@ class StateFeed:
     def generation(self) -> int:
         """The generation of the state now."""
         return self._state.generation
+
+    async def wait_for(self, condition: Callable[[], bool], longest: float) -> None:
+        """Wait until *condition* holds, checked after each change, but only so many seconds."""
+        await wait_for(self._state, condition, asyncio.get_running_loop().time() + longest)
 
     def full(self, policy: pb.Policy, kinds: Kinds) -> Generator[pb.State, None, None]:
         """Yield the messages of a full snapshot, in order; see `ClusterState.everything`."""

@@ -5,7 +5,6 @@ one is slow or lost, another gets the same work, and the first answer counts.
 """
 
 import asyncio
-import itertools
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Protocol
@@ -40,6 +39,10 @@ MANY_CHANGES = 50
 
 FEW_CHANGES_TICKS = 5
 """Times `delta_interval` after which fewer changes are sent as well."""
+
+LONGEST_SLEEP = 1.0
+"""Seconds after which replicas that lack changes are looked for even if nothing has changed: one
+may have joined, or could not take any more before."""
 
 SILENT = "does not answer in time"
 
@@ -282,10 +285,17 @@ class ReplicaPool:
         """Send many changes at once, so that cycles find them there already; a few take longer.
 
         A cycle brings a few along at no cost, while a message of their own makes all sides work.
+        Nothing happens while nothing changes: a timer would wake an idle gateway up all the time.
         """
-        for tick in itertools.count():
-            await asyncio.sleep(self._limits.delta_interval)
-            least = MANY_CHANGES if tick % FEW_CHANGES_TICKS else 1
-            for member in self.members.all:
-                with suppress(StreamLostError):  # `_serve` finds out
-                    member.session.send_changes(least)
+        ticks = [MANY_CHANGES] * (FEW_CHANGES_TICKS - 1) + [1]
+        while True:
+            await self._feed.wait_for(self._lacks_changes, LONGEST_SLEEP)
+            for least in ticks:
+                await asyncio.sleep(self._limits.delta_interval)
+                for member in self.members.all:
+                    with suppress(StreamLostError):  # `_serve` finds out
+                        member.session.send_changes(least)
+
+    def _lacks_changes(self) -> bool:
+        """Whether there is anything to send."""
+        return any(member.session.lacks_changes() for member in self.members.all)

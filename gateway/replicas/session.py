@@ -109,6 +109,10 @@ class Session:
         for acknowledgement in unacknowledged:
             await _accepted(acknowledgement)
 
+    def lacks_changes(self, least: int = 1) -> bool:
+        """Whether there are so many changes since the last message, and the replica keeps up."""
+        return self._feed.generation >= self._sent + least and not self._stream.is_behind
+
     def send_changes(self, least: int = 1) -> None:
         """Send the changes since the last message, if there are at least so many.
 
@@ -117,7 +121,17 @@ class Session:
         Raises:
             StreamLostError: The replica is too far behind.
         """
-        if self._feed.generation < self._sent + least or self._stream.is_behind:
+        if not self.lacks_changes(least):
+            return
+        self.send_changes_now()
+
+    def send_changes_now(self) -> None:
+        """Send the changes since the last message, even to a replica that does not keep up.
+
+        Raises:
+            StreamLostError: The replica is too far behind.
+        """
+        if self._feed.generation == self._sent:
             return
         state = self._outstanding()
         if state is not None:

@@ -20,6 +20,7 @@ def reconcile(objects: Objects, deployment: Object) -> None:
         StatusError: The API server refuses a ReplicaSet or a pod.
     """
     current = _current(objects, deployment)
+    deployment = _note_revision(objects, deployment, current)
     earlier = _earlier(objects, deployment, current)
     wanted = deployment["spec"]["replicas"]
     room = max(0, wanted - len(replica_sets.active_pods(objects, current)))
@@ -51,6 +52,17 @@ def _current(objects: Objects, deployment: Object) -> Object:
         annotations = metadata.get("annotations", {}) | {REVISION: str(revision + 1)}
         return objects.update(found | {"metadata": metadata | {"annotations": annotations}})
     return objects.create(_replica_set(deployment, number, revision + 1), deployment)
+
+
+def _note_revision(objects: Objects, deployment: Object, current: Object) -> Object:
+    """Give the Deployment the revision of its ReplicaSet, as `kubectl rollout undo` needs it."""
+    metadata, revision = deployment["metadata"], {REVISION: str(_revision(current))}
+    annotations = metadata.get("annotations", {})
+    if revision.items() <= annotations.items():
+        return deployment
+    return objects.update(
+        deployment | {"metadata": metadata | {"annotations": annotations | revision}}
+    )
 
 
 def _replica_set(deployment: Object, number: str, revision: int) -> Object:

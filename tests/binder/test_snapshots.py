@@ -10,7 +10,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from moorage import Binding, BindPlugin, PluginFailedError, Refusal
+from moorage import STATEFUL_SETS, Binding, BindPlugin, PluginFailedError, Refusal
 from moorage.testing import make_binding, make_node, make_nodes, make_pod, run_pre_bind
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import types_pb2
@@ -141,6 +141,15 @@ def test_authors_bring_the_snapshot_along() -> None:
     assert refusal == Refusal("2 nodes, and not this one")
     with pytest.raises(PluginFailedError, match="the snapshot was not sent"):
         run_pre_bind(Counts(), make_binding(make_pod(), "n1"))
+
+
+def test_a_bind_plugin_that_reads_objects_needs_the_snapshot() -> None:
+    with pytest.raises(TypeError, match=r"Reads reads further objects, .* reads_snapshot = True"):
+
+        class Reads(BindPlugin):
+            reads = (STATEFUL_SETS,)
+
+            async def post_bind(self, binding: Binding) -> None: ...
 
 
 async def failure(bind: Any) -> BindError:

@@ -194,9 +194,9 @@ def test_the_second_scheduler_may_touch_only_its_own_lease(
     }
 
 
-def test_filter_and_scorer_are_found_replica_by_replica(base: list[Manifest]) -> None:
+def test_services_are_found_replica_by_replica(base: list[Manifest]) -> None:
     headless = {name: one(base, "Service", name)["spec"].get("clusterIP") for name in PROCESSES}
-    assert headless == {"gateway": None, "filter": "None", "scorer": "None", "binder": None}
+    assert headless == {"gateway": None, "filter": "None", "scorer": "None", "binder": "None"}
 
 
 @pytest.mark.parametrize("name", PROCESSES)

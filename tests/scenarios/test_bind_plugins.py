@@ -52,4 +52,4 @@ async def test_a_bind_sees_the_pods_that_were_placed_before_it(world: World) -> 
         pods = await world.pods()
 
     seen = {name: pods[name]["metadata"]["annotations"]["example.com/pods"] for name in steps}
-    assert seen == {"first": "1 of 1", "second": "2 of 2", "third": "1 of 3"}
+    assert seen == {"first": "0 of 0", "second": "1 of 1", "third": "0 of 2"}

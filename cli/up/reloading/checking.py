@@ -1,6 +1,6 @@
 """Tries plugin files in a process of their own, before any service gets them.
 
-    python -m cli.up.reloading.checking '{"config": null, "plugins": ["max_temperature.py"]}'
+    python -m cli.up.reloading.checking '{"config": null, "plugins": ["a.py"], "weights": {}}'
 
 The process loads them, resolves the policy, and starts and stops the plugins that it enables. A
 file that never ends, or ends the process, does no harm.
@@ -31,7 +31,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
     config: str | None
     plugins: tuple[str, ...]
-    weights: dict[str, int] = {}
+    weights: Mapping[str, int]
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +53,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
 async def check(
     config: Path | None, plugins: Sequence[Path], weights: Mapping[Path, int] = NO_WEIGHTS
 ) -> Checked:
-    """Try *plugins* with the policy in *config*, or with one made of them and their *weights*."""
+    """Try *plugins* with the policy in *config*, or with one made of them and their weights."""
     question = Question(
         config=str(config) if config else None,
         plugins=tuple(map(str, plugins)),

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
+from cli.config.policies import Policy
 from cli.failures import described
 from cli.screen import Screen
 from cli.up.clients.gateway import Gateway
@@ -38,7 +39,7 @@ class Reloader:
         *,
         config: Path | None,
         weights: Mapping[Path, int],
-        kinds: Collection[Kind],
+        policy: Policy,
     ) -> None:
         """Follow the plugin files of *stack*.
 
@@ -48,8 +49,8 @@ class Reloader:
             processes: The services.
             gateway: Sees services come and go.
             config: The user's policy file; without one the policy is made of the plugins.
-            weights: The weights of score plugins where there is none.
-            kinds: The kinds of plugins that the files define at the start.
+            weights: The weights of score plugins, without a policy file.
+            policy: What the files and the policy file meant at the start.
         """
         self._screen = screen
         self._stack = stack
@@ -57,7 +58,7 @@ class Reloader:
         self._gateway = gateway
         self._config = config
         self._weights = weights
-        self._kinds = frozenset(kinds)
+        self._kinds, self._notes = frozenset(policy.kinds), policy.notes
         self._policy = stack.config.read_text() if stack.config else ""
         self._policy_changes = 0
         self._pending: set[str] = set()
@@ -81,7 +82,9 @@ class Reloader:
             return
         self._pending.clear()
         for note in checked.notes:
-            self._screen.sentence(f"Note: {note}", style="yellow")
+            if note not in self._notes:
+                self._screen.sentence(f"Note: {note}", style="yellow")
+        self._notes = checked.notes
         seconds = clock() - start
         self._screen.sentence(f"reloaded {files} in {seconds:.1f} s{await retry()}", style="green")
 

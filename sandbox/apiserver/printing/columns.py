@@ -2,13 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any
 
 from sandbox.apiserver.printing import events, nodes, pods
 from sandbox.apiserver.printing.table import Column, from_path
 from sandbox.apiserver.resources.resource import Object, PrintedColumn, Resource
-
-_Columns: TypeAlias = tuple[Column, ...]
 
 NAME = from_path(PrintedColumn(name="Name", path="metadata.name"))
 AGE = from_path(PrintedColumn(name="Age", path="metadata.creationTimestamp", type="date"))
@@ -17,25 +15,28 @@ AGE = from_path(PrintedColumn(name="Age", path="metadata.creationTimestamp", typ
 def columns_of(resource: Resource) -> Sequence[Column]:
     """Return the columns of a resource, by default the name and the age."""
     if resource.columns:
-        return (NAME, *map(from_path, resource.columns), *_age_unless_listed(resource))
+        dated = any(column.type == "date" for column in resource.columns)
+        return (NAME, *map(from_path, resource.columns), *(() if dated else (AGE,)))
     return _COLUMNS.get(resource.stored_as, (NAME, AGE))
 
 
-def _age_unless_listed(resource: Resource) -> Sequence[Column]:
-    return () if any(column.type == "date" for column in resource.columns) else (AGE,)
+def _read(text: str, default: str = "", *, wide: bool = False) -> list[Column]:
+    """Make columns of words such as Status=status.phase, or Value=value:integer with a type."""
+    columns = []
+    for word in text.split():
+        name, _, place = word.partition("=")
+        path, _, kind = place.partition(":")
+        if path in _CELLS:
+            columns.append(Column(name=name, cell=_CELLS[path]))
+            continue
+        title, given = name.replace("_", " "), kind or "string"
+        column = PrintedColumn(name=title, path=path, type=given, wide=wide, default=default)
+        columns.append(from_path(column))
+    return columns
 
 
-def _paths(*columns: str, kind: str = "string", wide: bool = False, default: str = "") -> _Columns:
-    """Make columns from texts such as "Status status.phase"."""
-    parts = (column.rpartition(" ") for column in columns)
-    return tuple(
-        from_path(PrintedColumn(name=name, path=path, type=kind, wide=wide, default=default))
-        for name, _, path in parts
-    )
-
-
-def _between(*columns: Column) -> _Columns:
-    return (NAME, *columns, AGE)
+def _between(text: str, default: str = "") -> Sequence[Column]:
+    return (NAME, *_read(text, default), AGE)
 
 
 def _ready_replicas(obj: Object, _: datetime) -> str:
@@ -70,96 +71,79 @@ def _ports(service: Object, _: datetime) -> str:
     return ",".join(f"{p.get('port', '')}/{p.get('protocol', 'TCP')}" for p in ports) or "<none>"
 
 
-_READY = Column(name="Ready", cell=_ready_replicas)
-_DATA = Column(name="Data", cell=_entries)
+_CELLS = {
+    "@ready": _ready_replicas,
+    "@claim": _claim,
+    "@data": _entries,
+    "@ports": _ports,
+    "@job": _job_state,
+    "@completions": _completions,
+}
 _COLUMNS: Mapping[str, Sequence[Column]] = {
     "/nodes": (
         NAME,
         *nodes.STATUS,
         AGE,
-        *_paths("Version status.nodeInfo.kubeletVersion"),
+        *_read("Version=status.nodeInfo.kubeletVersion"),
         *nodes.ADDRESSES,
-        *_paths(
-            "OS-Image status.nodeInfo.osImage",
-            "Kernel-Version status.nodeInfo.kernelVersion",
-            "Container-Runtime status.nodeInfo.containerRuntimeVersion",
+        *_read(
+            "OS-Image=status.nodeInfo.osImage Kernel-Version=status.nodeInfo.kernelVersion "
+            "Container-Runtime=status.nodeInfo.containerRuntimeVersion",
+            "<unknown>",
             wide=True,
-            default="<unknown>",
         ),
     ),
     "/pods": (
         NAME,
         *pods.STATUS,
         AGE,
-        *_paths(
-            "IP status.podIP",
-            "Node spec.nodeName",
-            "Nominated Node status.nominatedNodeName",
+        *_read(
+            "IP=status.podIP Node=spec.nodeName Nominated_Node=status.nominatedNodeName",
+            "<none>",
             wide=True,
-            default="<none>",
         ),
         pods.READINESS_GATES,
     ),
-    "events": (*events.COLUMNS, *_paths("Name metadata.name", wide=True)),
-    "/namespaces": _between(*_paths("Status status.phase")),
-    "/configmaps": _between(_DATA),
-    "/secrets": _between(*_paths("Type type"), _DATA),
-    "/services": _between(
-        *_paths("Type spec.type", "Cluster-IP spec.clusterIP", default="<none>"),
-        Column(name="Port(s)", cell=_ports),
-    ),
-    "coordination.k8s.io/leases": _between(*_paths("Holder spec.holderIdentity")),
+    "events": (*events.COLUMNS, *_read("Name=metadata.name", wide=True)),
     "scheduling.k8s.io/priorityclasses": (
         NAME,
-        *_paths("Value value", kind="integer"),
-        *_paths("Global-Default globalDefault", kind="boolean", default="false"),
+        *_read("Value=value:integer"),
+        *_read("Global-Default=globalDefault:boolean", "false"),
         AGE,
-        *_paths("PreemptionPolicy preemptionPolicy"),
+        *_read("PreemptionPolicy=preemptionPolicy"),
     ),
-    "apps/deployments": _between(
-        _READY,
-        *_paths(
-            "Up-to-date status.updatedReplicas", "Available status.availableReplicas", default="0"
-        ),
-    ),
-    "apps/replicasets": _between(
-        *_paths(
-            "Desired spec.replicas",
-            "Current status.replicas",
-            "Ready status.readyReplicas",
-            default="0",
-        )
-    ),
-    "apps/statefulsets": _between(_READY),
-    "apps/daemonsets": _between(
-        *_paths(
-            "Desired status.desiredNumberScheduled",
-            "Current status.currentNumberScheduled",
-            "Ready status.numberReady",
-            "Up-to-date status.updatedNumberScheduled",
-            "Available status.numberAvailable",
-            default="0",
-        )
-    ),
-    "batch/jobs": _between(
-        Column(name="Status", cell=_job_state), Column(name="Completions", cell=_completions)
-    ),
-    "/persistentvolumes": _between(
-        *_paths("Capacity spec.capacity.storage", "Status status.phase"),
-        Column(name="Claim", cell=_claim),
-        *_paths("StorageClass spec.storageClassName"),
-    ),
-    "/persistentvolumeclaims": _between(
-        *_paths(
-            "Status status.phase",
-            "Volume spec.volumeName",
-            "Capacity status.capacity.storage",
-            "StorageClass spec.storageClassName",
-        )
-    ),
-    "storage.k8s.io/storageclasses": _between(*_paths("Provisioner provisioner")),
     "apiextensions.k8s.io/customresourcedefinitions": (
         NAME,
-        *_paths("Created At metadata.creationTimestamp"),
+        *_read("Created_At=metadata.creationTimestamp"),
     ),
+    "/namespaces": _between("Status=status.phase"),
+    "/configmaps": _between("Data=@data"),
+    "/secrets": _between("Type=type Data=@data"),
+    "/services": _between(
+        "Type=spec.type Cluster-IP=spec.clusterIP Port(s)=@ports", default="<none>"
+    ),
+    "coordination.k8s.io/leases": _between("Holder=spec.holderIdentity"),
+    "apps/deployments": _between(
+        "Ready=@ready Up-to-date=status.updatedReplicas Available=status.availableReplicas", "0"
+    ),
+    "apps/replicasets": _between(
+        "Desired=spec.replicas Current=status.replicas Ready=status.readyReplicas", "0"
+    ),
+    "apps/statefulsets": _between("Ready=@ready"),
+    "apps/daemonsets": _between(
+        "Desired=status.desiredNumberScheduled Current=status.currentNumberScheduled "
+        "Ready=status.numberReady Up-to-date=status.updatedNumberScheduled "
+        "Available=status.numberAvailable",
+        "0",
+    ),
+    "batch/jobs": _between("Status=@job Completions=@completions"),
+    "/persistentvolumes": _between(
+        "Capacity=spec.capacity.storage Status=status.phase Claim=@claim "
+        "StorageClass=spec.storageClassName"
+    ),
+    "/persistentvolumeclaims": _between(
+        "Status=status.phase Volume=spec.volumeName Capacity=status.capacity.storage "
+        "StorageClass=spec.storageClassName"
+    ),
+    "storage.k8s.io/storageclasses": _between("Provisioner=provisioner"),
 }

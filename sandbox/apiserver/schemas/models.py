@@ -101,16 +101,15 @@ def component(name: str) -> Schema:
 
 
 def described(name: str) -> Schema:
-    """Return the schema of one type with the descriptions of its fields."""
+    """Return the schema of one type with the descriptions of its fields, if they are no objects."""
     schema = component(name)
     if name in _OWN:
         return schema
     source = _path(name).read_text(encoding="utf-8")
     names = _dict(source, "attribute_map")
     texts = {names[field]: text for field, text in _DESCRIBED.findall(source)}
-    # Beside a reference a description is not read, so the reference goes one level deeper.
     properties = {
-        key: {**({"allOf": [each]} if "$ref" in each else each), "description": texts.get(key, "")}
+        key: {**each, "description": texts[key]} if key in texts else each
         for key, each in schema["properties"].items()
     }
     return {**schema, "properties": properties}

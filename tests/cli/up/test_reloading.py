@@ -28,7 +28,7 @@ async def test_a_plugin_is_changed_broken_repaired_and_renamed(tmp_path: Path) -
         kept, count = processes(command, "sandbox"), len(command.processes())
         for name in ("a", "b", "c"):  # the cache answers for the last of these equal pods
             await create(command, name)
-            assert "node is too hot" in await command.line(f"default/{name} -> pending: ")
+            assert "Moorage" in await command.line(f"default/{name} -> pending: ")
 
         file.write_text(MAX_TEMPERATURE)
         line = await command.line("reloaded ")

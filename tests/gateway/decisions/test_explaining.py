@@ -1,10 +1,20 @@
 """What a decision shows about who decided, and about one node."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gateway.decisions.comparing import explained
+from gateway.decisions.log import (
+    BindRecord,
+    ClaimRecord,
+    Decision,
+    NodeScoreRecord,
+    PluginScoreRecord,
+    ScoreRecord,
+)
 from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
 from sandbox.apiserver.resources.paths import parse
 from tests.gateway.running import Gateway, filter_service, pod, scorer_service
@@ -59,6 +69,64 @@ async def test_a_tie_that_rounding_made_is_in_the_decision(tmp_path: Path, polic
             "raise scoreScale to 100"
         ),
     ]
+
+
+def scored(*totals: float, scale: int = 100, bound: str = "n1", claim: str = "") -> Decision:
+    """A decision about n0, n1 and so on, whose totals are a single plugin's scores."""
+    top = [
+        NodeScoreRecord(
+            node=f"n{i}",
+            total=total,
+            plugins=[PluginScoreRecord(plugin="P", raw=total, normalized=total, weight=1)],
+        )
+        for i, total in enumerate(totals)
+    ]
+    return Decision(
+        namespace="default",
+        pod="p",
+        uid="u",
+        time=datetime.now(UTC),
+        profile="moorage",
+        score=ScoreRecord(nodes=len(top), seconds=0.0, top=top, scale=scale),
+        claim=ClaimRecord(node=claim, plugins=["P"]) if claim else None,
+        bind=BindRecord(node=bound, seconds=0.0),
+    )
+
+
+@pytest.mark.parametrize(
+    ("decision", "last"),
+    [
+        (
+            scored(90, 80),
+            (
+                "kube-scheduler's own scores outvoted Moorage's: it chose n1, 80, over n0, 90, "
+                "a lead of 10 x 10 x the extender's weight"
+            ),
+        ),
+        (
+            scored(90, 80, bound="n9"),
+            (
+                "kube-scheduler's own scores outvoted Moorage's: it chose n9, which is not among "
+                "Moorage's best 2, over n0, 90"
+            ),
+        ),
+        (
+            scored(74.4, 70.9, scale=10),
+            (
+                "kube-scheduler chose n1, 70.9, by its own scores or by lot: after rounding it is "
+                "as good as n0, 74.4"
+            ),
+        ),
+        (scored(90, 90), "kube-scheduler chose n1 of the nodes with the best total"),
+        (scored(90, 80, bound="n0"), "Moorage prefers n0 to n1, 90 to 80: P +10"),
+        (
+            scored(90, 90, scale=0, claim="n1"),
+            "Moorage has the same total for n0 and n1: 90",
+        ),
+    ],
+)
+def test_who_decided_is_named_only_if_the_record_proves_it(decision: Decision, last: str) -> None:
+    assert explained(decision)[-1] == last
 
 
 async def test_one_node_of_a_decision_is_shown(tmp_path: Path, policy: Path) -> None:

@@ -1,6 +1,8 @@
 """What a replica gets when it joins, while the cluster changes and cycles go on."""
 
 import asyncio
+import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +102,27 @@ async def test_a_replica_that_takes_long_to_get_everything_is_told_what_changes_
         await ready(running)
         assert (slow.full, slow.pods) == (1, len(NAMES))
         assert running.sample("moorage_sessions_opened_total", service="filter") == 1
+
+
+async def test_changes_reach_replicas_without_a_cycle(tmp_path: Path) -> None:
+    sent = set[str]()
+
+    async def note(request: Any) -> bool:
+        sent.update(json.loads(pod.json)["metadata"]["name"] for pod in request.state.pods)
+        assert not request.HasField("cycle")
+        return True
+
+    async with (
+        filter_service(gate=note) as filters,
+        scorer_service() as scorer,
+        gateway(tmp_path, filters=filters, scorer=scorer) as running,
+    ):
+        node = {"metadata": {"name": "n1"}, "status": {"allocatable": {"pods": "10"}}}
+        running.api.create("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", **node})
+        await ready(running)
+        for name in ("first", "second"):  # one after the other: a change comes while none waits
+            running.api.pod(name, nodeName="n1")
+            await until(partial(sent.__contains__, name))
 
 
 async def test_the_gateway_is_ready_when_the_first_scorer_has_everything(tmp_path: Path) -> None:

@@ -175,6 +175,23 @@ def test_nobody_waits_longer_than_five_minutes() -> None:
     assert desk.pop() == "a"
 
 
+def test_all_pods_are_tried_again_at_once_whatever_they_wait_for() -> None:
+    desk = Desk()
+    desk.put("rejected", "backs-off", "broken", "tried")
+    desk.fail(RESOURCES)
+    desk.fail(EXTENDER)
+    desk.queue.happened(ClusterEvent.POD_ADDED)  # helps only the pod that an extender rejected
+    desk.fail(ERROR)
+    tried = desk.queue.pop()
+    assert tried
+    desk.put("ready")
+    assert desk.queue.retry_all() == 3
+    desk.queue.retry(tried, EXTENDER)  # its attempt may have begun before what has changed
+    popped = [desk.pop() for _ in range(6)]
+    assert sorted(filter(None, popped[:4])) == ["backs-off", "broken", "ready", "rejected"]
+    assert popped[4:] == ["tried", None]
+
+
 def test_a_discarded_pod_does_not_come_back_from_any_queue() -> None:
     desk = Desk()
     for plugins in (ERROR, EXTENDER, RESOURCES):

@@ -2,11 +2,11 @@
 
 from typing import ClassVar
 
-from moorage import Binding, BindPlugin, Refusal
+from moorage import Binding, BindPlugin, Node, Refusal
 
 
 class Neighbours(BindPlugin):
-    """Writes onto each pod how many pods its node and the cluster have, itself among them."""
+    """Writes onto each pod how many others its node and the cluster have."""
 
     reads_snapshot: ClassVar[bool] = True
 
@@ -14,6 +14,10 @@ class Neighbours(BindPlugin):
         node = binding.nodes.get(binding.node)
         if node is None:
             return Refusal("the node is gone")
-        everywhere = sum(len(list(each.pods)) for each in binding.nodes)
-        binding.annotate("example.com/pods", f"{len(list(node.pods))} of {everywhere}")
+        everywhere = sum(_others(each, binding.uid) for each in binding.nodes)
+        binding.annotate("example.com/pods", f"{_others(node, binding.uid)} of {everywhere}")
         return None
+
+
+def _others(node: Node, uid: str) -> int:
+    return sum(pod.uid != uid for pod in node.pods)

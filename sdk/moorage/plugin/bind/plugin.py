@@ -5,6 +5,7 @@ from typing import ClassVar
 from moorage.plugin.base import Plugin
 from moorage.plugin.bind.answers import Allow, Permission, Refusal
 from moorage.plugin.bind.binding import Binding
+from moorage.plugin.errors import refuse
 
 
 class BindPlugin(Plugin, abstract=True):
@@ -21,6 +22,16 @@ class BindPlugin(Plugin, abstract=True):
 
     reads_pod: ClassVar[bool] = True
     reads_snapshot: ClassVar[bool] = False
+
+    def __init_subclass__(cls, *, abstract: bool = False, **kwargs: object) -> None:
+        super().__init_subclass__(abstract=abstract, **kwargs)
+        of_other_kinds = hasattr(cls, "filter") or hasattr(cls, "score")
+        if cls.reads and not cls.reads_snapshot and not of_other_kinds:
+            refuse(
+                f"{cls.__name__} reads further objects, but not the snapshot that has them: set "
+                "reads_snapshot = True",
+                statement=r"\s*reads\b",
+            )
 
     def permit_key(self, binding: Binding) -> str:
         """Return the key of the binds that *binding* may have to wait for; "" if it need not.
