@@ -33,7 +33,7 @@ GROUPS: dict[type[Plugin], str] = {
 BUILT_IN = "built-in"
 
 _LEFT_OUT = re.compile(r"_.*|test_.*|.*_test\.py|conftest\.py")
-"""Names of files in a folder that are not read: `moorage new-plugin` writes tests beside plugins."""
+"""Files of a folder that are not read; `moorage new-plugin` writes tests beside plugins."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The steps of docs/tutorial.md: commands, what they print, files, and where a program is stopped."""
+"""The steps of docs/tutorial.md: commands, what they print, files, where a program is stopped."""
 
 import re
 from collections.abc import Iterator

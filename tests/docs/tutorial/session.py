@@ -15,7 +15,7 @@ from cli.up.processes import free_ports
 from tests.cli.support import Command
 from tests.docs.tutorial.page import PAGE, Step, pattern
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 AGAIN = ("kubectl get ", "curl ")
 """Commands that look at what may not be there yet."""
 
@@ -27,11 +27,13 @@ class Session:
     """A reader's folder, with a shell in the second terminal and a program in the first.
 
     Attributes:
-        without_kubectl: Whether a stand-in changes the cluster instead of kubectl. It prints nothing.
+        has_kubectl: False if a stand-in changes the cluster instead of kubectl. It prints nothing.
     """
 
-    def __init__(self, folder: Path, shell: asyncio.subprocess.Process) -> None:
-        self.without_kubectl = shutil.which("kubectl") is None
+    def __init__(
+        self, folder: Path, shell: asyncio.subprocess.Process, *, has_kubectl: bool
+    ) -> None:
+        self.has_kubectl = has_kubectl
         self._folder = folder
         self._shell = shell
         self._printed = ""
@@ -73,7 +75,7 @@ class Session:
         wanted = pattern(expected)
         while True:
             printed = await self._enter(text)
-            if self.without_kubectl and text.startswith("kubectl "):
+            if not self.has_kubectl and text.startswith("kubectl "):
                 return
             shown = "\n".join(filter(None, map(str.strip, printed.splitlines())))
             if wanted.fullmatch(shown):
@@ -99,7 +101,7 @@ class Session:
 
     async def _wait_for(self, text: str) -> None:
         wanted = pattern(text)
-        while not (found := wanted.search(self._screen())):
+        while not (found := wanted.search(self._screen())):  # noqa: ASYNC110 - a file
             await asyncio.sleep(0.05)
         self._seen += found.end()
 
@@ -124,19 +126,26 @@ class Session:
 
 
 @asynccontextmanager
-async def session(home: Path, **environment: str) -> AsyncIterator[Session]:
-    """Open the second terminal, in an empty folder; end all that was started in it."""
-    temporary, programs = home / "tmp", home / "bin"
+async def session(home: Path, programs: Path, **environment: str) -> AsyncIterator[Session]:
+    """Open the second terminal, in a folder; end all that was started in it.
+
+    Args:
+        home: The folder.
+        programs: A folder that comes first in PATH.
+        environment: Further variables.
+    """
+    temporary, stand_ins = home / "tmp", home / "bin"
     temporary.mkdir()
-    programs.mkdir()
+    stand_ins.mkdir()
+    path = f"{programs}:{os.environ['PATH']}"
     for name, file in STAND_INS.items():
-        if shutil.which(name) is None:
-            _write_program(programs / name, Path(__file__).with_name("stand_ins") / file)
-    own = Path(sys.executable).parent
+        if shutil.which(name, path=path) is None:
+            _write_program(stand_ins / name, Path(__file__).with_name("stand_ins") / file)
     defaults = {
-        "PATH": f"{programs}:{own}:{os.environ['PATH']}",
+        "PATH": f"{stand_ins}:{path}",
         "TMPDIR": str(temporary),
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # the reader has none
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     }
     shell = await asyncio.create_subprocess_exec(
         "sh",
@@ -148,7 +157,7 @@ async def session(home: Path, **environment: str) -> AsyncIterator[Session]:
         start_new_session=True,
     )
     try:
-        yield Session(home, shell)
+        yield Session(home, shell, has_kubectl=not (stand_ins / "kubectl").exists())
     finally:
         for pid in Command(home=temporary, process=shell).processes():
             os.kill(pid, signal.SIGKILL)

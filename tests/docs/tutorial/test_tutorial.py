@@ -5,6 +5,7 @@ kubectl would print is not compared. tests/e2e/packaging/test_tutorial.py runs t
 the installation, the release's kubectl and kube-scheduler.
 """
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ REAL = ("Set up", "8. Beside a real kube-scheduler")
 async def test_all_that_needs_no_cluster_works_as_shown(tmp_path: Path) -> None:
     todo = steps()
     assert set(REAL) <= {step.section for step in todo}
-    async with session(tmp_path) as reader:
+    async with session(tmp_path, Path(sys.executable).parent) as reader:
         await reader.run(step for step in todo if step.section not in REAL)
 
 

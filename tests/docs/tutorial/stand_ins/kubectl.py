@@ -1,4 +1,4 @@
-"""Changes the cluster as the tutorial's kubectl commands do, where kubectl is missing; reads nothing.
+"""Changes the cluster as the tutorial's kubectl commands do, where kubectl is missing.
 
 It knows `run`, `annotate node` and `apply -f`, and does nothing else.
 """
