@@ -5,7 +5,8 @@
     │   └── PluginLoadError     ... a plugin's code
     ├── PluginFailedError       a plugin raised, returned nonsense, or took too long
     ├── UnknownNameError        a cycle asks for a profile, plugin or node that does not exist
-    └── NoStateError            a cycle came before any state
+    ├── NoStateError            a cycle came before any state
+    └── TooManyNodesError       a node's row is beyond what the replica was set to keep
 
 A "no" is not here: it is a value (`moorage.Rejection`).
 """
@@ -42,6 +43,10 @@ class UnknownNameError(MoorageError):
 
 class NoStateError(MoorageError):
     """A cycle came before any state, and brought no nodes of its own."""
+
+
+class TooManyNodesError(MoorageError, ValueError):
+    """A node's row is beyond the tables that a replica may keep; nothing has changed."""
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:

@@ -20,6 +20,7 @@ def main() -> None:
         create=lambda: FilterServicer(
             load_registry(FilterPlugin, BUILT_INS, settings.plugin),
             cycle_state_bytes=settings.max_cycle_state_bytes,
+            max_nodes=settings.max_nodes,
         ),
         register=add_FilterServiceServicer_to_server,
     )

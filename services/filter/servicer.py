@@ -7,6 +7,7 @@ import grpc.aio
 import numpy as np
 
 from moorage.plugin.cycle_state import CYCLE_STATE_BYTES
+from moorage.snapshot.snapshot import MAX_NODES
 from moorage.v1 import filter_pb2 as pb
 from moorage.v1 import filter_pb2_grpc
 from moorage_host.plugins.registry import Registry
@@ -25,9 +26,20 @@ Context = grpc.aio.ServicerContext[Any, Any]
 class FilterServicer(Servicer, filter_pb2_grpc.FilterServiceServicer):
     """Serves sessions of gateways, and people."""
 
-    def __init__(self, registry: Registry, *, cycle_state_bytes: int = CYCLE_STATE_BYTES) -> None:
-        """Run the plugins of *registry*; each may keep so many bytes in a cycle for its bind."""
-        self.cycles = CycleService(registry, run_filters, cycle_state_bytes=cycle_state_bytes)
+    def __init__(
+        self,
+        registry: Registry,
+        *,
+        cycle_state_bytes: int = CYCLE_STATE_BYTES,
+        max_nodes: int = MAX_NODES,
+    ) -> None:
+        """Run the plugins of *registry* on sessions of at most *max_nodes* nodes.
+
+        Each plugin may keep *cycle_state_bytes* in a cycle for its bind.
+        """
+        self.cycles = CycleService(
+            registry, run_filters, cycle_state_bytes=cycle_state_bytes, max_nodes=max_nodes
+        )
 
     def notes(self) -> Mapping[str, Check]:
         """Return what fails in the background of the plugins."""

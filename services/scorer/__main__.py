@@ -20,6 +20,7 @@ def main() -> None:
         create=lambda: ScorerServicer(
             load_registry(ScorePlugin, BUILT_INS, settings.plugin),
             cycle_state_bytes=settings.max_cycle_state_bytes,
+            max_nodes=settings.max_nodes,
         ),
         register=add_ScorerServiceServicer_to_server,
     )

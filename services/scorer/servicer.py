@@ -11,6 +11,7 @@ from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 from moorage import Nodes, Pod, Scores
 from moorage.execution import Profile, Supervisor
 from moorage.plugin.cycle_state import CYCLE_STATE_BYTES
+from moorage.snapshot.snapshot import MAX_NODES
 from moorage.v1 import scorer_pb2 as pb
 from moorage.v1 import scorer_pb2_grpc
 from moorage_host.plugins.ranking import best
@@ -33,9 +34,20 @@ Context = grpc.aio.ServicerContext[Any, Any]
 class ScorerServicer(Servicer, scorer_pb2_grpc.ScorerServiceServicer):
     """Serves sessions of gateways, and people."""
 
-    def __init__(self, registry: Registry, *, cycle_state_bytes: int = CYCLE_STATE_BYTES) -> None:
-        """Run the plugins of *registry*; each may keep so many bytes in a cycle for its bind."""
-        self.cycles = CycleService(registry, run_scores, cycle_state_bytes=cycle_state_bytes)
+    def __init__(
+        self,
+        registry: Registry,
+        *,
+        cycle_state_bytes: int = CYCLE_STATE_BYTES,
+        max_nodes: int = MAX_NODES,
+    ) -> None:
+        """Run the plugins of *registry* on sessions of at most *max_nodes* nodes.
+
+        Each plugin may keep *cycle_state_bytes* in a cycle for its bind.
+        """
+        self.cycles = CycleService(
+            registry, run_scores, cycle_state_bytes=cycle_state_bytes, max_nodes=max_nodes
+        )
 
     def notes(self) -> Mapping[str, Check]:
         """Return what fails in the background of the plugins."""

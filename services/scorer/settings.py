@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from moorage.plugin.cycle_state import CYCLE_STATE_BYTES
+from moorage.snapshot.snapshot import FIRST_CAPACITY, MAX_NODES
 from moorage_host.rpc.serve import ServerSettings
 from moorage_host.settings import setting
 
@@ -20,4 +21,10 @@ class ScorerSettings(ServerSettings):
         "What a plugin may keep in one cycle for the bind (cycle state); more fails the plugin.",
         unit="bytes",
         minimum=0,
+    )
+    max_nodes: int = setting(
+        MAX_NODES,
+        "Rows of a session's tables; a session message with a node beyond them is refused.",
+        unit="nodes",
+        minimum=FIRST_CAPACITY,
     )

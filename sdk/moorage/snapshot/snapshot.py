@@ -7,17 +7,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from moorage.errors import TooManyNodesError
 from moorage.models import ContainerImage, NodeManifest, Pod
 from moorage.snapshot.columns.encoded import EncodedColumn, EncodedColumns
 from moorage.snapshot.columns.inverted import DiskIndex, ImageIndex, PortIndex
 from moorage.snapshot.columns.pods import PodIndex
 from moorage.snapshot.columns.resources import ResourceColumns
+from moorage.snapshot.columns.sizes import resized
 from moorage.snapshot.node import Node
 from moorage.snapshot.nodes import Nodes
 from moorage.snapshot.objects import ObjectStore
 from moorage.snapshot.placements import Placements
 
 FIRST_CAPACITY = 64
+
+MAX_NODES = 131_072
+"""The rows that a snapshot has at most, unless it is made with another limit."""
 
 _AS_IT_IS = nullcontext()
 
@@ -28,7 +33,9 @@ class Snapshot:
     Any sequence of changes leaves the same picture as building it at once from the final state.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, max_nodes: int = MAX_NODES) -> None:
+        """Start empty, with room for *max_nodes* rows in the end."""
+        self.max_nodes = max_nodes
         self.allocatable = ResourceColumns(FIRST_CAPACITY)
         self.requested = ResourceColumns(FIRST_CAPACITY)
         self.nonzero_requested = ResourceColumns(FIRST_CAPACITY)
@@ -58,13 +65,14 @@ class Snapshot:
 
         Raises:
             QuantityError: An allocatable amount is not a quantity; nothing has changed.
+            TooManyNodesError: The row is beyond the limit; nothing has changed.
         """
         manifest.allocatable  # noqa: B018 - raises before anything has changed
+        self._reserve(row)
         old = self.node_at(row)
         if old is not None and old.name != manifest.name:
             self.remove_row(row)
             old = None
-        self._reserve(row)
         self._present[row] = True
         self._nodes[row] = Node(self, row, manifest)
         self._row_of[manifest.name] = row
@@ -160,7 +168,14 @@ class Snapshot:
     def overlaid(
         self, overrides: Mapping[int, NodeManifest], excluded_pods: Iterable[str]
     ) -> AbstractContextManager[None]:
-        """Show other nodes, and leave out pods, for as long as the context lasts."""
+        """Show other nodes, and leave out pods, for as long as the context lasts.
+
+        Rows beyond the table are added for that time only.
+
+        Raises:
+            TooManyNodesError: A row is beyond the limit, on top of which only so many are allowed
+                as there are *overrides*.
+        """
         places = {uid: row for uid in excluded_pods if (row := self.pods.row_of(uid)) is not None}
         return self._overlaid(overrides, places) if overrides or places else _AS_IT_IS
 
@@ -174,6 +189,10 @@ class Snapshot:
             if node is not None and node.name != overrides[row].name:
                 pods += [(row, pod) for pod in node.pods if pod.uid not in places]
         times = {pod.uid: self.placements.time_of(pod.uid) for _, pod in pods}
+        capacity, needed = self.capacity, max(overrides, default=-1) + 1
+        if needed > capacity:
+            self._check(needed - 1, max(self.max_nodes, capacity) + len(overrides))
+            self._resize(needed)
         try:
             for uid in places:
                 self.remove_pod(uid)
@@ -185,6 +204,8 @@ class Snapshot:
                 self.remove_row(row) if node is None else self.set_node(row, node.manifest)
             for row, pod in pods:
                 self.place_pod(row, pod, since=times[pod.uid])
+            if self.capacity != capacity:
+                self._resize(capacity)
 
     def _manifests(self) -> Iterator[tuple[int, NodeManifest]]:
         return ((node.row, node.manifest) for node in self._nodes if node is not None)
@@ -202,11 +223,21 @@ class Snapshot:
         self.nonzero_requested.add(row, pod.nonzero_requests, sign)
 
     def _reserve(self, row: int) -> None:
-        if row < self.capacity:
-            return
-        capacity = max(2 * self.capacity, row + 1)
+        if row >= self.capacity:
+            self._check(row, self.max_nodes)
+            self._resize(min(max(2 * self.capacity, row + 1), self.max_nodes))
+
+    def _check(self, row: int, limit: int) -> None:
+        if row >= limit:
+            raise TooManyNodesError(
+                f"row {row} is beyond the limit of {limit} nodes; "
+                "a cluster that has more needs a larger --max-nodes"
+            )
+
+    def _resize(self, capacity: int) -> None:
         grown = capacity - self.capacity
-        self._present = np.concatenate([self._present, np.zeros(grown, np.bool_)])
+        self._present = resized(self._present, capacity)
+        del self._nodes[capacity:], self._pods[capacity:]
         self._nodes.extend([None] * grown)
         self._pods.extend({} for _ in range(grown))
         for columns in (self.allocatable, self.requested, self.nonzero_requested):

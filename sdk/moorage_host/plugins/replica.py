@@ -1,5 +1,6 @@
 """A session's replica of the gateway's state, and how a cycle runs on it."""
 
+import itertools
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeVar
 
@@ -19,6 +20,7 @@ from moorage.models import (
 )
 from moorage.snapshot import Nodes, ObjectStore, Snapshot
 from moorage.snapshot.placements import time_from_creation
+from moorage.snapshot.snapshot import MAX_NODES
 from moorage_host.plugins.host import Policy
 
 Run = TypeVar("Run")
@@ -37,6 +39,7 @@ class CycleInput(msgspec.Struct, frozen=True, kw_only=True):
         names: The nodes by name; None with no `candidates` means all nodes.
         plugin: Run this plugin alone, if not empty.
         overrides: Nodes as the caller sees them in this cycle only, by row.
+        given: The same of a caller that knows no rows: nodes that may be here or not.
         excluded_pods: UIDs of pods to leave out in this cycle only.
     """
 
@@ -46,20 +49,22 @@ class CycleInput(msgspec.Struct, frozen=True, kw_only=True):
     names: tuple[str, ...] | None = None
     plugin: str = ""
     overrides: Mapping[int, NodeManifest] = msgspec.field(default_factory=dict)
+    given: tuple[NodeManifest, ...] = ()
     excluded_pods: tuple[str, ...] = ()
 
 
 class Replica:
     """One session's snapshot, policy and generation."""
 
-    def __init__(self) -> None:
-        self.snapshot = Snapshot()
+    def __init__(self, *, max_nodes: int = MAX_NODES) -> None:
+        """Start empty, with room for *max_nodes* nodes."""
+        self.snapshot = Snapshot(max_nodes)
         self.policy = Policy()
         self.generation = 0
 
     def clear(self, kinds: Iterable[ObjectKind] = ()) -> None:
         """Forget everything: a full snapshot follows, with objects of further *kinds*."""
-        self.snapshot = Snapshot()
+        self.snapshot = Snapshot(self.snapshot.max_nodes)
         self.snapshot.objects = ObjectStore(kinds)
 
     def set_nodes(self, nodes: Iterable[tuple[int, bytes]]) -> None:
@@ -85,17 +90,19 @@ class Replica:
 
         Raises:
             NoStateError: There is no state yet and the cycle brought no nodes.
+            TooManyNodesError: A node that the cycle brought has a row beyond the limit.
             UnknownNameError: A node, the profile or the plugin does not exist.
             PluginFailedError: A plugin failed whose failure aborts the cycle.
             TimeoutError: The supervisor's deadline passed.
         """
-        if self.generation == 0 and not cycle.overrides:
+        overrides = {**cycle.overrides, **self._rows_for(cycle.given)}
+        if self.generation == 0 and not overrides:
             raise NoStateError("this replica has no state yet: no gateway has opened a session")
         profile = self.policy.profile(cycle.profile, cycle.plugin)
         # A pod that is bound already may be filtered again after a bind whose answer was lost.
-        with self.snapshot.overlaid(cycle.overrides, (*cycle.excluded_pods, cycle.pod.uid)):
+        with self.snapshot.overlaid(overrides, (*cycle.excluded_pods, cycle.pod.uid)):
             nodes = self._select(cycle)
-            if cycle.overrides:
+            if overrides:
                 nodes.names  # noqa: B018 - read while nodes that the cycle brought are there
             return nodes, await engine(profile, cycle.pod, nodes, supervisor)
 
@@ -104,6 +111,13 @@ class Replica:
         if self.generation:
             return None
         return time_from_creation(pod, self.snapshot.placements.now())
+
+    def _rows_for(self, given: Iterable[NodeManifest]) -> dict[int, NodeManifest]:
+        """Give nodes the rows of their namesakes, or rows beyond the table."""
+        free = itertools.count(self.snapshot.capacity)
+        rows = {node.name: self.snapshot.row_of(node.name) for node in given}
+        taken = {name: next(free) if row is None else row for name, row in rows.items()}
+        return {taken[node.name]: node for node in given}
 
     def _select(self, cycle: CycleInput) -> Nodes:
         if cycle.candidates:

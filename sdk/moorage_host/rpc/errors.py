@@ -14,6 +14,7 @@ from moorage.errors import (
     ConfigurationError,
     NoStateError,
     PluginFailedError,
+    TooManyNodesError,
     UnknownNameError,
 )
 from moorage.units.quantity import QuantityError
@@ -50,6 +51,7 @@ _TABLE: tuple[tuple[type[Exception], grpc.StatusCode, str | None], ...] = (
     (PluginFailedError, grpc.StatusCode.INTERNAL, None),
     (UnknownNameError, grpc.StatusCode.NOT_FOUND, None),
     (NoStateError, grpc.StatusCode.FAILED_PRECONDITION, None),
+    (TooManyNodesError, grpc.StatusCode.INVALID_ARGUMENT, None),
     (QuantityError, grpc.StatusCode.INVALID_ARGUMENT, None),
     (msgspec.DecodeError, grpc.StatusCode.INVALID_ARGUMENT, None),
     (TimeoutError, grpc.StatusCode.DEADLINE_EXCEEDED, TIMED_OUT),

@@ -5,7 +5,6 @@ cycles in the order in which they came.
 """
 
 import asyncio
-import itertools
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -19,9 +18,10 @@ import structlog
 
 from moorage.errors import ConfigurationError
 from moorage.execution import Supervisor
-from moorage.models import NodeManifest, decode_node
+from moorage.models import decode_node
 from moorage.plugin.cycle_state import CYCLE_STATE_BYTES
 from moorage.snapshot import Nodes
+from moorage.snapshot.snapshot import MAX_NODES
 from moorage.v1 import filter_pb2, scorer_pb2
 from moorage.v1 import types_pb2 as pb
 from moorage_host.plugins import CycleInput, PluginHost, Replica
@@ -84,14 +84,19 @@ class CycleService(Generic[Run]):
         engine: Engine[Run],
         *,
         cycle_state_bytes: int = CYCLE_STATE_BYTES,
+        max_nodes: int = MAX_NODES,
     ) -> None:
-        """Find plugins in *registry*; people's cycles run on *engine*; see `PluginHost`."""
+        """Find plugins in *registry*; people's cycles run on *engine*; see `PluginHost`.
+
+        A session may have *max_nodes* nodes.
+        """
         self.host = PluginHost(
             registry,
             cycle_state_bytes=cycle_state_bytes,
             count_failure=count_background_failure,
         )
-        self.latest = Replica()
+        self.latest = Replica(max_nodes=max_nodes)
+        self._max_nodes = max_nodes
         self.replica_name = uuid.uuid4().hex[:12]
         self._engine = engine
         # A cycle may wait in a plugin's `prepare`; states and other cycles wait for it.
@@ -136,7 +141,7 @@ class CycleService(Generic[Run]):
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - we are in one
         self._sessions.add(task)
-        replica = Replica()
+        replica = Replica(max_nodes=self._max_nodes)
         try:
             yield replica
         finally:
@@ -178,13 +183,13 @@ class CycleService(Generic[Run]):
         deadline = float("inf") if seconds is None else time.perf_counter() + seconds
         pod, _ = pod_from_proto(request.pod)
         replica = self.latest
-        given = [node_from_proto(node)[0] for node in request.nodes]
+        given = tuple(node_from_proto(node)[0] for node in request.nodes)
         work = CycleInput(
             profile=request.profile or pod.spec.scheduler_name,
             pod=pod,
             names=tuple(n.name for n in given) or tuple(request.node_names) or None,
             plugin=request.plugin,
-            overrides=_rows_for(replica, given),
+            given=given,
         )
         return await self._run(replica, work, self._engine, deadline)
 
@@ -300,10 +305,3 @@ async def _in_parts(objects: Sequence[T], apply: Callable[[Sequence[T]], None]) 
         if start:  # a few changes, as most cycles bring along, are not worth a turn
             await asyncio.sleep(0)
         apply(objects[start : start + YIELD_AFTER])
-
-
-def _rows_for(replica: Replica, given: Sequence[NodeManifest]) -> dict[int, NodeManifest]:
-    """Give nodes that a person brings the rows of their namesakes, or new ones."""
-    free = itertools.count(replica.snapshot.capacity)
-    rows = (replica.snapshot.row_of(node.name) for node in given)
-    return {next(free) if row is None else row: node for row, node in zip(rows, given, strict=True)}

@@ -1,7 +1,7 @@
 import pytest
 
 from moorage import Nodes, Pod
-from moorage.errors import NoStateError, UnknownNameError
+from moorage.errors import NoStateError, TooManyNodesError, UnknownNameError
 from moorage.execution import Profile, Supervisor
 from moorage.models import NodeManifest, encode
 from moorage.testing import make_node, make_pod
@@ -87,3 +87,41 @@ async def test_without_state_a_cycle_must_bring_its_nodes(replica: Replica) -> N
     with pytest.raises(NoStateError):
         await run(replica)
     assert await run(replica, overrides={0: make_node("mine")}) == [("mine", [])]
+
+
+async def test_unknown_nodes_of_a_call_leave_no_trace_in_the_tables(replica: Replica) -> None:
+    before = replica.snapshot.capacity
+    for call in range(20):
+        given = tuple(make_node(f"made-up-{call}-{i}") for i in range(5))
+        cycle = CycleInput(
+            profile="m", pod=make_pod("p"), given=given, names=tuple(n.name for n in given)
+        )
+        _, seen = await replica.run(cycle, names_and_pods, Supervisor())
+        assert seen == [(n.name, []) for n in given]
+    assert replica.snapshot.capacity == before
+    assert await run(replica) == ALL
+
+
+async def test_nodes_of_a_call_fit_beside_a_full_table() -> None:
+    replica = Replica(max_nodes=64)
+    replica.policy = Policy(profiles={"m": Profile(name="m", plugins=())})
+    replica.set_nodes((row, encode(make_node(f"n{row}"))) for row in range(64))
+    replica.generation = 1
+    cycle = CycleInput(
+        profile="m", pod=make_pod("p"), given=(make_node("n1"), make_node("new")), names=("new",)
+    )
+    _, seen = await replica.run(cycle, names_and_pods, Supervisor())
+    assert seen == [("new", [])]
+
+
+@pytest.mark.parametrize("row", [131_074, 2**28, 2**32 - 1])
+async def test_rows_beyond_the_limit_are_refused_and_change_nothing(
+    replica: Replica, row: int
+) -> None:
+    before = replica.snapshot.capacity
+    with pytest.raises(TooManyNodesError, match=f"row {row} is beyond the limit of 131072 nodes"):
+        replica.set_nodes([(row, encode(make_node("far")))])
+    with pytest.raises(TooManyNodesError, match="--max-nodes"):
+        await run(replica, overrides={row: make_node("far"), row - 1: make_node("near")})
+    assert replica.snapshot.capacity == before
+    assert await run(replica) == ALL

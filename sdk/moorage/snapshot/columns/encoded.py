@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from moorage.snapshot.columns.sizes import resized
 from moorage.snapshot.verdicts import Mask
 
 S = TypeVar("S")
@@ -97,8 +98,8 @@ class EncodedColumn(Generic[S, V]):
         self._codes[row] = code
 
     def resize(self, capacity: int) -> None:
-        """Make room for *capacity* rows."""
-        self._codes = np.concatenate([self._codes, np.zeros(capacity - len(self._codes), np.int32)])
+        """Make room for *capacity* rows; rows beyond them are empty and go."""
+        self._codes = resized(self._codes, capacity)
 
     def is_stale(self, rows: int) -> bool:
         """Whether so many values have gone that encoding again is worth its time."""
@@ -145,6 +146,6 @@ class EncodedColumns(Generic[S]):
                 del self._columns[key]
 
     def resize(self, capacity: int) -> None:
-        """Make room for *capacity* rows."""
+        """Make room for *capacity* rows; rows beyond them are empty and go."""
         for column in self._columns.values():
             column.resize(capacity)

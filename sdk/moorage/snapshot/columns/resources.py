@@ -5,6 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from moorage.snapshot.columns.sizes import resized
+
 Amounts = npt.NDArray[np.int64]
 """Millicores of "cpu", bytes or counts of everything else, one for each node."""
 
@@ -31,12 +33,10 @@ class ResourceColumns:
             column[row] += sign * amount
 
     def resize(self, capacity: int) -> None:
-        """Make room for *capacity* rows."""
+        """Make room for *capacity* rows; rows beyond them are empty and go."""
         self._capacity = capacity
         for resource, column in self._columns.items():
-            self._columns[resource] = np.concatenate(
-                [column, np.zeros(capacity - len(column), np.int64)]
-            )
+            self._columns[resource] = resized(column, capacity)
 
     def select(self, resource: str, rows: npt.NDArray[np.intp]) -> Amounts:
         """Return the amounts of *resource* at *rows*; 0 where there is none."""
