@@ -8,7 +8,7 @@ import signal
 import stat
 import sys
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from cli.up.processes import free_ports
@@ -160,7 +160,8 @@ async def session(home: Path, programs: Path, **environment: str) -> AsyncIterat
         yield Session(home, shell, has_kubectl=not (stand_ins / "kubectl").exists())
     finally:
         for pid in Command(home=temporary, process=shell).processes():
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it ended together with another one
+                os.kill(pid, signal.SIGKILL)
         await shell.communicate()
 
 
