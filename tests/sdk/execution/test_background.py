@@ -225,11 +225,11 @@ class PollsInTurns(Passes):
 
     def __init__(self) -> None:
         super().__init__()
-        self.reads = 0
+        self.calls = 0
 
     def _read(self) -> None:
-        self.reads += 1
-        if self.reads % 2:
+        self.calls += 1
+        if self.calls % 2:
             raise OSError("not now")
 
     async def _wait_and_read(self) -> None:
@@ -243,7 +243,7 @@ async def test_each_poll_counts_by_itself(read: str) -> None:
     async with started(plugin) as enabled:
         enabled.background.on_failure = lambda _: counted.append(enabled.background.problem)
         plugin.poll(getattr(plugin, read), 0.01)
-        await until(lambda: plugin.reads >= 20)
+        await until(lambda: plugin.calls >= 20)
         await until(lambda: enabled.background.problem == "")  # the next that returned
     assert len(counted) >= 10
     for problem in counted:
