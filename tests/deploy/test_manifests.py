@@ -79,6 +79,11 @@ def test_the_base_runs_the_four_processes_from_one_image(base: list[Manifest]) -
     assert len(set(images.values())) == 1
 
 
+def test_a_rollout_never_runs_two_gateways(base: list[Manifest]) -> None:
+    spec = one(base, "Deployment", "gateway")["spec"]
+    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+
+
 def test_every_container_passes_the_restricted_profile(second_scheduler: list[Manifest]) -> None:
     enforced = one(second_scheduler, "Namespace", "moorage")["metadata"]["labels"]
     assert enforced["pod-security.kubernetes.io/enforce"] == "restricted"

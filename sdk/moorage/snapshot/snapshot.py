@@ -76,7 +76,9 @@ class Snapshot:
         self._present[row] = True
         self._nodes[row] = Node(self, row, manifest)
         self._row_of[manifest.name] = row
-        self.allocatable.replace(row, manifest.allocatable)
+        if old is not None:
+            self.allocatable.add(row, old.allocatable, -1)
+        self.allocatable.add(row, manifest.allocatable)
         self._set_images(row, () if old is None else old.images, manifest.status.images)
         self._encoded.set(row, manifest)
 
@@ -91,7 +93,7 @@ class Snapshot:
         self._nodes[row] = None
         if self._row_of.get(node.name) == row:  # else it has moved to another row already
             del self._row_of[node.name]
-        self.allocatable.replace(row, {})
+        self.allocatable.add(row, node.allocatable, -1)
         self._set_images(row, node.images, ())
         self._encoded.set(row, None)
 

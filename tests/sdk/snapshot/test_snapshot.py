@@ -238,3 +238,63 @@ def test_ports_are_free_again_once_the_last_pod_that_took_them_is_gone() -> None
     assert snapshot.nodes().port_conflicts([port]).tolist() == [True]
     snapshot.remove_pod(make_pod("b").uid)
     assert snapshot.nodes().port_conflicts([port]).tolist() == [False]
+
+
+def test_made_up_resources_cost_as_much_as_there_are_and_go_with_their_pods() -> None:
+    snapshot = Snapshot()
+    for row in range(200):
+        snapshot.set_node(row, make_node(f"n{row}"))
+    before = len(snapshot.requested), snapshot.requested.arrays
+    pods = [make_pod(f"p{i}", requests={f"example.com/r{i}": "3", "cpu": "1"}) for i in range(300)]
+    for index, pod in enumerate(pods):
+        snapshot.place_pod(index % 200, pod)
+    nodes = snapshot.nodes()
+    assert nodes.requested("example.com/r207").tolist() == [0] * 7 + [3] + [0] * 192
+    assert nodes[7].requested == {
+        "example.com/r7": 3,
+        "example.com/r207": 3,
+        "cpu": 2000,
+        "pods": 2,
+    }
+    assert snapshot.requested.arrays <= 3  # what many nodes have: cpu, pods
+    for pod in pods:
+        snapshot.remove_pod(pod.uid)
+    assert (len(snapshot.requested), snapshot.requested.arrays) == before
+
+
+def test_a_resource_stays_right_while_it_spreads_and_vanishes() -> None:
+    snapshot, expected = Snapshot(), [0] * 200
+    for row in range(200):
+        snapshot.set_node(row, make_node(f"n{row}"))
+    pods = [make_pod(f"p{row}", requests={"example.com/gpu": str(row + 1)}) for row in range(200)]
+    for row, pod in enumerate(pods):
+        snapshot.place_pod(row, pod)
+        expected[row] = row + 1
+        assert snapshot.nodes().requested("example.com/gpu").tolist() == expected
+    for row, pod in enumerate(pods):
+        snapshot.remove_pod(pod.uid)
+        expected[row] = 0
+        assert snapshot.nodes().requested("example.com/gpu").tolist() == expected
+
+
+def test_amounts_beyond_64_bits_leave_nothing_behind() -> None:
+    snapshot = Snapshot()
+    snapshot.set_node(0, make_node("n"))
+    pods = [make_pod(f"p{i}", requests={"example.com/huge": "9E"}) for i in range(5)]
+    for pod in pods:
+        snapshot.place_pod(0, pod)
+    for pod in pods:
+        snapshot.remove_pod(pod.uid)
+    assert snapshot.nodes()[0].requested == {}
+
+
+def test_a_column_that_nobody_asks_for_does_not_grow_with_each_value() -> None:
+    snapshot, read = Snapshot(), Counting("time")
+    snapshot.set_node(0, make_node("n"))
+    snapshot.encoded("time", read)
+    for second in range(4 * SLACK):
+        snapshot.set_node(0, make_node("n", labels={"time": str(second)}))
+    calls = read.calls
+    snapshot.set_node(0, make_node("n", labels={"time": "last"}))
+    assert read.calls == calls
+    assert snapshot.nodes().encoded("time", read).values == [None, "last"]

@@ -101,6 +101,11 @@ class EncodedColumn(Generic[S, V]):
         """Make room for *capacity* rows; rows beyond them are empty and go."""
         self._codes = resized(self._codes, capacity)
 
+    @property
+    def capacity(self) -> int:
+        """How many rows there is room for."""
+        return len(self._codes)
+
     def is_stale(self, rows: int) -> bool:
         """Whether so many values have gone that encoding again is worth its time."""
         return len(self._values) > 2 * rows + SLACK
@@ -142,6 +147,8 @@ class EncodedColumns(Generic[S]):
         for key, column in list(self._columns.items()):
             try:
                 column.set(row, source)
+                if column.is_stale(column.capacity):  # nobody has asked for it for long
+                    del self._columns[key]
             except Exception:  # noqa: BLE001 - a plugin's code; it fails in its own cycle again
                 del self._columns[key]
 
