@@ -136,9 +136,11 @@ def test_each_verb_names_the_plugins_that_need_it_and_what_it_costs(tmp_path: Pa
         ),
         (
             ("ByName",),
-            "bindVerb is left out: no plugin acts on binds or claims nodes, and all filter and "
-            "score plugins declare `reads_placements = False`, so kube-scheduler binds the pods "
-            "itself.",
+            (
+                "bindVerb is left out: no plugin acts on binds or claims nodes, and all filter and "
+                "score plugins declare `reads_placements = False`, so kube-scheduler binds the "
+                "pods itself."
+            ),
         ),
     ],
 )
