@@ -6,9 +6,7 @@ from moorage.plugin.filter import FilterPlugin
 def record_retries(plugin: FilterPlugin) -> list[str]:
     """Return a list that gets the reason of each call of `retry_rejected` from here on.
 
-        retries = record_retries(plugin)
-        plugin.use({"cad": 1})
-        assert retries == ["licenses are free"]
+    Such as `retries = record_retries(plugin)`, and then `assert retries == ["it is cheaper now"]`.
     """
     reasons: list[str] = []
     plugin.report_retries(lambda _, reason: reasons.append(reason))
