@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing, suppress
 from typing import Any
 
@@ -49,6 +49,7 @@ class Session:
         replica: The replica's name for itself.
         plugins: What the replica can run.
         state_generation: That of the newest state that it was sent without a cycle.
+        problems: What fails in the background of its plugins, by their names.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Session:
         self.replica = ""
         self.plugins: list[pb.Plugin] = []
         self.state_generation = 0
+        self.problems: Mapping[str, str] = {}
         self._kind = kind
         self._feed = feed
         self._metrics = metrics
@@ -190,16 +192,18 @@ class Session:
         return Sent(answer=answer, about=about, start=start)
 
     async def wait(self, retry: ReportRetry) -> None:
-        """Wait until the stream breaks; report plugins that ask for retries meanwhile.
+        """Wait until the stream breaks; meanwhile report what plugins ask for, and keep `problems`.
 
         Raises:
             StreamLostError: Always, in the end.
         """
-        follower = asyncio.create_task(self._follow_retries(retry))
+        following = (self._follow_retries(retry), self._follow_problems())
+        followers = [asyncio.create_task(each) for each in following]
         try:
             await self._stream.wait()
         finally:
-            follower.cancel()
+            for follower in followers:
+                follower.cancel()
 
     def break_off(self, reason: str) -> None:
         """Give the session up."""
@@ -216,6 +220,13 @@ class Session:
         with suppress(grpc.aio.AioRpcError):  # the session breaks too, and both begin again
             async for request in self._kind.follow_retries(self._channel):
                 retry(request.plugin, request.reason)
+
+    async def _follow_problems(self) -> None:
+        if self._kind.follow_problems is None:
+            return
+        with suppress(grpc.aio.AioRpcError):  # the session breaks too, and both begin again
+            async for reported in self._kind.follow_problems(self._channel):
+                self.problems = dict(reported.problems)
 
     def _receive(self, message: Any) -> None:
         answer = message.WhichOneof("answer")
