@@ -8,6 +8,8 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from moorage_host.plugins.registry import is_plugin_file
+
 LOOK_SECONDS = 0.25
 """Time between two looks. Editors write in steps: a change counts once two looks found the same."""
 
@@ -48,6 +50,6 @@ def _marks(paths: Sequence[Path]) -> Marks:
 
 def _files(path: Path) -> Iterator[Path]:
     if path.is_dir():
-        yield from path.glob("*.py")
+        yield from filter(is_plugin_file, path.glob("*.py"))
     else:
         yield path

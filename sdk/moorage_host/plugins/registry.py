@@ -6,6 +6,7 @@ Being in the registry does not enable a plugin: the policy does.
 import importlib.metadata
 import importlib.util
 import inspect
+import re
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
@@ -31,6 +32,9 @@ GROUPS: dict[type[Plugin], str] = {
 """The entry-point group in which packages announce plugins of each kind."""
 
 BUILT_IN = "built-in"
+
+_LEFT_OUT = re.compile(r"_.*|test_.*|.*_test\.py|conftest\.py")
+"""Files of a folder that are not read; `moorage new-plugin` writes tests beside plugins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +104,8 @@ class Registry:
     def add_path(self, path: Path) -> None:
         """Add the plugins of a Python file, or of every Python file in a folder.
 
-        Files whose names begin with an underscore are left out. Plugins of other kinds are ignored.
+        In a folder, tests and files whose names begin with an underscore are left out. Plugins of
+        other kinds are ignored.
 
         Raises:
             PluginLoadError: A file cannot be imported, there is no plugin, or a name is taken.
@@ -133,13 +138,18 @@ def load_registry(
     return registry
 
 
+def is_plugin_file(file: Path) -> bool:
+    """Return whether a Python file of a folder is read: neither a test nor a file with `_`."""
+    return not _LEFT_OUT.fullmatch(file.name)
+
+
 def _python_files(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
     if not path.is_dir():
         raise PluginLoadError(f"plugin path {path} does not exist")
     # A ConfigMap mount holds each file twice, the second time below a folder like `..data`.
-    return sorted(file for file in path.glob("*.py") if not file.name.startswith("_"))
+    return sorted(file for file in path.glob("*.py") if is_plugin_file(file))
 
 
 def _plugins_in(file: Path) -> list[type[Plugin]]:

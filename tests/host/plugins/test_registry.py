@@ -50,10 +50,12 @@ def test_a_file_adds_the_plugins_that_it_defines_and_not_those_it_imports(tmp_pa
     assert mine.origin == str(file)
 
 
-def test_a_folder_adds_its_files_but_those_with_an_underscore(tmp_path: Path) -> None:
+def test_a_folder_adds_its_files_but_tests_and_those_with_an_underscore(tmp_path: Path) -> None:
     for name in ("B", "A"):
         write(tmp_path / f"{name.lower()}.py", PLUGIN.format(name=name))
     write(tmp_path / "_helper.py", PLUGIN.format(name="Helper"))
+    for name in ("test_a.py", "a_test.py", "conftest.py"):  # new-plugin writes tests beside plugins
+        write(tmp_path / name, "from a import A\n")
     write(tmp_path / "deep" / "c.py", PLUGIN.format(name="C"))
     write(tmp_path / "notes.txt", "not Python")
     assert list(load(tmp_path)) == ["A", "B", "Known"]

@@ -1,0 +1,92 @@
+"""The steps of docs/tutorial.md: commands, what they print, files, where a program is stopped."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Literal
+
+from tests.docs.pages import ROOT
+
+PAGE = ROOT / "docs" / "tutorial.md"
+
+Kind = Literal["command", "program", "output", "screen", "file", "stop"]
+
+_PROGRAMS = ("moorage up ", "kube-scheduler ")
+_PART = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_VARIES = re.compile(r"(\.\.\.|\d+(?:\.\d+)?(?= ?s\b)|[ \t]+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """Something that the reader does or sees.
+
+    Attributes:
+        section: The heading that it is below.
+        kind: A command of the second terminal; a program that stays; what the command prints; what
+            the first terminal shows; a file to write; Ctrl-C in the first terminal.
+        text: The block.
+        line: Where it is in the page.
+    """
+
+    section: str
+    kind: Kind
+    text: str
+    line: int
+
+    @property
+    def file(self) -> str:
+        """The name of a file, which its first line has."""
+        name = self.text.partition("\n")[0].removeprefix("# ")
+        assert PurePath(name).suffix in (".py", ".yaml"), f"{PAGE.name}:{self.line}: {name}"
+        return name
+
+
+def steps() -> list[Step]:
+    """Return all steps of the page in order."""
+    text = PAGE.read_text()
+    found: list[Step] = []
+    section, end = "", 0
+    for match in _PART.finditer(text):
+        prose = text[end : match.start()]
+        line = text.count("\n", 0, match.start()) + 1
+        if re.search(r"Stop the cluster with Ctrl-C\.", prose):
+            found.append(Step(section=section, kind="stop", text="", line=line))
+        section = (re.findall(r"^## (.+)$", prose, re.M) or [section])[-1]
+        kind = _kind(match[1], match[2], prose, found)
+        found.append(Step(section=section, kind=kind, text=match[2], line=line))
+        end = match.end()
+    return found
+
+
+def pattern(text: str) -> re.Pattern[str]:
+    """Return what output must match to be as shown: `...` is anything, times and widths vary."""
+    return re.compile("".join(_lines(text)).removesuffix("\n"), re.MULTILINE)
+
+
+def _lines(text: str) -> Iterator[str]:
+    for line in filter(None, map(str.strip, text.splitlines())):
+        if line == "...":
+            yield r"(?:.*\n)*?"
+        else:
+            fixed, *others = _VARIES.split(line)
+            pairs = zip(others[::2], others[1::2], strict=True)
+            parts = (_varying(varies) + re.escape(text) for varies, text in pairs)
+            yield f"^{re.escape(fixed)}{''.join(parts)}[ \\t]*$\n"
+
+
+def _varying(text: str) -> str:
+    if text.isspace():
+        return r"[ \t]+"
+    return ".*" if text == "..." else r"[\d.]+"
+
+
+def _kind(language: str, text: str, prose: str, before: list[Step]) -> Kind:
+    match language:
+        case "sh":
+            return "program" if text.startswith(_PROGRAMS) else "command"
+        case "text":
+            of_program = before[-1].kind == "program"
+            return "screen" if of_program or "first terminal" in prose else "output"
+        case _:
+            return "file"

@@ -1,0 +1,46 @@
+"""The whole tutorial works as it is written: installed by pip, and beside a real kube-scheduler.
+
+It needs the package index.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from moorage_host.kube import connect
+from tests.docs.tutorial.page import steps
+from tests.docs.tutorial.session import session
+from tests.e2e.build import find
+from tests.e2e.plane.real import RealPlane
+from tests.scenarios.objects import node
+from tests.scenarios.planes import ROOT
+from tests.scenarios.services import Services
+from tests.scenarios.world import World
+
+ZONE = "topology.kubernetes.io/zone"
+
+
+@pytest.mark.timeout(600)
+async def test_the_whole_tutorial_works_as_shown(tmp_path: Path) -> None:
+    folder = {name: tmp_path / name for name in ("plane", "programs", "home/.kube")}
+    for path in folder.values():
+        path.mkdir(parents=True)
+    for program in ("kubectl", "kube-scheduler"):
+        (folder["programs"] / program).symlink_to(find(program))
+    home = tmp_path / "home"
+    (home / "moorage").symlink_to(ROOT)  # the reader's clone
+    plane = RealPlane(folder["plane"])
+    try:
+        await plane.start()
+        admin = plane.kubeconfig("admin")
+        (folder["home/.kube"] / "config").write_text(admin.read_text())
+        client = await connect(admin)
+        try:
+            nodes = (node(f"node-000{i}", labels={ZONE: f"zone-{i + 1}"}) for i in range(3))
+            await World(plane, Services(plane), client).create(*nodes)
+        finally:
+            await client.close()
+        async with session(home, folder["programs"], HOME=str(home)) as reader:
+            await reader.run(steps())
+    finally:
+        await plane.stop()
