@@ -177,8 +177,9 @@ class PhaseCache(ABC, Generic[EntryT, FetchedT, ResultT]):
         if self._state.place_of(request.pod.uid):
             return None
         key = dependencies.signature.of(request.pod)
-        policy = self._policy.revision, self._policy.catalogue_version
-        entry = self._store.get(key, (policy, self.phase.pool.turnover))
+        pool = self.phase.pool
+        declared = self._policy.version_of(pool.kind.policy)
+        entry = self._store.get(key, (self._policy.revision, declared, pool.turnover))
         if entry is None and self._store.seen_before(key):
             entry = self._new_entry(request.profile)
             self._store.put(key, entry)

@@ -60,6 +60,7 @@ class PolicyHolder:
         self._profiles: frozenset[str] = frozenset()
         self._on_resolved = resolved
         self._plugins: dict[str, list[PluginInfo]] = {}
+        self._versions: dict[str, int] = {}
         self._of_replicas: dict[str, dict[Hashable, list[PluginInfo]]] = {}
         self._known = asyncio.Event()
         self._binder_known = asyncio.Event()
@@ -81,11 +82,16 @@ class PolicyHolder:
         if replicas.pop(replica, None) is not None and replicas and self._combine(kind):
             self._use(self._document)
 
+    def version_of(self, kind: str) -> int:
+        """Return how often the replicas of a kind have declared other plugins than before."""
+        return self._versions.get(kind, 0)
+
     def _combine(self, kind: str) -> bool:
         """Take over what holds for all replicas of a kind; return whether that is a change."""
         infos = common_declarations(self._of_replicas[kind].values())
         is_change = infos != self._plugins.get(kind)
         self.catalogue_version += is_change
+        self._versions[kind] = self._versions.get(kind, 0) + is_change
         self._plugins[kind] = infos
         return is_change
 
