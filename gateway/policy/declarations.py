@@ -34,4 +34,5 @@ def _common(one: PluginInfo, last: PluginInfo) -> PluginInfo:
         pod_fields=union((one.pod_fields, last.pod_fields)),
         normalization=last.normalization if one.normalization is last.normalization else None,
         reads_snapshot=one.reads_snapshot or last.reads_snapshot,
+        reads_placements=one.reads_placements or last.reads_placements,
     )
