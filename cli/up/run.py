@@ -275,9 +275,10 @@ class _Up:
     @asynccontextmanager
     async def _background_shown(self, gateway: Gateway) -> AsyncIterator[None]:
         """Show when background work of plugins begins to fail, and when that ends."""
-        async with asyncio.TaskGroup() as group:
-            showing = group.create_task(self._show_background(gateway))
+        showing = asyncio.create_task(self._show_background(gateway))
+        try:
             yield
+        finally:
             showing.cancel()
 
     async def _show_background(self, gateway: Gateway) -> None:

@@ -192,7 +192,7 @@ class Binding:
 
 
 def _take_problems(plugins: Sequence[types_pb2.Plugin]) -> Mapping[str, str]:
-    """Remove from plugins what fails in their background, which says nothing about what they are."""
+    """Remove from plugins what fails in their background: it says nothing about what they are."""
     problems = {each.name: each.background_problem for each in plugins if each.background_problem}
     for plugin in plugins:
         plugin.ClearField("background_problem")
