@@ -14,7 +14,7 @@ SHOWN = 3
 """How many plugins of each side are shown, those that differ most."""
 
 PREEMPTED = "preempted for a more important pod"
-"""What is said about a pod that kube-scheduler evicted."""
+"""The reason for the end of a pod that kube-scheduler evicted."""
 
 FINEST_SCALE = 1000
 """The largest `scoreScale`."""

@@ -20,6 +20,7 @@ from sandbox.apiserver.resources.paths import parse
 from tests.gateway.running import Gateway, filter_service, pod, scorer_service
 from tests.gateway.sharing import policy_of, sharing
 
+HERE = "tests/gateway/decisions/test_explaining.py"
 NAMES = ("n0", "n1", "n2", "n3")
 TOTALS = {"n0": 70.9, "n1": 74.4, "n2": 20.0}
 
@@ -90,7 +91,7 @@ async def test_a_score_plugin_that_failed_is_in_the_decision(tmp_path: Path) -> 
     ):
         _, decision = await decided(running)
     assert any(
-        line.startswith("NoGpu failed: KeyError: 'example.com/gpu' for node n0 (tests/gateway/decisions/test_explaining.py")
+        line.startswith(f"NoGpu failed: KeyError: 'example.com/gpu' for node n0 ({HERE}:")
         for line in decision["why"]
     )
 
@@ -107,7 +108,7 @@ async def test_a_filter_plugin_that_failed_is_in_the_decision(tmp_path: Path) ->
         _, answer = await running.get("/decisions/default/p")
     (line,) = answer["attempts"][0]["why"]
     assert "NoLabel" in line
-    assert "KeyError: 'example.com/rack' for node n0 (tests/gateway/decisions/test_explaining.py" in line
+    assert f"KeyError: 'example.com/rack' for node n0 ({HERE}:" in line
 
 
 def scored(*totals: float, scale: int = 100, bound: str = "n1", claim: str = "") -> Decision:
