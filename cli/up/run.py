@@ -68,7 +68,7 @@ def up(options: UpOptions) -> int:
     """
     screen = Screen()
     policy = choose_policy(options.config, options.plugins, options.weights)
-    profiles = policy.resolved.profile_names
+    profiles, scale = policy.resolved.profile_names, policy.resolved.score_scale
     given = (options.nodes, options.pods, profiles)
     workload = Workload() if options.kubeconfig else read_workload(*given)
     with _kubeconfig(options) as kubeconfig, run_directory() as run, clear_failures():
@@ -80,8 +80,9 @@ def up(options: UpOptions) -> int:
             config=run.write("policy.yaml", policy.text) if policy.text else options.config,
             profiles=profiles,
             plugins=options.plugins,
+            score_scale=scale,
             scorers=options.scorers,
-            scheduler=read_scheduler_config(options.scheduler_config, profiles),
+            scheduler=read_scheduler_config(options.scheduler_config, profiles, scale),
             extender_port=options.extender_port,
             admin_port=options.admin_port,
             api_port=options.api_port,
@@ -144,6 +145,7 @@ class _Up:
                 # The gateway is ready once it has read the kinds of all plugins.
                 async with connected(addresses.api) as cluster:
                     await cluster.create(workload.only_definitions(), lambda _: None)
+                    await cluster.check_serves(self._policy.readers())
             problem = await gateway.wait_until_ready()
             if not addresses.api:
                 return await self._serve(addresses, gateway, problem)
@@ -219,6 +221,7 @@ class _Up:
             async for pod in following.changes():
                 await report.change(pod)
         finally:
+            report.show_deleted()
             report.totals(following)
         return 0
 

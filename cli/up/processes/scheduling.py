@@ -6,6 +6,7 @@ from pathlib import Path
 
 import yaml
 
+from cli.config.extender import extender_weight
 from moorage.errors import ConfigurationError
 from sandbox.scheduler.config import load_configuration
 
@@ -39,10 +40,13 @@ class SchedulerConfig:
         return [f"--bind-timeout={self.http_timeout:g}s"] if self.http_timeout else []
 
 
-def read_scheduler_config(given: Path | None, profiles: Sequence[str]) -> SchedulerConfig:
+def read_scheduler_config(
+    given: Path | None, profiles: Sequence[str], score_scale: int
+) -> SchedulerConfig:
     """Read a configuration, by default the shipped one, and have it serve the policy's profiles.
 
-    It gets a bindVerb and calls all verbs: the policy may change while it runs.
+    It calls all verbs: plugins that are loaded later may need them. The weight of the shipped one
+    becomes the one that `moorage config extender` prints.
 
     Raises:
         ConfigurationError: kube-scheduler would not start with it, or it has not one extender.
@@ -56,6 +60,8 @@ def read_scheduler_config(given: Path | None, profiles: Sequence[str]) -> Schedu
         )
     document = yaml.safe_load(file.read_text(encoding="utf-8"))
     document["extenders"][0]["bindVerb"] = "bind"
+    if not given:
+        document["extenders"][0]["weight"] = extender_weight(score_scale)
     known = {each.get("schedulerName"): each for each in document["profiles"]}
     document["profiles"] = [known.get(name, {"schedulerName": name}) for name in profiles]
     timeout = extenders[0].timeout if given else None

@@ -29,6 +29,7 @@ class StackOptions:
         config: The policy file.
         profiles: The schedulerNames that the policy serves.
         plugins: Files and folders with plugins.
+        score_scale: The highest score that the policy sends.
         scorers: How many scorer replicas to run.
         scheduler: The stand-in's configuration; None is the shipped one.
         gateway_options: More options of the gateway.
@@ -42,6 +43,7 @@ class StackOptions:
     config: Path | None
     profiles: Sequence[str]
     plugins: Sequence[Path]
+    score_scale: int = 100
     scorers: int = 1
     scheduler: SchedulerConfig | None = None
     gateway_options: Sequence[str] = ()
@@ -112,7 +114,7 @@ def _scheduler(options: StackOptions, addresses: Addresses) -> Process:
 
     As in a cluster with a second scheduler, another one without extenders serves default-scheduler.
     """
-    config = options.scheduler or read_scheduler_config(None, options.profiles)
+    config = options.scheduler or read_scheduler_config(None, options.profiles, options.score_scale)
     file = options.directory / "kube-scheduler-config.yaml"
     file.write_text(config.text)
     return Process(

@@ -27,6 +27,9 @@ MAX_TIME_BUDGET = 60.0
 Work = Callable[[], Coroutine[Any, Any, None]]
 """What runs in the background: a coroutine function without parameters."""
 
+BeginWork = Callable[[Callable[[], object], float | None], None]
+"""What begins work in the background: until it returns, or every so many seconds."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preparation:
@@ -58,6 +61,10 @@ class Plugin:
         depends_on: What its verdict on a node, or its raw score of it, depends on. The gateway
             caches them by this. Not inherited, since a subclass may depend on more; not for bind
             plugins.
+        reads_placements: Whether it reads which pods are on nodes or what they request
+            (`node.pods`, `node.requested`). Then Moorage has to bind, so that a pod counts on its
+            node from the begin of its bind. False saves the bindVerb. Not inherited; not for bind
+            plugins.
         pod_fields: Which fields of the pod's signature it reads, as JSON paths:
             ("spec.tolerations", "spec.containers[*].image"). Pods that differ elsewhere are equal
             for it. () is none, None all of them. Not inherited.
@@ -73,12 +80,13 @@ class Plugin:
     name: ClassVar[str] = ""
     reads: ClassVar[tuple[ObjectKind, ...]] = ()
     depends_on: ClassVar[Scope] = Scope.ANYTHING
+    reads_placements: ClassVar[bool] = True
     pod_fields: ClassVar[tuple[str, ...] | None] = None
     managed_resources: ClassVar[tuple[str, ...]] = ()
     time_budget: ClassVar[float] = DEFAULT_TIME_BUDGET
     Args: ClassVar[type[Arguments]] = NoArguments
     __note = ""
-    __begin: Callable[[Work], None] | None = None
+    __begin: BeginWork | None = None
 
     def __init__(self, args: Arguments | None = None) -> None:
         """Take *args*, an instance of `Args`, or the defaults."""
@@ -91,6 +99,8 @@ class Plugin:
             cls.name = cls.__name__
         if "depends_on" not in cls.__dict__:
             cls.depends_on = Scope.ANYTHING
+        if "reads_placements" not in cls.__dict__:
+            cls.reads_placements = True
         if "pod_fields" not in cls.__dict__:
             cls.pod_fields = None
         if "managed_resources" not in cls.__dict__:
@@ -125,30 +135,47 @@ class Plugin:
         """Undo `start`; called once after the last cycle. Background work has ended by itself."""
 
     def background(self, work: Work) -> None:
-        """Run *work* from now until the plugin stops, such as a loop that polls a server.
+        """Run *work* from now until the plugin stops, such as a loop that waits for a server.
 
-        If it raises, the log has the traceback, the service's `/readyz` and metrics show the
-        failure, and it is called again after a wait that grows from 1 to 60 seconds. If it returns,
-        it has done its work. Each of its steps, from `await` to `await`, has the plugin's time
-        budget, since cycles wait for it. When the plugin stops it is cancelled.
+        If it raises, the log has the traceback, `/readyz` and metrics show the failure, and it is
+        called again after a wait that grows from 1 to 60 seconds with each failure in a row. A row
+        ends when it has run for longer than the wait before, and for more than a second. If it
+        returns, it is not called again. Each of its steps, from `await` to `await`, has the
+        plugin's time budget, since cycles wait for it. When the plugin stops it is cancelled.
 
         Raises:
             RuntimeError: The plugin does not run: nobody has called `start` as services do.
         """
+        self.__begin_work(work, None)
+
+    def poll(self, read: Callable[[], object], interval: float) -> None:
+        """Call *read* now and every *interval* seconds, counted from its return, until it stops.
+
+        It may be async. If it raises, that shows as in `background`, and it is called again after a
+        wait that grows with each failure in a row from 1 second to the interval, at most 60. The
+        next call that returns ends the row.
+
+        Raises:
+            RuntimeError: The plugin does not run: nobody has called `start` as services do.
+            ValueError: The interval is not above 0.
+        """
+        self.__begin_work(read, interval)
+
+    def __begin_work(self, work: Callable[[], object], interval: float | None) -> None:
         if self.__begin is None:
             raise RuntimeError(
                 f"{self.name} does not run, so nothing can run in its background: call this in "
                 "`start`; in a test, `run_filter` and `run_score` of moorage.testing call `start`, "
                 "or enter `running(plugin)`"
             )
-        self.__begin(work)
+        self.__begin(work, interval)
 
     @property
     def is_running(self) -> bool:
         """Whether it has been started and not yet stopped."""
         return self.__begin is not None
 
-    def begin_background_by(self, begin: Callable[[Work], None] | None) -> None:
+    def begin_background_by(self, begin: BeginWork | None) -> None:
         """Have *begin* called for all background work; None if the plugin does not run."""
         self.__begin = begin
 
@@ -187,6 +214,9 @@ def _check_declarations(cls: type[Plugin]) -> None:
             "Scope.MANIFESTS, or a wider one",
             statement=r"\s*depends_on\b",
         )
+    placements: object = cls.reads_placements
+    if not isinstance(placements, bool):
+        _refuse(cls, "reads_placements", f"must be True or False, not {placements!r}")
     managed: object = cls.managed_resources
     if not isinstance(managed, tuple) or not all(isinstance(m, str) and m for m in managed):
         problem = f"must be a tuple of names such as example.com/gpu, not {managed!r}"
