@@ -69,7 +69,7 @@ def up(options: UpOptions) -> int:
     screen = Screen()
     policy = choose_policy(options.config, options.plugins, options.weights)
     profiles, scale = policy.resolved.profile_names, policy.resolved.score_scale
-    given = (options.nodes, options.pods, profiles)
+    given = options.nodes, options.pods, profiles
     workload = Workload() if options.kubeconfig else read_workload(*given)
     with _kubeconfig(options) as kubeconfig, run_directory() as run, clear_failures():
         for note in (*policy.notes, *workload.notes):
@@ -80,7 +80,6 @@ def up(options: UpOptions) -> int:
             config=run.write("policy.yaml", policy.text) if policy.text else options.config,
             profiles=profiles,
             plugins=options.plugins,
-            score_scale=scale,
             scorers=options.scorers,
             scheduler=read_scheduler_config(options.scheduler_config, profiles, scale),
             extender_port=options.extender_port,

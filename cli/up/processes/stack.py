@@ -29,7 +29,6 @@ class StackOptions:
         config: The policy file.
         profiles: The schedulerNames that the policy serves.
         plugins: Files and folders with plugins.
-        score_scale: The highest score that the policy sends.
         scorers: How many scorer replicas to run.
         scheduler: The stand-in's configuration; None is the shipped one.
         gateway_options: More options of the gateway.
@@ -43,7 +42,6 @@ class StackOptions:
     config: Path | None
     profiles: Sequence[str]
     plugins: Sequence[Path]
-    score_scale: int = 100
     scorers: int = 1
     scheduler: SchedulerConfig | None = None
     gateway_options: Sequence[str] = ()
@@ -114,7 +112,7 @@ def _scheduler(options: StackOptions, addresses: Addresses) -> Process:
 
     As in a cluster with a second scheduler, another one without extenders serves default-scheduler.
     """
-    config = options.scheduler or read_scheduler_config(None, options.profiles, options.score_scale)
+    config = options.scheduler or read_scheduler_config(None, options.profiles, 100)
     file = options.directory / "kube-scheduler-config.yaml"
     file.write_text(config.text)
     return Process(
