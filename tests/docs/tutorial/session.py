@@ -75,7 +75,7 @@ class Session:
         wanted = pattern(expected)
         while True:
             printed = await self._enter(text)
-            if not self.has_kubectl and text.startswith("kubectl "):
+            if not self.has_kubectl and re.search(r"^kubectl ", text, re.MULTILINE):
                 return
             shown = "\n".join(filter(None, map(str.strip, printed.splitlines())))
             if wanted.fullmatch(shown):
