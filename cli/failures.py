@@ -12,6 +12,9 @@ from moorage.errors import MoorageError, causes
 PLACE_FIRST = re.compile(r"[^:\n]+\.(?:py|ya?ml|json):\d+: ")
 """How messages about a file of the user begin."""
 
+PLACE = re.compile(r"[^:\n]+:\d+: ")
+"""How each of several lines begins that are about one document, wherever it came from."""
+
 PLACE_WITHIN = re.compile(r"(.*?) \(([^():]+\.py:\d+)\)(.*)", re.DOTALL)
 """How messages about a plugin that runs name its line."""
 
@@ -32,7 +35,7 @@ def clear_failures() -> Iterator[None]:
         if found is None:
             raise
         text = described(found)
-        click.echo(text if PLACE_FIRST.match(text) else f"moorage: {text}", err=True)
+        click.echo(text if _places_first(text) else f"moorage: {text}", err=True)
         sys.exit(1)
 
 
@@ -41,3 +44,8 @@ def described(error: MoorageError) -> str:
     text = str(error)
     within = None if PLACE_FIRST.match(text) else PLACE_WITHIN.fullmatch(text)
     return f"{within[2]}: {within[1]}{within[3]}" if within else text
+
+
+def _places_first(text: str) -> bool:
+    lines = text.splitlines()
+    return bool(PLACE_FIRST.match(text)) or (len(lines) > 1 and all(map(PLACE.match, lines)))

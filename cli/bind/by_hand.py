@@ -47,7 +47,7 @@ async def bind_by_hand(pod: str, node: str, kubeconfig: Path | None, timeout: fl
         await _check_node(client, node)
         cluster = Cluster(client, request_timeout=REQUEST_SECONDS)
         try:
-            found = await cluster.read_pod(binding)
+            found = await cluster.read_pod(binding, timeout=REQUEST_SECONDS)
         except KubeStatusError as error:
             if error.status != 404:
                 raise

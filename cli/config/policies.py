@@ -7,8 +7,10 @@ from pathlib import Path
 import msgspec
 import yaml
 
+from cli.config.arguments import missing_argument
 from moorage import BindPlugin, FilterPlugin, ScorePlugin
 from moorage.errors import ConfigurationError
+from moorage.models import ObjectKind
 from moorage.plugin.base import Plugin
 from moorage.plugin.points import extension_points
 from moorage_host.plugins.registry import Registry, load_registry
@@ -59,6 +61,14 @@ class Policy:
     text: str = ""
     notes: tuple[str, ...] = ()
     kinds: tuple[Kind, ...] = ()
+
+    def readers(self) -> Iterator[tuple[ObjectKind, str]]:
+        """Yield the further kinds of objects that plugins read, each with such a plugin."""
+        for kind, policy in self.resolved.policies.items():
+            plugins = (each for profile in policy.profiles for each in profile.plugins)
+            for name in dict.fromkeys(each.name for each in plugins):
+                info = self.resolved.catalogue.get(kind, name)
+                yield from ((read, name) for read in (info.reads if info else ()))
 
 
 def choose_policy(
@@ -169,6 +179,10 @@ def _made(given: set[str], registries: Registries, weights: Mapping[str, int]) -
     profile = {"schedulerName": DEFAULT_PROFILE, "plugins": enabled}
     document = {"apiVersion": API_VERSION, "kind": KIND, "profiles": [profile]}
     text = yaml.safe_dump(document, sort_keys=False)
+    enabled_here = [r.get(name) for name in names for r in registries.values()]
+    missing = dict.fromkeys(missing_argument(each) for each in enabled_here if each)
+    if problems := [problem for problem in missing if problem]:
+        raise ConfigurationError("\n".join(problems))
     try:
         resolved = resolve(parse(text, FROM_PLUGINS), _catalogue(registries))
     except ConfigurationError as error:
@@ -211,6 +225,7 @@ def _infos(registry: Registry) -> Iterator[PluginInfo]:
             managed_resources=registered.kind.managed_resources,
             weight=registered.kind.weight if issubclass(registered.kind, ScorePlugin) else 1,
             time_budget=registered.kind.time_budget,
+            reads=registered.kind.reads,
         )
 
 

@@ -30,7 +30,7 @@ def why(pod: PodState, scheduler: Decision | None, gateway: Decision | None) -> 
     known = scheduler if scheduler and scheduler["uid"] == pod.uid else None
     asked = gateway if gateway and gateway.get("uid", pod.uid) == pod.uid else {}
     if pod.outcome is Outcome.DELETED:
-        return "deleted by somebody, or by preemption for a more important pod"
+        return "by a client, by what made it, or by preemption for a more important pod"
     if not pod.node:
         return _pending(pod, known, asked)
     if known is None:

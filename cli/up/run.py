@@ -142,6 +142,7 @@ class _Up:
                 # The gateway is ready once it has read the kinds of all plugins.
                 async with connected(addresses.api) as cluster:
                     await cluster.create(workload.only_definitions(), lambda _: None)
+                    await cluster.check_serves(self._policy.readers())
             problem = await gateway.wait_until_ready()
             if not addresses.api:
                 return await self._serve(addresses, gateway, problem)

@@ -23,8 +23,8 @@ from sandbox.scheduler.scheduler import Scheduler
 class Settings(ProcessSettings):
     """The process's options."""
 
-    config: Path = setting(
-        Path("deploy/scheduler/kube-scheduler-config.yaml"), "The KubeSchedulerConfiguration."
+    config: Path | None = setting(
+        None, "The KubeSchedulerConfiguration; without one, the one that Moorage ships."
     )
     api_server: str = setting("http://127.0.0.1:8001", "Where the API server listens.")
     extender_url: str | None = setting(None, "Replaces every extender's urlPrefix.")
@@ -43,6 +43,10 @@ class Settings(ProcessSettings):
     )
 
 
+SHIPPED = Path(__file__).parents[2] / "deploy" / "scheduler" / "kube-scheduler-config.yaml"
+"""In a checkout and in the wheel."""
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Schedule until SIGTERM or SIGINT."""
     settings = parse_settings(Settings, "python -m sandbox.scheduler", argv)
@@ -51,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 async def _schedule(settings: Settings) -> None:
     with process("kube-scheduler", settings) as stop:
-        configurations = [load_configuration(settings.config, settings.extender_url)]
+        configurations = [load_configuration(settings.config or SHIPPED, settings.extender_url)]
         if settings.default_scheduler and DEFAULT_NAME not in configurations[0].scheduler_names:
             configurations.append(DEFAULT_CONFIGURATION)
         # As two processes of a cluster: each has its own queue and its own view of the cluster.

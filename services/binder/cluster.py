@@ -12,6 +12,9 @@ from moorage_host.kube import KubeClient
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
+UNLIMITED = 0.0
+"""A timeout of the client that never ends a request."""
+
 
 class Cluster:
     """One API server.
@@ -21,7 +24,7 @@ class Cluster:
 
     Args:
         client: The connection; the caller closes it.
-        request_timeout: Time for one request, in seconds.
+        request_timeout: Time for one request that is no part of a bind, in seconds.
     """
 
     def __init__(self, client: KubeClient, *, request_timeout: float) -> None:
@@ -29,7 +32,10 @@ class Cluster:
         self._timeout = request_timeout
 
     async def create_binding(self, binding: Binding) -> None:
-        """Bind a pod that is not bound yet. The uid makes it safe to repeat."""
+        """Bind a pod that is not bound yet. The uid makes it safe to repeat.
+
+        The caller limits the time.
+        """
         metadata = {"name": binding.name, "namespace": binding.namespace, "uid": binding.uid}
         body = {
             "apiVersion": "v1",
@@ -37,11 +43,11 @@ class Cluster:
             "metadata": {**metadata, "annotations": dict(binding.annotations)},
             "target": {"apiVersion": "v1", "kind": "Node", "name": binding.node},
         }
-        await self._send("POST", f"{_pod_path(binding)}/binding", body)
+        await self._send("POST", f"{_pod_path(binding)}/binding", body, timeout=UNLIMITED)
 
-    async def read_pod(self, binding: Binding) -> Pod:
+    async def read_pod(self, binding: Binding, *, timeout: float) -> Pod:
         """Return the pod of that name as it is now; it may have another uid."""
-        return decode_pod(await self._send("GET", _pod_path(binding)))
+        return decode_pod(await self._send("GET", _pod_path(binding), timeout=timeout))
 
     async def set_condition(
         self, namespace: str, name: str, uid: str, condition: Mapping[str, Any]
@@ -66,13 +72,14 @@ class Cluster:
         path: str,
         body: Mapping[str, Any] | None = None,
         content_type: str = "application/json",
+        timeout: float | None = None,
     ) -> bytes:
         response = await self._client.request(
             method,
             path,
             body=None if body is None else msgspec.json.encode(body),
             content_type=content_type,
-            timeout=self._timeout,
+            timeout=self._timeout if timeout is None else timeout,
         )
         return response.check().body
 

@@ -50,7 +50,11 @@ class BinderSettings(ServerSettings):
         minimum=0,
     )
     request_timeout: float = setting(
-        2.0, "Time for one request to the API server.", unit="seconds", minimum=0.1
+        10.0,
+        "Time for one request to the API server that is no part of a bind, such as an Event. A "
+        "bind is one request with all the time left.",
+        unit="seconds",
+        minimum=0.1,
     )
     retry_initial: float = setting(
         0.1,
@@ -63,7 +67,8 @@ class BinderSettings(ServerSettings):
     )
     retry_reserve: float = setting(
         0.1,
-        "Time that must be left before the deadline for a request to be sent again.",
+        "Time that must be left before the deadline for a request to be sent again, and in which "
+        "the pod is read if its bind had no answer until then.",
         unit="seconds",
         minimum=0,
     )

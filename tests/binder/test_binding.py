@@ -103,12 +103,11 @@ async def test_annotations_that_the_api_server_refuses_are_invalid(world: World,
 
 
 async def test_a_bind_whose_answer_came_too_late_is_found_to_have_happened(
-    client: KubeClient, api: Api
+    world: World, api: Api
 ) -> None:
-    world = World(client, request_timeout=0.2)
-    api.fault(*BINDINGS, done=True, delay_seconds=30)
-    assert await world.bind(api.pod()) is Outcome.BOUND
-    assert world.observed.retries == []
+    posts = api.count(*BINDINGS, done=True, delay_seconds=30)
+    assert await world.bind(api.pod(), seconds=0.8) is Outcome.BOUND
+    assert posts() == 1
 
 
 async def test_a_bind_whose_connection_broke_is_found_to_have_happened(
@@ -135,13 +134,47 @@ async def test_a_bind_that_happened_is_found_even_if_the_pod_cannot_be_read_at_f
     assert world.observed.retries == ["unreachable"]
 
 
-async def test_a_bind_that_did_not_happen_in_time_is_tried_again(
-    client: KubeClient, api: Api
+@pytest.mark.parametrize("latency", [0.1, 0.5, 2.2])
+async def test_a_bind_is_one_request_at_every_latency_below_the_deadline(
+    world: World, api: Api, latency: float
 ) -> None:
-    world = World(client, request_timeout=0.2)
+    posts = api.count(*BINDINGS, delay_seconds=latency)
+    pods = [api.pod(f"web-{number}") for number in range(10)]
+    outcomes = await asyncio.gather(*[world.bind(pod) for pod in pods])
+    assert set(outcomes) == {Outcome.BOUND}
+    assert posts() == len(pods)
+
+
+async def test_a_bind_without_an_answer_is_unknown_and_the_next_attempt_looks_first(
+    world: World, api: Api
+) -> None:
+    posts = api.count(*BINDINGS, done=True, delay_seconds=30)
+    api.fault("get", "pods", status=500)
+    pod = api.pod()
+    assert await refused(world, pod, seconds=0.8) is Reason.DEADLINE
+    assert posts() == 1
+    assert await world.bind(pod) is Outcome.BOUND
+    assert posts() == 1
+
+
+async def test_a_pod_that_the_unknown_bind_did_not_reach_is_bound_by_the_next_attempt(
+    world: World, api: Api
+) -> None:
     api.fault(*BINDINGS, delay_seconds=30)
-    assert await world.bind(api.pod()) is Outcome.BOUND
-    assert world.observed.retries == ["timeout"]
+    pod = api.pod()
+    assert await refused(world, pod, seconds=0.8) is Reason.DEADLINE
+    assert await world.bind(pod, "node-b") is Outcome.BOUND
+    assert api.node_of() == "node-b"
+
+
+async def test_an_unknown_bind_is_not_repeated_just_before_the_deadline(
+    world: World, api: Api
+) -> None:
+    posts = api.count(*BINDINGS, delay_seconds=30)
+    pod = api.pod()
+    assert await refused(world, pod, seconds=0.8) is Reason.DEADLINE
+    assert await refused(world, pod, seconds=0.3) is Reason.DEADLINE
+    assert posts() == 1
 
 
 @pytest.mark.parametrize("status", [409, 500, 503])
@@ -168,6 +201,22 @@ async def test_a_throttled_bind_gives_up_if_the_server_asks_for_too_long(
     api.fault(*BINDINGS, status=429, retry_after_seconds=3600)
     assert await refused(world, api.pod()) is Reason.UNAVAILABLE
     assert api.node_of() is None
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_a_later_attempt_waits_for_as_long_as_the_server_asked(
+    world: World, api: Api, status: int
+) -> None:
+    api.fault(*BINDINGS, status=status, retry_after_seconds=2)
+    posts = api.count(*BINDINGS)
+    pod = api.pod()
+    started = time.monotonic()
+    for _ in range(3):
+        assert await refused(world, pod, seconds=0.5) is Reason.UNAVAILABLE
+    assert posts() == 0
+    assert await world.bind(pod) is Outcome.BOUND
+    assert time.monotonic() - started >= 2.0
+    assert posts() == 1
 
 
 async def test_a_server_that_keeps_failing_is_unavailable_in_time(world: World, api: Api) -> None:
@@ -256,13 +305,19 @@ async def test_a_bind_goes_on_when_its_caller_hangs_up(world: World, api: Api) -
     assert world.observed.ends == [Outcome.BOUND]
 
 
-async def test_a_caller_without_time_gets_an_answer_and_the_bind_goes_on(
+async def test_a_call_that_joins_lends_its_time_to_the_request_under_way(
     world: World, api: Api
 ) -> None:
-    api.fault(*BINDINGS, delay_seconds=0.5)
-    assert await refused(world, api.pod(), seconds=0.2) is Reason.DEADLINE
-    await world.binder.drain()
-    assert world.observed.ends == [Outcome.BOUND]
+    posts = api.count(*BINDINGS, delay_seconds=1.0)
+    pod = api.pod()
+    first = asyncio.create_task(world.bind(pod, seconds=0.5))
+    await until(lambda: posts() == 1)
+    second = asyncio.create_task(world.bind(pod, seconds=10))
+    with pytest.raises(BindError) as caught:
+        await first
+    assert caught.value.reason is Reason.DEADLINE
+    assert await second is Outcome.BOUND
+    assert posts() == 1
 
 
 async def test_no_more_binds_run_than_allowed_and_too_many_are_refused(

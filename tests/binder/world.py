@@ -81,7 +81,7 @@ class World:
         self,
         client: KubeClient,
         *,
-        request_timeout: float = 5.0,
+        request_timeout: float = 0.1,  # limits no bind
         plugins: Sequence[type[BindPlugin]] = (),
         **limits: Any,
     ) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,6 +12,7 @@ import msgspec
 from cli.up.objects.manifests import Object
 from cli.up.objects.workload import Workload
 from moorage.errors import ConfigurationError
+from moorage.models import ObjectKind
 
 AT_ONCE = 16
 """Objects that are created side by side."""
@@ -60,6 +61,25 @@ class Cluster:
         pods = await self._create_all(workload.pods, created)
         await self._create_all(workload.controlled, created)
         return pods
+
+    async def check_serves(self, readers: Iterable[tuple[ObjectKind, str]]) -> None:
+        """Check that it has all kinds that plugins read.
+
+        Args:
+            readers: The kinds, each with a plugin that reads it.
+
+        Raises:
+            ConfigurationError: It does not have one.
+        """
+        for kind, plugin in readers:
+            url = f"{self._api}{kind.path}"
+            async with self._session.get(url, params={"limit": "1"}) as response:
+                if response.status == 404 and not kind.optional:
+                    raise ConfigurationError(
+                        f"{plugin} reads {kind.plural} of {kind.api_version}, which the embedded "
+                        "cluster does not have: put the CustomResourceDefinition that adds them "
+                        "into a file for --nodes or --pods"
+                    )
 
     async def pods(self) -> tuple[list[Object], str]:
         """Return all pods, and the version to watch from."""

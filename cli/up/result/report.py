@@ -93,7 +93,7 @@ class Report:
 
     async def _problems(self, pods: Sequence[PodState]) -> None:
         groups = by_problem(pods)[:MOST_PROBLEMS]
-        rows = [(f"{len(g)} pods", _name(g[0]), await self._reason(g[0])) for g in groups]
+        rows = [(_count(len(g)), _name(g[0]), await self._reason(g[0])) for g in groups]
         if rows:
             self._screen.table(("PENDING", "SUCH AS", "WHY"), rows)
 
@@ -105,6 +105,10 @@ class Report:
         return why(
             pod, await self._scheduler.decision(*place), await self._gateway.decision(*place)
         )
+
+
+def _count(pods: int) -> str:
+    return "1 pod" if pods == 1 else f"{pods} pods"
 
 
 def _name(pod: PodState) -> str:

@@ -38,9 +38,10 @@ def spread(pods: Sequence[PodState], nodes: int, seconds: float) -> Iterator[str
         return
     least, most, bound = min(used), max(used), sum(used)
     each = f"{least}" if least == most else f"{least} to {most}"
+    pods_on_each = "1 pod" if most == 1 else f"{each} pods"
     mean = "" if least == most else f", {bound / len(used):.1f} on average"
     rate = f" ({bound / seconds:.3g} pods/s)" if seconds else ""
-    yield f"{seconds:.1f} s{rate}; {len(used)} of {nodes} nodes used, {each} pods on each{mean}"
+    yield f"{seconds:.1f} s{rate}; {len(used)} of {nodes} nodes used, {pods_on_each} on each{mean}"
 
 
 def by_problem(pods: Sequence[PodState]) -> list[list[PodState]]:

@@ -1,8 +1,9 @@
 """One bind, from the first request to a known outcome.
 
-Pure asyncio: knows the API server's answers, not who asked for the bind. Posting is safe to repeat,
-since the API server checks the uid and that the pod is not bound; so an unclear answer is settled
-by reading the pod, and the bind is tried again if the pod is still unbound.
+Pure asyncio: knows the API server's answers, not who asked for the bind. A slow API server must not
+get more writes than a fast one: a bind is one POST with all the time left, and a POST without an
+answer is settled by reading the pod. Only an answer or a broken connection has it sent again, which
+is safe, since the API server checks the uid and that the pod is not bound.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from moorage.backoff import Backoff
 from moorage.models import Pod
 from moorage_host.kube import KubeError, KubeStatusError
 from services.binder.binding.outcomes import BindError, Outcome, Reason
+from services.binder.binding.past import Past
 from services.binder.cluster import Cluster
 
 THROTTLED = 429
@@ -39,7 +41,8 @@ class RetryLimits:
     maximum: float = 2.0
     """Waits grow up to this."""
     reserve: float = 0.1
-    """Time that must be left before the deadline for another try."""
+    """Time that must be left before the deadline for another try. A POST without an answer is given
+    up so long before the deadline, for reading the pod."""
 
 
 class RetryObserver(Protocol):
@@ -55,9 +58,12 @@ class Attempt:
     Args:
         cluster: The API server.
         binding: The decision.
-        deadline: Until when to start new tries, on the monotonic clock; may be moved while it runs.
+        deadline: Until when to try, on the monotonic clock; may be moved while it runs.
         retries: When to try again.
         observer: Who counts.
+
+    Attributes:
+        past: What earlier requests for the pod left open, and what this attempt leaves open.
     """
 
     def __init__(
@@ -69,14 +75,25 @@ class Attempt:
         retries: RetryLimits,
         observer: RetryObserver,
     ) -> None:
-        self.deadline = deadline
+        self.past = Past()
+        self._deadline = deadline
+        self._write_limit: asyncio.Timeout | None = None
         self._cluster = cluster
         self._binding = binding
         self._backoff = Backoff(retries.initial, retries.maximum)
         self._reserve = retries.reserve
         self._observer = observer
-        # Whether a request of ours may have bound the pod without our hearing of it.
-        self._may_have_bound = False
+
+    @property
+    def deadline(self) -> float:
+        """Until when to try, on the monotonic clock."""
+        return self._deadline
+
+    @deadline.setter
+    def deadline(self, deadline: float) -> None:
+        self._deadline = deadline
+        if self._write_limit:
+            self._write_limit.reschedule(asyncio.get_running_loop().time() + self._time_to_write())
 
     @property
     def deadline_of_plugins(self) -> float:
@@ -89,8 +106,8 @@ class Attempt:
         Raises:
             BindError: The pod was not bound, or it is not known whether it was.
         """
-        self._check_time()
-        if look_first and (outcome := await self._look()):
+        await self._await_turn()
+        if (look_first or self.past.node) and (outcome := await self._look()):
             return outcome
         while not (outcome := await self._try()):
             pass
@@ -102,26 +119,54 @@ class Attempt:
         Raises:
             BindError: It may not be bound, or cannot be read.
         """
-        self._check_time()
+        await self._await_turn()
         while True:
             try:
-                pod = await self._cluster.read_pod(self._binding)
+                pod = await self._cluster.read_pod(self._binding, timeout=self._time_left())
             except (KubeError, TimeoutError) as error:
                 self._raise_if_final(error)
                 await self._pause(error)
             else:
                 return None if judge(pod, self._binding) else pod
 
+    async def _await_turn(self) -> None:
+        """Wait as long as the API server asked for in an earlier attempt."""
+        self._check_time()
+        wait = self.past.not_before - time.monotonic()
+        if wait > 0:
+            if wait + self._reserve >= self._time_left():
+                raise BindError(
+                    Reason.UNAVAILABLE,
+                    f"{self._binding} was not bound to node {self._binding.node} now: the API "
+                    f"server asked to wait for another {wait:.1f} s, which is beyond the deadline; "
+                    "try again then",
+                )
+            await asyncio.sleep(wait)
+
     def _check_time(self) -> None:
-        if time.monotonic() >= self.deadline:
+        if time.monotonic() >= self._deadline:
             raise BindError(
                 Reason.DEADLINE,
                 f"{self._binding} was not bound: time ran out before its turn came; try again",
             )
 
+    def _time_left(self) -> float:
+        return max(self._deadline - time.monotonic(), 0.001)
+
+    def _time_to_write(self) -> float:
+        left = self._time_left()
+        return max(left - self._reserve, left / 2)
+
     async def _try(self) -> Outcome | None:
+        self._check_time()
+        if self.past.node and self._time_left() <= self._reserve:
+            raise BindError(
+                Reason.DEADLINE,
+                f"{self._binding} is not known to be bound to node {self.past.node}, and there is "
+                "no time left to try again",
+            )
         try:
-            await self._cluster.create_binding(self._binding)
+            await self._write()
         except (KubeError, TimeoutError) as error:
             if outcome := await self._settle(error):
                 return outcome
@@ -129,23 +174,36 @@ class Attempt:
             return None
         return Outcome.BOUND
 
+    async def _write(self) -> None:
+        """Send the POST; its time grows when the deadline is moved."""
+        try:
+            async with asyncio.timeout(self._time_to_write()) as self._write_limit:
+                await self._cluster.create_binding(self._binding)
+        except TimeoutError as error:
+            raise TimeoutError("the API server did not answer the bind in time") from error
+        finally:
+            self._write_limit = None
+
     async def _settle(self, error: KubeError | TimeoutError) -> Outcome | None:
         status = error.status if isinstance(error, KubeStatusError) else None
         self._raise_if_final(error)
         if status == THROTTLED:
             return None  # refused at the door, nothing has happened
-        self._may_have_bound |= status is None or status >= 500
+        if status is None or status >= 500:
+            self.past.node = self._binding.node
         return await self._look()
 
     async def _look(self) -> Outcome | None:
         """Decide from the pod as it is; None if it may still be bound, or cannot be read now."""
         try:
-            pod = await self._cluster.read_pod(self._binding)
+            pod = await self._cluster.read_pod(self._binding, timeout=self._time_left())
         except (KubeError, TimeoutError) as error:
             self._raise_if_final(error)
+            self.past.wait(time.monotonic(), getattr(error, "retry_after", None))
             return None
         if judge(pod, self._binding):
-            return Outcome.BOUND if self._may_have_bound else Outcome.ALREADY_BOUND
+            is_ours = self.past.node == self._binding.node
+            return Outcome.BOUND if is_ours else Outcome.ALREADY_BOUND
         return None
 
     def _raise_if_final(self, error: KubeError | TimeoutError) -> None:
@@ -158,10 +216,12 @@ class Attempt:
             ) from error
 
     async def _pause(self, error: KubeError | TimeoutError) -> None:
-        wait = self._backoff.next(getattr(error, "retry_after", None))
-        if time.monotonic() + wait + self._reserve >= self.deadline:
+        now = time.monotonic()
+        self.past.wait(now, getattr(error, "retry_after", None))
+        wait = self._backoff.next(self.past.not_before - now)
+        if wait + self._reserve >= self._deadline - now:
             raise BindError(
-                Reason.UNAVAILABLE,
+                Reason.DEADLINE if isinstance(error, TimeoutError) else Reason.UNAVAILABLE,
                 f"{self._binding} is not known to be bound to node {self._binding.node}, "
                 f"and there is no time left to try again: {error}",
             ) from error

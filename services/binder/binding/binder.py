@@ -15,9 +15,15 @@ from services.binder.binding.attempt import Attempt, RetryLimits, RetryObserver
 from services.binder.binding.calls import PluginCalls, PluginObserver
 from services.binder.binding.cycle import BindingCycles, SnapshotSource
 from services.binder.binding.outcomes import BindError, Outcome, Reason
+from services.binder.binding.past import Pasts
 from services.binder.binding.permit import PermitLimits, PermitObserver, Permits
 from services.binder.binding.policies import Policies, PolicyText
 from services.binder.cluster import Cluster
+
+SETTLED = frozenset(
+    (Reason.NOT_FOUND, Reason.OTHER_UID, Reason.TERMINATING, Reason.BOUND_ELSEWHERE)
+)
+"""How a bind ends after which nothing is left to find out about the pod."""
 
 _log = structlog.get_logger()
 
@@ -83,6 +89,7 @@ class Binder:
         self._tasks: set[asyncio.Task[Outcome]] = set()
         # The newest run for each uid; it waits for the one before it.
         self._newest: dict[str, _Run] = {}
+        self._pasts = Pasts()
 
     async def bind(
         self, binding: Binding, *, deadline: float, policy: PolicyText | None = None
@@ -169,6 +176,7 @@ class Binder:
         try:
             if before:
                 await asyncio.wait([before.task])
+            attempt.past = self._pasts.take(binding.uid)
             look_first = before is not None
             if policy:
                 result = await self._cycles.run(attempt, binding, policy, look_first=look_first)
@@ -177,6 +185,8 @@ class Binder:
                     result = await attempt.run(look_first=look_first)
         except BindError as error:
             result = error
+            if error.reason not in SETTLED:
+                self._pasts.keep(binding.uid, attempt.past, time.monotonic())
             raise
         finally:
             self._observer.ended(binding, result, time.monotonic() - started)

@@ -141,10 +141,23 @@ def test_a_plugin_file_that_cannot_be_loaded_is_told_with_its_line(
 
 def test_a_plugin_that_needs_arguments_asks_for_a_policy(plugin: Path) -> None:
     plugin.write_text(MAX_TEMPERATURE.replace(" = 80.0", ""))
+    line = plugin.read_text().partition("limit:")[0].count("\n") + 1
     result = moorage("config", "show", "--plugin", plugin)
     assert result.exit_code == 1
-    assert "limit" in result.stderr
-    assert result.stderr.endswith("; give arguments in a policy: --config FILE\n")
+    assert result.stderr == (
+        f"{plugin}:{line}: MaxTemperature.Args.limit has no default: "
+        "set it in a policy: --config FILE\n"
+    )
+
+
+def test_all_mistakes_of_a_policy_begin_with_their_place_whatever_its_name(tmp_path: Path) -> None:
+    policy = tmp_path / "policy"
+    policy.write_text(f"{HEADER}scoreScle: 1\nprofles: []\n")
+    result = moorage("config", "show", policy)
+    assert [line.partition(": ")[0] for line in result.stderr.splitlines()] == [
+        f"{policy}:3",
+        f"{policy}:4",
+    ]
 
 
 @pytest.mark.parametrize(

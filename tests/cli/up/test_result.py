@@ -96,4 +96,5 @@ def test_the_summary_counts_pods_and_says_how_they_are_spread() -> None:
     assert list(spread(pods, 5, 1.5)) == [
         "1.5 s (2 pods/s); 2 of 5 nodes used, 1 to 2 pods on each, 1.5 on average"
     ]
+    assert list(spread(bound[1:], 5, 0)) == ["0.0 s; 2 of 5 nodes used, 1 pod on each"]
     assert list(spread([pod("w", Outcome.WAITING)], 5, 1.5)) == []

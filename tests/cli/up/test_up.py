@@ -201,6 +201,20 @@ async def test_a_plugin_that_does_not_start_is_named_with_its_line(tmp_path: Pat
     assert errors.startswith("starts.py:14: plugin MaxTemperature of profile moorage ")
 
 
+async def test_a_kind_that_the_cluster_does_not_have_is_named_with_what_adds_it(
+    tmp_path: Path,
+) -> None:
+    racks = f"{MAX_TEMPERATURE}    reads = (ObjectKind('example.com/v1', 'racks'),)\n"
+    (tmp_path / "racks.py").write_text(racks.replace("import ", "import ObjectKind, "))
+    _, code, errors = await once(tmp_path, "--plugin", "racks.py")
+    assert code == 1
+    assert errors.splitlines()[0] == (
+        "moorage: MaxTemperature reads racks of example.com/v1, which the embedded cluster does "
+        "not have: put the CustomResourceDefinition that adds them into a file for --nodes or "
+        "--pods"
+    )
+
+
 async def test_a_process_that_does_not_start_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / "moody.py").write_text(
         f"{MAX_TEMPERATURE}import sys\nif not sys.argv[0].endswith('moorage'): "

@@ -14,27 +14,30 @@ from cli.up.processes import free_ports
 from tests.live_api import until
 from tests.sandbox.scheduler.support import World
 
-CONFIG = Path(__file__).parents[3] / "deploy/scheduler/kube-scheduler-config.yaml"
+ROOT = Path(__file__).parents[3]
+CONFIG = ROOT / "deploy/scheduler/kube-scheduler-config.yaml"
 
 
-async def start(*options: str) -> asyncio.subprocess.Process:
+async def start(*options: str, folder: Path = ROOT) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
         sys.executable,
         *("-m", "sandbox.scheduler", *options),
-        cwd=Path(__file__).parents[3],
+        cwd=folder,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
 
 
-async def test_the_deployed_configuration_runs_against_the_sandbox(world: World) -> None:
+async def test_the_deployed_configuration_runs_against_the_sandbox_from_any_folder(
+    world: World, tmp_path: Path
+) -> None:
     world.node("a")
     world.pod("web")
     process = await start(
-        f"--config={CONFIG}",
         f"--api-server={world.server.url}",
         f"--extender-url={world.extender.url}",
         "--seed=1",
+        folder=tmp_path,
     )
     assert process.stdout
     try:
