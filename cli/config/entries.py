@@ -20,7 +20,7 @@ class ExtenderEntry:
     """One entry of `extenders`.
 
     Attributes:
-        verbs: The verbs that it has, with the plugins that need each.
+        verbs: The verbs that it has, with the plugins that need each; for binds with the reason.
         resources: Only pods that request one of these are sent; empty: all pods are.
         ignorable: Whether pods are placed without it when it fails.
     """
@@ -35,17 +35,21 @@ def plan_entries(policy: ResolvedPolicy, *, ignorable: bool = False) -> list[Ext
 
     Binds have an entry of their own where they concern pods that the other verbs do not, and where
     the other verbs are ignorable: a bind that fails must never fall back to kube-scheduler's own.
+    If Moorage binds only for plugins that read placements, kube-scheduler may bind instead.
     """
     filters, scores, binders = (_enabled(policy, kind) for kind in ("filter", "score", "bind"))
     claiming = [plugin for plugin in filters if CLAIMS in plugin.points]
+    reading = [p for p in (*filters, *scores) if p.reads_placements and p not in claiming]
+    verbs = _verbs(filters, scores)
+    bind = _bind_verb(claiming, reading, binders)
+    acts = bool(claiming or binders)
     cycle = ExtenderEntry(
-        verbs=_needed({"filter": filters, "prioritize": scores, "preempt": filters}),
+        verbs=verbs if acts else verbs | bind,
         resources=_resources([*filters, *scores]),
         ignorable=ignorable,
     )
     binding = ExtenderEntry(
-        verbs=_needed({"bind": [*claiming, *binders]}),
-        resources=_resources([*claiming, *binders]),
+        verbs=bind if acts else {}, resources=_resources([*claiming, *reading, *binders])
     )
     if not (cycle.verbs and binding.verbs):
         return [entry for entry in (cycle, binding) if entry.verbs]
@@ -67,10 +71,35 @@ def _enabled(policy: ResolvedPolicy, kind: Kind) -> list[PluginInfo]:
     return [plugin for plugin in found if plugin is not None]
 
 
-def _needed(users: Mapping[Verb, Iterable[PluginInfo]]) -> dict[Verb, tuple[str, ...]]:
-    """Return the verbs that any plugin needs, with the names of these plugins."""
-    named = {verb: tuple(dict.fromkeys(p.name for p in plugins)) for verb, plugins in users.items()}
-    return {verb: names for verb, names in named.items() if names}
+def _verbs(filters: list[PluginInfo], scores: list[PluginInfo]) -> dict[Verb, tuple[str, ...]]:
+    """Return the verbs of scheduling cycles that any plugin needs, with these plugins."""
+    users: dict[Verb, list[PluginInfo]] = {
+        "filter": filters,
+        "prioritize": scores,
+        "preempt": filters,
+    }
+    return {verb: _names(plugins) for verb, plugins in users.items() if plugins}
+
+
+def _bind_verb(
+    claiming: list[PluginInfo], reading: list[PluginInfo], binders: list[PluginInfo]
+) -> dict[Verb, tuple[str, ...]]:
+    """Return the verb for binds, if any plugin needs it, with these plugins and the reasons."""
+    reasons = [
+        (claiming, "it claims nodes", "they claim nodes"),
+        (reading, "it reads which pods are on nodes", "they read which pods are on nodes"),
+        (binders, "it acts on binds", "they act on binds"),
+    ]
+    needed = tuple(
+        f"{', '.join(_names(plugins))}: {one if len(plugins) == 1 else several}"
+        for plugins, one, several in reasons
+        if plugins
+    )
+    return {"bind": needed} if needed else {}
+
+
+def _names(plugins: list[PluginInfo]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(plugin.name for plugin in plugins))
 
 
 def _resources(plugins: Iterable[PluginInfo]) -> tuple[str, ...]:

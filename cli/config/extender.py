@@ -52,7 +52,8 @@ REASONS: Mapping[Verb, str] = {
     "filter": "no filter plugin is enabled",
     "prioritize": "no score plugin is enabled",
     "preempt": "no filter plugin is enabled",
-    "bind": "no plugin acts on binds or claims nodes, so kube-scheduler binds the pods itself",
+    "bind": """no plugin acts on binds or claims nodes, and all filter and score plugins declare
+        `reads_placements = False`, so kube-scheduler binds the pods itself""",
 }
 """Why an entry lacks a verb."""
 
@@ -97,7 +98,8 @@ def _fields(entry: ExtenderEntry, url: str, score_scale: int) -> Iterator[str]:
     if url.startswith("https:"):
         yield "enableHTTPS: true"
     for verb, plugins in entry.verbs.items():
-        yield from _comment(f"{COSTS[verb]} For {', '.join(plugins)}.")
+        separator = "; " if verb == "bind" else ", "
+        yield from _comment(f"{COSTS[verb]} For {separator.join(plugins)}.")
         yield f"{verb}Verb: {verb}"
     if "prioritize" in entry.verbs:
         yield from _weight(score_scale)

@@ -222,6 +222,7 @@ def _infos(registry: Registry) -> Iterator[PluginInfo]:
             origin=registered.origin,
             args_type=arguments,
             default_args=_defaults(arguments),
+            reads_placements=registered.kind.reads_placements,
             managed_resources=registered.kind.managed_resources,
             weight=registered.kind.weight if issubclass(registered.kind, ScorePlugin) else 1,
             time_budget=registered.kind.time_budget,

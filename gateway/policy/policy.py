@@ -223,6 +223,7 @@ def _info(plugin: pb.Plugin) -> PluginInfo:
         default_args=MessageToDict(plugin.default_arguments),
         reads=tuple(kind_from_proto(kind) for kind in plugin.reads),
         depends_on=scope_from_proto(plugin.depends_on),
+        reads_placements=plugin.reads_placements,
         pod_fields=tuple(plugin.pod_fields.paths) if plugin.HasField("pod_fields") else None,
         normalization=normalization_from_proto(plugin.normalization),
         reads_snapshot=plugin.reads_snapshot,

@@ -42,7 +42,7 @@ def plugins(name: str) -> str:
     scored = name == "scorer"
     in_tree = "weight in `InTree`" if scored else "in `InTree`"
     about_nodes = name != "binder"
-    dependencies = ("depends on", "of the pod it reads") if about_nodes else ()
+    dependencies = ("depends on", "reads placements", "of the pod it reads") if about_nodes else ()
     return table(
         ("plugin", "points", in_tree, *dependencies, "what it does"),
         (
@@ -50,7 +50,7 @@ def plugins(name: str) -> str:
                 code(kind.name),
                 ", ".join(extension_points(kind)),
                 weights.get(kind.name, "") if scored else _yes(kind.name in weights),
-                *([_scope(kind), _pod_fields(kind)] if about_nodes else ()),
+                *(_dependencies(kind) if about_nodes else ()),
                 escaped(_summary(kind)),
             )
             for kind in sorted(PLUGINS[name], key=lambda kind: kind.name)
@@ -93,8 +93,8 @@ def _yes(value: bool) -> str:
     return "yes" if value else ""
 
 
-def _scope(kind: type[Plugin]) -> str:
-    return code(kind.depends_on.name)
+def _dependencies(kind: type[Plugin]) -> tuple[str, ...]:
+    return code(kind.depends_on.name), _yes(kind.reads_placements), _pod_fields(kind)
 
 
 def _pod_fields(kind: type[Plugin]) -> str:

@@ -58,6 +58,10 @@ class Plugin:
         depends_on: What its verdict on a node, or its raw score of it, depends on. The gateway
             caches them by this. Not inherited, since a subclass may depend on more; not for bind
             plugins.
+        reads_placements: Whether it reads which pods are on nodes or what they request
+            (`node.pods`, `node.requested`). Then Moorage has to bind, so that a pod counts on its
+            node from the begin of its bind. False saves the bindVerb. Not inherited; not for bind
+            plugins.
         pod_fields: Which fields of the pod's signature it reads, as JSON paths:
             ("spec.tolerations", "spec.containers[*].image"). Pods that differ elsewhere are equal
             for it. () is none, None all of them. Not inherited.
@@ -73,6 +77,7 @@ class Plugin:
     name: ClassVar[str] = ""
     reads: ClassVar[tuple[ObjectKind, ...]] = ()
     depends_on: ClassVar[Scope] = Scope.ANYTHING
+    reads_placements: ClassVar[bool] = True
     pod_fields: ClassVar[tuple[str, ...] | None] = None
     managed_resources: ClassVar[tuple[str, ...]] = ()
     time_budget: ClassVar[float] = DEFAULT_TIME_BUDGET
@@ -91,6 +96,8 @@ class Plugin:
             cls.name = cls.__name__
         if "depends_on" not in cls.__dict__:
             cls.depends_on = Scope.ANYTHING
+        if "reads_placements" not in cls.__dict__:
+            cls.reads_placements = True
         if "pod_fields" not in cls.__dict__:
             cls.pod_fields = None
         if "managed_resources" not in cls.__dict__:
@@ -187,6 +194,9 @@ def _check_declarations(cls: type[Plugin]) -> None:
             "Scope.MANIFESTS, or a wider one",
             statement=r"\s*depends_on\b",
         )
+    placements: object = cls.reads_placements
+    if not isinstance(placements, bool):
+        _refuse(cls, "reads_placements", f"must be True or False, not {placements!r}")
     managed: object = cls.managed_resources
     if not isinstance(managed, tuple) or not all(isinstance(m, str) and m for m in managed):
         problem = f"must be a tuple of names such as example.com/gpu, not {managed!r}"

@@ -60,6 +60,7 @@ class PluginInfo:
         default_args: The values of its arguments when the policy gives none.
         reads: The further kinds of objects that it reads.
         depends_on: What its verdict or raw score of a node depends on.
+        reads_placements: Whether it reads which pods are on nodes, so that Moorage has to bind.
         pod_fields: The fields of the signature that matter for it; None if all do.
         managed_resources: What its class declares; only the command line knows it.
         normalization: How its raw scores become 0..100; None if only its own code knows.
@@ -76,6 +77,7 @@ class PluginInfo:
     default_args: Mapping[str, Any] = field(default_factory=dict)
     reads: tuple[ObjectKind, ...] = ()
     depends_on: Scope = Scope.ANYTHING
+    reads_placements: bool = True
     pod_fields: tuple[str, ...] | None = None
     managed_resources: tuple[str, ...] = ()
     normalization: Normalization | None = None

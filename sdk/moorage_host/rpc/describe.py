@@ -43,6 +43,7 @@ def describe_plugin(registry: Registry, name: str) -> pb.Plugin:
         origin=registered.origin,
         reads=[kind_to_proto(each) for each in kind.reads],
         depends_on=scope_to_proto(kind.depends_on),
+        reads_placements=not issubclass(kind, BindPlugin) and kind.reads_placements,
         normalization=_normalization(kind),
         reads_snapshot=issubclass(kind, BindPlugin) and kind.reads_snapshot,
         pod_fields=None if kind.pod_fields is None else pb.PodFields(paths=kind.pod_fields),

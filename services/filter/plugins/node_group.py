@@ -27,6 +27,7 @@ class NodeGroup(FilterPlugin):
     """
 
     depends_on = Scope.NODE
+    reads_placements = False  # it reads manifests only
     pod_fields = ("metadata.labels",)
 
     class Args(Arguments):

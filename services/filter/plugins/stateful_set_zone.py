@@ -74,6 +74,7 @@ class StatefulSetZone(FilterPlugin):
     """
 
     reads = (STATEFUL_SETS, PERSISTENT_VOLUMES)
+    reads_placements = False  # it reads manifests only
 
     class Args(Arguments):
         """The label of nodes and volumes that names their zone."""

@@ -9,6 +9,7 @@ class Equal(ScorePlugin):
     """Gives all nodes the same score, so that the others decide; for policies that name it."""
 
     depends_on = Scope.NODE
+    reads_placements = False  # it reads nothing
     pod_fields = ()
 
     def score(self, pod: Pod, nodes: Nodes) -> Scores:

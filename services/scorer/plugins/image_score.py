@@ -19,6 +19,7 @@ class ImageScore(ScorePlugin):
     """
 
     depends_on = Scope.NODE
+    reads_placements = False  # it reads manifests only
     pod_fields = ("spec.containers[*].image",)
 
     def score(self, pod: Pod, nodes: Nodes) -> Scores:

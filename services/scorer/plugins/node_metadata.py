@@ -26,6 +26,7 @@ class NodeMetadata(ScorePlugin):
     """
 
     depends_on = Scope.NODE
+    reads_placements = False  # it reads manifests only
     pod_fields = ()
 
     class Args(Arguments):

@@ -41,7 +41,12 @@ class MarksCard(BindPlugin):
     async def pre_bind(self, binding):
         return None
 
+class Packs(ScorePlugin):
+    def score_node(self, pod, node):
+        return node.requested.get("cpu", 0)
+
 class ByName(FilterPlugin):
+    reads_placements = False
     def filter_node(self, pod, node):
         return None
 """
@@ -85,7 +90,9 @@ def multi_point(*names: str) -> str:
         (("ByName", "ImageLocality"), {"filter", "prioritize", "preempt"}),
         (("DecisionAnnotation",), {"bind"}),
         (("OneNodePerPipelineRun",), {"filter", "preempt", "bind"}),  # it claims nodes
-        (("InTree",), {"filter", "prioritize", "preempt"}),
+        (("Packs",), {"prioritize", "bind"}),  # it reads what pods request
+        (("InTree",), {"filter", "prioritize", "preempt", "bind"}),
+        (("NodeResourcesFit", "TaintToleration"), {"filter", "prioritize", "preempt"}),
     ],
 )
 def test_an_entry_has_the_verbs_that_plugins_need(
@@ -115,7 +122,33 @@ def test_each_verb_names_the_plugins_that_need_it_and_what_it_costs(tmp_path: Pa
     by_field = {field: " ".join(text.split()) for text, field in comments.items()}
     assert by_field["filterVerb"].startswith("# One call for each pod.")
     assert by_field["filterVerb"].endswith("For ByName, OneNodePerPipelineRun.")
-    assert by_field["bindVerb"].endswith("For OneNodePerPipelineRun.")
+    assert by_field["bindVerb"].endswith("For OneNodePerPipelineRun: it claims nodes.")
+
+
+@pytest.mark.parametrize(
+    ("plugins", "reason"),
+    [
+        (("ByName", "Packs"), "For Packs: it reads which pods are on nodes."),
+        (("Packs", "FullestCard"), "For Packs, FullestCard: they read which pods are on nodes."),
+        (
+            ("Packs", "DecisionAnnotation"),
+            "For Packs: it reads which pods are on nodes; DecisionAnnotation: it acts on binds.",
+        ),
+        (
+            ("ByName",),
+            (
+                "bindVerb is left out: no plugin acts on binds or claims nodes, and all filter and "
+                "score plugins declare `reads_placements = False`, so kube-scheduler binds the "
+                "pods itself."
+            ),
+        ),
+    ],
+)
+def test_the_entry_gives_the_reason_for_binds_or_for_none(
+    tmp_path: Path, plugins: tuple[str, ...], reason: str
+) -> None:
+    text = printed(tmp_path, multi_point(*plugins))
+    assert reason in " ".join(text.replace("#", "").split())
 
 
 def test_a_policy_without_plugins_needs_no_entry(tmp_path: Path) -> None:
@@ -175,6 +208,16 @@ def test_binds_are_never_ignorable(tmp_path: Path) -> None:
     cycles, binds = entries(printed(tmp_path, multi_point("ClaimsCard"), "--ignorable"))
     assert cycles["managedResources"] == [{"name": "example.com/gpu"}]
     assert "managedResources" not in binds
+
+
+def test_binds_for_plugins_that_read_placements_may_fall_back_to_kube_schedulers(
+    tmp_path: Path,
+) -> None:
+    (entry,) = entries(printed(tmp_path, multi_point("ByName", "Packs"), "--ignorable"))
+    assert (verbs(entry), entry["ignorable"]) == (
+        {"filter", "prioritize", "preempt", "bind"},
+        True,
+    )
 
 
 def test_the_url_is_taken_as_it_is_given(tmp_path: Path) -> None:

@@ -103,6 +103,21 @@ def test_a_plugin_depends_on_anything_unless_it_declares_less_itself() -> None:
     assert scopes == [Scope.NODE, Scope.ANYTHING, Scope.CLUSTER, Scope.ANYTHING]
 
 
+def test_a_plugin_reads_placements_unless_it_declares_itself_that_it_does_not() -> None:
+    class Labels(Passes):
+        reads_placements = False
+
+    class Child(Labels):
+        """May read more."""
+
+    declared = [kind.reads_placements for kind in (Plain, Labels, Child)]
+    assert declared == [True, False, True]
+    assert [listed(kind).reads_placements for kind in (Plain, Labels, Child)] == declared
+    assert not listed(Binding).reads_placements
+    with pytest.raises(TypeError, match=r"^tests/.*: Wrong\.reads_placements must be True or Fal"):
+        type("Wrong", (Passes,), {"reads_placements": 1})
+
+
 def test_a_plugin_that_reads_further_objects_depends_on_more_than_a_node() -> None:
     message = r" reads further objects, so it depends on more than Scope\.NODE: declare Scope\.MAN"
     with pytest.raises(TypeError, match=f"^tests/.*: Reader{message}"):

@@ -36,6 +36,7 @@ HOOKS: Final[Mapping[str, Hooks]] = {
             "name",
             "reads",
             "depends_on",
+            "reads_placements",
             "pod_fields",
             "managed_resources",
             "time_budget",

@@ -32,6 +32,7 @@ class InterPodAffinity(FilterPlugin):
     """
 
     depends_on = Scope.CLUSTER
+    reads_placements = False  # kube-scheduler's own filter sees assumed pods
     pod_fields = (
         "metadata.namespace",
         "metadata.labels",

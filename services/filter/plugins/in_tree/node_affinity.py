@@ -12,6 +12,7 @@ class NodeAffinity(FilterPlugin):
     """Keeps pods on nodes that match their nodeSelector and required node affinity."""
 
     depends_on = Scope.NODE
+    reads_placements = False  # it reads manifests only
     pod_fields = ("spec.nodeSelector", "spec.affinity.nodeAffinity")
 
     async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:

@@ -10,6 +10,7 @@ class NodeName(FilterPlugin):
     """Keeps a pod with spec.nodeName off all other nodes."""
 
     depends_on = Scope.NODE
+    reads_placements = False  # it reads manifests only
     pod_fields = ("spec.nodeName",)
 
     def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:

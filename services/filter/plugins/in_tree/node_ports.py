@@ -10,6 +10,7 @@ class NodePorts(FilterPlugin):
     """Keeps pods off nodes where a pod has taken one of their host ports."""
 
     depends_on = Scope.NODE
+    reads_placements = False  # kube-scheduler's own filter sees assumed pods
     pod_fields = PORT_FIELDS
 
     def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:

@@ -37,6 +37,7 @@ class NodeResourcesFit(FilterPlugin):
     """
 
     depends_on = Scope.MANIFESTS
+    reads_placements = False  # kube-scheduler's own filter sees assumed pods
     reads = (DEVICE_CLASSES,)
     pod_fields = REQUEST_FIELDS
 

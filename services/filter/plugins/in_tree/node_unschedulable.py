@@ -14,6 +14,7 @@ class NodeUnschedulable(FilterPlugin):
     """Keeps pods off cordoned nodes, unless they tolerate the taint of being cordoned."""
 
     depends_on = Scope.NODE
+    reads_placements = False  # it reads manifests only
     pod_fields = ("spec.tolerations",)
 
     def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:

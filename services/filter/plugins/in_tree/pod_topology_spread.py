@@ -23,6 +23,7 @@ class PodTopologySpread(FilterPlugin):
     """Keeps pods off domains that would have too many more matching pods than the emptiest."""
 
     depends_on = Scope.CLUSTER
+    reads_placements = False  # kube-scheduler's own filter sees assumed pods
     pod_fields = (
         "metadata.namespace",
         "metadata.labels",

@@ -14,6 +14,7 @@ class TaintToleration(FilterPlugin):
     """Keeps pods off nodes that have NoSchedule or NoExecute taints which they do not tolerate."""
 
     depends_on = Scope.NODE
+    reads_placements = False  # it reads manifests only
     pod_fields = ("spec.tolerations",)
 
     def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:

@@ -15,6 +15,7 @@ class VolumeRestrictions(FilterPlugin):
     """
 
     depends_on = Scope.NODE
+    reads_placements = False  # kube-scheduler's own filter sees assumed pods
     pod_fields = DISK_FIELDS
 
     async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:

@@ -14,6 +14,7 @@ class ImageLocality(ScorePlugin):
     """Prefers nodes that have the pod's images, the more so the larger and commoner they are."""
 
     depends_on = Scope.MANIFESTS
+    reads_placements = False  # it reads manifests only
     pod_fields = (
         "spec.containers[*].image",
         "spec.initContainers[*].image",

@@ -10,6 +10,7 @@ class NodeAffinity(ScorePlugin):
     """Prefers nodes that match the pod's preferred node affinity."""
 
     depends_on = Scope.NODE
+    reads_placements = False  # it reads manifests only
     pod_fields = ("spec.affinity.nodeAffinity",)
     normalization = Normalization.MAXIMUM
 

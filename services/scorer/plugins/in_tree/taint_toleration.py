@@ -11,6 +11,7 @@ class TaintToleration(ScorePlugin):
     """Prefers nodes with few PreferNoSchedule taints that the pod does not tolerate."""
 
     depends_on = Scope.NODE
+    reads_placements = False  # it reads manifests only
     pod_fields = ("spec.tolerations",)
     normalization = Normalization.REVERSED_MAXIMUM
 
