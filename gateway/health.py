@@ -8,6 +8,9 @@ from gateway.policy.reload import PolicyReloader
 from gateway.replicas.pool import ReplicaPool
 from moorage_host.process.admin import Check
 
+LONGEST_INTERRUPTION = 2.0
+"""Seconds without a watch of nodes or pods after which what is known of them counts as stale."""
+
 
 def readiness_checks(
     *,
@@ -31,6 +34,9 @@ def readiness_checks(
     def cache() -> str | None:
         if not cluster.synced():
             return "nodes and pods have not been read yet"
+        for name, (seconds, problem) in cluster.interruptions().items():
+            if seconds > LONGEST_INTERRUPTION:
+                return f"{name} have not been followed for {seconds:.0f} s: {problem}"
         age = cluster.age()
         return f"the API server is silent for {age:.0f} s" if age > max_cache_age else None
 

@@ -10,6 +10,7 @@ import grpc.aio
 import msgspec
 
 from gateway.binding.stream import BinderError, BindStream
+from gateway.binding.unseen import UnseenPods
 from gateway.calls import BindCall, CallFailedError
 from gateway.calls.outcomes import ANSWER_SECONDS
 from gateway.cluster.state import ClusterState
@@ -54,6 +55,7 @@ class Binding:
 
     Attributes:
         channel: To the binder.
+        unseen: Pods of calls that the watch has not shown yet.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class Binding:
         self._stub = BinderServiceStub(self.channel)
         self._stream = BindStream(self.channel)
         self._state = state
+        self.unseen = UnseenPods(state)
         self._policy = policy
         self._cycle_states = cycle_states
         self._generation = generation
@@ -94,7 +97,7 @@ class Binding:
             CallFailedError: It is not bound, or that is not known.
         """
         start = time.perf_counter()
-        pod = self._state.pod(call.uid)
+        pod = self.unseen.pod(call.uid)
         if pod is not None and not pod.spec.node_name:
             self._state.assume(pod, call.node)
         error = ""

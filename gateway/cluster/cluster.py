@@ -78,6 +78,11 @@ class Cluster:
         """Return the longer of the ages of nodes and pods."""
         return max(reflector.age() for reflector in self._reflectors.values())
 
+    def interruptions(self) -> Mapping[str, tuple[float, str]]:
+        """Return for how many seconds nodes or pods have not been followed, and why."""
+        each = self._reflectors.items()
+        return {name: (one.interruption(), one.problem) for name, one in each}
+
     async def _expire(self) -> None:
         while True:
             await asyncio.sleep(EXPIRY_INTERVAL)

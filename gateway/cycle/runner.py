@@ -92,6 +92,7 @@ class CycleRunner:
             return FilterOutcome(feasible=request.nodes)
         pod = request.pod
         self._cycle_states.end(pod.uid)
+        self._binding.unseen.note(pod)
         if not self._has_plugins(request):
             return self._pass_all(request, self._begin(request))
         previous = self._decisions.latest(pod.namespace, pod.name, pod.uid)

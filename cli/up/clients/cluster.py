@@ -11,6 +11,7 @@ import msgspec
 
 from cli.up.objects.manifests import Object
 from cli.up.objects.workload import Workload
+from moorage.backoff import Backoff
 from moorage.errors import ConfigurationError
 from moorage.models import ObjectKind
 
@@ -82,8 +83,14 @@ class Cluster:
                     )
 
     async def pods(self) -> tuple[list[Object], str]:
-        """Return all pods, and the version to watch from."""
+        """Return all pods, and the version to watch from.
+
+        Raises:
+            aiohttp.ClientError: The API server is not reached, or refuses.
+        """
         page = await self._get("/api/v1/pods")
+        if "items" not in page:
+            raise aiohttp.ClientError(f"the API server lists no pods: {page.get('message')}")
         return page["items"], page["metadata"]["resourceVersion"]
 
     async def failed_attempts(self) -> list[Object]:
@@ -97,7 +104,7 @@ class Cluster:
         query = {"watch": "true", "resourceVersion": version}
         timeout = aiohttp.ClientTimeout(total=None)
         async with self._session.get(
-            f"{self._api}/api/v1/pods", params=query, timeout=timeout
+            f"{self._api}/api/v1/pods", params=query, timeout=timeout, raise_for_status=True
         ) as response:
             async for line in response.content:
                 event = json.loads(line)
@@ -105,13 +112,34 @@ class Cluster:
                     yield event["type"], event["object"]
 
     async def follow(self) -> AsyncIterator[tuple[str, Object]]:
-        """Yield all pods as ADDED, then what happens to them, for ever."""
+        """Yield all pods as ADDED, then what happens to them, for ever, also after a cut."""
+        backoff = Backoff(0.1, 1.0)
+        known: dict[str, Object] = {}
         while True:
-            pods, version = await self.pods()
-            for pod in pods:
-                yield "ADDED", pod
-            async for kind, pod in self.watch(version):
-                yield kind, pod
+            try:
+                async for kind, pod in self._follow_until_it_ends(known):
+                    backoff.reset()
+                    yield kind, pod
+            except (aiohttp.ClientError, OSError, ValueError):  # cut, maybe within a line
+                await asyncio.sleep(backoff.next())
+
+    async def _follow_until_it_ends(
+        self, known: dict[str, Object]
+    ) -> AsyncIterator[tuple[str, Object]]:
+        """Follow pods until the watch ends; *known* are those so far, by uid."""
+        pods, version = await self.pods()
+        gone = known.keys() - {pod["metadata"]["uid"] for pod in pods}
+        for uid in gone:
+            yield "DELETED", known.pop(uid)
+        for pod in pods:
+            known[pod["metadata"]["uid"]] = pod
+            yield "ADDED", pod
+        async for kind, pod in self.watch(version):
+            if kind == "DELETED":
+                known.pop(pod["metadata"]["uid"], None)
+            else:
+                known[pod["metadata"]["uid"]] = pod
+            yield kind, pod
 
     async def _get(self, path: str) -> Any:
         async with self._session.get(self._api + path) as response:

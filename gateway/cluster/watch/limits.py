@@ -48,6 +48,11 @@ class ReflectorLimits:
     """The first wait before a new try is between 0 and this."""
     backoff_maximum: float = 30.0
     """Waits grow up to this."""
+    outage_maximum: float = 1.0
+    """Waits grow up to this while the API server is unreachable or fails."""
+    recovery: float = 30.0
+    """So long after that a refusal counts as part of the outage: a server that starts refuses a
+    request whose permissions it has not read yet."""
     healthy_after: float = 120.0
     """A watch that lasted this long makes waits short again."""
 

@@ -37,6 +37,8 @@ T = TypeVar("T")
 
 SHORT_WATCH = 1.0
 
+OUTAGE = frozenset((Restart.UNREACHABLE, Restart.SERVER_ERROR))
+
 _log = structlog.get_logger()
 
 
@@ -45,6 +47,7 @@ class _Ending:
     reason: Restart
     at_once: bool = False
     retry_after: float | None = None
+    resets: bool = False
 
 
 class _NoStreamedListError(Exception):
@@ -84,7 +87,7 @@ class Reflector(Generic[T]):
         self.last_heard = -math.inf
         """When the API server last sent something, on the monotonic clock."""
         self.problem = ""
-        """Why the last watch ended; empty from the next list or event on."""
+        """Why the last watch ended; empty from the next watch on."""
         self._client = client
         self._path = path
         self._query = dict(query or {})
@@ -93,6 +96,9 @@ class Reflector(Generic[T]):
         self._limits = limits or ReflectorLimits()
         self._mirror = Mirror(sink, decode=decode, key=key)
         self._position = ""  # the opaque resource version to go on from
+        self._lost_at: float | None = None  # since when no watch is open
+        self._expired_at = -math.inf
+        self._failed_at = -math.inf
         self._streamed_list = True
         self._cached_list = True
         self._served = True
@@ -101,18 +107,35 @@ class Reflector(Generic[T]):
         """Return how long the API server has been silent, in seconds; infinite at first."""
         return time.monotonic() - self.last_heard
 
+    def interruption(self) -> float:
+        """Return for how many seconds no watch has been open after the first; 0 if one is."""
+        return 0.0 if self._lost_at is None else time.monotonic() - self._lost_at
+
     async def run(self) -> NoReturn:
         """Follow until cancelled."""
         limits = self._limits
         backoff = Backoff(limits.backoff_initial, limits.backoff_maximum)
+        lowest = min(limits.backoff_initial, limits.outage_maximum)
+        outage = Backoff(lowest, limits.outage_maximum)
         while True:
             opened = time.monotonic()
             ending = await self._follow_until_it_ends()
             self._observer.restarted(ending.reason)
-            if time.monotonic() - opened >= limits.healthy_after:
+            if self._lost_at is None and ending.reason is not Restart.NOT_SERVED:
+                self._lost_at = time.monotonic()
+            if ending.resets or time.monotonic() - opened >= limits.healthy_after:
                 backoff.reset()
+                outage.reset()
             if not ending.at_once:
-                await asyncio.sleep(backoff.next(ending.retry_after))
+                waits = outage if self._is_outage(ending.reason) else backoff
+                await asyncio.sleep(waits.next(ending.retry_after))
+
+    def _is_outage(self, reason: Restart) -> bool:
+        """Whether the API server is to be asked again soon, since it is down or just starts."""
+        now = time.monotonic()
+        if reason in OUTAGE:
+            self._failed_at = now
+        return now - self._failed_at < self._limits.recovery
 
     async def _follow_until_it_ends(self) -> _Ending:
         opened = time.monotonic()
@@ -138,9 +161,7 @@ class Reflector(Generic[T]):
         if error.status == 404 and self._optional:
             return self._not_served()
         if is_expired(error):
-            self._position = ""
-            self._cached_list = False
-            return self._failed(Restart.EXPIRED, error)
+            return self._expired(error)
         if error.status in (400, 422) and self._streamed_list and not self._position:
             self._streamed_list = False
             return self._failed(Restart.NO_STREAMED_LIST, error, at_once=True)
@@ -148,6 +169,16 @@ class Reflector(Generic[T]):
             return self._failed(Restart.THROTTLED, error, retry_after=error.retry_after)
         reason = Restart.SERVER_ERROR if error.status >= 500 else Restart.REFUSED
         return self._failed(reason, error, retry_after=error.retry_after)
+
+    def _expired(self, error: KubeStatusError) -> _Ending:
+        """Take a new list at once, but not over and over: the server answers, and is not busy."""
+        self._position = ""
+        self._cached_list = False
+        last, self._expired_at = self._expired_at, time.monotonic()
+        if self._expired_at - last < SHORT_WATCH:
+            return self._failed(Restart.EXPIRED, error)
+        self._failed(Restart.EXPIRED, error)
+        return _Ending(Restart.EXPIRED, at_once=True, resets=True)
 
     def _not_served(self) -> _Ending:
         """Take the collection for empty, and look again later."""
@@ -240,6 +271,7 @@ class Reflector(Generic[T]):
         self._mirror.swap(full)
         self._position = position
         self._served = True
+        self._lost_at = None
         self.synced.set()
         _log.info("A full list is in", path=self._path, objects=len(full.versions))
 
@@ -251,7 +283,16 @@ class Reflector(Generic[T]):
             "timeoutSeconds": str(math.ceil(random.uniform(life, 2 * life))),
         }
         query = {**self._query, **common, **query}
-        return self._client.stream_lines(self._path, query=query, silence=self._limits.silence)
+        silence = self._limits.silence
+        return self._client.stream_lines(
+            self._path, query=query, silence=silence, opened=self._opened
+        )
+
+    def _opened(self) -> None:
+        """Note that a watch is open; one with a position goes on where the last one ended."""
+        if self._position:
+            self._lost_at = None
+            self._mark_alive()
 
     async def _apply_all(self, lines: AsyncGenerator[bytes, None]) -> None:
         async for line in lines:

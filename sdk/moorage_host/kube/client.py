@@ -5,7 +5,7 @@ tokens; its models are never used, because they cost milliseconds per object.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -79,7 +79,12 @@ class KubeClient:
             raise _explained(error, what, self.host, timeout) from error
 
     async def stream_lines(
-        self, path: str, *, query: Mapping[str, str], silence: float
+        self,
+        path: str,
+        *,
+        query: Mapping[str, str],
+        silence: float,
+        opened: Callable[[], None] = lambda: None,
     ) -> AsyncGenerator[bytes, None]:
         """Follow an answer that does not end, such as a watch, line by line.
 
@@ -87,6 +92,7 @@ class KubeClient:
             path: The path below the API server's URL, percent-encoded, with a leading slash.
             query: Query parameters, not encoded.
             silence: The longest time without a byte, in seconds.
+            opened: Called when the API server has accepted the request.
 
         Yields:
             The lines that are not empty, without their ends.
@@ -105,6 +111,7 @@ class KubeClient:
             async with self._session.get(self._url(path, query), **options) as answer:
                 if answer.status != 200:
                     (await _read(what, answer)).check()
+                opened()
                 rest, since_pause = b"", 0
                 while chunk := await answer.content.readany():
                     *lines, rest = (rest + chunk).split(b"\n")

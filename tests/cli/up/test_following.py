@@ -13,7 +13,7 @@ from cli.up.clients.cluster import Cluster, connected
 from cli.up.following import Following, Outcome
 from cli.up.objects.workload import Workload
 from moorage.errors import ConfigurationError, causes
-from sandbox.apiserver import ApiServer
+from sandbox.apiserver import ApiServer, Fault
 from tests.cli.support import PATIENCE, Object, node, pod, until
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -27,6 +27,7 @@ class World:
 
     cluster: Cluster
     session: aiohttp.ClientSession
+    server: ApiServer
 
     async def create(self, *pods: Object, made: int = 0) -> Following:
         nodes = [node("n")]
@@ -80,7 +81,7 @@ async def world() -> AsyncIterator[World]:
         aiohttp.ClientSession(server.url) as session,
         connected(server.url) as cluster,
     ):
-        yield World(cluster=cluster, session=session)
+        yield World(cluster=cluster, session=session, server=server)
 
 
 class Settling:
@@ -184,6 +185,23 @@ async def test_later_changes_are_told_once_and_new_pods_too(world: World) -> Non
     await until(lambda: len(told) == 2)
     telling.cancel()
     assert told == [("a", Outcome.BOUND), ("c", Outcome.BOUND)]
+
+
+async def test_a_watch_that_is_cut_is_opened_again_and_what_happened_meanwhile_is_told(
+    world: World,
+) -> None:
+    following = await world.create(pod("a"), pod("b"), pod("c"))
+    settling = Settling(following)
+    await world.bind("a")
+    await until(lambda: settling.seen)
+    world.server.faults.add(Fault(verb="list", resource="pods", status=500))
+    world.server.faults.add(Fault(verb="watch", resource="pods", status=503))
+    assert world.server.faults.drop_watches("pods") == 1
+    await world.delete("b")
+    await world.bind("c")
+    await settling.end()
+    outcomes = {state.name: state.outcome for state in following.pods}
+    assert outcomes == {"a": Outcome.BOUND, "b": Outcome.DELETED, "c": Outcome.BOUND}
 
 
 async def test_a_pod_that_stays_pending_is_told_once_until_it_is_asked_for_again(

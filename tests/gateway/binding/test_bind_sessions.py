@@ -13,7 +13,16 @@ from prometheus_client import REGISTRY
 from cli.up.processes import free_ports
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import binder_pb2_grpc
-from tests.gateway.running import Gateway, bind, binder_service, gateway
+from tests.gateway.running import (
+    Gateway,
+    bind,
+    binder_service,
+    filter_service,
+    gateway,
+    pod,
+    ready,
+    scorer_service,
+)
 from tests.live_api import until
 
 BINDINGS = ("create", "pods/binding")
@@ -75,6 +84,25 @@ async def test_binds_wait_for_the_first_binder(tmp_path: Path, port: int, proces
     await until(lambda: assumed(process) == 1)
     async with binder_service(tmp_path, port=port):
         assert await waiting == ""
+
+
+async def test_a_pod_that_the_watch_has_not_shown_counts_from_the_begin_of_its_bind(
+    tmp_path: Path,
+) -> None:
+    whole_node = {"name": "c", "resources": {"requests": {"cpu": "4"}}}
+    late, next_one = (pod(name, containers=[whole_node]) for name in ("late", "next"))
+    async with (
+        filter_service() as filters,
+        scorer_service() as scorer,
+        gateway(tmp_path, filters=filters, scorer=scorer) as process,
+    ):
+        await process.node("n1")
+        await ready(process)
+        assert (await process.filter(late, "n1"))["NodeNames"] == ["n1"]
+        bind_of_late = asyncio.create_task(bind(process, late))
+        await until(lambda: assumed(process) == 1)
+        assert (await process.filter(next_one, "n1"))["NodeNames"] == []
+        bind_of_late.cancel()
 
 
 async def test_binds_that_a_binder_leaves_behind_are_done_by_the_next(

@@ -1,4 +1,4 @@
-"""What callers are told when filter or scorer is down, slow, restarting or answering garbage."""
+"""What callers get while the API server, filter or scorer is down, slow, or answers garbage."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -46,6 +46,27 @@ async def test_a_filter_that_is_down_is_an_error_and_no_veto(tmp_path: Path) -> 
         answer = await running.filter(pod(), "n1")
         assert answer["Error"] == "Moorage has no policy yet; see /readyz of its gateway"
         assert answer["NodeNames"] is None
+
+
+async def test_a_gateway_that_cannot_follow_the_cluster_is_not_ready_until_it_can(
+    tmp_path: Path,
+) -> None:
+    async with (
+        filter_service() as filters,
+        scorer_service() as scorer,
+        gateway(tmp_path, filters=filters, scorer=scorer) as running,
+    ):
+        await ready(running)
+        running.api.fault("watch", "pods", drop=True, times=1000)
+        running.api.faults.drop_watches()
+        async with asyncio.timeout(20):
+            while (answer := await running.get("/readyz"))[0] == 200:  # noqa: ASYNC110 - over HTTP
+                await asyncio.sleep(0.05)
+        (check,) = answer[1]["checks"]
+        assert check["name"] == "cache"
+        assert check["reason"].startswith("pods have not been followed for")
+        running.api.faults.clear()
+        await ready(running)
 
 
 async def test_a_filter_that_goes_away_is_an_error_within_the_deadline(tmp_path: Path) -> None:

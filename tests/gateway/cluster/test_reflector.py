@@ -242,6 +242,55 @@ async def test_410_in_the_middle_of_a_watch_leads_to_a_new_list(world: World) ->
     assert "ERROR" in recorded.events
 
 
+async def test_after_an_outage_the_objects_are_fresh_soon_however_long_it_took(
+    world: World,
+) -> None:
+    world.api.node("a")
+    # With waits that grow, the next try would come in an hour.
+    waits = {"backoff_initial": 0.01, "backoff_maximum": 3600.0, "outage_maximum": 0.02}
+    async with reflecting_nodes(world.client, **waits) as (reflector, recorded):
+        await until(lambda: recorded.names == {"a"})
+        assert reflector.interruption() == 0.0
+        world.api.fault("watch", "nodes", drop=True, times=50)
+        world.api.fault("watch", "nodes", status=503, retry_after_seconds=0, times=20)
+        world.api.fault("watch", "nodes", status=403, times=20)  # while it starts
+        world.api.fault("watch", "nodes", status=410)
+        world.server.faults.drop_watches()
+        await until(lambda: Restart.REFUSED in recorded.restarts)
+        assert reflector.interruption() > 0.0
+        world.api.node("b")
+        await until(lambda: recorded.names == {"a", "b"})
+        assert reflector.interruption() == 0.0
+    assert recorded.restarts.count(Restart.REFUSED) == 20
+    assert recorded.restarts[-1] is Restart.EXPIRED
+
+
+async def test_a_watch_that_is_resumed_is_no_interruption_although_nothing_happens(
+    world: World,
+) -> None:
+    world.api.node("a")
+    async with reflecting_nodes(world.client) as (reflector, recorded):
+        await until(lambda: recorded.names == {"a"})
+        world.api.fault("watch", "nodes", status=500, times=3)
+        assert world.server.faults.drop_watches() == 1
+        await until(lambda: reflector.interruption() > 0.0)
+        await until(lambda: reflector.interruption() == 0.0)
+        assert reflector.problem == ""
+    assert recorded.calls == ["replace"]
+
+
+async def test_after_410_a_new_list_is_taken_at_once(world: World) -> None:
+    world.api.node("a")
+    async with following_nodes(
+        world.client, backoff_initial=3600.0, backoff_maximum=3600.0
+    ) as recorded:
+        await until(lambda: recorded.names == {"a"})
+        assert world.server.faults.expire_watches() == 1
+        await until(lambda: recorded.restarts == [Restart.EXPIRED])
+        world.api.node("b")
+        await until(lambda: recorded.names == {"a", "b"})
+
+
 async def test_a_watch_that_falls_silent_is_given_up(world: World) -> None:
     world.api.node("a")
     async with following_nodes(world.client, silence=0.1) as recorded:

@@ -1,0 +1,36 @@
+"""Pods that kube-scheduler has brought and the watch has not shown yet.
+
+A pod's bind may come before the watch shows the pod. Its place has to count all the same.
+"""
+
+from collections import OrderedDict
+
+from gateway.cluster.state import ClusterState
+from moorage.models import Pod
+
+MOST_PODS = 512
+"""Pods that are kept; the oldest is forgotten first. The watch is late by less than this many."""
+
+
+class UnseenPods:
+    """The newest pods of filter calls that the state did not have."""
+
+    def __init__(self, state: ClusterState) -> None:
+        """Keep pods until *state* has them."""
+        self._state = state
+        self._by_uid: OrderedDict[str, Pod] = OrderedDict()
+
+    def note(self, pod: Pod) -> None:
+        """Take over the pod of a call."""
+        if self._state.pod(pod.uid) is not None:
+            self._by_uid.pop(pod.uid, None)
+            return
+        self._by_uid[pod.uid] = pod
+        self._by_uid.move_to_end(pod.uid)
+        if len(self._by_uid) > MOST_PODS:
+            self._by_uid.popitem(last=False)
+
+    def pod(self, uid: str) -> Pod | None:
+        """Return a pod, from the state or else from its last call; forget the call."""
+        noted = self._by_uid.pop(uid, None)
+        return self._state.pod(uid) or noted
