@@ -25,6 +25,7 @@ class FilterEntry:
 
     def __init__(self, state: ClusterState, scope: Scope) -> None:
         self.source = ""
+        self.version = ""
         self.has_failed = False
         self.is_usable = True
         self._state = state
@@ -74,6 +75,7 @@ class _Fetched:
         self.record = result.record
         self.rows = (result.verdicts.rows,)
         self.verdicts = result.verdicts
+        self.version = result.verdicts.version
         self.has_cycle_state = bool(result.verdicts.result.cycle_state)
 
 

@@ -34,12 +34,14 @@ class Entry(Protocol):
         source: The pod that replicas were asked about last, as NAMESPACE/NAME.
         has_failed: Whether a plugin failed when replicas were asked last.
         is_usable: Whether answers can be put together from the values.
+        version: That of the plugins that answered; empty before the first answer.
     """
 
     values: NodeValues[Any]
     source: str
     has_failed: bool
     is_usable: bool
+    version: str
 
 
 class CacheableResult(Protocol):
@@ -69,6 +71,10 @@ class Fetched(Protocol[ResultT_co]):
     @property
     def result(self) -> ResultT_co | None:
         """The result of the phase, if the answer contains it."""
+
+    @property
+    def version(self) -> str:
+        """The version of the plugins that answered."""
 
     @property
     def has_cycle_state(self) -> bool:
@@ -171,7 +177,9 @@ class PhaseCache(ABC, Generic[EntryT, FetchedT, ResultT]):
         if self._state.place_of(request.pod.uid):
             return None
         key = dependencies.signature.of(request.pod)
-        entry = self._store.get(key, (self._policy.revision, self.phase.pool.turnover))
+        pool = self.phase.pool
+        declared = self._policy.version_of(pool.kind.policy)
+        entry = self._store.get(key, (self._policy.revision, declared, pool.turnover))
         if entry is None and self._store.seen_before(key):
             entry = self._new_entry(request.profile)
             self._store.put(key, entry)
@@ -210,8 +218,11 @@ class PhaseCache(ABC, Generic[EntryT, FetchedT, ResultT]):
         if fetched.has_cycle_state:
             entry.is_usable = False  # replicas are asked about all pods like this one
             return fetched, False
-        if entry.has_failed or not self._learn(entry, fetched, generation):
+        if entry.has_failed or entry.version not in ("", fetched.version):
             return fetched, False
+        if not self._learn(entry, fetched, generation):
+            return fetched, False
+        entry.version = fetched.version
         entry.source = request.pod_name
         return fetched, True
 

@@ -48,6 +48,7 @@ class ScoreEntry:
         self._plugins = dependencies.plugins
         self.values = NodeValues(state, len(self._plugins), np.float64, dependencies.scope)
         self.source = ""
+        self.version = ""
         self.has_failed = False
         self.is_usable = True
         self._state = state
@@ -113,6 +114,7 @@ class _Fetched:
         results = [shard.result for shard in shards]
         self.result: ScorePhaseResult | None = None  # raw scores are normalised here
         self.shards = shards
+        self.version = shards[0].version
         self.has_cycle_state = any(result.cycle_state for result in results)
         self.rows = [shard.rows for shard in shards]
         self.record = ScoreRecord(

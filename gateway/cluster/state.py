@@ -16,6 +16,9 @@ from gateway.cluster.objects import ObjectTable
 from gateway.cluster.touched import Touched
 from moorage.models import NodeManifest, ObjectName, Pod, encode
 
+ENDED_PODS = 1000
+"""Pods that ended last: a call about one of them may still be on its way."""
+
 LOG_LENGTH = 200_000
 """Changes that are kept; a replica that is further behind gets a full snapshot."""
 
@@ -65,6 +68,7 @@ class ClusterState:
         self._free_rows: list[int] = []
         self._known: dict[str, Pod] = {}
         self._assumed = AssumedPods(assumed_ttl=assumed_ttl, claim_ttl=claim_ttl, clock=clock)
+        self._ended: deque[str] = deque(maxlen=ENDED_PODS)
         self._place: dict[str, str] = {}
         self._on_node: dict[str, set[str]] = {}
         self._log: deque[tuple[int, int | str | ObjectName]] = deque(maxlen=LOG_LENGTH)
@@ -104,6 +108,10 @@ class ClusterState:
     def pod(self, uid: str) -> Pod | None:
         """Return a pod that has not ended, bound or not."""
         return self._known.get(uid)
+
+    def has_ended(self, uid: str) -> bool:
+        """Whether a pod was deleted or has ended not long ago."""
+        return uid not in self._known and uid in self._ended
 
     def place_of(self, uid: str) -> str:
         """Return the node that a pod is bound to, assumed on, or has claimed; "" if none."""
@@ -244,6 +252,7 @@ class ClusterState:
     def drop_pod(self, uid: str) -> None:
         """Forget a pod that was deleted or has ended."""
         self._known.pop(uid, None)
+        self._ended.append(uid)
         self._assumed.pop(uid)
         self._update_placement(uid)
 

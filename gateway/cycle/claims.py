@@ -55,6 +55,8 @@ class Claims:
         claimants = decision.filter.claimants if decision.filter else []
         if not claimants or not len(outcome.feasible):
             return outcome
+        if self._state.has_ended(request.pod.uid):
+            return outcome  # no bind will come that could end the claim
         chosen = await self._choose(request.on(outcome.feasible), decision)
         (node,) = chosen.names
         self._state.claim(self._state.pod(request.pod.uid) or request.pod, node)

@@ -11,7 +11,13 @@ import numpy as np
 
 from gateway.calls import CycleRequest, FilterOutcome
 from gateway.calls.node_set import NodeRows, Positions
-from gateway.cycle.merging import Codes, ShardVerdicts, agree, merge_verdicts
+from gateway.cycle.merging import (
+    Codes,
+    ShardVerdicts,
+    agree,
+    merge_verdicts,
+    of_one_version,
+)
 from gateway.cycle.phase import ReplicaPhase, fill_cycle, gather
 from gateway.cycle.sharding import split
 from gateway.decisions.from_protobuf import filter_record, kept_values
@@ -61,10 +67,11 @@ class FilterPhase(ReplicaPhase):
         """Filter in shards; None if a plugin failed in one shard and worked in another.
 
         Which nodes the plugins after it saw depends on that, so all nodes are filtered at once.
+        The same if replicas with different versions of plugins answered.
         """
         parts = split(self.index.find(request.nodes).positions, count)
         shards = await gather(self._filter(request, len(part), part) for part in parts)
-        if not agree([shard.result for shard in shards]):
+        if not of_one_version(shards) or not agree([shard.result for shard in shards]):
             return None
         return merge_verdicts(shards)
 
@@ -76,21 +83,22 @@ class FilterPhase(ReplicaPhase):
             fill_cycle(message.cycle, request, asked)
             return asked
 
-        result, rows = await self.ask(request, nodes, fill)
-        return self._checked(result, rows)
+        return self._checked(*await self.ask(request, nodes, fill))
 
-    def _checked(self, result: filter_pb2.FilterResult, rows: NodeRows) -> ShardVerdicts:
+    def _checked(
+        self, result: filter_pb2.FilterResult, rows: NodeRows, version: str
+    ) -> ShardVerdicts:
         verdicts, reasons = result.verdicts, len(result.reasons)
         if not verdicts:
             codes = np.zeros(rows.count, np.uint16)
-            return ShardVerdicts(result, rows, codes, [rows.count] + [0] * reasons)
+            return ShardVerdicts(result, rows, codes, [rows.count] + [0] * reasons, version)
         if len(verdicts) != 2 * rows.count:
             raise self.invalid("verdicts do not match the nodes")
         codes = np.frombuffer(verdicts, "<u2")
         counts = np.bincount(codes, minlength=reasons + 1).tolist()
         if len(counts) > reasons + 1:
             raise self.invalid("a verdict has no reason")
-        return ShardVerdicts(result, rows, codes, counts)
+        return ShardVerdicts(result, rows, codes, counts, version)
 
 
 def to_result(

@@ -27,12 +27,14 @@ class ShardVerdicts:
         rows: The nodes.
         codes: For each row 0, or the number of the result's reason, from 1 on.
         counts: How many nodes have each code.
+        version: That of the replica's plugins.
     """
 
     result: filter_pb2.FilterResult
     rows: NodeRows
     codes: Codes
     counts: Sequence[int]
+    version: str = ""
 
     @property
     def by_row(self) -> NodeVerdicts:
@@ -47,6 +49,12 @@ class ShardScores:
     result: scorer_pb2.ScoreResult
     rows: NodeRows
     raw: Mapping[str, npt.NDArray[np.float64]]
+    version: str = ""
+
+
+def of_one_version(shards: Iterable[ShardVerdicts | ShardScores]) -> bool:
+    """Whether all replicas that answered run the same plugins."""
+    return len({shard.version for shard in shards}) == 1
 
 
 def agree(results: Sequence[Result]) -> bool:
@@ -73,7 +81,9 @@ def merge_verdicts(shards: Sequence[ShardVerdicts]) -> ShardVerdicts:
         cycle_state=[value for shard in shards for value in shard.result.cycle_state],
     )
     counts = np.bincount(codes, minlength=len(reasons) + 1).tolist()
-    return ShardVerdicts(merged, NodeRows.at(by_position, capacity), codes, counts)
+    return ShardVerdicts(
+        merged, NodeRows.at(by_position, capacity), codes, counts, shards[0].version
+    )
 
 
 def translated(shard: ShardVerdicts, reasons: dict[ReasonKey, int]) -> Codes:

@@ -67,8 +67,8 @@ class ReplicaPhase:
 
     async def ask(
         self, request: CycleRequest, nodes: int, fill: Fill, stage: str = ""
-    ) -> tuple[Any, NodeRows]:
-        """Return a replica's result that is no failure, and the rows that it is about.
+    ) -> tuple[Any, NodeRows, str]:
+        """Return a replica's result that is no failure, the rows that it is about, and its version.
 
         Args:
             request: The pod and the nodes.
@@ -92,7 +92,7 @@ class ReplicaPhase:
             raise CallFailedError(f"{self.pool.kind.name} service: {result.status.message}")
         if not stage and self.pool.ready > 1:
             self._observe(request, rows.count, result)
-        return result, rows
+        return result, rows, answer.version
 
     def invalid(self, what: str) -> CallFailedError:
         """Count a result that cannot be right, and return the error about it."""

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from gateway.calls import CycleRequest
 from gateway.calls.node_set import NodeRows, Positions
-from gateway.cycle.merging import ShardScores, add_normalization, merge_scores
+from gateway.cycle.merging import ShardScores, add_normalization, merge_scores, of_one_version
 from gateway.cycle.phase import ReplicaPhase, fill_cycle, gather
 from gateway.cycle.row_index import RowIndex
 from gateway.cycle.sharding import Sharding, split
@@ -23,6 +23,9 @@ from gateway.metrics import CycleMetrics
 from gateway.replicas.pool import ReplicaPool
 from moorage.plugin.cycle_state import KeptValue
 from moorage.v1 import scorer_pb2
+
+Scored = tuple[scorer_pb2.ScoreResult, NodeRows, str]
+"""A result, the rows that it is about, and the version of the plugins."""
 
 TOTALS = np.dtype("<f4")
 """The precision of totals on the wire."""
@@ -78,8 +81,10 @@ class ScorePhase(ReplicaPhase):
     async def run(self, request: CycleRequest) -> ScorePhaseResult:
         """Return the result for the nodes of the request; see `Phase.run`."""
         count = self.shards(request)
-        scoring = self._score_in_shards(request, count) if count > 1 else self._score(request)
-        result, rows = await scoring
+        scored = await self._score_in_shards(request, count) if count > 1 else None
+        if scored is None:  # not worth it, or the replicas have different versions of plugins
+            count, scored = 1, await self._score(request)
+        result, rows, _ = scored
         record = score_record(result, rows.count, count)
         self.metrics.scored(record)
         totals = self._checked_totals(result.totals, rows.count)
@@ -92,11 +97,14 @@ class ScorePhase(ReplicaPhase):
         """Return the raw scores of the request's nodes, by shard; raises as `run`."""
         count = self.shards(request)
         positions = self.index.find(request.nodes).positions
-        if count == 1:
-            return [await self._score_shard(request, positions)]
-        return await gather(self._score_shard(request, part) for part in split(positions, count))
+        if count > 1:
+            parts = split(positions, count)
+            shards = await gather(self._score_shard(request, part) for part in parts)
+            if of_one_version(shards):
+                return shards
+        return [await self._score_shard(request, positions)]
 
-    async def _score(self, request: CycleRequest) -> tuple[scorer_pb2.ScoreResult, NodeRows]:
+    async def _score(self, request: CycleRequest) -> Scored:
         def fill(message: Any, rows: NodeRows) -> NodeRows:
             fill_cycle(message.cycle, request, rows)
             message.top = self._top
@@ -104,20 +112,23 @@ class ScorePhase(ReplicaPhase):
 
         return await self.ask(request, len(request.nodes), fill)
 
-    async def _score_in_shards(
-        self, request: CycleRequest, count: int
-    ) -> tuple[scorer_pb2.ScoreResult, NodeRows]:
+    async def _score_in_shards(self, request: CycleRequest, count: int) -> Scored | None:
+        """Score in shards; None if replicas with different versions of plugins answered."""
         parts = split(self.index.find(request.nodes).positions, count)
         shards = await gather(self._score_shard(request, part) for part in parts)
-        raw = merge_scores(shards, len(request.nodes))
+        if not of_one_version(shards):
+            return None
+        raw, version = merge_scores(shards, len(request.nodes)), shards[0].version
         if raw:
             scored = np.concatenate([shard.rows.positions for shard in shards])
-            result, rows = await self._normalize(request, scored, raw)
+            result, rows, normalized_by = await self._normalize(request, scored, raw)
+            if normalized_by != version:
+                return None
         else:
             result = scorer_pb2.ScoreResult(generation=shards[0].result.generation)
             rows = self.index.find(request.nodes)
         add_normalization(result, shards)
-        return result, rows
+        return result, rows, version
 
     async def _score_shard(self, request: CycleRequest, part: Positions) -> ShardScores:
         def fill(message: Any, rows: NodeRows) -> NodeRows:
@@ -126,15 +137,15 @@ class ScorePhase(ReplicaPhase):
             message.shard = shard.bitmap or b"\0"  # an empty bitmap would mean all nodes
             return shard
 
-        result, rows = await self.ask(request, len(part), fill)
-        return ShardScores(result, rows, self._checked_raw(result, rows.count))
+        result, rows, version = await self.ask(request, len(part), fill)
+        return ShardScores(result, rows, self._checked_raw(result, rows.count), version)
 
     async def _normalize(
         self,
         request: CycleRequest,
         scored: Positions,
         raw: Mapping[str, npt.NDArray[np.float64]],
-    ) -> tuple[scorer_pb2.ScoreResult, NodeRows]:
+    ) -> Scored:
         def fill(message: Any, rows: NodeRows) -> NodeRows:
             normalized = rows.subset(scored)
             positions = normalized.positions

@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry
 from gateway.calls import Cycles
 from gateway.edge.aliases import read_aliases
 from gateway.edge.exchange import Exchange
+from gateway.edge.in_flight import BytesInFlight
 from gateway.edge.json.names import NodeNamesCache
 from gateway.edge.json.nodes import GivenNodesCache
 from gateway.edge.json.requests import PodCache, RequestCaches
@@ -44,6 +45,10 @@ class App:
         self.finish = bind.finish
         self._routes = routes
         self._metrics = metrics
+
+    def refuse_connection(self) -> None:
+        """Note that there are too many connections for another one."""
+        self._metrics.bad_request("none", "connections")
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request, or refuse it with 404, 405 or 417."""
@@ -83,7 +88,10 @@ def make_app(cycles: Cycles, settings: EdgeSettings, registry: CollectorRegistry
     context = Context(cycles=cycles, settings=settings, metrics=metrics, caches=caches)
     bind = BindHandler(context)
     handlers = (FilterHandler(context), PrioritizeHandler(context), PreemptHandler(context), bind)
-    exchanges = {handler.verb: Exchange(handler, settings, metrics) for handler in handlers}
+    in_flight = BytesInFlight(settings.body_bytes_in_flight)
+    exchanges = {
+        handler.verb: Exchange(handler, settings, metrics, in_flight) for handler in handlers
+    }
     prefix = settings.extender_prefix
     routes = Routes(exchanges, prefix, read_aliases(settings.extender_alias, prefix))
     return App(routes, bind, settings, metrics)

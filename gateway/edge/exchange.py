@@ -6,6 +6,7 @@ import structlog
 from aiohttp import web
 
 from gateway.calls import CallFailedError
+from gateway.edge.in_flight import BytesInFlight
 from gateway.edge.json.errors import TOO_LARGE, BadRequestError
 from gateway.edge.messages import JsonResponse, empty_response, read_body
 from gateway.edge.metrics import EdgeMetrics, Result
@@ -23,9 +24,17 @@ NOT_UNDERSTOOD = "moorage: the request was not understood: "
 class Exchange:
     """Answers the calls of one verb."""
 
-    def __init__(self, handler: VerbHandler, settings: EdgeSettings, metrics: EdgeMetrics) -> None:
+    def __init__(
+        self,
+        handler: VerbHandler,
+        settings: EdgeSettings,
+        metrics: EdgeMetrics,
+        in_flight: BytesInFlight,
+    ) -> None:
+        """Have *handler* answer; the bodies of all exchanges count as *in_flight*."""
         self._handler = handler
         self._metrics = metrics
+        self._in_flight = in_flight
         self._budget = settings.http_timeout * (1 - settings.http_timeout_margin)
 
     async def respond(self, request: web.BaseRequest, plugin: str) -> web.StreamResponse:
@@ -50,9 +59,10 @@ class Exchange:
         handler = self._handler
         body: bytes | None = None
         try:
-            async with asyncio.timeout_at(deadline):
-                body = await read_body(request, handler.limit)
-                return "ok", JsonResponse(await handler.serve(body, plugin, deadline))
+            with self._in_flight.body() as counted:
+                async with asyncio.timeout_at(deadline):
+                    body = await read_body(request, handler.limit, counted)
+                    return "ok", JsonResponse(await handler.serve(body, plugin, deadline))
         except BadRequestError as error:
             return "bad_request", self._bad(error)
         except CallFailedError as error:

@@ -7,19 +7,21 @@ from functools import lru_cache
 from aiohttp import HttpVersion11, hdrs, web
 from aiohttp.abc import AbstractStreamWriter
 
+from gateway.edge.in_flight import BodyBytes
 from gateway.edge.json.errors import TOO_LARGE, BadRequestError
 
 _ONE_PIECE = 1 << 20  # bytes; copying more takes longer than a second write
 
 
-async def read_body(request: web.BaseRequest, limit: int) -> bytes:
-    """Return the body, which may have *limit* bytes.
+async def read_body(request: web.BaseRequest, limit: int, counted: BodyBytes) -> bytes:
+    """Return the body, which may have *limit* bytes; they are *counted*.
 
     Raises:
-        BadRequestError: It is too large or badly framed.
+        BadRequestError: It is too large, badly framed, or does not fit beside others.
     """
     if (request.content_length or 0) > limit:
         raise _too_large(limit)
+    counted.grow_to(request.content_length or 0)
     content = request.content
     chunks, size = [], 0
     try:
@@ -29,6 +31,7 @@ async def read_body(request: web.BaseRequest, limit: int) -> bytes:
             size += len(chunk)
             if size > limit:
                 raise _too_large(limit)
+            counted.grow_to(size)
     except web.RequestPayloadError as error:
         raise BadRequestError(f"the body is badly framed: {error}", reason="framing") from error
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)

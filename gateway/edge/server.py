@@ -39,8 +39,15 @@ async def run_edge(app: App, host: str, port: int) -> AsyncIterator[Edge]:
         auto_decompress=False,
         read_bufsize=_READ_BUFFER,
     )
+
+    def connection() -> asyncio.Protocol:
+        if len(server.connections) < settings.http_connections:
+            return server()
+        app.refuse_connection()
+        return _Refusal()
+
     listener = await asyncio.get_running_loop().create_server(
-        server, host, port, backlog=settings.http_backlog
+        connection, host, port, backlog=settings.http_backlog
     )
     try:
         yield Edge(port=listener.sockets[0].getsockname()[1])
@@ -52,6 +59,14 @@ async def run_edge(app: App, host: str, port: int) -> AsyncIterator[Edge]:
         # aiohttp waits so long twice: before it stops reading a request's body, and after that.
         await server.shutdown(settings.shutdown_grace / 2)
         await app.finish(settings.shutdown_grace)
+
+
+class _Refusal(asyncio.Protocol):
+    """Closes a connection at once."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Close it."""
+        transport.close()
 
 
 async def _until_unused(server: web.Server, seconds: float) -> None:

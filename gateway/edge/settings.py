@@ -33,12 +33,23 @@ class EdgeSettings(AdminSettings):
         maximum=0.9,
     )
     scheduling_body_limit: int = setting(
-        256 * _MIB, "Largest body of a filter or prioritize call.", unit="bytes", minimum=1
+        48 * _MIB,
+        "Largest body of a filter or prioritize call. Reading one may take 7 times its size of "
+        "memory.",
+        unit="bytes",
+        minimum=1,
     )
     preempt_body_limit: int = setting(
-        64 * _MIB, "Largest body of a preempt call.", unit="bytes", minimum=1
+        32 * _MIB, "Largest body of a preempt call.", unit="bytes", minimum=1
     )
     bind_body_limit: int = setting(_MIB, "Largest body of a bind call.", unit="bytes", minimum=1)
+    body_bytes_in_flight: int = setting(
+        56 * _MIB,
+        "Bodies of all calls that are being answered; a call that does not fit beside others is "
+        "refused, and the scheduler tries again.",
+        unit="bytes",
+        minimum=1,
+    )
     given_nodes_cached: int = setting(
         5000,
         "Whole nodes in calls that are known again when unchanged; up to 50 kB of memory for each.",
@@ -52,6 +63,12 @@ class EdgeSettings(AdminSettings):
         "How long an idle connection stays open; kube-scheduler drops its own after 90 s.",
         unit="seconds",
         minimum=100.0,
+    )
+    http_connections: int = setting(
+        1024,
+        "Open connections beyond which further ones are closed at once.",
+        unit="connections",
+        minimum=1,
     )
     http_backlog: int = setting(
         1024,

@@ -1,11 +1,12 @@
 """The active policy: the document, resolved against the plugins that replicas announce."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import structlog
 from google.protobuf.json_format import MessageToDict
 
+from gateway.policy.declarations import common_declarations
 from gateway.policy.dependencies import ProfileDependencies, dependencies_of
 from moorage.errors import ConfigurationError
 from moorage.models import ObjectKind
@@ -59,20 +60,40 @@ class PolicyHolder:
         self._profiles: frozenset[str] = frozenset()
         self._on_resolved = resolved
         self._plugins: dict[str, list[PluginInfo]] = {}
+        self._versions: dict[str, int] = {}
+        self._of_replicas: dict[str, dict[Hashable, list[PluginInfo]]] = {}
         self._known = asyncio.Event()
         self._binder_known = asyncio.Event()
         # What every bind asks for.
         self.dependencies = ProfileDependencies()
         self._for_bind: pb.Policy | None = None
 
-    def learn(self, kind: str, plugins: Sequence[pb.Plugin]) -> None:
-        """Take over what a replica of *kind* can run, and resolve the document with it."""
-        infos = [_info(plugin) for plugin in plugins]
-        self.catalogue_version += infos != self._plugins.get(kind)
-        self._plugins[kind] = infos
+    def learn(self, kind: str, plugins: Sequence[pb.Plugin], replica: Hashable = "") -> None:
+        """Take over what a *replica* of a kind can run, and resolve the document with it."""
+        self._of_replicas.setdefault(kind, {})[replica] = [_info(plugin) for plugin in plugins]
+        self._combine(kind)
         if kind == "bind":
             self._binder_known.set()
         self._use(self._document)
+
+    def forget(self, kind: str, replica: Hashable) -> None:
+        """Leave out what a replica declared that is gone; the last one's declarations stay."""
+        replicas = self._of_replicas.get(kind, {})
+        if replicas.pop(replica, None) is not None and replicas and self._combine(kind):
+            self._use(self._document)
+
+    def version_of(self, kind: str) -> int:
+        """Return how often the replicas of a kind have declared other plugins than before."""
+        return self._versions.get(kind, 0)
+
+    def _combine(self, kind: str) -> bool:
+        """Take over what holds for all replicas of a kind; return whether that is a change."""
+        infos = common_declarations(self._of_replicas[kind].values())
+        is_change = infos != self._plugins.get(kind)
+        self.catalogue_version += is_change
+        self._versions[kind] = self._versions.get(kind, 0) + is_change
+        self._plugins[kind] = infos
+        return is_change
 
     def replace(self, document: Document) -> None:
         """Hold another document while there is no policy yet; nobody runs one that it changes."""

@@ -116,11 +116,11 @@ class HedgedCall:
     def _answer(self, ended: Collection["asyncio.Future[Any]"]) -> Answer | None:
         """Return an answer if there is one."""
         for each in ended:
-            _, sent = self._sent.pop(each)
+            member, sent = self._sent.pop(each)
             error = each.exception()
             if error is None:
                 seconds = asyncio.get_running_loop().time() - sent.start
-                return Answer(each.result().result, sent.about, seconds)
+                return Answer(each.result().result, sent.about, seconds, member.session.version)
             if not isinstance(error, StreamLostError):
                 raise error
         return None

@@ -197,13 +197,14 @@ class ReplicaPool:
                 self._remove_lost(place, session, str(error))
             finally:
                 self._remove(place, session)
+                self._policy.forget(self.kind.policy, session)
                 self._objects.need(session, {})
                 await session.close()
             await asyncio.sleep(backoff.next())
 
     async def _serve(self, session: Session, place: str, welcome: Callable[[], None]) -> None:
         await session.greet(self._limits.session_timeout)
-        self._policy.learn(self.kind.policy, session.plugins)
+        self._policy.learn(self.kind.policy, session.plugins, session)
         policy = await self._policy.for_kind(self.kind.policy)
         readers = self._policy.reads(self.kind.policy)
         self._objects.need(session, readers)

@@ -3,8 +3,9 @@
 import asyncio
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import closing, suppress
+from hashlib import sha256
 from typing import Any
 
 import grpc.aio
@@ -48,6 +49,7 @@ class Session:
     Attributes:
         replica: The replica's name for itself.
         plugins: What the replica can run.
+        version: A digest of their versions; answers of different ones are never joined.
         state_generation: That of the newest state that it was sent without a cycle.
     """
 
@@ -57,6 +59,7 @@ class Session:
         """Connect to the replica at *target*, which gets the state from *feed*."""
         self.replica = ""
         self.plugins: list[pb.Plugin] = []
+        self.version = ""
         self.state_generation = 0
         self._kind = kind
         self._feed = feed
@@ -80,6 +83,7 @@ class Session:
         except TimeoutError as error:
             raise StreamLostError(f"no greeting within {timeout:g} s") from error
         self.replica, self.plugins = hello.replica, list(hello.plugins)
+        self.version = _version_of(self.plugins)
 
     async def synchronize(
         self, policy: pb.Policy, kinds: Kinds, wait_until_idle: WaitUntilIdle
@@ -248,6 +252,11 @@ class Session:
             self._metrics.sent(part, len(encoded))
         self._stream.send(encoded)
         return acknowledgement
+
+
+def _version_of(plugins: Iterable[pb.Plugin]) -> str:
+    versions = sorted(f"{plugin.name}={plugin.version}" for plugin in plugins)
+    return sha256("\n".join(versions).encode()).hexdigest()
 
 
 async def _accepted(acknowledgement: "asyncio.Future[Any]") -> None:

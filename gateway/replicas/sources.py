@@ -11,8 +11,11 @@ from moorage_host.policy import Kind as PluginKind
 class PolicySource(Protocol):
     """Knows the policy; learns what replicas can run."""
 
-    def learn(self, kind: str, plugins: Sequence[pb.Plugin]) -> None:
-        """Take over what a kind of replica can run."""
+    def learn(self, kind: str, plugins: Sequence[pb.Plugin], replica: Hashable) -> None:
+        """Take over what a replica can run."""
+
+    def forget(self, kind: str, replica: Hashable) -> None:
+        """Note that a replica is gone, with what it could run."""
 
     async def for_kind(self, kind: PluginKind) -> pb.Policy:
         """Return the policy for one kind, once it is known."""

@@ -29,11 +29,12 @@ class Work(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 
 class Answer(msgspec.Struct, frozen=True, eq=False):
-    """A replica's result, what it is about, and how many seconds it took."""
+    """A replica's result, what it is about, how long it took, and the replica's version."""
 
     result: Any
     about: Any
     seconds: float
+    version: str = ""
 
 
 class Sent(msgspec.Struct, frozen=True, kw_only=True, eq=False):

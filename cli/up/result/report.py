@@ -100,11 +100,11 @@ class Report:
     async def _reason(self, pod: PodState) -> str:
         place = (pod.namespace, pod.name)
         problem = self._schedulers.problem(pod.scheduler)
-        if problem and pod.outcome is not Outcome.DELETED:
+        decision = await self._scheduler.decision(*place)
+        given = pod.node and not decision  # such as a pod that was created with a node
+        if problem and not given and pod.outcome is not Outcome.DELETED:
             return f"{problem} ({pod.problem})" if pod.problem else problem
-        return why(
-            pod, await self._scheduler.decision(*place), await self._gateway.decision(*place)
-        )
+        return why(pod, decision, await self._gateway.decision(*place))
 
 
 def _count(pods: int) -> str:

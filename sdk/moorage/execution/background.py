@@ -1,29 +1,33 @@
 """Runs what plugins do in the background: again after a failure, and until the plugin stops.
 
-`Plugin.background` calls this; services and tests start and stop plugins by `lifetime`.
+`Plugin.background` and `Plugin.poll` call this; plugins are started and stopped by `lifetime`.
 """
 
 import asyncio
 import inspect
+import math
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from moorage.backoff import Backoff
 from moorage.execution.alarm import BudgetExceededError, Stepwise
 from moorage.execution.failure import FAILURES, overrun_of, problem_of
 from moorage.execution.failure_log import FailureLog
-from moorage.plugin.base import Plugin, Work
+from moorage.plugin.base import Plugin
 from moorage.units.durations import format_duration
 
 FIRST_WAIT: Final = 1.0
-"""The longest wait after the first failure, in seconds; it doubles with each in a row."""
+"""The longest wait after the first failure of a row, in seconds; it doubles with each failure."""
 
 LONGEST_WAIT: Final = 60.0
-"""The longest wait after many failures, in seconds."""
+"""The longest wait after many failures in a row, in seconds."""
 
-STEADY_SECONDS: Final = 60.0
-"""How long work must have run since its last failure to count as well again."""
+STEADY_SECONDS: Final = 1.0
+"""How long work must at least have run without a failure to end a row of failures, in seconds."""
+
+SHOWN_SECONDS: Final = 120.0
+"""How long after a failure it is shown, unless a later call went well."""
 
 MAX_WORKS: Final = 100
 """How many works of one plugin may run at the same time."""
@@ -48,22 +52,28 @@ class Background:
         """What fails, how often and since when; empty if nothing does."""
         return "; ".join(filter(None, (work.problem for work in self._works.values())))
 
-    def begin(self, work: Work) -> None:
-        """Run *work* from now on.
+    def begin(self, work: Callable[[], object], interval: float | None = None) -> None:
+        """Run *work* from now on: until it returns, or every *interval* seconds.
 
         Raises:
-            TypeError: It is no coroutine function.
+            TypeError: It is no coroutine function; with an interval, no function at all.
+            ValueError: The interval is not above 0.
             RuntimeError: Too many run already.
         """
-        name = self._plugin.name
-        if not inspect.iscoroutinefunction(work):
-            raise TypeError(_advice(work))
+        name, polled = self._plugin.name, interval is not None
+        if not (callable(work) if polled else inspect.iscoroutinefunction(work)):
+            raise TypeError(_advice(work, polled=polled))
+        if interval is not None and not 0 < interval < math.inf:
+            raise ValueError(f"{name} polls with the interval {interval}: it must be above 0")
         if len(self._works) >= MAX_WORKS:
             raise RuntimeError(f"{name} has {MAX_WORKS} functions in the background already")
-        run = _Work(self._plugin, work, self._step_seconds, lambda: self.on_failure(name))
+        run = _Work(self._plugin, work, interval, self._step_seconds, self._count)
         task = asyncio.create_task(run(), name=f"{name}.{run.name}")
         self._works[task] = run
         task.add_done_callback(lambda task: self._works.pop(task, None))
+
+    def _count(self) -> None:
+        self.on_failure(self._plugin.name)
 
     async def end(self, seconds: float) -> None:
         """Cancel everything, and wait until it has ended, at most so long."""
@@ -74,25 +84,35 @@ class Background:
             await asyncio.wait(tasks, timeout=seconds)
 
 
-def _advice(given: object) -> str:
+def _advice(given: object, *, polled: bool) -> str:
     if inspect.iscoroutine(given):
         given.close()  # otherwise Python warns that nobody awaited it
-        return "background work is not called, but named: self.background(self._poll)"
-    return f"background work must be an async function, such as self._poll, not {given!r}"
+        call = "self.poll(self._poll, interval)" if polled else "self.background(self._poll)"
+        return f"background work is not called, but named: {call}"
+    kind = "a function" if polled else "an async function"
+    return f"background work must be {kind}, such as self._poll, not {given!r}"
 
 
 class _Work:
-    """One function that runs in the background."""
+    """One function that runs in the background: until it returns, or with an interval for ever."""
 
     def __init__(
-        self, plugin: Plugin, work: Work, step_seconds: float, on_failure: Callable[[], None]
+        self,
+        plugin: Plugin,
+        work: Callable[[], object],
+        interval: float | None,
+        step_seconds: float,
+        on_failure: Callable[[], None],
     ) -> None:
         self.name = getattr(work, "__name__", type(work).__name__)
         self._plugin = plugin
         self._work = work
+        self._interval = interval
         self._step_seconds = step_seconds
         self._on_failure = on_failure
         self._log = FailureLog()
+        longest = min(LONGEST_WAIT, interval or LONGEST_WAIT)
+        self._backoff = Backoff(min(FIRST_WAIT, longest), longest)
         self._failures = 0
         self._failed_at = 0.0
         self._latest = ""
@@ -101,26 +121,38 @@ class _Work:
     def problem(self) -> str:
         """How often it has failed recently, and how; empty if it has not."""
         ago = time.monotonic() - self._failed_at
-        if not self._failures or ago > STEADY_SECONDS + LONGEST_WAIT:
+        if not self._failures or ago > SHOWN_SECONDS:
             return ""
         times = "once" if self._failures == 1 else f"{self._failures} times"
         return f"{self.name} failed {times}, {format_duration(round(ago))} ago: {self._latest}"
 
     async def __call__(self) -> None:
-        """Run the work until it returns, however often it fails."""
-        backoff = Backoff(FIRST_WAIT, LONGEST_WAIT)
+        """Run the work until it returns, or every interval, however often it fails."""
+        waited = 0.0
         while True:
             began = time.monotonic()
             try:
-                await Stepwise(self._work(), self._step_seconds)
+                await Stepwise(self._call(), self._step_seconds)
             except FAILURES as error:
-                if time.monotonic() - began > STEADY_SECONDS:
-                    self._failures = 0
-                    backoff.reset()
+                if time.monotonic() - began > max(waited, STEADY_SECONDS):
+                    self._end_row()
                 self._note(error)
+                waited = self._backoff.next()
             else:
-                return
-            await asyncio.sleep(backoff.next())
+                if self._interval is None:
+                    return
+                self._end_row()
+                waited = self._interval
+            await asyncio.sleep(waited)
+
+    async def _call(self) -> None:
+        result: Any = self._work()
+        if inspect.isawaitable(result):
+            await result
+
+    def _end_row(self) -> None:
+        self._failures = 0
+        self._backoff.reset()
 
     def _note(self, error: BaseException) -> None:
         self._failures += 1

@@ -27,6 +27,9 @@ MAX_TIME_BUDGET = 60.0
 Work = Callable[[], Coroutine[Any, Any, None]]
 """What runs in the background: a coroutine function without parameters."""
 
+BeginWork = Callable[[Callable[[], object], float | None], None]
+"""What begins work in the background: until it returns, or every so many seconds."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preparation:
@@ -83,7 +86,7 @@ class Plugin:
     time_budget: ClassVar[float] = DEFAULT_TIME_BUDGET
     Args: ClassVar[type[Arguments]] = NoArguments
     __note = ""
-    __begin: Callable[[Work], None] | None = None
+    __begin: BeginWork | None = None
 
     def __init__(self, args: Arguments | None = None) -> None:
         """Take *args*, an instance of `Args`, or the defaults."""
@@ -132,30 +135,47 @@ class Plugin:
         """Undo `start`; called once after the last cycle. Background work has ended by itself."""
 
     def background(self, work: Work) -> None:
-        """Run *work* from now until the plugin stops, such as a loop that polls a server.
+        """Run *work* from now until the plugin stops, such as a loop that waits for a server.
 
-        If it raises, the log has the traceback, the service's `/readyz` and metrics show the
-        failure, and it is called again after a wait that grows from 1 to 60 seconds. If it returns,
-        it has done its work. Each of its steps, from `await` to `await`, has the plugin's time
-        budget, since cycles wait for it. When the plugin stops it is cancelled.
+        If it raises, the log has the traceback, `/readyz` and metrics show the failure, and it is
+        called again after a wait that grows from 1 to 60 seconds with each failure in a row. A row
+        ends when it has run for longer than the wait before, and for more than a second. If it
+        returns, it is not called again. Each of its steps, from `await` to `await`, has the
+        plugin's time budget, since cycles wait for it. When the plugin stops it is cancelled.
 
         Raises:
             RuntimeError: The plugin does not run: nobody has called `start` as services do.
         """
+        self.__begin_work(work, None)
+
+    def poll(self, read: Callable[[], object], interval: float) -> None:
+        """Call *read* now and every *interval* seconds, counted from its return, until it stops.
+
+        It may be async. If it raises, that shows as in `background`, and it is called again after a
+        wait that grows with each failure in a row from 1 second to the interval, at most 60. The
+        next call that returns ends the row.
+
+        Raises:
+            RuntimeError: The plugin does not run: nobody has called `start` as services do.
+            ValueError: The interval is not above 0.
+        """
+        self.__begin_work(read, interval)
+
+    def __begin_work(self, work: Callable[[], object], interval: float | None) -> None:
         if self.__begin is None:
             raise RuntimeError(
                 f"{self.name} does not run, so nothing can run in its background: call this in "
                 "`start`; in a test, `run_filter` and `run_score` of moorage.testing call `start`, "
                 "or enter `running(plugin)`"
             )
-        self.__begin(work)
+        self.__begin(work, interval)
 
     @property
     def is_running(self) -> bool:
         """Whether it has been started and not yet stopped."""
         return self.__begin is not None
 
-    def begin_background_by(self, begin: Callable[[Work], None] | None) -> None:
+    def begin_background_by(self, begin: BeginWork | None) -> None:
         """Have *begin* called for all background work; None if the plugin does not run."""
         self.__begin = begin
 

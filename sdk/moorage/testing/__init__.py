@@ -18,6 +18,7 @@ from moorage.testing.harness import (
     running,
 )
 from moorage.testing.locality import assert_node_local
+from moorage.testing.retries import record_retries
 
 __all__ = [
     "DEFAULT_ALLOCATABLE",
@@ -26,6 +27,7 @@ __all__ = [
     "make_node",
     "make_nodes",
     "make_pod",
+    "record_retries",
     "run_filter",
     "run_permit",
     "run_pre_bind",

@@ -650,6 +650,7 @@ class Plugin(_message.Message):
     BACKGROUND_PROBLEM_FIELD_NUMBER: _builtins.int
     DEFAULT_WEIGHT_FIELD_NUMBER: _builtins.int
     READS_PLACEMENTS_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The name that the policy uses."""
     summary: _builtins.str
@@ -672,6 +673,8 @@ class Plugin(_message.Message):
     """A filter or score plugin that reads which pods are on nodes or what they request. Then Moorage has
     to bind, so that a pod counts on its node from the begin of its bind.
     """
+    version: _builtins.str
+    """A digest of its code. Answers of different versions are never joined. Its arguments are in the policy."""
     @_builtins.property
     def extension_points(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Kubernetes' names of the extension points that it implements: "PreFilter", "Filter",
@@ -716,10 +719,11 @@ class Plugin(_message.Message):
         background_problem: _builtins.str = ...,
         default_weight: _builtins.int = ...,
         reads_placements: _builtins.bool = ...,
+        version: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "default_arguments", b"default_arguments", "pod_fields", b"pod_fields", "time_budget", b"time_budget"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "background_problem", b"background_problem", "default_arguments", b"default_arguments", "default_weight", b"default_weight", "depends_on", b"depends_on", "extension_points", b"extension_points", "name", b"name", "normalization", b"normalization", "origin", b"origin", "pod_fields", b"pod_fields", "reads", b"reads", "reads_placements", b"reads_placements", "reads_snapshot", b"reads_snapshot", "summary", b"summary", "time_budget", b"time_budget"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "background_problem", b"background_problem", "default_arguments", b"default_arguments", "default_weight", b"default_weight", "depends_on", b"depends_on", "extension_points", b"extension_points", "name", b"name", "normalization", b"normalization", "origin", b"origin", "pod_fields", b"pod_fields", "reads", b"reads", "reads_placements", b"reads_placements", "reads_snapshot", b"reads_snapshot", "summary", b"summary", "time_budget", b"time_budget", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -21,6 +21,7 @@ from moorage.plugin.definition.hooks import HOOKS
 from moorage.plugin.errors import DefinitionError, place_of
 from moorage.plugin.filter import FilterPlugin
 from moorage.plugin.score import ScorePlugin
+from moorage_host.plugins.version import version_of
 from moorage_host.policy.catalogue import check_name
 
 GROUPS: dict[type[Plugin], str] = {
@@ -38,10 +39,11 @@ _LEFT_OUT = re.compile(r"_.*|test_.*|.*_test\.py|conftest\.py")
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A plugin class and where its code comes from."""
+    """A plugin class, where its code comes from, and the digest of that."""
 
     kind: type[Plugin]
     origin: str
+    version: str
 
 
 class Registry:
@@ -77,7 +79,7 @@ class Registry:
                 f"two plugins are called {plugin.name}: one {taken.origin}, one from {origin}; "
                 "rename one of them with a class attribute `name`"
             )
-        self._plugins[plugin.name] = Registered(plugin, origin)
+        self._plugins[plugin.name] = Registered(plugin, origin, version_of(plugin, origin))
 
     def add_installed(self) -> None:
         """Add the plugins that installed packages announce as entry points.

@@ -49,6 +49,7 @@ def describe_plugin(registry: Registry, name: str) -> pb.Plugin:
         pod_fields=None if kind.pod_fields is None else pb.PodFields(paths=kind.pod_fields),
         default_weight=kind.weight if issubclass(kind, ScorePlugin) else 0,
         time_budget=to_duration(kind.time_budget),
+        version=registered.version,
     )
 
 

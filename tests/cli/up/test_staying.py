@@ -52,6 +52,11 @@ async def test_it_keeps_fixed_ports_obeys_kubectl_and_takes_all_processes_with_i
             "set spec.schedulerName: moorage"
         )
         await command.line("default/nobodys -> pending: no scheduler here serves schedulerName ")
+        given = json.dumps(pod("given", nodeName="node-0001"))
+        await kubectl(command, "create", "-f", "-", stdin=given)
+        assert (await command.line("default/given -> node-0001: ")).endswith(
+            ": bound without kube-scheduler, or it has forgotten the decision"
+        )
         answer = await kubectl(command, "get", "nodes", "--output=name")
         assert answer.split() == ["node/node-0000", "node/node-0001"]
 

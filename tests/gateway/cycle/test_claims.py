@@ -112,6 +112,16 @@ async def test_later_cycles_see_the_claim_before_the_bind(process: Gateway) -> N
     assert answers[2]["FailedNodes"] == {"n3": OCCUPIED}
 
 
+async def test_a_pod_that_was_deleted_meanwhile_claims_nothing(process: Gateway) -> None:
+    first, other = task(process, "a-1", "a"), task(process, "b-1", "b")
+    await process.filter(first, *NAMES)
+    process.api.delete("/api/v1/namespaces/default/pods/a-1")
+    await until(lambda: claims(process) == 0)
+    await process.filter(first, *NAMES)
+    assert claims(process) == 0
+    assert (await process.filter(other, *NAMES))["NodeNames"] == ["n3"]
+
+
 async def test_pods_that_claim_are_scored_once(process: Gateway) -> None:
     first = task(process, "a-1", "a")
     for _ in range(3):

@@ -183,3 +183,99 @@ async def test_a_plugin_that_runs_is_not_started_again() -> None:
         for expected in (18, 28):
             scores = await asyncio.to_thread(run_score, plugin, make_pod(), make_node("n"))
             assert scores == {"n": expected}
+
+
+async def test_a_row_of_failures_ends_when_work_has_run_for_longer_than_the_wait_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(background, "LONGEST_WAIT", 3600.0)
+    monkeypatch.setattr(background, "STEADY_SECONDS", 0.005)
+
+    class FailsNowAndThen(Passes):
+        async def start(self) -> None:
+            self.failures = 0
+            self.background(self._work)
+
+        async def _work(self) -> None:
+            await asyncio.sleep(0.01)
+            self.failures += 1
+            raise OSError("not now")
+
+    plugin = FailsNowAndThen()
+    async with started(plugin) as enabled:
+        await until(lambda: plugin.failures == 30)  # one row of these would take a year
+        assert enabled.background.problem.startswith("_work failed once, 0s ago: OSError: not now")
+
+
+async def test_a_row_of_failures_ends_when_work_has_run_for_more_than_a_second() -> None:
+    async def work() -> None:
+        await asyncio.sleep(1.05)
+        raise OSError("not now")
+
+    counted = list[str]()
+    async with started(plugin := Passes()) as enabled:
+        enabled.background.on_failure = lambda _: counted.append(enabled.background.problem)
+        plugin.background(work)
+        await until(lambda: len(counted) == 2)
+    assert all(problem.startswith("work failed once, 0s ago:") for problem in counted)
+
+
+class PollsInTurns(Passes):
+    """Fails at every second read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = 0
+
+    def _read(self) -> None:
+        self.calls += 1
+        if self.calls % 2:
+            raise OSError("not now")
+
+    async def _wait_and_read(self) -> None:
+        await asyncio.sleep(0)
+        self._read()
+
+
+@pytest.mark.parametrize("read", ["_read", "_wait_and_read"])
+async def test_each_poll_counts_by_itself(read: str) -> None:
+    plugin, counted = PollsInTurns(), list[str]()
+    async with started(plugin) as enabled:
+        enabled.background.on_failure = lambda _: counted.append(enabled.background.problem)
+        plugin.poll(getattr(plugin, read), 0.01)
+        await until(lambda: plugin.calls >= 20)
+        await until(lambda: enabled.background.problem == "")  # the next that returned
+    assert len(counted) >= 10
+    for problem in counted:
+        assert problem.startswith(f"{read} failed once, 0s ago: OSError: not now (tests/")
+
+
+async def test_polls_that_fail_in_a_row_are_counted_and_the_next_comes_within_the_interval(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(background, "FIRST_WAIT", 3600.0)
+    monkeypatch.setattr(background, "LONGEST_WAIT", 3600.0)
+
+    def fail() -> None:
+        raise OSError("no server")
+
+    plugin, counted = Passes(), list[str]()
+    async with started(plugin) as enabled:
+        enabled.background.on_failure = counted.append
+        plugin.poll(fail, 0.001)
+        await until(lambda: len(counted) == 20)
+        assert enabled.background.problem.startswith("fail failed 20 times, 0s ago: OSError: no")
+
+
+async def test_a_poll_is_a_function_and_a_time() -> None:
+    plugin = Passes()
+    with pytest.raises(RuntimeError, match="Passes does not run, so nothing can run in its back"):
+        plugin.poll(print, 1)
+    async with running(plugin):
+        with pytest.raises(TypeError, match=r"must be a function, such as self\._poll, not 1"):
+            plugin.poll(1, print)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match=r"is not called, but named: self\.poll\(self\._poll"):
+            plugin.poll(asyncio.sleep(0), 60)  # type: ignore[arg-type]
+        for wrong in (0, -1, float("inf"), float("nan")):
+            with pytest.raises(ValueError, match=f"interval {wrong}"):
+                plugin.poll(print, wrong)

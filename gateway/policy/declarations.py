@@ -1,0 +1,38 @@
+"""What holds for a plugin on all replicas, which may run different versions of it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import reduce
+
+from moorage.plugin.pod_fields import union
+from moorage_host.policy import PluginInfo
+
+
+def common_declarations(replicas: Iterable[Sequence[PluginInfo]]) -> list[PluginInfo]:
+    """Return the plugins of all replicas, each with what every replica that has it declares.
+
+    What gives the gateway leave to do something, such as caching, must be declared by all. What
+    asks something of it, such as objects to read, needs to be declared by one. Where only one value
+    can be right, the last replica's counts.
+    """
+    versions: dict[str, list[PluginInfo]] = {}
+    for infos in replicas:
+        for info in infos:
+            versions.setdefault(info.name, []).append(info)
+    return [reduce(_common, each) for each in versions.values()]
+
+
+def _common(one: PluginInfo, last: PluginInfo) -> PluginInfo:
+    if one == last:
+        return last
+    return replace(
+        last,
+        points=one.points | last.points,
+        args_schema=last.args_schema if one.args_schema == last.args_schema else None,
+        reads=tuple(dict.fromkeys((*one.reads, *last.reads))),
+        depends_on=max(one.depends_on, last.depends_on),
+        pod_fields=union((one.pod_fields, last.pod_fields)),
+        normalization=last.normalization if one.normalization is last.normalization else None,
+        reads_snapshot=one.reads_snapshot or last.reads_snapshot,
+        reads_placements=one.reads_placements or last.reads_placements,
+    )
