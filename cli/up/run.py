@@ -79,6 +79,7 @@ def up(options: UpOptions) -> int:
             config=run.write("policy.yaml", policy.text) if policy.text else options.config,
             profiles=profiles,
             plugins=options.plugins,
+            score_scale=policy.resolved.score_scale,
             scorers=options.scorers,
             extender_port=options.extender_port,
             admin_port=options.admin_port,
@@ -218,6 +219,7 @@ class _Up:
             async for pod in following.changes():
                 await report.change(pod)
         finally:
+            report.show_deleted()
             report.totals(following)
         return 0
 

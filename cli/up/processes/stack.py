@@ -7,6 +7,7 @@ from pathlib import Path
 
 import yaml
 
+from cli.config.extender import extender_weight
 from cli.up.files.kubeconfig import kubeconfig
 from cli.up.processes.keeping import Processes
 from cli.up.processes.ports import free_ports
@@ -15,7 +16,7 @@ from cli.up.processes.process import Process
 SCHEDULER_CONFIG = (
     Path(__file__).resolve().parents[3] / "deploy" / "scheduler" / "kube-scheduler-config.yaml"
 )
-"""What the real kube-scheduler is deployed with; the stand-in reads the same, with a bindVerb."""
+"""What the real kube-scheduler is deployed with; the stand-in's differs in bindVerb and weight."""
 
 HOST = "127.0.0.1"
 
@@ -33,6 +34,7 @@ class StackOptions:
         config: The policy file.
         profiles: The schedulerNames that the policy serves.
         plugins: Files and folders with plugins.
+        score_scale: The highest score that the policy sends.
         scorers: How many scorer replicas to run.
         gateway_options: More options of the gateway.
         extender_port: The gateway's port for kube-scheduler, 0 for a free one.
@@ -45,6 +47,7 @@ class StackOptions:
     config: Path | None
     profiles: Sequence[str]
     plugins: Sequence[Path]
+    score_scale: int = 100
     scorers: int = 1
     gateway_options: Sequence[str] = ()
     extender_port: int = 0
@@ -112,11 +115,15 @@ def _api_server(options: StackOptions, addresses: Addresses) -> Process:
 def _scheduler(options: StackOptions, addresses: Addresses) -> Process:
     """Return the stand-in for kube-scheduler, with the configuration that is deployed.
 
-    It calls all verbs: the policy may change while it runs. As in a cluster with a second
-    scheduler, another one without extenders serves default-scheduler.
+    The extender's weight is the one that `moorage config extender` prints. But it calls all verbs:
+    plugins that are loaded later may need them. As in a cluster with a second scheduler, another
+    one without extenders serves default-scheduler.
     """
     config = yaml.safe_load(SCHEDULER_CONFIG.read_text())
-    config["extenders"][0]["bindVerb"] = "bind"
+    config["extenders"][0] |= {
+        "bindVerb": "bind",
+        "weight": extender_weight(options.score_scale),
+    }
     config["profiles"] = [{"schedulerName": name} for name in options.profiles]
     file = options.directory / "kube-scheduler-config.yaml"
     file.write_text(yaml.safe_dump(config))
