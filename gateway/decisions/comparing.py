@@ -27,7 +27,7 @@ def differences(one: NodeScoreRecord, other: NodeScoreRecord) -> Mapping[str, fl
 def explained(decision: Decision) -> list[str]:
     """Return what made the decision, in sentences; nothing that the record does not prove."""
     sentences: list[str] = list(_failures(decision))
-    if decision.filter is not None and not decision.filter.feasible:
+    if decision.filter is not None and decision.filter.feasible <= 1:  # no score decided
         sentences += _rejected(decision.filter)
     if decision.claim is not None:
         plugins = ", ".join(decision.claim.plugins)

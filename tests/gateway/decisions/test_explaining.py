@@ -11,8 +11,11 @@ from gateway.decisions.log import (
     BindRecord,
     ClaimRecord,
     Decision,
+    FilterRecord,
     NodeScoreRecord,
+    PluginRecord,
     PluginScoreRecord,
+    ReasonCount,
     ScoreRecord,
 )
 from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
@@ -167,6 +170,22 @@ def scored(*totals: float, scale: int = 100, bound: str = "n1", claim: str = "")
 )
 def test_who_decided_is_named_only_if_the_record_proves_it(decision: Decision, last: str) -> None:
     assert explained(decision)[-1] == last
+
+
+@pytest.mark.parametrize(("feasible", "shown"), [(0, True), (1, True), (2, False)])
+def test_rejections_are_named_if_no_score_decided(feasible: int, shown: bool) -> None:
+    hot = ReasonCount(reason="node is too hot", nodes=2, unresolvable=True)
+    cool = PluginRecord(plugin="Cool", seconds=0.0, rejected=2, reasons=[hot])
+    decision = Decision(
+        namespace="default",
+        pod="p",
+        uid="u",
+        time=datetime.now(UTC),
+        profile="moorage",
+        filter=FilterRecord(nodes=2 + feasible, feasible=feasible, seconds=0.0, plugins=[cool]),
+    )
+    sentence = f"Cool rejected 2 of {2 + feasible} nodes: 2 node is too hot"
+    assert explained(decision) == ([sentence] if shown else [])
 
 
 async def test_one_node_of_a_decision_is_shown(tmp_path: Path, policy: Path) -> None:
