@@ -13,7 +13,11 @@ PORT = click.IntRange(0, 65535)
 
 
 @click.command()
-@click.option("--nodes", metavar="N|FILE", help="Nodes: how many, or a file.  [default: 3]")
+@click.option(
+    "--nodes",
+    metavar="N|FILE",
+    help="Nodes: how many, of 8 CPUs and 32Gi each, or a file.  [default: 3]",
+)
 @click.option("--pods", metavar="N|FILE", help="Pods: how many, or a file.  [default: 0]")
 @click.option(
     "--scorers",
@@ -30,6 +34,12 @@ PORT = click.IntRange(0, 65535)
     multiple=True,
     help="A Python file or folder with plugins; repeatable. Without --config they are enabled, "
     "with =WEIGHT score plugins with this weight.",
+)
+@click.option(
+    "--scheduler-config",
+    type=FILE,
+    help="The KubeSchedulerConfiguration, with one extender; gateway and binder take over its "
+    "httpTimeout.  [default: the shipped one]",
 )
 @click.option("--kubeconfig", type=FILE, help="Serve this cluster instead of an embedded one.")
 @click.option(
@@ -63,6 +73,7 @@ def up(
     scorers: int,
     config: Path | None,
     plugins: tuple[GivenPlugin, ...],
+    scheduler_config: Path | None,
     kubeconfig: Path | None,
     kubeconfig_out: Path | None,
     once: bool,
@@ -84,10 +95,11 @@ def up(
     Exit codes: with --once 0 when every pod is bound or suits no node, 1 when scheduling fails or
     takes too long; 130 after Ctrl-C or SIGTERM before the result, which shows what was decided.
     """
-    if kubeconfig and (nodes or pods or once or api_port or kubeconfig_out):
+    embedded = (nodes, pods, once, api_port, kubeconfig_out, scheduler_config)
+    if kubeconfig and any(embedded):
         raise click.UsageError(
             "--kubeconfig serves a cluster as it is: leave out --nodes, --pods, --once, "
-            "--api-port, --kubeconfig-out"
+            "--api-port, --kubeconfig-out, --scheduler-config"
         )
     with clear_failures():
         from cli.up.run import UpOptions
@@ -100,6 +112,7 @@ def up(
             config=config,
             plugins=tuple(each.path for each in plugins),
             weights=weights_of(plugins),
+            scheduler_config=scheduler_config,
             kubeconfig=kubeconfig,
             kubeconfig_out=kubeconfig_out,
             once=once,

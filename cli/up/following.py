@@ -38,6 +38,7 @@ class PodState:
         node: Where it is bound; empty if it is not.
         problem: kube-scheduler's message about it; empty if there is none.
         scheduler: Its schedulerName.
+        preempted: Whether kube-scheduler has marked it as a victim of preemption.
     """
 
     namespace: str
@@ -47,6 +48,7 @@ class PodState:
     node: str = ""
     problem: str = ""
     scheduler: str = DEFAULT
+    preempted: bool = False
 
     @classmethod
     def of(cls, pod: Object) -> "PodState":
@@ -63,6 +65,7 @@ class PodState:
             node=node,
             problem="" if node else scheduled.get("message", ""),
             scheduler=pod["spec"].get("schedulerName") or DEFAULT,
+            preempted=any(c.get("reason") == "PreemptionByScheduler" for c in conditions),
         )
 
 

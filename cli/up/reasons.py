@@ -7,10 +7,14 @@ plugins they came from. A line has only what these two recorded.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from cli.config.extender import POINTS, extender_weight
 from cli.up.following import Outcome, PodState
 
 SHOWN = 3
 """How many plugins of each side are shown, those that differ most."""
+
+PREEMPTED = "preempted for a more important pod"
+"""The reason for the end of a pod that kube-scheduler evicted."""
 
 FINEST_SCALE = 1000
 """The largest `scoreScale`."""
@@ -30,7 +34,7 @@ def why(pod: PodState, scheduler: Decision | None, gateway: Decision | None) -> 
     known = scheduler if scheduler and scheduler["uid"] == pod.uid else None
     asked = gateway if gateway and gateway.get("uid", pod.uid) == pod.uid else {}
     if pod.outcome is Outcome.DELETED:
-        return "by a client, by what made it, or by preemption for a more important pod"
+        return PREEMPTED if pod.preempted else "by a client or by what made it"
     if not pod.node:
         return _pending(pod, known, asked)
     if known is None:
@@ -76,7 +80,7 @@ def _scored(scheduler: Decision, gateway: Decision) -> Iterator[str]:
     scores = scheduler["scores"]
     chosen, rival = scores["chosen"], scores["preferred"] or scores["runnerUp"]
     score = gateway.get("score") or {}
-    rounding = list(_rounding(chosen["node"], score))
+    rounding = list(_rounding(scheduler, score))
     ahead = _points(chosen) - _points(rival)
     sides = ", ".join(_sides(chosen, rival, score))
     if scores["preferred"] and ahead:
@@ -97,20 +101,44 @@ def _scored(scheduler: Decision, gateway: Decision) -> Iterator[str]:
         yield "Moorage finds both alike"
 
 
-def _rounding(node: str, score: Decision) -> Iterator[str]:
+def _rounding(scheduler: Decision, score: Decision) -> Iterator[str]:
     """Yield what rounding hid: nodes with different totals that kube-scheduler saw alike."""
     top, tied, scale = score.get("top") or (), score.get("tied", 0), score.get("scale", 0)
     if not tied or not top:
         return
-    cure = f": raise scoreScale to {scale * 10}" if scale < FINEST_SCALE else ""
-    best, taken = top[0], next((each for each in top if each["node"] == node), None)
+    chosen = scheduler["scores"]["chosen"]
+    best, taken = top[0], next((each for each in top if each["node"] == chosen["node"]), None)
     if taken and taken["total"] < best["total"]:
         yield (
             f"Moorage's best was {best['node']}, {best['total']:.4g} to {taken['total']:.4g}, tied "
-            f"after rounding to {scale} steps{cure}"
+            f"after rounding to {scale} steps"
+            f"{_cure(best, taken, scheduler['scores'], scale)}"
         )
     else:
-        yield f"tied with {tied} other{'s' if tied > 1 else ''} after rounding{cure}"
+        yield f"tied with {tied} other{'s' if tied > 1 else ''} after rounding"
+
+
+def _cure(best: Decision, taken: Decision, scores: Decision, scale: int) -> str:
+    """Return what would make the node win that Moorage finds better.
+
+    A finer scale, if the node's in-tree points are known and its lead would then outweigh them.
+    """
+    lead = best["total"] - taken["total"]
+    known = scores["runnerUp"] if scores["runnerUp"]["node"] == best["node"] else None
+    finer = scale * 10
+    if known and finer <= FINEST_SCALE:
+        steps = _steps(best["total"], finer) - _steps(taken["total"], finer)
+        points = steps * POINTS * extender_weight(finer)
+        if points > scores["chosen"]["inTree"] - known["inTree"]:
+            return f": raise scoreScale to {finer}"
+    return (
+        f": Moorage's lead of {best['node']} is {lead:.2g} of 100; spread the scores in `normalize`"
+    )
+
+
+def _steps(total: float, scale: int) -> int:
+    """Return the whole number that Moorage sends for a total."""
+    return int(total * scale / 100 + 0.5)
 
 
 def _sides(one: Decision, other: Decision, score: Decision) -> Iterator[str]:

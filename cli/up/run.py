@@ -24,6 +24,7 @@ from cli.up.objects.controlled import expected_pods
 from cli.up.objects.manifests import Object
 from cli.up.objects.workload import Workload, read_workload
 from cli.up.processes import Processes, ProcessFailedError
+from cli.up.processes.scheduling import read_scheduler_config
 from cli.up.processes.stack import Addresses, StackOptions, start_stack
 from cli.up.reloading.reloader import Reloader, Retry
 from cli.up.result.report import Report, show_addresses
@@ -44,6 +45,7 @@ class UpOptions:
     pods: str | None
     scorers: int
     config: Path | None
+    scheduler_config: Path | None
     plugins: tuple[Path, ...]
     weights: Mapping[Path, int]
     kubeconfig: Path | None
@@ -66,10 +68,9 @@ def up(options: UpOptions) -> int:
     """
     screen = Screen()
     policy = choose_policy(options.config, options.plugins, options.weights)
-    profiles = policy.resolved.profile_names
-    workload = Workload()
-    if not options.kubeconfig:
-        workload = read_workload(options.nodes, options.pods, profiles)
+    profiles, scale = policy.resolved.profile_names, policy.resolved.score_scale
+    given = options.nodes, options.pods, profiles
+    workload = Workload() if options.kubeconfig else read_workload(*given)
     with _kubeconfig(options) as kubeconfig, run_directory() as run, clear_failures():
         for note in (*policy.notes, *workload.notes):
             screen.sentence(f"Note: {note}", style="yellow")
@@ -80,6 +81,7 @@ def up(options: UpOptions) -> int:
             profiles=profiles,
             plugins=options.plugins,
             scorers=options.scorers,
+            scheduler=read_scheduler_config(options.scheduler_config, profiles, scale),
             extender_port=options.extender_port,
             admin_port=options.admin_port,
             api_port=options.api_port,
@@ -222,6 +224,7 @@ class _Up:
             async for pod in following.changes():
                 await report.change(pod)
         finally:
+            report.show_deleted()
             report.totals(following)
         return 0
 

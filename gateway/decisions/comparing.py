@@ -7,6 +7,9 @@ from collections.abc import Iterator, Mapping
 
 from gateway.decisions.log import Decision, FilterRecord, NodeScoreRecord, ScoreRecord
 
+FINEST_SCALE = 1000
+"""The largest `scoreScale`."""
+
 SHOWN = 3
 """Plugins that a sentence names, those that differ most."""
 
@@ -23,8 +26,8 @@ def differences(one: NodeScoreRecord, other: NodeScoreRecord) -> Mapping[str, fl
 
 def explained(decision: Decision) -> list[str]:
     """Return what made the decision, in sentences; nothing that the record does not prove."""
-    sentences: list[str] = []
-    if decision.filter is not None and not decision.filter.feasible:
+    sentences: list[str] = list(_failures(decision))
+    if decision.filter is not None and decision.filter.feasible <= 1:  # no score decided
         sentences += _rejected(decision.filter)
     if decision.claim is not None:
         plugins = ", ".join(decision.claim.plugins)
@@ -34,6 +37,18 @@ def explained(decision: Decision) -> list[str]:
     if decision.score is not None:
         sentences += _scored(decision, decision.score)
     return sentences
+
+
+def _failures(decision: Decision) -> Iterator[str]:
+    """Yield what failed, whether the attempt went on without it or not."""
+    for phase in (decision.filter, decision.score):
+        for plugin in phase.plugins if phase else ():
+            if plugin.failure:
+                yield f"{plugin.plugin} failed: {plugin.failure}"
+    if decision.score_error:
+        yield f"no scores: {decision.score_error}"
+    if decision.error:
+        yield f"the attempt failed: {decision.error}"
 
 
 def _rejected(record: FilterRecord) -> Iterator[str]:
@@ -71,13 +86,31 @@ def _largest(parts: Mapping[str, float]) -> str:
 
 
 def tie(score: ScoreRecord) -> str:
-    """Return that rounding made nodes equal to the best one."""
-    most = "" if score.scale >= 1000 else f": raise scoreScale to {score.scale * 10}"
+    """Return that rounding made nodes equal to the best one, and what a finer scale would change.
+
+    kube-scheduler's own points are not known here, so nor is which node would win with it.
+    """
     others = f"{score.tied} other{'s' if score.tied > 1 else ''}"
     return (
         f"{score.top[0].node if score.top else 'the best node'} is tied with {others} after "
-        f"rounding to {score.scale} steps, so kube-scheduler saw them alike{most}"
+        f"rounding to {score.scale} steps, so kube-scheduler saw them alike{_finer(score)}"
     )
+
+
+def _finer(score: ScoreRecord) -> str:
+    if len(score.top) < 2 or score.top[0].total == score.top[1].total:
+        return ""
+    best, second, scale = score.top[0].total, score.top[1].total, score.scale * 10
+    lead = f": a lead of {best - second:.2g} of 100"
+    steps = _steps(best, scale) - _steps(second, scale)
+    if scale > FINEST_SCALE or not steps:
+        return f"{lead}, so spread the scores in `normalize`"
+    return f"{lead}, at scoreScale {scale} worth {steps} x 10 x the extender's weight"
+
+
+def _steps(total: float, scale: int) -> int:
+    """Return the whole number that is sent for a total."""
+    return int(total * scale / 100 + 0.5)
 
 
 def _outvoted(score: ScoreRecord, bound: str) -> str:
@@ -90,7 +123,7 @@ def _outvoted(score: ScoreRecord, bound: str) -> str:
         )
     if chosen.total == best.total:
         return f"kube-scheduler chose {bound} of the nodes with the best total"
-    whole = [int(each.total * score.scale / 100 + 0.5) for each in (best, chosen)]
+    whole = [_steps(each.total, score.scale) for each in (best, chosen)]
     if whole[0] == whole[1]:
         return (
             f"kube-scheduler chose {bound}, {chosen.total:.4g}, by its own scores or by lot: after "

@@ -1,6 +1,7 @@
 """Binds that wait for others before anything is written."""
 
 import asyncio
+import re
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -116,9 +117,44 @@ async def test_time_that_runs_out_is_a_refusal_that_names_what_was_awaited(
 
 
 async def test_a_wait_leaves_time_for_the_write(world: World, api: Api) -> None:
-    with pytest.raises(BindError, match=r"waited 0\.\d s for 1 more of train; no others") as caught:
+    with pytest.raises(BindError) as caught:
         await world.bind(member(api, "p", 2), policy=GANG, seconds=1.0)
     assert caught.value.reason is Reason.PERMIT_TIMEOUT
+    reason = (
+        r"waited 0\.\d s \(Wait\(30\) was cut, see httpTimeout\) for 1 more of train; no others"
+    )
+    assert re.search(reason, str(caught.value))
+
+
+async def test_the_last_that_times_out_counts_those_that_have_gone(world: World, api: Api) -> None:
+    early = asyncio.create_task(world.bind(member(api, "early", 4, seconds="0"), policy=GANG))
+    await failure(early)
+    first = asyncio.create_task(world.bind(member(api, "first", 4, seconds="0.3"), policy=GANG))
+    await until(waiting(world, 1))
+    last = asyncio.create_task(world.bind(member(api, "last", 4, seconds="0.6"), policy=GANG))
+    await failure(first)
+    assert str(await failure(last)).endswith("; 1 other had come")
+
+
+def test_a_wait_without_a_key_fails_and_names_the_cure() -> None:
+    class Keyless(BindPlugin):
+        """Waits for nobody."""
+
+        async def permit(self, binding: Binding) -> Wait:
+            return Wait(1)
+
+    class NoKeyForSome(Keyless):
+        """Has no key for this pod."""
+
+        def permit_key(self, binding: Binding) -> str:
+            return binding.pod.labels.get("gang", "")
+
+    binding = make_binding(make_pod("p"), "n1")
+    problem = 'permit returned Wait, but permit_key is "", so nobody can come: '
+    with pytest.raises(PluginFailedError, match=f"{problem}override permit_key"):
+        run_permit(Keyless(), binding)
+    with pytest.raises(PluginFailedError, match=f"{problem}return one for each pod that may wait"):
+        run_permit(NoKeyForSome(), binding)
 
 
 async def test_other_keys_and_pods_without_one_are_no_matter(world: World, api: Api) -> None:

@@ -67,6 +67,15 @@ PRICES: list[dict[str, Any]] = [
 ]
 
 
+def in_gang(name: str) -> dict[str, Any]:
+    made = pod(name)
+    made["metadata"] |= {
+        "labels": {"example.com/gang": "train"},
+        "annotations": {"example.com/gang-size": "2"},
+    }
+    return made
+
+
 def test_all_examples_that_read_are_run_here() -> None:
     reading = {
         block.text.partition("\n")[0]
@@ -74,19 +83,24 @@ def test_all_examples_that_read_are_run_here() -> None:
         if block.page == ROOT / "docs" / "plugins.md"
         and re.search(r"^    reads = ", block.text, re.M)
     }
-    assert reading == {"# rack_power.py", "# spot_prices.py"}
+    assert reading == {"# rack_power.py", "# spot_prices.py", "# small_gang.py"}
 
 
 @pytest.mark.parametrize(
     ("plugin", "objects", "place"),
-    [("rack_power.py", RACKS, "n-cold"), ("spot_prices.py", PRICES, "n-b")],
+    [
+        ("rack_power.py", RACKS, "n-cold"),
+        ("spot_prices.py", PRICES, "n-b"),
+        ("small_gang.py", [node("n-a"), in_gang("other"), in_gang("web")], "n-a"),
+    ],
 )
 async def test_a_plugin_that_reads_runs_on_the_sandbox(
     tmp_path: Path, plugin: str, objects: list[dict[str, Any]], place: str
 ) -> None:
     (text,) = {b.text for b in blocks("python") if b.text.startswith(f"# {plugin}\n")}
     (tmp_path / plugin).write_text(text)
-    (tmp_path / "all.yaml").write_text(yaml.safe_dump_all([*objects, pod("web")]))
+    pods = [] if any(each["metadata"]["name"] == "web" for each in objects) else [pod("web")]
+    (tmp_path / "all.yaml").write_text(yaml.safe_dump_all([*objects, *pods]))
     options = ("--once", "--nodes=all.yaml", f"--plugin={plugin}")
     async with moorage(tmp_path, "up", *options) as command:
         code, errors = await command.ended()

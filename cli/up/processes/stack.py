@@ -11,11 +11,7 @@ from cli.up.files.kubeconfig import kubeconfig
 from cli.up.processes.keeping import Processes
 from cli.up.processes.ports import free_ports
 from cli.up.processes.process import Process
-
-SCHEDULER_CONFIG = (
-    Path(__file__).resolve().parents[3] / "deploy" / "scheduler" / "kube-scheduler-config.yaml"
-)
-"""What the real kube-scheduler is deployed with; the stand-in reads the same, with a bindVerb."""
+from cli.up.processes.scheduling import SchedulerConfig, read_scheduler_config
 
 HOST = "127.0.0.1"
 
@@ -34,6 +30,7 @@ class StackOptions:
         profiles: The schedulerNames that the policy serves.
         plugins: Files and folders with plugins.
         scorers: How many scorer replicas to run.
+        scheduler: The stand-in's configuration; None is the shipped one.
         gateway_options: More options of the gateway.
         extender_port: The gateway's port for kube-scheduler, 0 for a free one.
         admin_port: The gateway's admin port, 0 for a free one.
@@ -46,6 +43,7 @@ class StackOptions:
     profiles: Sequence[str]
     plugins: Sequence[Path]
     scorers: int = 1
+    scheduler: SchedulerConfig | None = None
     gateway_options: Sequence[str] = ()
     extender_port: int = 0
     admin_port: int = 0
@@ -110,16 +108,13 @@ def _api_server(options: StackOptions, addresses: Addresses) -> Process:
 
 
 def _scheduler(options: StackOptions, addresses: Addresses) -> Process:
-    """Return the stand-in for kube-scheduler, with the configuration that is deployed.
+    """Return the stand-in for kube-scheduler.
 
-    It calls all verbs: the policy may change while it runs. As in a cluster with a second
-    scheduler, another one without extenders serves default-scheduler.
+    As in a cluster with a second scheduler, another one without extenders serves default-scheduler.
     """
-    config = yaml.safe_load(SCHEDULER_CONFIG.read_text())
-    config["extenders"][0]["bindVerb"] = "bind"
-    config["profiles"] = [{"schedulerName": name} for name in options.profiles]
+    config = options.scheduler or read_scheduler_config(None, options.profiles, 100)
     file = options.directory / "kube-scheduler-config.yaml"
-    file.write_text(yaml.safe_dump(config))
+    file.write_text(config.text)
     return Process(
         name="kube-scheduler",
         module="sandbox.scheduler",
@@ -140,6 +135,7 @@ def _service(name: str, options: StackOptions, addresses: Addresses) -> Process:
     more = [f"--plugin={path.resolve()}" for path in options.plugins]
     if service == "binder":
         more.append(f"--kubeconfig={addresses.kubeconfig}")
+        more += options.scheduler.binder_options if options.scheduler else []
     # Nobody needs its admin port to be the same after a restart.
     address = [f"--host={HOST}", f"--port={port}", "--share-port", *_admin(0)]
     return Process(
@@ -153,6 +149,7 @@ def _service(name: str, options: StackOptions, addresses: Addresses) -> Process:
 def _gateway(options: StackOptions, addresses: Addresses) -> Process:
     services = addresses.services
     more = [f"--config={options.config}"] if options.config else []
+    more += options.scheduler.gateway_options if options.scheduler else []
     more += [f"--scorer={place}" for name, place in services.items() if name.startswith("scorer")]
     return Process(
         name="gateway",

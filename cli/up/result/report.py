@@ -1,5 +1,6 @@
 """The output of `moorage up`: where everything listens, and where each pod went and why."""
 
+import asyncio
 from collections.abc import Sequence
 
 from cli.screen import Screen
@@ -10,7 +11,10 @@ from cli.up.following import Following, Outcome, PodState
 from cli.up.processes.stack import Addresses
 from cli.up.reasons import why
 from cli.up.result.interest import most_interesting
-from cli.up.result.summary import by_problem, spread, totals
+from cli.up.result.summary import by_problem, deletions, spread, totals
+
+COLLECTING_SECONDS = 1.0
+"""How long deletions are collected before they are shown together."""
 
 MOST_PROBLEMS = 10
 """Problems of pods without a node that are shown, the most frequent ones."""
@@ -57,6 +61,7 @@ class Report:
         self._gateway = gateway
         self._rows = rows
         self._nodes = nodes
+        self._deleted: list[PodState] = []
 
     async def result(self, following: Following) -> None:
         """Show the pods that had to be scheduled, or the most interesting ones, and a summary."""
@@ -81,10 +86,21 @@ class Report:
         self._screen.write(totals(following.pods))
 
     async def change(self, pod: PodState) -> None:
-        """Show what became of one pod."""
+        """Show what became of one pod; deletions are collected and shown together."""
+        if pod.outcome is Outcome.DELETED:
+            if not self._deleted:
+                asyncio.get_running_loop().call_later(COLLECTING_SECONDS, self.show_deleted)
+            self._deleted.append(pod)
+            return
         self._screen.sentence(
             f"{pod.namespace}/{pod.name} -> {_place(pod)}: {await self._reason(pod)}"
         )
+
+    def show_deleted(self) -> None:
+        """Show the deletions that were collected so far."""
+        pods, self._deleted = self._deleted, []
+        for line in deletions(pods):
+            self._screen.sentence(line)
 
     async def _table(self, pods: Sequence[PodState]) -> None:
         rows = [(_name(pod), _place(pod), await self._reason(pod)) for pod in pods]
@@ -100,11 +116,11 @@ class Report:
     async def _reason(self, pod: PodState) -> str:
         place = (pod.namespace, pod.name)
         problem = self._schedulers.problem(pod.scheduler)
-        if problem and pod.outcome is not Outcome.DELETED:
+        decision = await self._scheduler.decision(*place)
+        given = pod.node and not decision  # such as a pod that was created with a node
+        if problem and not given and pod.outcome is not Outcome.DELETED:
             return f"{problem} ({pod.problem})" if pod.problem else problem
-        return why(
-            pod, await self._scheduler.decision(*place), await self._gateway.decision(*place)
-        )
+        return why(pod, decision, await self._gateway.decision(*place))
 
 
 def _count(pods: int) -> str:

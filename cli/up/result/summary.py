@@ -6,6 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from cli.up.following import Outcome, PodState
 
+SHOWN = 3
+"""Pods that are named of those deleted together."""
+
 COUNT = re.compile(r"^\d+ ")
 """How many nodes a reason is about, as kube-scheduler writes it."""
 
@@ -42,6 +45,17 @@ def spread(pods: Sequence[PodState], nodes: int, seconds: float) -> Iterator[str
     mean = "" if least == most else f", {bound / len(used):.1f} on average"
     rate = f" ({bound / seconds:.3g} pods/s)" if seconds else ""
     yield f"{seconds:.1f} s{rate}; {len(used)} of {nodes} nodes used, {pods_on_each} on each{mean}"
+
+
+def deletions(pods: Sequence[PodState]) -> Iterator[str]:
+    """Yield how many pods were deleted, those that were preempted apart; one alone by its name."""
+    for preempted, how in ((False, ""), (True, ": preempted for a more important pod")):
+        names = [f"{pod.namespace}/{pod.name}" for pod in pods if pod.preempted == preempted]
+        if len(names) == 1:
+            yield f"{names[0]} -> deleted{how}"
+        elif names:
+            more = ", ..." if len(names) > SHOWN else ""
+            yield f"{len(names)} pods deleted{how} ({', '.join(names[:SHOWN])}{more})"
 
 
 def by_problem(pods: Sequence[PodState]) -> list[list[PodState]]:

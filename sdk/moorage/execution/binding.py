@@ -24,15 +24,15 @@ def permit_key_of(enabled: EnabledPlugin, binding: Binding, supervisor: Supervis
 
 
 async def ask_to_permit(
-    enabled: EnabledPlugin, binding: Binding, supervisor: Supervisor
+    enabled: EnabledPlugin, binding: Binding, key: str, supervisor: Supervisor
 ) -> Permission:
-    """Return whether the bind may go on, has to wait, or is refused.
+    """Return whether the bind may go on, has to wait for others with its key, or is refused.
 
     Raises the same as `ask_before_bind`.
     """
     plugin = _bind_plugin(enabled)
     enabled.check_not_suspended("permit")
-    permission = await supervisor.wait_for(enabled, "permit", _permit, plugin, binding)
+    permission = await supervisor.wait_for(enabled, "permit", _permit, plugin, binding, key)
     enabled.breaker.succeeded()
     return permission
 
@@ -73,7 +73,7 @@ def _permit_key(plugin: BindPlugin, binding: Binding) -> str:
     return key
 
 
-async def _permit(plugin: BindPlugin, binding: Binding) -> Permission:
+async def _permit(plugin: BindPlugin, binding: Binding, key: str) -> Permission:
     answer: object = await plugin.permit(binding)
     if isinstance(answer, Refusal):
         return _checked(plugin.permit, answer)
@@ -85,10 +85,19 @@ async def _permit(plugin: BindPlugin, binding: Binding) -> Permission:
             raise WrongAnswerError(plugin.permit, f"returned Wait({seconds:g}), which is no time")
         if not isinstance(answer.awaited, str):
             raise WrongTypeError(plugin.permit, answer.awaited, "text as what is awaited")
+        if not key:
+            raise WrongAnswerError(plugin.permit, _nobody_can_come(plugin))
         return answer
     if not isinstance(answer, Allow):
         raise WrongTypeError(plugin.permit, answer, "Allow(), Wait(...) or Refusal(...)")
     return answer
+
+
+def _nobody_can_come(plugin: BindPlugin) -> str:
+    cure = "return one for each pod that may wait"
+    if type(plugin).permit_key is BindPlugin.permit_key:
+        cure = "override permit_key"
+    return f'returned Wait, but permit_key is "", so nobody can come: {cure}'
 
 
 async def _pre_bind(plugin: BindPlugin, binding: Binding) -> Refusal | None:

@@ -209,7 +209,7 @@ def run_permit(plugin: BindPlugin, binding: Binding, *others: Binding) -> Permis
         key = permit_key_of(enabled, binding, supervisor)
         before = [each for each in others if permit_key_of(enabled, each, supervisor) == key]
         arrived = (*before, binding) if key else (binding,)
-        return await ask_to_permit(enabled, replace(binding, arrived=arrived), supervisor)
+        return await ask_to_permit(enabled, replace(binding, arrived=arrived), key, supervisor)
 
     return complete(started(plugin, ask))
 

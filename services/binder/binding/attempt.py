@@ -109,6 +109,12 @@ class Attempt:
         await self._await_turn()
         if (look_first or self.past.node) and (outcome := await self._look()):
             return outcome
+        if self.past.node and self._time_left() <= self._reserve:
+            raise BindError(
+                Reason.DEADLINE,
+                f"{self._binding} is not known to be bound to node {self.past.node}, and there is "
+                "no time left to try again",
+            )
         while not (outcome := await self._try()):
             pass
         return outcome
@@ -159,12 +165,6 @@ class Attempt:
 
     async def _try(self) -> Outcome | None:
         self._check_time()
-        if self.past.node and self._time_left() <= self._reserve:
-            raise BindError(
-                Reason.DEADLINE,
-                f"{self._binding} is not known to be bound to node {self.past.node}, and there is "
-                "no time left to try again",
-            )
         try:
             await self._write()
         except (KubeError, TimeoutError) as error:

@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from moorage import Allow, Binding, Wait
@@ -17,15 +17,10 @@ from moorage.execution import EnabledPlugin, Profile, Supervisor, ask_to_permit,
 from moorage.plugin.bind.answers import Permission
 from services.binder.binding.attempt import Attempt
 from services.binder.binding.calls import PluginCalls, with_point
+from services.binder.binding.gathering import Gathering, Member
 from services.binder.binding.outcomes import BindError, Reason
 
 WaitEnd = Literal["allowed", "refused", "failed", "timeout", "ended"]
-
-ASK_AGAIN_SECONDS = 0.05
-"""How long those that wait are not asked again after another one came that waits too.
-
-Of a gang of hundreds that comes within a second, not every pod has to be asked for every other.
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,68 +43,6 @@ class PermitObserver(Protocol):
         """Note how long a bind waited, and how that ended."""
 
 
-@dataclass(slots=True, eq=False)
-class _Member:
-    """A bind in a gathering.
-
-    Attributes:
-        binding: The bind.
-        woken: It is to be asked, or to end.
-        answered: Resolved when it has been asked; of those that wait for its answer.
-        settled: Nothing more is to be asked about it.
-    """
-
-    binding: Binding
-    woken: asyncio.Event = field(default_factory=asyncio.Event)
-    answered: list[asyncio.Future[None]] = field(default_factory=list)
-    settled: bool = False
-
-    def wake(self) -> asyncio.Future[None]:
-        """Have it asked again; the future is done when it was, or is settled."""
-        answer = asyncio.get_running_loop().create_future()
-        if self.settled:
-            answer.set_result(None)
-        else:
-            self.answered.append(answer)
-            self.woken.set()
-        return answer
-
-    def take_answered(self) -> list[asyncio.Future[None]]:
-        """Begin to ask it; return who waits for the answer."""
-        self.woken.clear()
-        waiting, self.answered = self.answered, []
-        return waiting
-
-
-class _Gathering:
-    """Binds of one plugin with one key."""
-
-    def __init__(self) -> None:
-        self.members: dict[str, _Member] = {}
-        self.timer: asyncio.TimerHandle | None = None
-
-    @property
-    def arrived(self) -> tuple[Binding, ...]:
-        return tuple(member.binding for member in self.members.values())
-
-    async def ask_others(self, member: _Member) -> None:
-        """Have all others asked again at once; wait until they were."""
-        others = [each.wake() for each in self.members.values() if each is not member]
-        if others:
-            await asyncio.wait(others)
-
-    def ask_others_soon(self) -> None:
-        """Have all asked again that wait."""
-        if self.timer is None and len(self.members) > 1:
-            loop = asyncio.get_running_loop()
-            self.timer = loop.call_later(ASK_AGAIN_SECONDS, self._ask_all)
-
-    def _ask_all(self) -> None:
-        self.timer = None
-        for member in self.members.values():
-            member.woken.set()
-
-
 class Permits:
     """Has Permit plugins allow binds, and keeps those that wait."""
 
@@ -117,8 +50,8 @@ class Permits:
         self._calls = calls
         self._limits = limits
         self._observer = observer
-        self._gatherings: dict[tuple[str, str], _Gathering] = {}
-        self._waiting: set[_Member] = set()
+        self._gatherings: dict[tuple[str, str], Gathering] = {}
+        self._waiting: set[Member] = set()
         self._is_ending = False
 
     @property
@@ -135,7 +68,7 @@ class Permits:
         for enabled in with_point(profile, "Permit"):
             key = await self._key(enabled, binding, attempt)
             with self._gathered(enabled, key, binding) as (gathering, member):
-                await self._pass(_Visit(enabled, attempt, gathering, member))
+                await self._pass(_Visit(enabled, key, attempt, gathering, member))
 
     def end_waiting(self) -> None:
         """End all waits: the caller repeats the binds elsewhere."""
@@ -165,10 +98,11 @@ class Permits:
         binding = visit.member.binding
         while not self._is_ending:
             latest = visit.attempt.deadline_of_plugins - self._limits.reserve
-            left = min(visit.came + wait.seconds, latest) - time.monotonic()
+            ends = visit.member.came + wait.seconds
+            left = min(ends, latest) - time.monotonic()
             if left <= 0 and not visit.member.woken.is_set():
                 end.how = "timeout"
-                raise visit.timed_out(wait.awaited)
+                raise visit.timed_out(wait, is_cut=latest < ends)
             with suppress(TimeoutError):
                 async with asyncio.timeout(left):
                     await visit.member.woken.wait()
@@ -188,7 +122,7 @@ class Permits:
                 visit.enabled,
                 binding,
                 "Permit",
-                lambda supervisor: ask_to_permit(visit.enabled, binding, supervisor),
+                lambda supervisor: ask_to_permit(visit.enabled, binding, visit.key, supervisor),
                 visit.attempt.deadline_of_plugins,
                 otherwise=Allow(),
             )
@@ -208,10 +142,10 @@ class Permits:
     @contextmanager
     def _gathered(
         self, enabled: EnabledPlugin, key: str, binding: Binding
-    ) -> Iterator[tuple[_Gathering, _Member]]:
+    ) -> Iterator[tuple[Gathering, Member]]:
         """Keep a bind among those with its key; without one it is alone."""
-        name, member = (enabled.name, key), _Member(binding)
-        gathering = (self._gatherings.get(name) if key else None) or _Gathering()
+        name, member = (enabled.name, key), Member(binding)
+        gathering = (self._gatherings.get(name) if key else None) or Gathering()
         if key:
             self._gatherings[name] = gathering
         gathering.members[binding.uid] = member
@@ -221,8 +155,7 @@ class Permits:
             member.settled = True
             for each in member.take_answered():
                 each.set_result(None)
-            if gathering.members.get(binding.uid) is member:
-                del gathering.members[binding.uid]
+            gathering.leave(member)
             if not gathering.members and self._gatherings.get(name) is gathering:
                 del self._gatherings[name]
 
@@ -247,7 +180,7 @@ class Permits:
         finally:
             self._waiting.discard(visit.member)
             self._observer.waiting(-1)
-            self._observer.waited(end.how, time.monotonic() - visit.came)
+            self._observer.waited(end.how, time.monotonic() - visit.member.came)
 
 
 @dataclass(slots=True)
@@ -257,19 +190,21 @@ class _End:
 
 @dataclass(frozen=True, slots=True)
 class _Visit:
-    """A bind at one Permit plugin, since when it came."""
+    """A bind at one Permit plugin, and the key that it has there."""
 
     enabled: EnabledPlugin
+    key: str
     attempt: Attempt
-    gathering: _Gathering
-    member: _Member
-    came: float = field(default_factory=time.monotonic)
+    gathering: Gathering
+    member: Member
 
-    def timed_out(self, awaited: str) -> BindError:
-        """Return the outcome of a bind that waited in vain."""
-        seconds, others = time.monotonic() - self.came, len(self.gathering.members) - 1
+    def timed_out(self, wait: Wait, *, is_cut: bool) -> BindError:
+        """Return the outcome of a bind that waited in vain, maybe for less than it should."""
+        seconds, others = time.monotonic() - self.member.came, self.gathering.met(self.member)
+        cut = f" (Wait({wait.seconds:g}) was cut, see httpTimeout)" if is_cut else ""
         return BindError(
             Reason.PERMIT_TIMEOUT,
             f"{self.member.binding} was not bound: plugin {self.enabled.name}: waited "
-            f"{seconds:.1f} s for {awaited}; {others or 'no'} other{'s' * (others != 1)} had come",
+            f"{seconds:.1f} s{cut} for {wait.awaited}; {others or 'no'} "
+            f"other{'s' * (others != 1)} had come",
         )

@@ -10,7 +10,7 @@ import pytest
 
 from cli.up.asked import Schedulers
 from cli.up.clients.cluster import Cluster, connected
-from cli.up.following import Following, Outcome
+from cli.up.following import Following, Outcome, PodState
 from cli.up.objects.workload import Workload
 from moorage.errors import ConfigurationError, causes
 from sandbox.apiserver import ApiServer, Fault
@@ -167,6 +167,17 @@ async def test_a_deleted_pod_needs_no_verdict(world: World) -> None:
     await world.delete("a")
     await settling.end()
     assert following.pods[0].outcome is Outcome.DELETED
+
+
+def test_a_pod_is_preempted_if_kube_scheduler_has_marked_it() -> None:
+    victim = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+    drained = {**victim, "reason": "EvictionByEvictionAPI"}
+    created = {"metadata": {"namespace": "d", "name": "p", "uid": "u"}, "spec": {"nodeName": "n"}}
+    seen = [
+        PodState.of({**created, "status": {"conditions": [condition]}}).preempted
+        for condition in (victim, drained)
+    ]
+    assert seen == [True, False]
 
 
 async def test_later_changes_are_told_once_and_new_pods_too(world: World) -> None:

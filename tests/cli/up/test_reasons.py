@@ -1,7 +1,10 @@
 """One line that says why."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from cli.up.following import Outcome, PodState
 from cli.up.reasons import Decision, why
@@ -133,11 +136,31 @@ def test_a_difference_that_rounding_hid_is_told() -> None:
         "rounding to 10 steps: raise scoreScale to 100"
     )
     lucky = gateway(scale=100, tied=3, n1=(74.4, 74.4), n2=(74.3, 74.3))
-    assert why(BOUND, made, lucky).endswith(
-        "; tied with 3 others after rounding: raise scoreScale to 1000"
-    )
-    finest = gateway(scale=1000, tied=1, n1=(74.44, 74.44), n2=(74.43, 74.43))
-    assert why(BOUND, made, finest).endswith("; tied with 1 other after rounding")
+    assert why(BOUND, made, lucky).endswith("; tied with 3 others after rounding")
+
+
+@pytest.mark.parametrize(
+    ("scale", "taint", "best", "cure"),
+    [
+        (100, 90, "n2", "raise scoreScale to 1000"),  # 2 steps of 20 points, beside 30
+        (100, 85, "n2", "Moorage's lead of n2 is 0.2 of 100; spread the scores in `normalize`"),
+        (100, 90, "n3", "Moorage's lead of n3 is 0.2 of 100; spread the scores in `normalize`"),
+        (1000, 99, "n2", "Moorage's lead of n2 is 0.2 of 100; spread the scores in `normalize`"),
+    ],
+)
+def test_a_finer_scale_is_advised_only_if_the_better_node_would_win(
+    scale: int, taint: int, best: str, cure: str
+) -> None:
+    made = scored(node("n1", 1050, fit=20), node("n2", 1050, fit=20, taint=taint))
+    nodes = {best: (74.3, 74.3), "n1": (74.1, 74.1)}
+    asked = gateway(scale=scale, tied=1, **nodes)
+    assert why(BOUND, made, asked).endswith(f"tied after rounding to {scale} steps: {cure}")
+
+
+def test_a_deleted_pod_was_preempted_only_if_kube_scheduler_has_marked_it() -> None:
+    gone = replace(BOUND, outcome=Outcome.DELETED)
+    assert why(gone, None, None) == "by a client or by what made it"
+    assert why(replace(gone, preempted=True), None, None) == "preempted for a more important pod"
 
 
 def test_a_claim_is_no_choice_of_kube_scheduler() -> None:

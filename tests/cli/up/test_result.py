@@ -1,6 +1,7 @@
 """Which pods of a large workload are shown, and the summary of all."""
 
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 
 import aiohttp
 import pytest
@@ -9,7 +10,7 @@ from aiohttp import web
 from cli.up.clients.standin import StandIn
 from cli.up.following import Outcome, PodState
 from cli.up.result.interest import most_interesting
-from cli.up.result.summary import by_problem, spread, totals
+from cli.up.result.summary import by_problem, deletions, spread, totals
 
 OUTVOTED, TIED = {"outvoted-0", "outvoted-1"}, {f"tied-{i}" for i in range(3)}
 
@@ -84,6 +85,16 @@ def test_pods_with_the_same_problem_are_counted_whatever_the_number_of_nodes() -
     ]
     assert sorted(names(group) for group in by_problem(pods)) == [["a", "b"], ["c"], ["d"]]
     assert names(by_problem(pods)[0]) == ["a", "b"]
+
+
+def test_deletions_are_one_line_and_preemptions_another() -> None:
+    gone = [pod(f"g-{i}", Outcome.DELETED) for i in range(64)]
+    evicted = replace(pod("e", Outcome.DELETED), preempted=True)
+    assert list(deletions([*gone, evicted])) == [
+        "64 pods deleted (d/g-0, d/g-1, d/g-2, ...)",
+        "d/e -> deleted: preempted for a more important pod",
+    ]
+    assert list(deletions(gone[:1])) == ["d/g-0 -> deleted"]
 
 
 def test_the_summary_counts_pods_and_says_how_they_are_spread() -> None:

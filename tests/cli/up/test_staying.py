@@ -10,6 +10,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+import yaml
 
 from cli.up.processes import free_ports
 from sandbox.apiserver import ApiServer
@@ -20,6 +21,7 @@ STAYS = "The cluster stays up"
 IN_TREE = """
 apiVersion: moorage.io/v1alpha1
 kind: MoorageConfiguration
+scoreScale: 1000
 profiles:
 - plugins: {multiPoint: {enabled: [{name: InTree}]}}
 """
@@ -37,6 +39,9 @@ async def test_it_keeps_fixed_ports_obeys_kubectl_and_takes_all_processes_with_i
         addresses = [line.split()[-3:] for line in command.lines if "127.0.0.1" in line]
         told = "\n".join(command.lines)
         assert all(f"http://127.0.0.1:{port} " in told for port in (extender, admin, api))
+        logs = next(line for line in command.lines if line.startswith("Logs: "))
+        config = Path(logs.removeprefix("Logs: ").strip()) / "kube-scheduler-config.yaml"
+        assert yaml.safe_load(config.read_text())["extenders"][0]["weight"] == 2  # not 15
         assert len(addresses) == 7  # three of them, filter, two scorers, binder
         for port in (extender, admin, api):
             socket.create_connection(("127.0.0.1", port)).close()
@@ -52,6 +57,11 @@ async def test_it_keeps_fixed_ports_obeys_kubectl_and_takes_all_processes_with_i
             "set spec.schedulerName: moorage"
         )
         await command.line("default/nobodys -> pending: no scheduler here serves schedulerName ")
+        given = json.dumps(pod("given", nodeName="node-0001"))
+        await kubectl(command, "create", "-f", "-", stdin=given)
+        assert (await command.line("default/given -> node-0001: ")).endswith(
+            ": bound without kube-scheduler, or it has forgotten the decision"
+        )
         answer = await kubectl(command, "get", "nodes", "--output=name")
         assert answer.split() == ["node/node-0000", "node/node-0001"]
 

@@ -247,3 +247,40 @@ def profile(name: str, *more: str) -> dict[str, object]:
         "plugins": {"multiPoint": {"enabled": enabled}},
         "pluginConfig": [{"name": name, "timeBudget": "300ms"}],
     }
+
+
+GANG = """\
+from moorage import BindPlugin, Wait
+
+class Gang(BindPlugin):
+    \"\"\"Waits for a pod that never comes.\"\"\"
+
+    def permit_key(self, binding):
+        return "gang"
+
+    async def permit(self, binding):
+        return Wait(60, awaited="the rest")
+"""
+
+
+async def test_the_services_follow_the_scheduler_s_http_timeout(tmp_path: Path) -> None:
+    plugin, config = tmp_path / "gang.py", tmp_path / "scheduler.yaml"
+    plugin.write_text(GANG)
+    shipped = ROOT / "deploy" / "scheduler" / "kube-scheduler-config.yaml"
+    config.write_text(shipped.read_text().replace("httpTimeout: 5s", "httpTimeout: 2s"))
+    given = ("--plugin", plugin, "--pods", 1, "--scheduler-config", config)
+    command, code, _ = await once(tmp_path, *given)
+    assert code == 1
+    shown = " ".join(" ".join(command.lines).split())
+    assert re.search(r"waited 0\.\d s \(Wait\(60\) was cut, see httpTimeout\) for the rest", shown)
+
+
+async def test_a_scheduler_configuration_without_the_extender_is_one_clear_line(
+    tmp_path: Path,
+) -> None:
+    config = tmp_path / "scheduler.yaml"
+    head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    config.write_text(yaml.safe_dump({**head, "profiles": [{"schedulerName": "moorage"}]}))
+    _, code, errors = await once(tmp_path, "--pods", 1, "--scheduler-config", config)
+    assert code == 1
+    assert "extenders: must have one, for Moorage, not 0; `moorage config extender`" in errors

@@ -38,7 +38,8 @@ class Session:
         self._shell = shell
         self._printed = ""
         self._programs: list[int] = []
-        self._log = folder / "terminal-0.log"
+        self._started = 0
+        self._log = folder / "program-1.log"
         self._seen = 0
         self._ports = dict(zip(("9090", "8888"), map(str, free_ports(2)), strict=True))
 
@@ -75,7 +76,7 @@ class Session:
         wanted = pattern(expected)
         while True:
             printed = await self._enter(text)
-            if not self.has_kubectl and text.startswith("kubectl "):
+            if not self.has_kubectl and re.search(r"^kubectl ", text, re.MULTILINE):
                 return
             shown = "\n".join(filter(None, map(str.strip, printed.splitlines())))
             if wanted.fullmatch(shown):
@@ -87,7 +88,8 @@ class Session:
 
     async def _start(self, text: str) -> None:
         """Start a program that stays; what it writes can be awaited until the next one starts."""
-        log = self._folder / f"terminal-{len(self._programs)}.log"
+        self._started += 1
+        log = self._folder / f"program-{self._started}.log"  # the shell makes it after it answers
         pid = await self._enter(f"{text.strip()} > {log} 2>&1 & echo $!")
         self._programs.append(int(pid))
         if text.startswith("moorage "):

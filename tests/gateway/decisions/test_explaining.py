@@ -11,8 +11,11 @@ from gateway.decisions.log import (
     BindRecord,
     ClaimRecord,
     Decision,
+    FilterRecord,
     NodeScoreRecord,
+    PluginRecord,
     PluginScoreRecord,
+    ReasonCount,
     ScoreRecord,
 )
 from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
@@ -20,6 +23,7 @@ from sandbox.apiserver.resources.paths import parse
 from tests.gateway.running import Gateway, filter_service, pod, scorer_service
 from tests.gateway.sharing import policy_of, sharing
 
+HERE = "tests/gateway/decisions/test_explaining.py"
 NAMES = ("n0", "n1", "n2", "n3")
 TOTALS = {"n0": 70.9, "n1": 74.4, "n2": 20.0}
 
@@ -32,6 +36,16 @@ class NoThird(FilterPlugin):
 class Given(ScorePlugin):
     def score_node(self, pod: Pod, node: Node) -> float:
         return TOTALS.get(node.name, 0.0)
+
+
+class NoLabel(FilterPlugin):
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        return Rejection(node.labels["example.com/rack"])
+
+
+class NoGpu(ScorePlugin):
+    def score_node(self, pod: Pod, node: Node) -> float:
+        return float(node.allocatable["example.com/gpu"])
 
 
 @pytest.fixture
@@ -66,9 +80,38 @@ async def test_a_tie_that_rounding_made_is_in_the_decision(tmp_path: Path, polic
         "Moorage prefers n1 to n0, 74.4 to 70.9: Given +3.5",
         (
             "n1 is tied with 1 other after rounding to 10 steps, so kube-scheduler saw them alike: "
-            "raise scoreScale to 100"
+            "a lead of 3.5 of 100, at scoreScale 100 worth 3 x 10 x the extender's weight"
         ),
     ]
+
+
+async def test_a_score_plugin_that_failed_is_in_the_decision(tmp_path: Path) -> None:
+    config = policy_of(tmp_path, "{multiPoint: {enabled: [{name: NoThird}, {name: NoGpu}]}}")
+    async with (
+        filter_service(NoThird) as filters,
+        scorer_service(NoGpu) as scorers,
+        sharing(tmp_path, "g", filters=[filters], scorers=[scorers], config=config) as running,
+    ):
+        _, decision = await decided(running)
+    assert any(
+        line.startswith(f"NoGpu failed: KeyError: 'example.com/gpu' for node n0 ({HERE}:")
+        for line in decision["why"]
+    )
+
+
+async def test_a_filter_plugin_that_failed_is_in_the_decision(tmp_path: Path) -> None:
+    config = policy_of(tmp_path, "{multiPoint: {enabled: [{name: NoLabel}, {name: Given}]}}")
+    async with (
+        filter_service(NoLabel) as filters,
+        scorer_service(Given) as scorers,
+        sharing(tmp_path, "g", filters=[filters], scorers=[scorers], config=config) as running,
+    ):
+        await running.node(*NAMES)
+        await running.filter(pod(), *NAMES)
+        _, answer = await running.get("/decisions/default/p")
+    (line,) = answer["attempts"][0]["why"]
+    assert "NoLabel" in line
+    assert f"KeyError: 'example.com/rack' for node n0 ({HERE}:" in line
 
 
 def scored(*totals: float, scale: int = 100, bound: str = "n1", claim: str = "") -> Decision:
@@ -127,6 +170,22 @@ def scored(*totals: float, scale: int = 100, bound: str = "n1", claim: str = "")
 )
 def test_who_decided_is_named_only_if_the_record_proves_it(decision: Decision, last: str) -> None:
     assert explained(decision)[-1] == last
+
+
+@pytest.mark.parametrize(("feasible", "shown"), [(0, True), (1, True), (2, False)])
+def test_rejections_are_named_if_no_score_decided(feasible: int, shown: bool) -> None:
+    hot = ReasonCount(reason="node is too hot", nodes=2, unresolvable=True)
+    cool = PluginRecord(plugin="Cool", seconds=0.0, rejected=2, reasons=[hot])
+    decision = Decision(
+        namespace="default",
+        pod="p",
+        uid="u",
+        time=datetime.now(UTC),
+        profile="moorage",
+        filter=FilterRecord(nodes=2 + feasible, feasible=feasible, seconds=0.0, plugins=[cool]),
+    )
+    sentence = f"Cool rejected 2 of {2 + feasible} nodes: 2 node is too hot"
+    assert explained(decision) == ([sentence] if shown else [])
 
 
 async def test_one_node_of_a_decision_is_shown(tmp_path: Path, policy: Path) -> None:

@@ -70,6 +70,17 @@ REFUSED = {
             "filter_node`, and await in `prepare` or in background work"
         ),
     ),
+    "async_permit_key": (
+        """
+        class AsyncPermitKey(BindPlugin):
+            async def permit_key(self, binding): ...
+            async def permit(self, binding): ...
+        """,
+        (
+            "async_permit_key.py:4: AsyncPermitKey.permit_key must not be async: write `def "
+            "permit_key`, and await in `permit` or in background work"
+        ),
+    ),
     "few": (
         """
         class Few(FilterPlugin):

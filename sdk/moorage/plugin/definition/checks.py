@@ -55,12 +55,13 @@ def _check_args(cls: type) -> None:
 
 
 def _check_methods(cls: type, kind: type, hooks: Hooks) -> None:
+    place = "permit" if "permit" in hooks.coroutines else "prepare"
     for name in hooks.sync:
         method = _method(cls, name)
         if inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method):
             refuse(
                 f"{cls.__name__}.{name} must not be async: write `def {name}`, and await in "
-                "`prepare` or in background work",
+                f"`{place}` or in background work",
                 method,
             )
         _check_parameters(cls, kind, name)
