@@ -125,7 +125,8 @@ class Decision(Record):
     Attributes:
         time: When the attempt began, in UTC.
         generation: The generation of the state that was used.
-        snapshot_age_seconds: How long the API server had been silent at that time.
+        snapshot_age_seconds: The time since the last message about nodes or about pods, whichever
+            is longer. While nothing changes, the API server sends one about once a minute.
         queue_seconds: How long the attempt waited for its turn.
         score_error: Why there are no scores; kube-scheduler goes on without them.
         error: Why the attempt failed, as sent to kube-scheduler; empty if it did not.

@@ -12,8 +12,8 @@ The functions are synchronous, so that tests are; an async test calls them by `a
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -40,6 +40,7 @@ from moorage.plugin.score import ScorePlugin
 from moorage.snapshot import Nodes, Snapshot
 from moorage.snapshot.placements import LONG_AGO
 from moorage.snapshot.verdicts import Rejection
+from moorage.testing.completion import complete
 from moorage.testing.objects import NO_OBJECTS, GivenObjects, read_by, store_of
 
 T = TypeVar("T")
@@ -106,6 +107,7 @@ def run_filter(
             objects are of a kind that the plugin does not read.
         RuntimeError: It is called from a coroutine.
     """
+    __tracebackhide__ = True
     cluster = cluster_for(pod, nodes, pods, new_pods, read_by(plugin, objects))
     return complete(started(plugin, lambda: verdicts(plugin, pod, cluster)))
 
@@ -122,6 +124,7 @@ def run_score(
 
     Takes and raises the same as `run_filter`.
     """
+    __tracebackhide__ = True
     cluster = cluster_for(pod, nodes, pods, new_pods, read_by(plugin, objects))
     enabled, supervisor = _enable(plugin)
     asking = partial(ask_for_scores, enabled, pod, cluster, supervisor)
@@ -166,6 +169,7 @@ def run_pre_bind(plugin: BindPlugin, binding: Binding) -> Refusal | None:
         PluginFailedError: The plugin raised, answered wrongly or took longer than its time budget.
         RuntimeError: It is called from a coroutine.
     """
+    __tracebackhide__ = True
     enabled, supervisor = _enable(plugin)
     return complete(started(plugin, partial(ask_before_bind, enabled, binding, supervisor)))
 
@@ -203,6 +207,7 @@ def run_permit(plugin: BindPlugin, binding: Binding, *others: Binding) -> Permis
 
     Of the *others*, those with the same key have come before it. Raises the same as `run_pre_bind`.
     """
+    __tracebackhide__ = True
     enabled, supervisor = _enable(plugin)
 
     async def ask() -> Permission:
@@ -257,23 +262,6 @@ def _enable(plugin: Plugin) -> tuple[EnabledPlugin, Supervisor]:
     supervisor = Supervisor()
     supervisor.begin(enabled)
     return enabled, supervisor
-
-
-def complete(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run *coroutine* to its end.
-
-    Raises:
-        RuntimeError: It is called from a coroutine.
-    """
-    with closing(coroutine):
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return asyncio.run(coroutine)
-        raise RuntimeError(
-            "the functions of moorage.testing are synchronous: call them from a test that is not "
-            "async, or by asyncio.to_thread"
-        )
 
 
 def _check_distinct(what: str, values: Iterable[str]) -> None:

@@ -18,7 +18,8 @@ from moorage.plugin.pod_fields import SIGNATURE, alike
 from moorage.plugin.scope import Scope
 from moorage.plugin.score import ScorePlugin
 from moorage.snapshot import Nodes
-from moorage.testing.harness import cluster_for, complete, raw_scores, started, verdicts
+from moorage.testing.completion import complete
+from moorage.testing.harness import cluster_for, raw_scores, started, verdicts
 from moorage.testing.objects import NO_OBJECTS, GivenObjects, read_by
 from moorage.testing.unlike_pods import unlike_pods
 
