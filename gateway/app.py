@@ -99,7 +99,13 @@ async def running(
                 settings.admin_host,
                 settings.admin_port,
                 checks={"serving": phase.problem, **checks},
-                notes=readiness_notes(parts.reloader),
+                notes=readiness_notes(
+                    parts.reloader,
+                    [
+                        each.background_problems
+                        for each in (parts.filters, parts.scorers, parts.binding)
+                    ],
+                ),
                 routes=[_decision_route(client, parts)],
                 registry=registry,
             )

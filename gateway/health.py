@@ -1,6 +1,6 @@
 """What `/readyz` of the gateway checks, and what it notes although the gateway is ready."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from gateway.cluster.cluster import Cluster
 from gateway.policy.policy import PolicyHolder
@@ -52,8 +52,13 @@ def readiness_checks(
     }
 
 
-def readiness_notes(reloader: PolicyReloader | None) -> Mapping[str, Check]:
-    """Return what is noted about a gateway that may be ready, by name."""
+def readiness_notes(
+    reloader: PolicyReloader | None, background_problems: Sequence[Callable[[], Iterable[str]]]
+) -> Mapping[str, Check]:
+    """Return what is noted about a gateway that may be ready, by name.
+
+    Each of *background_problems* returns what fails in the background of some plugins.
+    """
 
     def policy() -> str | None:
         problem = reloader.problem if reloader else ""
@@ -61,4 +66,7 @@ def readiness_notes(reloader: PolicyReloader | None) -> Mapping[str, Check]:
             return None
         return f"the file is refused and the policy before it stays active: {problem}"
 
-    return {"policy": policy}
+    def plugins() -> str | None:
+        return "; ".join(each for some in background_problems for each in some()) or None
+
+    return {"policy": policy, "plugins": plugins}

@@ -139,7 +139,11 @@ class _Up:
         path = self._kubeconfig.path if self._kubeconfig else addresses.kubeconfig
         self._screen.write(f"export KUBECONFIG={shlex.quote(str(path))}")
         self._screen.write(f"Logs: {self._stack.directory}", style="dim")
-        async with self._processes.kept(), gateway_at(addresses.admin) as gateway:
+        async with (
+            self._processes.kept(),
+            gateway_at(addresses.admin) as gateway,
+            self._background_shown(gateway),
+        ):
             if addresses.api:
                 # The gateway is ready once it has read the kinds of all plugins.
                 async with connected(addresses.api) as cluster:
@@ -270,6 +274,22 @@ class _Up:
             reloading = group.create_task(reloader.run(retry))
             yield
             reloading.cancel()
+
+    @asynccontextmanager
+    async def _background_shown(self, gateway: Gateway) -> AsyncIterator[None]:
+        """Show when background work of plugins begins to fail, and when that ends."""
+        showing = asyncio.create_task(self._show_background(gateway))
+        try:
+            yield
+        finally:
+            showing.cancel()
+
+    async def _show_background(self, gateway: Gateway) -> None:
+        async for problem in gateway.background_changes():
+            if problem:
+                self._screen.sentence(f"Background work fails: {problem}", style="yellow")
+            else:
+                self._screen.sentence("Background work of plugins does not fail any more.")
 
 
 def _tried(pods: int) -> str:

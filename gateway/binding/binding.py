@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import grpc
@@ -56,6 +56,7 @@ class Binding:
     Attributes:
         channel: To the binder.
         unseen: Pods of calls that the watch has not shown yet.
+        problems: What fails in the background of its plugins, by their names.
     """
 
     def __init__(
@@ -72,6 +73,8 @@ class Binding:
         *generation*, if they read it.
         """
         self.channel = connect(target)
+        self.problems: Mapping[str, str] = {}
+        self._target = target
         self._stub = BinderServiceStub(self.channel)
         self._stream = BindStream(self.channel)
         self._state = state
@@ -80,11 +83,18 @@ class Binding:
         self._cycle_states = cycle_states
         self._generation = generation
 
+    def background_problems(self) -> Iterator[str]:
+        """Yield what fails in the background of the binder's plugins."""
+        for plugin, problem in self.problems.items():
+            yield f"plugin {plugin} in binder at {self._target}: {problem}"
+
     async def follow_plugins(self, interval: float) -> None:
         """Ask the binder every *interval* seconds which plugins it has: it may be another one."""
         known: Sequence[types_pb2.Plugin] | None = None
         while True:
             plugins = await self._plugins()
+            if plugins is not None:
+                self.problems = _take_problems(plugins)
             if plugins is not None and plugins != known:
                 self._policy.learn("bind", plugins)
                 known = plugins
@@ -179,3 +189,11 @@ class Binding:
             # while.
             self._state.confirm(call.uid)
         return f"binder service: {failure}"
+
+
+def _take_problems(plugins: Sequence[types_pb2.Plugin]) -> Mapping[str, str]:
+    """Remove from plugins what fails in their background: it says nothing about what they are."""
+    problems = {each.name: each.background_problem for each in plugins if each.background_problem}
+    for plugin in plugins:
+        plugin.ClearField("background_problem")
+    return problems

@@ -5,7 +5,7 @@ one is slow or lost, another gets the same work, and the first answer counts.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Protocol
 
@@ -132,6 +132,12 @@ class ReplicaPool:
     def idle(self) -> int:
         """How many of them have no unanswered work."""
         return self.members.idle
+
+    def background_problems(self) -> Iterator[str]:
+        """Yield what fails in the background of plugins, for each replica that takes part."""
+        for member in self.members.all:
+            for plugin, problem in member.session.problems.items():
+                yield f"plugin {plugin} in {self.kind.name} at {member.place}: {problem}"
 
     async def run(self) -> None:
         """Keep sessions with all replicas, until cancelled."""

@@ -8,8 +8,13 @@ import grpc.aio
 
 from moorage.v1 import binder_pb2, filter_pb2, scorer_pb2
 from moorage.v1.filter_pb2_grpc import FilterServiceStub
+from moorage.v1.scorer_pb2_grpc import ScorerServiceStub
 
 RetryRequest = filter_pb2.FilterServiceFollowRetriesResponse
+
+Problems = (
+    filter_pb2.FilterServiceFollowProblemsResponse | scorer_pb2.ScorerServiceFollowProblemsResponse
+)
 
 Name = Literal["filter", "scorer", "binder"]
 
@@ -24,6 +29,7 @@ class ServiceKind:
         request: Makes a message of the session.
         open: Opens a session on a channel; messages are written as bytes.
         follow_retries: Opens a stream of plugins that ask for retries, if it has some.
+        follow_problems: Opens a stream of what fails in the background of plugins, if it has one.
     """
 
     name: Name
@@ -31,6 +37,7 @@ class ServiceKind:
     request: Callable[..., Any]
     open: Callable[[grpc.aio.Channel], "grpc.aio.StreamStreamCall[bytes, Any]"]
     follow_retries: Callable[[grpc.aio.Channel], AsyncIterable[RetryRequest]] | None = None
+    follow_problems: Callable[[grpc.aio.Channel], AsyncIterable[Problems]] | None = None
 
 
 FILTER = ServiceKind(
@@ -44,6 +51,9 @@ FILTER = ServiceKind(
     follow_retries=lambda channel: FilterServiceStub(channel).FollowRetries(
         filter_pb2.FilterServiceFollowRetriesRequest()
     ),
+    follow_problems=lambda channel: FilterServiceStub(channel).FollowProblems(
+        filter_pb2.FilterServiceFollowProblemsRequest()
+    ),
 )
 
 SCORER = ServiceKind(
@@ -54,6 +64,9 @@ SCORER = ServiceKind(
         "/moorage.v1.ScorerService/Session",
         response_deserializer=scorer_pb2.ScorerServiceSessionResponse.FromString,
     )(),
+    follow_problems=lambda channel: ScorerServiceStub(channel).FollowProblems(
+        scorer_pb2.ScorerServiceFollowProblemsRequest()
+    ),
 )
 
 BINDER = ServiceKind(

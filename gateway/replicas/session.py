@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from hashlib import sha256
 from typing import Any
@@ -51,6 +51,7 @@ class Session:
         plugins: What the replica can run.
         version: A digest of their versions; answers of different ones are never joined.
         state_generation: That of the newest state that it was sent without a cycle.
+        problems: What fails in the background of its plugins, by their names.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Session:
         self.plugins: list[pb.Plugin] = []
         self.version = ""
         self.state_generation = 0
+        self.problems: Mapping[str, str] = {}
         self._kind = kind
         self._feed = feed
         self._metrics = metrics
@@ -194,16 +196,18 @@ class Session:
         return Sent(answer=answer, about=about, start=start)
 
     async def wait(self, retry: ReportRetry) -> None:
-        """Wait until the stream breaks; report plugins that ask for retries meanwhile.
+        """Wait until the stream breaks; meanwhile report what plugins ask for, and keep `problems`.
 
         Raises:
             StreamLostError: Always, in the end.
         """
-        follower = asyncio.create_task(self._follow_retries(retry))
+        following = (self._follow_retries(retry), self._follow_problems())
+        followers = [asyncio.create_task(each) for each in following]
         try:
             await self._stream.wait()
         finally:
-            follower.cancel()
+            for follower in followers:
+                follower.cancel()
 
     def break_off(self, reason: str) -> None:
         """Give the session up."""
@@ -220,6 +224,13 @@ class Session:
         with suppress(grpc.aio.AioRpcError):  # the session breaks too, and both begin again
             async for request in self._kind.follow_retries(self._channel):
                 retry(request.plugin, request.reason)
+
+    async def _follow_problems(self) -> None:
+        if self._kind.follow_problems is None:
+            return
+        with suppress(grpc.aio.AioRpcError):  # the session breaks too, and both begin again
+            async for reported in self._kind.follow_problems(self._channel):
+                self.problems = dict(reported.problems)
 
     def _receive(self, message: Any) -> None:
         answer = message.WhichOneof("answer")

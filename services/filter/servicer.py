@@ -46,8 +46,8 @@ class FilterServicer(Servicer, filter_pb2_grpc.FilterServiceServicer):
         return {"plugins": self.cycles.host.background_note}
 
     async def drain(self) -> None:
-        """End the sessions, and the reports of plugins that ask for retries."""
-        self.cycles.host.retries.end()
+        """End the sessions, and the reports about plugins."""
+        self.cycles.host.end_reports()
         await self.cycles.drain()
 
     async def stop(self) -> None:
@@ -84,6 +84,14 @@ class FilterServicer(Servicer, filter_pb2_grpc.FilterServiceServicer):
         await context.send_initial_metadata(())
         async for plugin, reason in self.cycles.host.retries.follow():
             yield pb.FilterServiceFollowRetriesResponse(plugin=plugin, reason=reason)
+
+    async def FollowProblems(
+        self, request: pb.FilterServiceFollowProblemsRequest, context: Context
+    ) -> AsyncIterator[pb.FilterServiceFollowProblemsResponse]:
+        """Report what fails in the background of plugins."""
+        await context.send_initial_metadata(())
+        async for problems in self.cycles.host.follow_problems():
+            yield pb.FilterServiceFollowProblemsResponse(problems=problems)
 
     async def ListPlugins(
         self, request: pb.FilterServiceListPluginsRequest, context: Context

@@ -54,7 +54,8 @@ class ScorerServicer(Servicer, scorer_pb2_grpc.ScorerServiceServicer):
         return {"plugins": self.cycles.host.background_note}
 
     async def drain(self) -> None:
-        """End the sessions."""
+        """End the sessions, and the reports about plugins."""
+        self.cycles.host.end_reports()
         await self.cycles.drain()
 
     async def stop(self) -> None:
@@ -75,6 +76,14 @@ class ScorerServicer(Servicer, scorer_pb2_grpc.ScorerServiceServicer):
         report_plugins(response.plugins, outcome.run.plugins)
         keep_values(response.cycle_state, outcome.run.plugins)
         return response
+
+    async def FollowProblems(
+        self, request: pb.ScorerServiceFollowProblemsRequest, context: Context
+    ) -> AsyncIterator[pb.ScorerServiceFollowProblemsResponse]:
+        """Report what fails in the background of plugins."""
+        await context.send_initial_metadata(())
+        async for problems in self.cycles.host.follow_problems():
+            yield pb.ScorerServiceFollowProblemsResponse(problems=problems)
 
     async def ListPlugins(
         self, request: pb.ScorerServiceListPluginsRequest, context: Context

@@ -3,8 +3,8 @@
 import asyncio
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import aiohttp
@@ -32,6 +32,13 @@ COUNTED = {
 
 SAMPLE = re.compile(r"^(\S+) (\S+)$", re.MULTILINE)
 """A number in Prometheus' text format, with its name and labels."""
+
+
+BACKGROUND_SECONDS = 1.0
+"""How often to ask whether background work of plugins fails."""
+
+BACKGROUND = "plugins"
+"""The note of `/readyz` about the background work of plugins."""
 
 
 class Gateway:
@@ -98,6 +105,18 @@ class Gateway:
         except aiohttp.ClientError:
             return None
 
+    async def background_changes(self) -> AsyncIterator[str]:
+        """Yield what fails in the background of plugins when that begins, and "" when it ends."""
+        former = ""
+        while True:
+            with suppress(aiohttp.ClientError):  # of a gateway that ends, others have the news
+                async with self._session.get(f"{self._admin}/readyz") as response:
+                    problem = dict(_notes(await response.json())).get(BACKGROUND, "")
+                if bool(problem) != bool(former):
+                    yield problem
+                former = problem
+            await asyncio.sleep(BACKGROUND_SECONDS)
+
     async def _has_reached(self, goal: Counter[str]) -> bool:
         return await self.counts() >= goal and not await self._problem(notes=True)
 
@@ -109,7 +128,7 @@ class Gateway:
             return "it does not answer"
         found = [f"{check['name']}: {check['reason']}" for check in answer.get("checks", ())]
         if notes:
-            found += [f"{each['name']}: {each['note']}" for each in answer.get("notes", ())]
+            found += [f"{name}: {note}" for name, note in _notes(answer) if name != BACKGROUND]
         return "; ".join(found)
 
     async def _numbers(self) -> Mapping[str, float]:
@@ -119,6 +138,10 @@ class Gateway:
         except aiohttp.ClientError:
             return {}
         return {name: float(value) for name, value in SAMPLE.findall(text)}
+
+
+def _notes(answer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    return ((each["name"], each["note"]) for each in answer.get("notes", ()))
 
 
 @asynccontextmanager

@@ -48,6 +48,11 @@ class Background:
         self._works: dict[asyncio.Task[None], _Work] = {}
 
     @property
+    def is_failing(self) -> bool:
+        """Whether there is a problem; cheaper than it, for each call of the plugin."""
+        return bool(self._works) and any(work.is_failing for work in self._works.values())
+
+    @property
     def problem(self) -> str:
         """What fails, how often and since when; empty if nothing does."""
         return "; ".join(filter(None, (work.problem for work in self._works.values())))
@@ -118,11 +123,16 @@ class _Work:
         self._latest = ""
 
     @property
+    def is_failing(self) -> bool:
+        """Whether it has failed recently, and has not gone well since."""
+        return self._failures > 0 and time.monotonic() - self._failed_at <= SHOWN_SECONDS
+
+    @property
     def problem(self) -> str:
         """How often it has failed recently, and how; empty if it has not."""
-        ago = time.monotonic() - self._failed_at
-        if not self._failures or ago > SHOWN_SECONDS:
+        if not self.is_failing:
             return ""
+        ago = time.monotonic() - self._failed_at
         times = "once" if self._failures == 1 else f"{self._failures} times"
         return f"{self.name} failed {times}, {format_duration(round(ago))} ago: {self._latest}"
 

@@ -138,6 +138,8 @@ class Supervisor:
         run = self.runs[-1]
         run.seconds += seconds
         run.note = enabled.plugin.latest_note
+        if enabled.background.is_failing:
+            run.note = "; ".join(filter(None, (run.note, enabled.background.problem)))
         run.kept = enabled.plugin.cycle_state.values
         return seconds
 

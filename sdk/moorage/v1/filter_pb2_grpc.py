@@ -50,6 +50,11 @@ class FilterServiceStub:
                 request_serializer=moorage_dot_v1_dot_filter__pb2.FilterServiceFollowRetriesRequest.SerializeToString,
                 response_deserializer=moorage_dot_v1_dot_filter__pb2.FilterServiceFollowRetriesResponse.FromString,
                 _registered_method=True)
+        self.FollowProblems = channel.unary_stream(
+                '/moorage.v1.FilterService/FollowProblems',
+                request_serializer=moorage_dot_v1_dot_filter__pb2.FilterServiceFollowProblemsRequest.SerializeToString,
+                response_deserializer=moorage_dot_v1_dot_filter__pb2.FilterServiceFollowProblemsResponse.FromString,
+                _registered_method=True)
         self.ListPlugins = channel.unary_unary(
                 '/moorage.v1.FilterService/ListPlugins',
                 request_serializer=moorage_dot_v1_dot_filter__pb2.FilterServiceListPluginsRequest.SerializeToString,
@@ -100,6 +105,14 @@ class FilterServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def FollowProblems(self, request, context):
+        """Reports what fails in the background of plugins: at first, and every second while something does
+        or has just ceased to. The stream goes on until the replica ends.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListPlugins(self, request, context):
         """Lists the plugins that this replica can run, in alphabetical order. Idempotent.
         """
@@ -131,6 +144,11 @@ def add_FilterServiceServicer_to_server(servicer, server):
                     servicer.FollowRetries,
                     request_deserializer=moorage_dot_v1_dot_filter__pb2.FilterServiceFollowRetriesRequest.FromString,
                     response_serializer=moorage_dot_v1_dot_filter__pb2.FilterServiceFollowRetriesResponse.SerializeToString,
+            ),
+            'FollowProblems': grpc.unary_stream_rpc_method_handler(
+                    servicer.FollowProblems,
+                    request_deserializer=moorage_dot_v1_dot_filter__pb2.FilterServiceFollowProblemsRequest.FromString,
+                    response_serializer=moorage_dot_v1_dot_filter__pb2.FilterServiceFollowProblemsResponse.SerializeToString,
             ),
             'ListPlugins': grpc.unary_unary_rpc_method_handler(
                     servicer.ListPlugins,
@@ -225,6 +243,33 @@ class FilterService:
             '/moorage.v1.FilterService/FollowRetries',
             moorage_dot_v1_dot_filter__pb2.FilterServiceFollowRetriesRequest.SerializeToString,
             moorage_dot_v1_dot_filter__pb2.FilterServiceFollowRetriesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FollowProblems(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/moorage.v1.FilterService/FollowProblems',
+            moorage_dot_v1_dot_filter__pb2.FilterServiceFollowProblemsRequest.SerializeToString,
+            moorage_dot_v1_dot_filter__pb2.FilterServiceFollowProblemsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -38,6 +38,10 @@ class FilterServiceStub:
     outside of the snapshot has changed. The stream goes on until the replica ends. It reports what is
     asked for while it is open, and several requests of one plugin at a time as one.
     """
+    FollowProblems: _aio.UnaryStreamMultiCallable[_filter_pb2.FilterServiceFollowProblemsRequest, _filter_pb2.FilterServiceFollowProblemsResponse]
+    """Reports what fails in the background of plugins: at first, and every second while something does
+    or has just ceased to. The stream goes on until the replica ends.
+    """
     ListPlugins: _aio.UnaryUnaryMultiCallable[_filter_pb2.FilterServiceListPluginsRequest, _filter_pb2.FilterServiceListPluginsResponse]
     """Lists the plugins that this replica can run, in alphabetical order. Idempotent."""
     GetState: _aio.UnaryUnaryMultiCallable[_filter_pb2.FilterServiceGetStateRequest, _filter_pb2.FilterServiceGetStateResponse]
@@ -84,6 +88,16 @@ class FilterServiceServicer(metaclass=_abc_1.ABCMeta):
         """Reports plugins that ask for another attempt on the pods that they rejected, because something
         outside of the snapshot has changed. The stream goes on until the replica ends. It reports what is
         asked for while it is open, and several requests of one plugin at a time as one.
+        """
+
+    @_abc_1.abstractmethod
+    def FollowProblems(
+        self,
+        request: _filter_pb2.FilterServiceFollowProblemsRequest,
+        context: _aio.ServicerContext[_filter_pb2.FilterServiceFollowProblemsRequest, _abc.AsyncIterator[_filter_pb2.FilterServiceFollowProblemsResponse]],
+    ) -> _abc.AsyncIterator[_filter_pb2.FilterServiceFollowProblemsResponse]:
+        """Reports what fails in the background of plugins: at first, and every second while something does
+        or has just ceased to. The stream goes on until the replica ends.
         """
 
     @_abc_1.abstractmethod

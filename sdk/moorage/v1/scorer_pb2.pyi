@@ -362,6 +362,67 @@ class ScoreResponse(_message.Message):
 Global___ScoreResponse: _TypeAlias = ScoreResponse  # noqa: Y015
 
 @_typing.final
+class ScorerServiceFollowProblemsRequest(_message.Message):
+    """Asks for what fails in the background of a scorer replica's plugins, from now on."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ScorerServiceFollowProblemsRequest: _TypeAlias = ScorerServiceFollowProblemsRequest  # noqa: Y015
+
+@_typing.final
+class ScorerServiceFollowProblemsResponse(_message.Message):
+    """What fails in the background of a scorer replica's plugins."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class ProblemsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    PROBLEMS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def problems(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """What fails, how often and when, by the plugin's name. Nothing fails in the background of others."""
+
+    def __init__(
+        self,
+        *,
+        problems: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["problems", b"problems"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ScorerServiceFollowProblemsResponse: _TypeAlias = ScorerServiceFollowProblemsResponse  # noqa: Y015
+
+@_typing.final
 class ScorerServiceListPluginsRequest(_message.Message):
     """Asks for the plugins of a scorer replica."""
 

@@ -45,6 +45,11 @@ class ScorerServiceStub:
                 request_serializer=moorage_dot_v1_dot_scorer__pb2.ScoreRequest.SerializeToString,
                 response_deserializer=moorage_dot_v1_dot_scorer__pb2.ScoreResponse.FromString,
                 _registered_method=True)
+        self.FollowProblems = channel.unary_stream(
+                '/moorage.v1.ScorerService/FollowProblems',
+                request_serializer=moorage_dot_v1_dot_scorer__pb2.ScorerServiceFollowProblemsRequest.SerializeToString,
+                response_deserializer=moorage_dot_v1_dot_scorer__pb2.ScorerServiceFollowProblemsResponse.FromString,
+                _registered_method=True)
         self.ListPlugins = channel.unary_unary(
                 '/moorage.v1.ScorerService/ListPlugins',
                 request_serializer=moorage_dot_v1_dot_scorer__pb2.ScorerServiceListPluginsRequest.SerializeToString,
@@ -86,6 +91,14 @@ class ScorerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def FollowProblems(self, request, context):
+        """Reports what fails in the background of plugins: at first, and every second while something does
+        or has just ceased to. The stream goes on until the replica ends.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListPlugins(self, request, context):
         """Lists the plugins that this replica can run, in alphabetical order. Idempotent.
         """
@@ -112,6 +125,11 @@ def add_ScorerServiceServicer_to_server(servicer, server):
                     servicer.Score,
                     request_deserializer=moorage_dot_v1_dot_scorer__pb2.ScoreRequest.FromString,
                     response_serializer=moorage_dot_v1_dot_scorer__pb2.ScoreResponse.SerializeToString,
+            ),
+            'FollowProblems': grpc.unary_stream_rpc_method_handler(
+                    servicer.FollowProblems,
+                    request_deserializer=moorage_dot_v1_dot_scorer__pb2.ScorerServiceFollowProblemsRequest.FromString,
+                    response_serializer=moorage_dot_v1_dot_scorer__pb2.ScorerServiceFollowProblemsResponse.SerializeToString,
             ),
             'ListPlugins': grpc.unary_unary_rpc_method_handler(
                     servicer.ListPlugins,
@@ -179,6 +197,33 @@ class ScorerService:
             '/moorage.v1.ScorerService/Score',
             moorage_dot_v1_dot_scorer__pb2.ScoreRequest.SerializeToString,
             moorage_dot_v1_dot_scorer__pb2.ScoreResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FollowProblems(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/moorage.v1.ScorerService/FollowProblems',
+            moorage_dot_v1_dot_scorer__pb2.ScorerServiceFollowProblemsRequest.SerializeToString,
+            moorage_dot_v1_dot_scorer__pb2.ScorerServiceFollowProblemsResponse.FromString,
             options,
             channel_credentials,
             insecure,

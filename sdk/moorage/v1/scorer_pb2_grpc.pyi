@@ -33,6 +33,10 @@ class ScorerServiceStub:
     FAILED_PRECONDITION if the replica has no state yet and no nodes were given, and
     DEADLINE_EXCEEDED rather than a partial answer.
     """
+    FollowProblems: _aio.UnaryStreamMultiCallable[_scorer_pb2.ScorerServiceFollowProblemsRequest, _scorer_pb2.ScorerServiceFollowProblemsResponse]
+    """Reports what fails in the background of plugins: at first, and every second while something does
+    or has just ceased to. The stream goes on until the replica ends.
+    """
     ListPlugins: _aio.UnaryUnaryMultiCallable[_scorer_pb2.ScorerServiceListPluginsRequest, _scorer_pb2.ScorerServiceListPluginsResponse]
     """Lists the plugins that this replica can run, in alphabetical order. Idempotent."""
     GetState: _aio.UnaryUnaryMultiCallable[_scorer_pb2.ScorerServiceGetStateRequest, _scorer_pb2.ScorerServiceGetStateResponse]
@@ -68,6 +72,16 @@ class ScorerServiceServicer(metaclass=_abc_1.ABCMeta):
         the pod is malformed or lacks a name or a uid, NOT_FOUND if the profile or plugin does not exist,
         FAILED_PRECONDITION if the replica has no state yet and no nodes were given, and
         DEADLINE_EXCEEDED rather than a partial answer.
+        """
+
+    @_abc_1.abstractmethod
+    def FollowProblems(
+        self,
+        request: _scorer_pb2.ScorerServiceFollowProblemsRequest,
+        context: _aio.ServicerContext[_scorer_pb2.ScorerServiceFollowProblemsRequest, _abc.AsyncIterator[_scorer_pb2.ScorerServiceFollowProblemsResponse]],
+    ) -> _abc.AsyncIterator[_scorer_pb2.ScorerServiceFollowProblemsResponse]:
+        """Reports what fails in the background of plugins: at first, and every second while something does
+        or has just ceased to. The stream goes on until the replica ends.
         """
 
     @_abc_1.abstractmethod

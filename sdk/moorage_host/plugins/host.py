@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from moorage.errors import ConfigurationError, UnknownNameError
@@ -15,6 +15,9 @@ from moorage_host.plugins.registry import Registry
 from moorage_host.plugins.retries import RetryRequests
 from moorage_host.policy.arguments import check_arguments
 from moorage_host.policy.effective import EffectivePlugin, EffectivePolicy, decode_effective
+
+PROBLEMS_SECONDS = 1.0
+"""How often to look whether background work of plugins fails, while somebody follows that."""
 
 log = logging.getLogger(__name__)
 
@@ -77,6 +80,7 @@ class PluginHost:
         self.latest = Policy()
         self._policies: dict[str, Policy] = {}
         self._starting = asyncio.Lock()
+        self._reports_end = False
 
     def background_problems(self) -> dict[str, str]:
         """Return what fails in the background of the latest policy's plugins, by their names."""
@@ -90,6 +94,20 @@ class PluginHost:
         """Return the same as one text, for people; empty if nothing fails."""
         problems = self.background_problems().items()
         return "; ".join(f"plugin {name}: {problem}" for name, problem in problems)
+
+    def end_reports(self) -> None:
+        """End all that follow what plugins ask for, and what fails in their background."""
+        self._reports_end = True
+        self.retries.end()
+
+    async def follow_problems(self) -> AsyncIterator[dict[str, str]]:
+        """Yield what `background_problems` returns: at first, and while something fails or did."""
+        problems: dict[str, str] | None = None
+        while not self._reports_end:
+            before, problems = problems, self.background_problems()
+            if problems != before:
+                yield problems
+            await asyncio.sleep(PROBLEMS_SECONDS)
 
     async def use(self, revision: str, content: bytes) -> Policy:
         """Return the running policy of *revision*, started if no session uses it yet.

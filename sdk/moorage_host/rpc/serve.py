@@ -159,7 +159,7 @@ async def running(
         stack.push_async_callback(servicer.drain)
         stack.push_async_callback(_become_unready, phase, health, settings)
         phase.name = "serving"
-        log.info("The service serves", service=definition.name, port=port)
+        log.info("The service serves", service=definition.name, port=port, admin=admin)
         grpc_address = address(settings.host, port)
         yield Running(servicer=servicer, health=health, grpc=grpc_address, admin=admin)
 

@@ -59,6 +59,38 @@ async def test_a_plugin_is_changed_broken_repaired_and_renamed(tmp_path: Path) -
         assert command.processes() == []
 
 
+POLLS = """
+from pathlib import Path
+
+from moorage import FilterPlugin
+
+class Polls(FilterPlugin):
+    async def start(self):
+        self.poll(Path(__file__).with_name("prices.json").read_text, 0.1)
+
+    def filter_node(self, pod, node):
+        return None
+"""
+
+
+async def test_it_shows_when_background_work_begins_to_fail_and_when_that_ends(
+    tmp_path: Path,
+) -> None:
+    file, prices = tmp_path / "polls.py", tmp_path / "prices.json"
+    file.write_text(POLLS)
+    prices.write_text("{}")
+    async with moorage(tmp_path, "up", "--plugin", file, "--nodes=1") as command:
+        await command.line("Plugins are loaded again when their files change.")
+        prices.unlink()
+        line = await command.line("Background work fails: ")
+        assert "plugin Polls in filter at 127.0.0.1:" in line
+        assert "FileNotFoundError" in line
+        prices.write_text("{}")
+        await command.line("Background work of plugins does not fail any more.")
+        command.signal(signal.SIGINT)
+        assert await command.ended() == (0, "")
+
+
 def processes(command: Command, module: str) -> set[int]:
     """Return the ids of its processes that run a part of *module*."""
     return {

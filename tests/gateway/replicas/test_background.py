@@ -1,0 +1,91 @@
+"""What fails in the background of plugins is noted where users look: at the gateway."""
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Any
+
+from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
+from tests.gateway.running import Gateway, filter_service, gateway, pod, ready, scorer_service
+
+POLICY = """
+apiVersion: moorage.io/v1alpha1
+kind: MoorageConfiguration
+profiles:
+- schedulerName: moorage
+  plugins: {multiPoint: {enabled: [{name: Reads}, {name: Ranks}]}}
+"""
+
+
+class Reads(FilterPlugin):
+    """Polls what fails until the test repairs it."""
+
+    works = False
+
+    async def start(self) -> None:
+        self.poll(self._read, 0.05)
+
+    def _read(self) -> None:
+        if not Reads.works:
+            raise OSError("no server")
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        self.note("asked")
+        return None
+
+
+class Ranks(ScorePlugin):
+    """Fails behind as well."""
+
+    async def start(self) -> None:
+        self.background(self._wait)
+
+    async def _wait(self) -> None:
+        raise ValueError("no rank")
+
+    def score_node(self, pod: Pod, node: Node) -> float:
+        return 1.0
+
+
+async def test_the_gateway_notes_failures_in_the_background_while_they_last(tmp_path: Path) -> None:
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    Reads.works = False
+    async with (
+        filter_service(Reads) as filters,
+        scorer_service(Ranks) as scorer,
+        gateway(tmp_path, filters=filters, scorer=scorer, config=tmp_path / "policy.yaml") as found,
+    ):
+        await found.node("n1")
+        await ready(found)
+        note = await noted(found, "Reads", "Ranks")
+        assert re.search(
+            r"plugin Reads in filter at \S+: _read failed \S+.* OSError: no serv", note
+        )
+        assert re.search(
+            r"plugin Ranks in scorer at \S+: _wait failed \S+.* ValueError: no r", note
+        )
+        (report,) = (await decision(found, "a"))["filter"]["plugins"]
+        assert re.match(r"asked; _read failed .* OSError: no server \(tests/", report["note"])
+        Reads.works = True
+        await noted(found, "Ranks")
+        (report,) = (await decision(found, "b"))["filter"]["plugins"]
+        assert report["note"] == "asked"
+
+
+async def noted(found: Gateway, *names: str) -> str:
+    """Wait until the gateway, which is ready, notes failures of just these plugins."""
+    async with asyncio.timeout(10):
+        while True:
+            status, answer = await found.get("/readyz?verbose")
+            assert (status, answer["status"]) == (200, "ok")
+            note = "".join(each["note"] for each in answer.get("notes", ()))
+            if set(re.findall(r"plugin (\w+)", note)) == set(names):
+                return note
+            await asyncio.sleep(0.02)
+
+
+async def decision(found: Gateway, name: str) -> Any:
+    """Return the decision about a pod that was just filtered."""
+    await found.filter(pod(name), "n1")
+    _, answer = await found.get(f"/decisions/default/{name}")
+    return answer["attempts"][0]
