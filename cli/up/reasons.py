@@ -95,10 +95,20 @@ def _scored(scheduler: Decision, gateway: Decision) -> Iterator[str]:
         yield f"beats {rival['node']} by {ahead}: {sides}"
     yield from rounding
     if chosen["extenders"] is None:
-        asked = scheduler["offered"] or gateway
-        yield "Moorage gave no scores" if asked else "Moorage was not asked"
+        yield from _no_scores(scheduler, gateway)
     elif not rounding and chosen["extenders"] == rival["extenders"]:
         yield "Moorage finds both alike"
+
+
+def _no_scores(scheduler: Decision, gateway: Decision) -> Iterator[str]:
+    """Yield why Moorage gave no scores; nothing for a profile without score plugins."""
+    if not scheduler["offered"] and not gateway:
+        yield "Moorage was not asked"
+    elif not gateway or gateway.get("score") or gateway.get("scoreError"):
+        yield "Moorage gave no scores"
+    for plugin in (gateway.get("score") or {}).get("plugins") or ():
+        if plugin.get("skipped") and plugin.get("note"):
+            yield f"{plugin['plugin']} skipped the pod: {plugin['note']}"
 
 
 def _rounding(scheduler: Decision, score: Decision) -> Iterator[str]:

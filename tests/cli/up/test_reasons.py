@@ -93,9 +93,14 @@ def test_what_all_nodes_have_alike_is_not_named() -> None:
 
 def test_moorage_without_scores_has_decided_nothing() -> None:
     made = scored(node("n1", None, fit=50), node("n2", None, fit=20))
-    assert why(BOUND, made, {"filter": {"feasible": 3}}) == (
-        f"beats n2 by 30: in-tree {FIT} +30; Moorage gave no scores"
+    beats = f"beats n2 by 30: in-tree {FIT} +30"
+    skipped = {"plugin": "DataLocality", "skipped": True, "note": "no ConfigMap names a node"}
+    gave_none = {"filter": {"feasible": 3}, "score": {"plugins": [skipped]}}
+    assert why(BOUND, made, gave_none) == (
+        f"{beats}; Moorage gave no scores; DataLocality skipped the pod: no ConfigMap names a node"
     )
+    without_score_plugins = {"filter": {"feasible": 3}}
+    assert why(BOUND, made, without_score_plugins) == beats
 
 
 def test_moorage_that_was_not_asked_gave_no_scores_either() -> None:
