@@ -1,5 +1,6 @@
 import json
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,13 +20,19 @@ def task(name: str, run: str, node: str = "", namespace: str = "default") -> Pod
     return make_pod(name, labels={LABEL: run}, node=node, namespace=namespace)
 
 
+def succeeded(pod: Pod) -> dict[str, Any]:
+    """Return the manifest of *pod* once it has ended, as ENDED_PODS selects it."""
+    manifest: dict[str, Any] = json.loads(encode(pod))
+    return manifest | {"status": {"phase": "Succeeded"}}
+
+
 def verdicts(
     pod: Pod,
     pods: Iterable[Pod] = (),
     plugin: OneNodePerPipelineRun | None = None,
     ended: Iterable[Pod] = (),
 ) -> dict[str, Rejection | None]:
-    objects = {ENDED_PODS: [json.loads(encode(pod)) for pod in ended]}
+    objects = {ENDED_PODS: [succeeded(pod) for pod in ended]}
     return run_filter(plugin or OneNodePerPipelineRun(), pod, *NODES, pods=pods, objects=objects)
 
 
@@ -112,7 +119,7 @@ def test_a_run_whose_pods_have_all_ended_may_move_unless_they_are_kept() -> None
 
 def test_an_ended_pod_pins_its_run_to_a_node_that_does_not_come_into_question() -> None:
     plugin = colocating(include_completed=True)
-    ended = {ENDED_PODS: [json.loads(encode(task("a-1", "a", "n2")))]}
+    ended = {ENDED_PODS: [succeeded(task("a-1", "a", "n2"))]}
     cluster = make_nodes(*NODES, objects=ended)
     others = cluster.where(np.array([name != "n2" for name in cluster.names]))
     assert plugin.filter(task("a-2", "a"), others).reasons == [ELSEWHERE]
