@@ -21,6 +21,15 @@ def missing_argument(registered: Registered) -> str:
     return f"{place}: {name} has no default: set it in a policy: --config FILE"
 
 
+def placeholders(name: str, arguments: type[Arguments]) -> str:
+    """Return the lines of a profile in a policy that set what has no default; empty if nothing."""
+    required = [each for each in msgspec.structs.fields(arguments) if each.required]
+    if not required:
+        return ""
+    given = [f"      {each.encode_name}: # required" for each in required]
+    return "\n".join([f"  - name: {name}", "    args:", *given])
+
+
 def _place(arguments: type[Arguments], name: str) -> str:
     lines, first = inspect.getsourcelines(arguments)
     declared = (i for i, line in enumerate(lines, first) if re.match(rf"\s*{name}\s*:", line))

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import yaml
 
-from cli.config.arguments import missing_argument
+from cli.config.arguments import missing_argument, placeholders
 from moorage import BindPlugin, FilterPlugin, ScorePlugin
 from moorage.errors import ConfigurationError
 from moorage.models import ObjectKind
@@ -182,7 +182,9 @@ def _made(given: set[str], registries: Registries, weights: Mapping[str, int]) -
     enabled_here = [r.get(name) for name in names for r in registries.values()]
     missing = dict.fromkeys(missing_argument(each) for each in enabled_here if each)
     if problems := [problem for problem in missing if problem]:
-        raise ConfigurationError("\n".join(problems))
+        wanted = dict.fromkeys(placeholders(e.kind.name, e.kind.Args) for e in enabled_here if e)
+        lines = "\n".join(["  pluginConfig:", *filter(None, wanted)])
+        raise ConfigurationError("\n".join([*problems, "such as FILE:", f"{text}{lines}"]))
     try:
         resolved = resolve(parse(text, FROM_PLUGINS), _catalogue(registries))
     except ConfigurationError as error:

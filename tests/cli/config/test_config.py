@@ -147,6 +147,19 @@ def test_a_plugin_that_needs_arguments_asks_for_a_policy(plugin: Path) -> None:
     assert result.stderr == (
         f"{plugin}:{line}: MaxTemperature.Args.limit has no default: "
         "set it in a policy: --config FILE\n"
+        "such as FILE:\n"
+        "apiVersion: moorage.io/v1alpha1\n"
+        "kind: MoorageConfiguration\n"
+        "profiles:\n"
+        "- schedulerName: moorage\n"
+        "  plugins:\n"
+        "    multiPoint:\n"
+        "      enabled:\n"
+        "      - name: MaxTemperature\n"
+        "  pluginConfig:\n"
+        "  - name: MaxTemperature\n"
+        "    args:\n"
+        "      limit: # required\n"
     )
 
 
