@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 @click.option(
     "--form",
     default="node",
-    type=click.Choice(["node", "batch"]),
+    type=click.Choice(["node", "batch", "permit"]),
     show_default=True,
-    help="Whether a filter or score plugin is asked node by node, or about all nodes at once.",
+    help="Whether a filter or score plugin is asked node by node, or about all nodes at once; "
+    "permit is a bind plugin that waits for other pods.",
 )
 @click.option("--package", is_flag=True, help="Write a project that pip can install.")
 def new_plugin(
@@ -44,6 +45,8 @@ def new_plugin(
     """
     if kind == "bind" and form == "batch":
         raise click.UsageError("a bind plugin is asked about one pod and node: omit --form batch")
+    if kind != "bind" and form == "permit":
+        raise click.UsageError("pods wait for others in a bind plugin: add --kind bind")
     with clear_failures():
         from cli.config.policies import available_plugins
         from cli.skeleton.next_steps import to_run, to_test

@@ -1,4 +1,4 @@
-"""What `moorage new-plugin` writes: five plugins that work, their tests, and a package.
+"""What `moorage new-plugin` writes: six plugins that work, their tests, and a package.
 
 `$plugin` stands for the class, `$module` for the file, `$project` for the package. Lines are short
 enough for every formatter, and everything passes ruff and mypy as it is.
@@ -9,10 +9,11 @@ from string import Template
 from typing import Literal, TypeAlias
 
 from cli.skeleton.bind import BIND, TEST_BIND
+from cli.skeleton.permit import PERMIT, TEST_PERMIT
 from cli.skeleton.project import POLICY, PYPROJECT, README
 
 Kind: TypeAlias = Literal["filter", "score", "bind"]
-Form: TypeAlias = Literal["node", "batch"]
+Form: TypeAlias = Literal["node", "batch", "permit"]
 
 _FILTER = '''\
 """The filter plugin $plugin."""
@@ -159,6 +160,7 @@ _IMPORTS: Mapping[tuple[Kind, Form], str] = {
     ("score", "node"): "MAX_SCORE, Arguments, Meta, Node, Pod, ScorePlugin",
     ("score", "batch"): "MAX_SCORE, Arguments, Meta, Nodes, Pod, ScorePlugin, Scores",
     ("bind", "node"): "Arguments, Binding, BindPlugin, Meta, Refusal",
+    ("bind", "permit"): "Allow, Arguments, Binding, BindPlugin, Meta, Wait",
 }
 _CODE: Mapping[tuple[Kind, Form], str] = {
     ("filter", "node"): _FILTER + _FILTER_NODE,
@@ -166,6 +168,7 @@ _CODE: Mapping[tuple[Kind, Form], str] = {
     ("score", "node"): _SCORE + _SCORE_NODE,
     ("score", "batch"): _SCORE + _SCORE_BATCH,
     ("bind", "node"): BIND,
+    ("bind", "permit"): PERMIT,
 }
 _TESTS: Mapping[Kind, str] = {
     "filter": _TEST_FILTER,
@@ -184,7 +187,8 @@ def texts(kind: Kind, form: Form, plugin: str, module: str, *, package: bool) ->
 
     Args:
         kind: What the plugin does.
-        form: Whether it is asked about each node, or about all at once; "node" for kind "bind".
+        form: Whether it is asked about each node, or about all at once; "node" or "permit" for kind
+            "bind".
         plugin: The name of the class.
         module: The name of its module.
         package: Whether it is a project that pip can install, instead of two files.
@@ -196,7 +200,8 @@ def texts(kind: Kind, form: Form, plugin: str, module: str, *, package: bool) ->
         "kind": kind,
         "imports": _IMPORTS[kind, form],
     }
-    code, test = _CODE[kind, form], _TESTS[kind]
+    code = _CODE[kind, form]
+    test = TEST_PERMIT if form == "permit" else _TESTS[kind]
     found = {f"{module}.py": code, f"test_{module}.py": test}
     if package:
         found = {

@@ -41,7 +41,8 @@ def write_skeleton(
     Args:
         name: The plugin's name, such as MaxTemperature, max_temperature or max-temperature.
         kind: What it does.
-        form: Whether it is asked about each node, or about all at once; "node" for kind "bind".
+        form: Whether it is asked about each node, or about all at once; "node" or "permit" for kind
+            "bind".
         folder: Where to write; None is the current folder, and a new one in it for a package.
         package: Whether it becomes a project that pip can install.
         taken: The names that plugins of this kind have already.

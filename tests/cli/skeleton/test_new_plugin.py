@@ -34,6 +34,7 @@ FORMS = [
     ("filter", "batch"),
     ("score", "node"),
     ("score", "batch"),
+    ("bind", "permit"),
     ("bind", "node"),
 ]
 
