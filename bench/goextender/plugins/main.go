@@ -62,8 +62,8 @@ func (e *extender) Prioritize(args *extenderv1.ExtenderArgs) extenderv1.HostPrio
 	answer := make(extenderv1.HostPriorityList, len(nodes))
 	for i, info := range nodes {
 		mean := float64(total[i]) / float64(weights)
-		scaled := math.Floor(mean*float64(extenderv1.MaxExtenderPriority)/maxScore + 0.5)
-		answer[i] = extenderv1.HostPriority{Host: info.node.Name, Score: int64(scaled)}
+		rounded := math.Floor(mean + 0.5) // 0..100, as the scoreScale of Moorage's policies
+		answer[i] = extenderv1.HostPriority{Host: info.node.Name, Score: int64(rounded)}
 	}
 	return answer
 }
