@@ -16,9 +16,9 @@ from tests.scenarios.world import World
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 METHODS = {
-    "filter": {"Filter", "GetState", "ListPlugins", "Session"},
-    "scorer": {"GetState", "ListPlugins", "Score", "Session"},
-    "binder": {"Bind", "ListPlugins", "Session"},
+    "filter": {"Filter", "FollowProblems", "FollowRetries", "GetState", "ListPlugins", "Session"},
+    "scorer": {"FollowProblems", "GetState", "ListPlugins", "Score", "Session"},
+    "binder": {"Bind", "FollowState", "ListPlugins", "RetryPods", "Session"},
 }
 
 
@@ -121,6 +121,13 @@ async def test_bind(world: World) -> None:
     answer = await call(world, "binder", "Bind", {**names, "node": "n1"})
     assert answer["outcome"] == "OUTCOME_BOUND"
     assert (await world.places())["by-hand"] == "n1"
+
+
+async def test_pods_are_tried_again_by_hand(world: World) -> None:
+    (made,) = await world.create(pod("stuck", "nobody"))
+    names = {"namespace": "default", "name": "stuck", "uid": made["metadata"]["uid"]}
+    request = {"pods": [names], "plugin": "Budget", "reason": "a new month"}
+    assert await call(world, "binder", "RetryPods", request) == {"written": 1}
 
 
 @pytest.mark.parametrize("kind", METHODS)
