@@ -132,6 +132,12 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
         """Keep a gateway's state."""
         return self._snapshots.follow(request_iterator, describe_plugins(self._registry))
 
+    async def Barrier(
+        self, request: pb.BinderServiceBarrierRequest, context: Context
+    ) -> pb.BinderServiceBarrierResponse:
+        """Fence the binds of earlier epochs."""
+        raise CallError(grpc.StatusCode.UNIMPLEMENTED, "epochs are not kept yet")
+
     async def RetryPods(
         self, request: pb.BinderServiceRetryPodsRequest, context: Context
     ) -> pb.BinderServiceRetryPodsResponse:

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 METHODS = {
     "filter": {"Filter", "FollowProblems", "FollowRetries", "GetState", "ListPlugins", "Session"},
     "scorer": {"FollowProblems", "GetState", "ListPlugins", "Score", "Session"},
-    "binder": {"Bind", "FollowState", "ListPlugins", "RetryPods", "Session"},
+    "binder": {"Barrier", "Bind", "FollowState", "ListPlugins", "RetryPods", "Session"},
 }
 
 

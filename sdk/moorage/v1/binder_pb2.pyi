@@ -101,6 +101,7 @@ class BindRequest(_message.Message):
     DECISION_FIELD_NUMBER: _builtins.int
     CYCLE_STATE_FIELD_NUMBER: _builtins.int
     GENERATION_FIELD_NUMBER: _builtins.int
+    EPOCH_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Required. The pod's namespace."""
     name: _builtins.str
@@ -120,6 +121,10 @@ class BindRequest(_message.Message):
     generation: _builtins.int
     """Optional. Plugins that read the snapshot are asked once the binder has the state of this generation or
     a later one, see `FollowState`. 0 if no plugin of the policy reads it.
+    """
+    epoch: _builtins.int
+    """Optional. The term of the gateway that decided, see `Barrier`. A bind of a lower epoch than the binder
+    has seen is refused with FAILED_PRECONDITION. 0, as by hand, is never fenced.
     """
     @_builtins.property
     def annotations(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
@@ -150,10 +155,11 @@ class BindRequest(_message.Message):
         decision: _builtins.bytes = ...,
         cycle_state: _abc.Mapping[_builtins.str, _builtins.bytes] | None = ...,
         generation: _builtins.int = ...,
+        epoch: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["annotations", b"annotations", "cycle_state", b"cycle_state", "decision", b"decision", "generation", b"generation", "name", b"name", "namespace", b"namespace", "node", b"node", "policy", b"policy", "profile", b"profile", "uid", b"uid"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["annotations", b"annotations", "cycle_state", b"cycle_state", "decision", b"decision", "epoch", b"epoch", "generation", b"generation", "name", b"name", "namespace", b"namespace", "node", b"node", "policy", b"policy", "profile", b"profile", "uid", b"uid"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -258,6 +264,110 @@ class BinderServiceSessionResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___BinderServiceSessionResponse: _TypeAlias = BinderServiceSessionResponse  # noqa: Y015
+
+@_typing.final
+class BinderServiceBarrierRequest(_message.Message):
+    """Fences binds of earlier epochs."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EPOCH_FIELD_NUMBER: _builtins.int
+    HOLDER_FIELD_NUMBER: _builtins.int
+    epoch: _builtins.int
+    """Required. The epoch of the caller's binds from here on."""
+    holder: _builtins.str
+    """Required. Who calls, for logs and for gateways that lose to it."""
+    def __init__(
+        self,
+        *,
+        epoch: _builtins.int = ...,
+        holder: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "holder", b"holder"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BinderServiceBarrierRequest: _TypeAlias = BinderServiceBarrierRequest  # noqa: Y015
+
+@_typing.final
+class BinderServiceBarrierResponse(_message.Message):
+    """What became of the binds of earlier epochs."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EPOCH_FIELD_NUMBER: _builtins.int
+    HOLDER_FIELD_NUMBER: _builtins.int
+    BINDS_FIELD_NUMBER: _builtins.int
+    MEMORY_FIELD_NUMBER: _builtins.int
+    REPLICA_FIELD_NUMBER: _builtins.int
+    epoch: _builtins.int
+    """The highest epoch that this binder has seen. If it is higher than that of the request, or equal to it
+    and another holder's, nothing was done: repeat the call with a higher one if the caller may go on.
+    """
+    holder: _builtins.str
+    """Who holds that epoch."""
+    replica: _builtins.str
+    """Names the process, so that a restart is noticed."""
+    @_builtins.property
+    def binds(self) -> _containers.RepeatedCompositeFieldContainer[Global___WrittenBind]:
+        """Binds that were written, or may have been, newest last, as far as this binder remembers them. The
+        caller counts these pods as placed until its watch has shown them.
+        """
+
+    @_builtins.property
+    def memory(self) -> _duration_pb2.Duration:
+        """How far back `binds` is complete: the binder's age, or less after very many binds."""
+
+    def __init__(
+        self,
+        *,
+        epoch: _builtins.int = ...,
+        holder: _builtins.str = ...,
+        binds: _abc.Iterable[Global___WrittenBind] | None = ...,
+        memory: _duration_pb2.Duration | None = ...,
+        replica: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["memory", b"memory"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["binds", b"binds", "epoch", b"epoch", "holder", b"holder", "memory", b"memory", "replica", b"replica"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BinderServiceBarrierResponse: _TypeAlias = BinderServiceBarrierResponse  # noqa: Y015
+
+@_typing.final
+class WrittenBind(_message.Message):
+    """A bind that was written, or may have been."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POD_FIELD_NUMBER: _builtins.int
+    NODE_FIELD_NUMBER: _builtins.int
+    UNKNOWN_FIELD_NUMBER: _builtins.int
+    node: _builtins.str
+    """The node."""
+    unknown: _builtins.bool
+    """Whether the API server's answer got lost: the pod may be on the node or may not."""
+    @_builtins.property
+    def pod(self) -> Global___PodReference:
+        """The pod."""
+
+    def __init__(
+        self,
+        *,
+        pod: Global___PodReference | None = ...,
+        node: _builtins.str = ...,
+        unknown: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["pod", b"pod"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["node", b"node", "pod", b"pod", "unknown", b"unknown"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WrittenBind: _TypeAlias = WrittenBind  # noqa: Y015
 
 @_typing.final
 class BinderServiceFollowStateRequest(_message.Message):

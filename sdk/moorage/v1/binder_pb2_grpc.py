@@ -45,6 +45,11 @@ class BinderServiceStub:
                 request_serializer=moorage_dot_v1_dot_binder__pb2.BinderServiceSessionRequest.SerializeToString,
                 response_deserializer=moorage_dot_v1_dot_binder__pb2.BinderServiceSessionResponse.FromString,
                 _registered_method=True)
+        self.Barrier = channel.unary_unary(
+                '/moorage.v1.BinderService/Barrier',
+                request_serializer=moorage_dot_v1_dot_binder__pb2.BinderServiceBarrierRequest.SerializeToString,
+                response_deserializer=moorage_dot_v1_dot_binder__pb2.BinderServiceBarrierResponse.FromString,
+                _registered_method=True)
         self.FollowState = channel.stream_stream(
                 '/moorage.v1.BinderService/FollowState',
                 request_serializer=moorage_dot_v1_dot_binder__pb2.BinderServiceFollowStateRequest.SerializeToString,
@@ -101,6 +106,16 @@ class BinderServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Barrier(self, request, context):
+        """Fences what earlier gateways asked for. From here on the binder refuses binds of lower epochs with
+        FAILED_PRECONDITION and the reason STALE_EPOCH. Of those that it has, it gives up the ones that have not
+        been written yet, waits for the others until their outcome is known or their time is over, and answers.
+        Idempotent. Two gateways of one epoch cannot both be fenced: each takes an epoch of its own.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def FollowState(self, request_iterator, context):
         """Keeps one gateway's state, for bind plugins that read the snapshot. The first answer is a Hello; then
         each change is acknowledged. The state ends with the stream. A change that cannot be applied ends the
@@ -140,6 +155,11 @@ def add_BinderServiceServicer_to_server(servicer, server):
                     servicer.Session,
                     request_deserializer=moorage_dot_v1_dot_binder__pb2.BinderServiceSessionRequest.FromString,
                     response_serializer=moorage_dot_v1_dot_binder__pb2.BinderServiceSessionResponse.SerializeToString,
+            ),
+            'Barrier': grpc.unary_unary_rpc_method_handler(
+                    servicer.Barrier,
+                    request_deserializer=moorage_dot_v1_dot_binder__pb2.BinderServiceBarrierRequest.FromString,
+                    response_serializer=moorage_dot_v1_dot_binder__pb2.BinderServiceBarrierResponse.SerializeToString,
             ),
             'FollowState': grpc.stream_stream_rpc_method_handler(
                     servicer.FollowState,
@@ -212,6 +232,33 @@ class BinderService:
             '/moorage.v1.BinderService/Session',
             moorage_dot_v1_dot_binder__pb2.BinderServiceSessionRequest.SerializeToString,
             moorage_dot_v1_dot_binder__pb2.BinderServiceSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Barrier(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/moorage.v1.BinderService/Barrier',
+            moorage_dot_v1_dot_binder__pb2.BinderServiceBarrierRequest.SerializeToString,
+            moorage_dot_v1_dot_binder__pb2.BinderServiceBarrierResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -43,6 +43,12 @@ class BinderServiceStub:
     answers what is under way, refuses more with UNAVAILABLE, and ends the stream: the caller goes on
     in a new one, with what has no answer too. New streams fail with UNAVAILABLE meanwhile.
     """
+    Barrier: _aio.UnaryUnaryMultiCallable[_binder_pb2.BinderServiceBarrierRequest, _binder_pb2.BinderServiceBarrierResponse]
+    """Fences what earlier gateways asked for. From here on the binder refuses binds of lower epochs with
+    FAILED_PRECONDITION and the reason STALE_EPOCH. Of those that it has, it gives up the ones that have not
+    been written yet, waits for the others until their outcome is known or their time is over, and answers.
+    Idempotent. Two gateways of one epoch cannot both be fenced: each takes an epoch of its own.
+    """
     FollowState: _aio.StreamStreamMultiCallable[_binder_pb2.BinderServiceFollowStateRequest, _binder_pb2.BinderServiceFollowStateResponse]
     """Keeps one gateway's state, for bind plugins that read the snapshot. The first answer is a Hello; then
     each change is acknowledged. The state ends with the stream. A change that cannot be applied ends the
@@ -98,6 +104,18 @@ class BinderServiceServicer(metaclass=_abc_1.ABCMeta):
         the stream lives on. Binds go on when the caller hangs up. A binder that is about to end announces it,
         answers what is under way, refuses more with UNAVAILABLE, and ends the stream: the caller goes on
         in a new one, with what has no answer too. New streams fail with UNAVAILABLE meanwhile.
+        """
+
+    @_abc_1.abstractmethod
+    def Barrier(
+        self,
+        request: _binder_pb2.BinderServiceBarrierRequest,
+        context: _aio.ServicerContext[_binder_pb2.BinderServiceBarrierRequest, _abc.Awaitable[_binder_pb2.BinderServiceBarrierResponse]],
+    ) -> _abc.Awaitable[_binder_pb2.BinderServiceBarrierResponse]:
+        """Fences what earlier gateways asked for. From here on the binder refuses binds of lower epochs with
+        FAILED_PRECONDITION and the reason STALE_EPOCH. Of those that it has, it gives up the ones that have not
+        been written yet, waits for the others until their outcome is known or their time is over, and answers.
+        Idempotent. Two gateways of one epoch cannot both be fenced: each takes an epoch of its own.
         """
 
     @_abc_1.abstractmethod

@@ -169,6 +169,9 @@ class Odd(binder_pb2_grpc.BinderServiceServicer):
     def FollowState(self, request_iterator: Any, context: Any) -> Any:
         raise AssertionError
 
+    async def Barrier(self, request: Any, context: Any) -> Any:
+        raise AssertionError
+
     async def RetryPods(self, request: Any, context: Any) -> Any:
         raise AssertionError
 

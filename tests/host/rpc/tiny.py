@@ -67,6 +67,9 @@ class TinyServicer(Servicer, BinderServiceServicer):
     def FollowState(self, request_iterator: Any, context: Any) -> Any:
         raise NotImplementedError
 
+    async def Barrier(self, request: Any, context: Any) -> Any:
+        raise NotImplementedError
+
     async def RetryPods(
         self, request: BinderServiceRetryPodsRequest, context: Any
     ) -> BinderServiceRetryPodsResponse:
