@@ -111,10 +111,19 @@ def _engine(request: pb.ScorerServiceSessionRequest) -> Engine[ScoreRun]:
         bits = np.unpackbits(np.frombuffer(request.shard, np.uint8), bitorder="little")
         return partial(run_shard, rows=np.flatnonzero(bits))
     if request.raw:
-        return partial(
-            _normalize, raw={r.plugin: np.frombuffer(r.values, RAW) for r in request.raw}
-        )
+        return partial(_normalize, raw={each.plugin: _raw_scores(each) for each in request.raw})
     return run_scores
+
+
+def _raw_scores(message: pb.RawScores) -> Scores:
+    if len(message.values) % RAW.itemsize:
+        raise _no_scores(message.plugin)
+    return np.frombuffer(message.values, RAW)
+
+
+def _no_scores(plugin: str) -> CallError:
+    message = f"raw scores of plugin {plugin}: send one finite number for each node"
+    return CallError(grpc.StatusCode.INVALID_ARGUMENT, message)
 
 
 async def _normalize(
@@ -127,10 +136,7 @@ async def _normalize(
 ) -> ScoreRun:
     for plugin, values in raw.items():
         if len(values) != len(nodes) or not np.isfinite(values).all():
-            raise CallError(
-                grpc.StatusCode.INVALID_ARGUMENT,
-                f"raw scores of plugin {plugin}: send one finite number for each node",
-            )
+            raise _no_scores(plugin)
     return await run_normalization(profile, pod, nodes, supervisor, raw=raw)
 
 

@@ -37,7 +37,7 @@ class GivenNodesCache:
         key = hash(bytes(text))
         manifest = self._recent.get(key)
         if manifest is None:
-            manifest = self._older.pop(key, None) or decode_node(text)
+            manifest = self._older.pop(key, None) or _read(text)
             if not manifest.metadata.name:
                 raise msgspec.ValidationError("The name is empty - at `$.metadata.name`")
             self._keep(key, manifest)
@@ -47,3 +47,9 @@ class GivenNodesCache:
         if len(self._recent) >= self._limit:
             self._recent, self._older = {}, self._recent
         self._recent[key] = manifest
+
+
+def _read(text: msgspec.Raw) -> NodeManifest:
+    """Decode a node; the answer repeats all of its text, of which decoding reads only a part."""
+    bytes(text).decode()
+    return decode_node(text)
