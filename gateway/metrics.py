@@ -52,8 +52,8 @@ class CycleMetrics:
         )
         self._rejected = Counter(
             "moorage_rejected_nodes",
-            "Nodes that a filter plugin rejected, of those that kube-scheduler asked about: what its own "
-            "filters had rejected before is not among them.",
+            "Nodes that a filter plugin rejected, of those that kube-scheduler asked about: none that "
+            "its own filters had rejected before.",
             ["plugin"],
             registry=registry,
         )
