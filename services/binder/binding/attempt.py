@@ -119,8 +119,8 @@ class Attempt:
             pass
         return outcome
 
-    async def look(self) -> Pod | None:
-        """Return the pod, which may be bound as decided, or None if it is already.
+    async def look(self) -> tuple[Pod, Outcome | None]:
+        """Return the pod, and how it came to be bound as decided; None if it still may be.
 
         Raises:
             BindError: It may not be bound, or cannot be read.
@@ -133,7 +133,7 @@ class Attempt:
                 self._raise_if_final(error)
                 await self._pause(error)
             else:
-                return None if judge(pod, self._binding) else pod
+                return pod, self._outcome(pod)
 
     async def _await_turn(self) -> None:
         """Wait as long as the API server asked for in an earlier attempt."""
@@ -201,10 +201,14 @@ class Attempt:
             self._raise_if_final(error)
             self.past.wait(time.monotonic(), getattr(error, "retry_after", None))
             return None
-        if judge(pod, self._binding):
-            is_ours = self.past.node == self._binding.node
-            return Outcome.BOUND if is_ours else Outcome.ALREADY_BOUND
-        return None
+        return self._outcome(pod)
+
+    def _outcome(self, pod: Pod) -> Outcome | None:
+        """Return how the pod came to be bound as decided; None if it is not, but may be."""
+        if not judge(pod, self._binding):
+            return None
+        is_ours = self.past.node == self._binding.node
+        return Outcome.BOUND if is_ours else Outcome.ALREADY_BOUND
 
     def _raise_if_final(self, error: KubeError | TimeoutError) -> None:
         if isinstance(error, KubeStatusError) and error.status in FINAL:
