@@ -75,7 +75,7 @@ class BinderSettings(ServerSettings):
     written_binds: int = setting(
         30_000,
         "Binds that a gateway which takes over can learn of (Barrier): 100 a second for 5 minutes. "
-        "About 0.5 kB each.",
+        "About 0.6 kB each.",
         minimum=0,
     )
     written_binds_age: float = setting(

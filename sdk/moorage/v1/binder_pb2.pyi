@@ -313,7 +313,7 @@ class BinderServiceBarrierResponse(_message.Message):
     """Names the process, so that a restart is noticed."""
     @_builtins.property
     def binds(self) -> _containers.RepeatedCompositeFieldContainer[Global___WrittenBind]:
-        """Binds that were written, or may have been, newest last, as far as this binder remembers them; none if
+        """Binds that were written, or may have been, newest last, as far back as this binder keeps them; none if
         nothing was done. The caller counts these pods as placed until its watch has shown them.
         """
 

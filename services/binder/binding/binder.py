@@ -45,7 +45,7 @@ class BindLimits:
     permit: PermitLimits = field(default_factory=PermitLimits)
     """How many binds may wait for others, and how long."""
     written: WrittenLimits = field(default_factory=WrittenLimits)
-    """How many binds to remember for gateways that take over, and how long."""
+    """How many binds to keep for gateways that take over, and how long."""
 
 
 class Observer(RetryObserver, PluginObserver, PermitObserver, FenceObserver, Protocol):
@@ -204,7 +204,7 @@ class Binder:
             result = error
             raise
         finally:
-            self._remember(attempt, guard, result)
+            self._keep(attempt, guard, result)
             self._observer.ended(guard.binding, result, time.monotonic() - started)
         return result
 
@@ -220,7 +220,7 @@ class Binder:
         async with self._slots:
             return await attempt.run(look_first=look_first)
 
-    def _remember(self, attempt: Attempt, guard: Guard, result: Outcome | BindError) -> None:
+    def _keep(self, attempt: Attempt, guard: Guard, result: Outcome | BindError) -> None:
         """Keep what an attempt leaves open, and what it wrote or may have written."""
         binding, unknown_node = guard.binding, attempt.past.node
         if isinstance(result, Outcome):

@@ -96,7 +96,7 @@ class Fence:
 
     def guard(self, binding: Binding, epoch: int) -> "Guard":
         """Return what watches over one bind, until it is released."""
-        guard = Guard(self, binding, epoch)
+        guard = Guard(binding, epoch)
         self._guards.add(guard)
         return guard
 
@@ -104,6 +104,8 @@ class Fence:
         """Forget a bind that has ended."""
         self._guards.discard(guard)
         guard.ended.set()
+        if guard.is_given_up:
+            self._observer.fenced("waiting")
 
     async def barrier(self, epoch: int, holder: str) -> Fenced:
         """Fence all lower epochs; return what was written once no bind of theirs is under way.
@@ -151,7 +153,7 @@ class Fence:
     def _raise(self, epoch: int, holder: str) -> None:
         self.epoch, self.holder = epoch, holder
         self._observer.epoch_raised(epoch)
-        stale = [guard for guard in self._guards if guard.is_stale]
+        stale = [guard for guard in self._guards if 0 < guard.epoch < epoch]
         _log.info(
             "Binds of earlier epochs are refused from here on",
             epoch=epoch,
@@ -160,18 +162,14 @@ class Fence:
             under_way=sum(guard.has_written for guard in stale),
         )
         for guard in stale:
-            guard.overtake()
-
-    def _given_up(self, guard: "Guard") -> BindError:
-        self._observer.fenced("waiting")
-        return self._stale(guard.binding, guard.epoch)
+            guard.overtake(self._stale(guard.binding, guard.epoch))
 
     def _stale(self, binding: Binding, epoch: int) -> BindError:
         holder = f" of {self.holder}" if self.holder else ""
         return BindError(
             Reason.STALE_EPOCH,
             f"{binding} was not bound: it was decided in epoch {epoch}, and epoch {self.epoch}"
-            f"{holder} has begun; another gateway has taken over, or the same one starts anew",
+            f"{holder} has begun; another gateway has taken over, or this one has begun again",
         )
 
 
@@ -180,24 +178,26 @@ class Guard:
 
     Attributes:
         binding: The bind.
-        epoch: Its own.
+        epoch: Its own; 0 if it has none, and is never overtaken.
         has_written: A POST was sent; from here on the bind is not interrupted.
+        is_given_up: It ended because it was overtaken.
         ended: Set when nothing more is done for the bind.
     """
 
-    def __init__(self, fence: Fence, binding: Binding, epoch: int) -> None:
+    def __init__(self, binding: Binding, epoch: int = 0) -> None:
         self.binding = binding
         self.epoch = epoch
         self.has_written = False
+        self.is_given_up = False
         self.ended = asyncio.Event()
-        self._fence = fence
         self._overtaken = asyncio.Event()
+        self._refusal: BindError | None = None
         self._scope: asyncio.Timeout | None = None
 
     @property
     def is_stale(self) -> bool:
         """Whether there is a higher epoch."""
-        return 0 < self.epoch < self._fence.epoch
+        return self._refusal is not None
 
     async def run(self, work: Callable[[], Awaitable[Result]]) -> Result:
         """Return what *work* returns; interrupt it when overtaken, unless it has written.
@@ -217,15 +217,16 @@ class Guard:
         finally:
             self._scope = None
 
-    def overtake(self) -> None:
-        """End what waits."""
+    def overtake(self, refusal: BindError) -> None:
+        """End what waits: it is refused."""
+        self._refusal = refusal
         self._overtaken.set()
         if self._scope and not self.has_written:
             self._scope.reschedule(asyncio.get_running_loop().time())
 
     async def sleep(self, seconds: float) -> None:
         """Sleep, but no longer than until overtaken."""
-        if self._overtaken.is_set():
+        if self.is_stale:
             await asyncio.sleep(seconds)
             return
         with suppress(TimeoutError):
@@ -233,5 +234,7 @@ class Guard:
                 await self._overtaken.wait()
 
     def given_up(self) -> BindError:
-        """Return the outcome of a bind that was overtaken."""
-        return self._fence._given_up(self)
+        """Return the end of a bind that was overtaken, to be raised."""
+        assert self._refusal is not None  # noqa: S101 - it was overtaken
+        self.is_given_up = True
+        return self._refusal

@@ -13,7 +13,7 @@ from moorage import Binding
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenLimits:
-    """How much to remember."""
+    """How much to keep."""
 
     binds: int = 30_000
     """Binds; the oldest is forgotten first."""
@@ -44,7 +44,7 @@ class WrittenBinds:
     """What this binder wrote.
 
     Args:
-        limits: How much to remember.
+        limits: How much to keep.
         clock: A monotonic clock.
     """
 
@@ -56,7 +56,7 @@ class WrittenBinds:
         self._binds: OrderedDict[tuple[str, str], tuple[float, Written]] = OrderedDict()
 
     def add(self, binding: Binding, *, unknown: bool) -> None:
-        """Remember a bind whose outcome is known, or will not be found out."""
+        """Keep a bind whose outcome is known, or will not be found out."""
         now = self._clock()
         key = binding.uid, binding.node
         self._binds[key] = now, written(binding, unknown=unknown)
