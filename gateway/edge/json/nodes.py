@@ -33,11 +33,13 @@ class GivenNodesCache:
         }
 
     def _decode(self, text: msgspec.Raw) -> NodeManifest:
+        encoded = bytes(text)
         # 64 bits of SipHash under this process's secret key.
-        key = hash(bytes(text))
+        key = hash(encoded)
         manifest = self._recent.get(key)
         if manifest is None:
-            manifest = self._older.pop(key, None) or _read(text)
+            encoded.decode()  # the answer repeats it, also what decoding skips
+            manifest = self._older.pop(key, None) or decode_node(text)
             if not manifest.metadata.name:
                 raise msgspec.ValidationError("The name is empty - at `$.metadata.name`")
             self._keep(key, manifest)
@@ -47,9 +49,3 @@ class GivenNodesCache:
         if len(self._recent) >= self._limit:
             self._recent, self._older = {}, self._recent
         self._recent[key] = manifest
-
-
-def _read(text: msgspec.Raw) -> NodeManifest:
-    """Decode a node; the answer repeats all of its text, of which decoding reads only a part."""
-    bytes(text).decode()
-    return decode_node(text)
