@@ -140,9 +140,7 @@ async def running(
     checks = {"serving": phase.problem, **servicer.checks()}
     async with AsyncExitStack() as stack:
         admin = await stack.enter_async_context(
-            admin_server(
-                settings.admin_host, settings.admin_port, checks=checks, notes=servicer.notes()
-            )
+            admin_server(settings, checks=checks, notes=servicer.notes())
         )
         if not settings.share_port:
             _require_free(settings.host, settings.port)
