@@ -175,7 +175,10 @@ def _gateway_metrics() -> list[MetricRow]:
 
 def _binder_metrics() -> list[MetricRow]:
     return _declared(
+        binder_metrics.BARRIER_SECONDS,
         binder_metrics.BINDS,
+        binder_metrics.EPOCH,
+        binder_metrics.FENCED,
         binder_metrics.BIND_SECONDS,
         binder_metrics.BINDS_RUNNING,
         binder_metrics.BIND_RETRIES,
