@@ -117,10 +117,10 @@ async def _attempts(url: str, query: Mapping[str, str] | None) -> tuple[list[Obj
         reason = str(error) or "it does not answer in time"
         return [], f"the gateway's admin port cannot be asked ({reason}): give --admin"
     try:
-        error = str(msgspec.json.decode(text)["error"])
+        problem = str(msgspec.json.decode(text)["error"])
     except (msgspec.DecodeError, KeyError, TypeError):
         return [], f"{url} answers {response.status}: is it the gateway's admin port?"
-    return [], error.partition(": ")[2] or error
+    return [], problem.partition(": ")[2] or problem
 
 
 def last_seen(event: Object) -> str:

@@ -31,8 +31,7 @@ def _claimed(claim: ClaimRecord, filtered: FilterRecord) -> str:
     of = f"the best of {filtered.feasible} feasible nodes"
     if filtered.feasible == 1:
         of = "the only feasible node"
-    again = " again at the bind" if claim.renewed else ""
-    return f"{claim.node}, {of}, was claimed{again} for {', '.join(claim.plugins)}"
+    return f"{claim.node}, {of}, was claimed for {', '.join(claim.plugins)}"
 
 
 def _scored(decision: Decision, filtered: FilterRecord, bound: str) -> str:

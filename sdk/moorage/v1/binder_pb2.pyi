@@ -312,7 +312,7 @@ class BinderServiceBarrierResponse(_message.Message):
     """Names the process, so that a restart is noticed."""
     @_builtins.property
     def binds(self) -> _containers.RepeatedCompositeFieldContainer[Global___WrittenBind]:
-        """Binds that were written, or may have been, newest last, as far as this binder remembers them. The
+        """Binds that were written, or may have been, newest last, as far as this binder keeps them. The
         caller counts these pods as placed until its watch has shown them.
         """
 
