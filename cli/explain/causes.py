@@ -119,7 +119,8 @@ def _untried(facts: Facts) -> Cause:
 def _failing(facts: Facts, condition: Object) -> Cause:
     """Return what is broken: an error, not a lack of nodes."""
     newest = facts.attempts[0] if facts.attempts else {}
-    broken = newest.get("error") or (newest.get("bind") or {}).get("error")
+    parts = (newest, newest.get("bindCheck") or {}, newest.get("bind") or {})
+    broken = any(part.get("error") for part in parts)
     reason = newest["reason"] if broken else f"kube-scheduler failed: {condition.get('message')}"
     return Cause(
         reason,

@@ -11,6 +11,9 @@ def dominant(decision: Decision, place: str = "") -> str:
     """
     if decision.error:
         return f"the attempt failed: {decision.error}"
+    if decision.bind_check and decision.bind_check.error:
+        node = decision.bind_check.node
+        return f"the bind to {node} was refused: {decision.bind_check.error}"
     if decision.bind and decision.bind.error:
         return f"the bind to {decision.bind.node} failed: {decision.bind.error}"
     filtered = decision.filter
