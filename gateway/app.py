@@ -100,8 +100,7 @@ async def running(
         )
         admin = await stack.enter_async_context(
             admin_server(
-                settings.admin_host,
-                settings.admin_port,
+                settings,
                 checks={"serving": phase.problem, **checks},
                 notes={
                     "tls": security.note,
@@ -306,4 +305,5 @@ def _decision_route(client: KubeClient, parts: _Parts) -> web.RouteDef:
         resolved = parts.policy.resolved
         return await hint(client, resolved.profile_names if resolved else (), namespace, pod)
 
-    return decision_route(parts.decisions, parts.cluster.state.row_at, hint_of)
+    state = parts.cluster.state
+    return decision_route(parts.decisions, state.row_at, state.place_of, hint_of)
