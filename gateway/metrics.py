@@ -81,7 +81,7 @@ class CycleMetrics:
         """Count a call that failed since the state is too old."""
         self._settled = Counter(
             "moorage_settled_binds",
-            "Binds with an unknown outcome about which the API server was asked, by what it said.",
+            "Binds with an unknown outcome about which the API server was asked, by outcome.",
             ["outcome"],
             registry=registry,
         )

@@ -48,7 +48,7 @@ class Settling:
         self._calls[call.uid] = call
 
     def end(self, uid: str) -> None:
-        """Ask about a pod no more: it is bound anew, or its outcome is known."""
+        """Ask about a pod no more: it is bound again, or its outcome is known."""
         self._calls.pop(uid, None)
 
     async def run(self) -> NoReturn:
