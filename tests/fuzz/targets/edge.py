@@ -172,6 +172,7 @@ class _Call:
     method = "POST"
     version = HttpVersion11
     keep_alive = True
+    content_type = "application/json"
 
     def __init__(self, path: str, body: bytes) -> None:
         self.path = path
