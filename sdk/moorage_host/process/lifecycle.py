@@ -12,6 +12,7 @@ import sys
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -23,6 +24,7 @@ from moorage_host.process import pauses  # noqa: F401 - every process counts the
 from moorage_host.process.logs import configure_logging
 from moorage_host.process.metrics import show_build
 from moorage_host.settings import setting
+from moorage_host.tls.identities import OPERATOR
 
 PR_SET_PDEATHSIG = 1
 
@@ -61,6 +63,47 @@ class AdminSettings(ProcessSettings):
         "Port of the admin server (/livez, /readyz, /metrics); 0 takes a free one.",
         minimum=0,
         maximum=65535,
+    )
+    admin_connections: int = setting(
+        128,
+        "Connections to the admin port; with more, one that waits for its caller is closed.",
+        unit="connections",
+        minimum=1,
+    )
+    allowed_host: tuple[str, ...] = setting(
+        ("gateway", "gateway.moorage", "*.svc", "*.svc.cluster.local"),
+        "Names that HTTP requests may have as Host, beside IP addresses and localhost; "
+        "*.example.com is every name below example.com.",
+    )
+    http_head_time: float = setting(
+        10.0,
+        "How long the head of an HTTP request may take from its first byte.",
+        unit="seconds",
+        minimum=0.1,
+    )
+    http_headers: int = setting(32, "Headers of an HTTP request.", unit="headers", minimum=8)
+    http_header_bytes: int = setting(
+        8190,
+        "One header of an HTTP request, or its first line; so the head of each connection takes "
+        "up to --http-headers times this.",
+        unit="bytes",
+        minimum=256,
+    )
+    tls: Path | None = setting(
+        None,
+        "Folder with tls.crt, tls.key and ca.crt: this process's certificate and key, and the "
+        "authorities that it believes.",
+    )
+    tls_reload_interval: float = setting(
+        10.0, "How often these files are read again.", unit="seconds", minimum=0.1
+    )
+    insecure: bool = setting(
+        False,
+        "Allow plain text beyond loopback addresses and Unix sockets: everybody on the network may "
+        "then read everything and bind any pod.",
+    )
+    operator_identity: tuple[str, ...] = setting(
+        (OPERATOR,), "DNS names in the certificates of people who may look and try by hand."
     )
     shutdown_delay: float = setting(
         5.0,

@@ -15,7 +15,6 @@ a background task fails, the service drains and the process ends with the error.
 """
 
 import asyncio
-import ipaddress
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -35,6 +34,8 @@ from moorage_host.rpc.interceptor import CallInterceptor
 from moorage_host.rpc.lane import Lane
 from moorage_host.rpc.standard import Health, add_reflection
 from moorage_host.settings import setting
+from moorage_host.tls.identities import GATEWAY
+from moorage_host.tls.security import is_local, securing
 
 log = structlog.get_logger()
 
@@ -80,10 +81,13 @@ class ServerSettings(AdminSettings):
         unit="seconds",
         minimum=0,
     )
+    gateway_identity: tuple[str, ...] = setting(
+        (GATEWAY,), "DNS names in the certificates of gateways, which alone open sessions and bind."
+    )
     reflection: Literal["auto", "on", "off"] = setting(
         "auto",
-        "Whether clients such as grpcurl may list the methods: on, off, or only if --host is this "
-        "machine's own (auto).",
+        "Whether clients such as grpcurl may list the methods: on, off, or (auto) only on loopback "
+        "addresses, and with --tls.",
     )
 
 
@@ -162,10 +166,9 @@ async def running(
     servicer = definition.create()
     checks = {"serving": phase.problem, **servicer.checks()}
     async with AsyncExitStack() as stack:
+        security = await stack.enter_async_context(securing(settings))
         admin = await stack.enter_async_context(
-            admin_server(
-                settings.admin_host, settings.admin_port, checks=checks, notes=servicer.notes()
-            )
+            admin_server(settings, checks=checks, notes={"tls": security.note, **servicer.notes()})
         )
         if not settings.share_port:
             _require_free(settings.host, settings.port)
@@ -227,16 +230,8 @@ def _options(settings: ServerSettings) -> Sequence[tuple[str, int]]:
 
 
 def _reflects(settings: ServerSettings) -> bool:
-    return settings.reflection == "on" or (
-        settings.reflection == "auto" and _is_loopback(settings.host)
-    )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:  # another name
-        return False
+    is_known_who_calls = settings.tls is not None or is_local(settings.host)
+    return settings.reflection == "on" or (settings.reflection == "auto" and is_known_who_calls)
 
 
 def _require_free(host: str, port: int) -> None:
