@@ -2,18 +2,14 @@
 
 from random import Random
 
-import msgspec
-
 from moorage.snapshot import Snapshot
 from moorage.v1 import types_pb2 as pb
 from moorage_host.plugins import Replica
-from moorage_host.rpc.session import apply_state
+from moorage_host.rpc.sessions.state import MISTAKES, apply_state
 from tests.fuzz.targets.mutations import mutated_messages, unpacked
 from tests.fuzz.targets.target import Target, require
 
 _ROWS = 4096
-_REFUSED = (msgspec.DecodeError, KeyError, ValueError)
-"""What `run_session` answers with INVALID_ARGUMENT."""
 
 
 class Deltas(Target):
@@ -36,7 +32,7 @@ class Deltas(Target):
                 continue
             try:
                 await apply_state(replica, state)
-            except _REFUSED:
+            except MISTAKES:
                 break
             replica.generation = 1
         require(replica.snapshot.capacity <= _ROWS, "more rows than allowed")
