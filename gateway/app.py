@@ -32,6 +32,7 @@ from gateway.decisions.rejected import RejectedPods
 from gateway.decisions.serving import decision_route
 from gateway.edge import make_app, run_edge
 from gateway.health import readiness_checks, readiness_notes
+from gateway.leadership import Leadership, make_leadership
 from gateway.metrics import ClusterCollector, CycleMetrics
 from gateway.policy.policy import PolicyHolder
 from gateway.policy.reload import PolicyReloader, ReloadMetrics
@@ -92,6 +93,7 @@ async def running(
             policy=parts.policy,
             filters=parts.filters,
             scorers=parts.scorers,
+            term=parts.leadership.term,
             max_cache_age=settings.max_cache_age,
         )
         admin = await stack.enter_async_context(
@@ -105,6 +107,7 @@ async def running(
                         each.background_problems
                         for each in (parts.filters, parts.scorers, parts.binding)
                     ],
+                    parts.leadership.barriers,
                 ),
                 routes=[_decision_route(client, parts)],
                 registry=registry,
@@ -147,6 +150,7 @@ class _Parts:
     queue: CycleQueue
     cycles: CycleRunner
     reloader: PolicyReloader | None
+    leadership: Leadership
 
 
 def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorRegistry) -> _Parts:
@@ -189,9 +193,12 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
             retry=retry,
         )
 
+    leadership = make_leadership(settings, client, cluster, queue, registry)
     cycle_states = CycleStates(settings.cycle_state_memory)
     rejected = RejectedPods(settings.retry_pods)
-    binding = Binding(settings.binder, state, policy, cycle_states, snapshots.generation)
+    binding = Binding(
+        settings.binder, state, policy, cycle_states, snapshots.generation, leadership.term
+    )
     retries = Retries(binding.channel, rejected, state, RetryMetrics(registry))
     filters = pool(FILTER, settings.filter, settings.filter_wait, retries.ask)
     scorers = pool(SCORER, settings.scorer, settings.scorer_wait)
@@ -217,6 +224,7 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
         verify_share=settings.cache_verify_share,
     )
     cycles = CycleRunner(
+        term=leadership.term,
         cluster=cluster,
         policy=policy,
         queue=queue,
@@ -257,6 +265,7 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
         queue=queue,
         cycles=cycles,
         reloader=reloader or None,
+        leadership=leadership,
     )
 
 
@@ -267,6 +276,7 @@ async def _background(parts: _Parts, settings: GatewaySettings) -> AsyncIterator
         binder = parts.binding.follow_plugins(settings.resolve_interval)
         tasks.append(group.create_task(binder))
         tasks.append(group.create_task(parts.snapshots.run()))
+        tasks.append(group.create_task(parts.leadership.run()))
         tasks.append(group.create_task(parts.retries.run(settings.retry_interval)))
         if parts.reloader is not None and settings.config_reload_interval:
             reloading = parts.reloader.run(settings.config_reload_interval)

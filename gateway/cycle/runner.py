@@ -7,7 +7,7 @@ scores. Scheduling cycles run one at a time; binding cycles do not wait for them
 
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -34,6 +34,7 @@ from gateway.cycle.scoring import ScorePhaseResult
 from gateway.decisions.cycle_states import CycleStates
 from gateway.decisions.log import Decision, DecisionLog, FilterRecord
 from gateway.decisions.rejected import RejectedPods
+from gateway.leadership.term import StaleTermError, Term
 from gateway.metrics import CycleMetrics
 from gateway.policy.policy import PolicyHolder
 
@@ -58,6 +59,7 @@ class CycleRunner:
     def __init__(
         self,
         *,
+        term: Term,
         cluster: ClusterView,
         policy: PolicyHolder,
         queue: CycleQueue,
@@ -72,6 +74,7 @@ class CycleRunner:
         metrics: CycleMetrics,
     ) -> None:
         """The phases may have a cache before them or not."""
+        self._term = term
         self._cluster = cluster
         self._policy = policy
         self._queue = queue
@@ -88,6 +91,7 @@ class CycleRunner:
 
     async def filter(self, request: CycleRequest) -> FilterOutcome:
         """Rule nodes out, and go on to score the others."""
+        await self._term.enter(request.deadline)
         if not self._is_ours(request.profile):
             return FilterOutcome(feasible=request.nodes)
         pod = request.pod
@@ -107,6 +111,7 @@ class CycleRunner:
 
     async def prioritize(self, request: CycleRequest) -> PrioritizeOutcome:
         """Rank nodes: collect the scores of the pod's cycle, or score as a cycle of its own."""
+        await self._term.enter(request.deadline)
         if not self._is_ours(request.profile) or not self._has_score_plugins(request):
             return PrioritizeOutcome(scores=())
         pod = request.pod
@@ -126,6 +131,7 @@ class CycleRunner:
 
     async def preempt(self, call: PreemptCall) -> PreemptOutcome:
         """Drop the candidates on which the pod could not run even without the victims."""
+        await self._term.enter(call.deadline)
         profile = call.pod.spec.scheduler_name
         if not self._is_ours(profile) or profile not in self._policy.dependencies.filters:
             return PreemptOutcome(victims=call.victims)
@@ -147,12 +153,20 @@ class CycleRunner:
     async def bind(self, call: BindCall) -> None:
         """Bind the pod; waits for no cycle, unless its claim was lost and has to be renewed."""
         self._score_ahead.take(call.uid)
+        bound = False
+        while not bound:
+            epoch = await self._term.enter(call.deadline)
+            with suppress(StaleTermError):  # checked again and sent again in the next term
+                await self._bind(call, epoch)
+                bound = True
+
+    async def _bind(self, call: BindCall, epoch: int) -> None:
         decision = self._decisions.latest(call.namespace, call.name, call.uid)
         if not self._claims.holds(call, decision):
             await self._claims.wait_for_pod(call)
             async with self._queue.turn():
                 await self._claims.renew(call, decision)
-        await self._binding.bind(call, decision)
+        await self._binding.bind(call, decision, epoch)
 
     async def _filter(
         self, request: CycleRequest, decision: Decision, previous: Decision | None
