@@ -17,6 +17,7 @@ from gateway.cache.filter_cache import FilterCache
 from gateway.cache.score_cache import ScoreCache
 from gateway.cluster.cluster import Cluster
 from gateway.cluster.state import ClusterState
+from gateway.cycle.bind_check import BindCheck
 from gateway.cycle.claims import Claims
 from gateway.cycle.filtering import FilterPhase
 from gateway.cycle.queue import CycleQueue
@@ -49,6 +50,7 @@ from moorage_host.policy import default_document, parse, read
 from moorage_host.process.admin import address, admin_server, cause_of
 from moorage_host.process.lifecycle import announce, process
 from moorage_host.process.phase import Phase
+from moorage_host.tls.security import securing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +82,9 @@ async def running(
     Raises:
         ConfigurationError: A file, a port or the policy is wrong.
     """
-    client = await connect(settings.kubeconfig)
     async with AsyncExitStack() as stack:
+        security = await stack.enter_async_context(securing(settings))
+        client = await connect(settings.kubeconfig)
         stack.push_async_callback(client.close)
         parts = _parts(client, settings, registry)
         stack.push_async_callback(parts.binding.close)
@@ -101,14 +104,17 @@ async def running(
                 settings.admin_host,
                 settings.admin_port,
                 checks={"serving": phase.problem, **checks},
-                notes=readiness_notes(
-                    parts.reloader,
-                    [
-                        each.background_problems
-                        for each in (parts.filters, parts.scorers, parts.binding)
-                    ],
-                    parts.leadership.barriers,
-                ),
+                notes={
+                    "tls": security.note,
+                    **readiness_notes(
+                        parts.reloader,
+                        [
+                            each.background_problems
+                            for each in (parts.filters, parts.scorers, parts.binding)
+                        ],
+                        parts.leadership.barriers,
+                    ),
+                },
                 routes=[_decision_route(client, parts)],
                 registry=registry,
             )
@@ -231,7 +237,16 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
         filter_phase=filter_phase,
         score_phase=score_phase,
         recheck=Recheck(state, filter_phase, settings.recheck_time),
-        claims=Claims(state, policy, filter_phase, score_phase, cycle_states, metrics),
+        claims=Claims(state, policy, score_phase, cycle_states, metrics),
+        bind_check=BindCheck(
+            state=state,
+            policy=policy,
+            phase=filter_phase,
+            queue=queue,
+            metrics=metrics,
+            pod=binding.unseen.pod,
+            unknown_pod_wait=settings.unknown_pod_wait,
+        ),
         binding=binding,
         decisions=decisions,
         cycle_states=cycle_states,

@@ -3,10 +3,12 @@
 import asyncio
 import itertools
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.replicas.session import Session
+from moorage_host.rpc.stream import StreamLostError
 
 
 @dataclass(slots=True, eq=False)
@@ -76,3 +78,13 @@ class Members:
         """Return a replica without unanswered work that is none of *others*."""
         idle = (m for m in self._members.values() if not m.unanswered and m not in others)
         return next(idle, None)
+
+    def lack_changes(self) -> bool:
+        """Whether a replica that keeps up has not been sent the newest state."""
+        return any(member.session.lacks_changes() for member in self.all)
+
+    def send_changes(self, least: int) -> None:
+        """Send each replica the changes since its last message, if there are at least so many."""
+        for member in self.all:
+            with suppress(StreamLostError):  # who keeps the session finds out
+                member.session.send_changes(least)

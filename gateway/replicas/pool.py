@@ -6,8 +6,6 @@ one is slow or lost, another gets the same work, and the first answer counts.
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from typing import Protocol
 
 import structlog
 
@@ -15,7 +13,7 @@ from gateway.calls import CallFailedError
 from gateway.replicas.dns import Resolver
 from gateway.replicas.feed import Kinds, StateFeed
 from gateway.replicas.hedging import HedgedCall
-from gateway.replicas.latency import HedgeLimits, LatencyTracker
+from gateway.replicas.latency import LatencyTracker
 from gateway.replicas.members import Member, Members
 from gateway.replicas.metrics import SessionMetrics
 from gateway.replicas.service import ServiceKind
@@ -26,7 +24,7 @@ from gateway.replicas.session import (
     WaitUntilIdle,
     ignore_retry,
 )
-from gateway.replicas.sources import ClusterSource, ObjectSource, PolicySource
+from gateway.replicas.sources import ClusterSource, ObjectSource, PolicySource, PoolLimits
 from gateway.replicas.work import Answer, Work
 from moorage.backoff import Backoff
 from moorage.v1 import types_pb2 as pb
@@ -45,17 +43,6 @@ LONGEST_SLEEP = 1.0
 may have joined, or could not take any more before."""
 
 SILENT = "does not answer in time"
-
-
-class PoolLimits(HedgeLimits, Protocol):
-    """The settings that a pool reads."""
-
-    @property
-    def session_timeout(self) -> float: ...  # noqa: D102
-    @property
-    def resolve_interval(self) -> float: ...  # noqa: D102
-    @property
-    def delta_interval(self) -> float: ...  # noqa: D102
 
 
 class ReplicaPool:
@@ -296,13 +283,7 @@ class ReplicaPool:
         """
         ticks = [MANY_CHANGES] * (FEW_CHANGES_TICKS - 1) + [1]
         while True:
-            await self._feed.wait_for(self._lacks_changes, LONGEST_SLEEP)
+            await self._feed.wait_for(self.members.lack_changes, LONGEST_SLEEP)
             for least in ticks:
                 await asyncio.sleep(self._limits.delta_interval)
-                for member in self.members.all:
-                    with suppress(StreamLostError):  # `_serve` finds out
-                        member.session.send_changes(least)
-
-    def _lacks_changes(self) -> bool:
-        """Whether there is anything to send."""
-        return any(member.session.lacks_changes() for member in self.members.all)
+                self.members.send_changes(least)

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Protocol
 
+from gateway.replicas.latency import HedgeLimits
 from moorage.models import ObjectKind
 from moorage.v1 import types_pb2 as pb
 from moorage_host.policy import Kind as PluginKind
@@ -39,3 +40,14 @@ class ObjectSource(Protocol):
 
     async def synced(self, kinds: Collection[ObjectKind]) -> None:
         """Wait until objects of these kinds have been read."""
+
+
+class PoolLimits(HedgeLimits, Protocol):
+    """The settings that a pool reads."""
+
+    @property
+    def session_timeout(self) -> float: ...  # noqa: D102
+    @property
+    def resolve_interval(self) -> float: ...  # noqa: D102
+    @property
+    def delta_interval(self) -> float: ...  # noqa: D102

@@ -27,6 +27,11 @@ class Options(ProcessSettings):
         False,
         "Make the pods of Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs.",
     )
+    audit_log: Path | None = setting(
+        None,
+        "File to which a line is added for each write: an Event of audit.k8s.io/v1, with the body "
+        "of Bindings.",
+    )
 
 
 def main() -> None:
@@ -35,7 +40,12 @@ def main() -> None:
 
 
 async def _serve(options: Options) -> None:
-    settings = Settings(host=options.host, port=options.port, run_bound_pods=options.run_bound_pods)
+    settings = Settings(
+        host=options.host,
+        port=options.port,
+        run_bound_pods=options.run_bound_pods,
+        audit_log=options.audit_log,
+    )
     with process("api-server", options) as stop:
         try:
             await _run(settings, options, stop)

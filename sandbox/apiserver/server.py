@@ -9,6 +9,7 @@ from aiohttp import web
 from sandbox.apiserver.discovery import documents, openapi
 from sandbox.apiserver.faults import admin
 from sandbox.apiserver.faults.faults import Faults
+from sandbox.apiserver.requests.audit import AuditLog
 from sandbox.apiserver.requests.http import Edge, failures_as_status
 from sandbox.apiserver.settings import Settings
 from sandbox.apiserver.store.cluster import Cluster
@@ -22,6 +23,7 @@ class ApiServer:
         self.settings = settings or Settings()
         self.cluster = Cluster(self.settings)
         self.faults = Faults(self.cluster)
+        self._audit = AuditLog(self.settings.audit_log)
         self.url = ""
         """Where it listens, such as http://127.0.0.1:41234, once it does."""
         self._runner = web.AppRunner(
@@ -55,6 +57,7 @@ class ApiServer:
         """Close the watches and the port."""
         self.faults.drop_watches()
         await self._runner.cleanup()
+        self._audit.close()
 
     def kubeconfig(self) -> str:
         """Return a kubeconfig (as JSON, which is YAML) for kubectl; there is no authentication."""
@@ -73,7 +76,7 @@ class ApiServer:
         application = web.Application(
             middlewares=[failures_as_status], client_max_size=self.settings.max_body_bytes
         )
-        edge = Edge(self.cluster, self.faults, self.settings)
+        edge = Edge(self.cluster, self.faults, self.settings, self._audit)
         documents.add_routes(application.router, self.cluster.resources, self.settings)
         openapi.add_routes(application.router, self.cluster.resources)
         admin.add_routes(application.router, self.faults)

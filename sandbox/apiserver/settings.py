@@ -1,6 +1,7 @@
 """Every limit of the API server, with its default and unit."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,3 +29,5 @@ class Settings:
     """How long after its binding a pod becomes Running, with run_bound_pods."""
     shutdown_seconds: float = 2.0
     """How long a stopping server waits for requests; watches are closed at once."""
+    audit_log: Path | None = None
+    """The file to which a line is added for each write; see `requests.audit`."""

@@ -10,10 +10,15 @@ from moorage.rules import matches_node_selector
 from moorage.rules.taints import DO_NOT_SCHEDULE, untolerated
 from sandbox.apiserver.resources.resource import Object
 from sandbox.controllers.objects import MOST_AT_ONCE, Objects
-from sandbox.controllers.pods import is_active, is_ready, pod_of, template_hash
+from sandbox.controllers.pods import (
+    REVISION,
+    is_active,
+    is_ready,
+    pod_of,
+    revision_of,
+    template_hash,
+)
 from sandbox.controllers.rollouts import note_no_rollout
-
-REVISION = "controller-revision-hash"
 
 _TOLERATED = {
     "not-ready": "NoExecute",
@@ -45,7 +50,7 @@ def reconcile(objects: Objects, daemon_set: Object) -> None:
         missing = (node for node in wanted if node not in pods)
         for node in islice(missing, MOST_AT_ONCE):
             objects.create(_pod(daemon_set, node, revision), daemon_set)
-        if any(_revision(pod) != revision for pod in objects.pods_of(daemon_set)):
+        if any(revision_of(pod) != revision for pod in objects.pods_of(daemon_set)):
             note_no_rollout(objects, daemon_set)
     finally:
         status = _status(objects.pods_of(daemon_set), len(wanted), revision)
@@ -101,16 +106,12 @@ def _place(pod: Object) -> str:
     return str(term["matchFields"][0]["values"][0])
 
 
-def _revision(pod: Object) -> str:
-    return str(pod["metadata"].get("labels", {}).get(REVISION, ""))
-
-
 def _status(pods: list[Object], wanted: int, revision: str) -> Object:
     ready = sum(map(is_ready, pods))
     return {
         "desiredNumberScheduled": wanted,
         "currentNumberScheduled": len(pods),
-        "updatedNumberScheduled": sum(_revision(pod) == revision for pod in pods),
+        "updatedNumberScheduled": sum(revision_of(pod) == revision for pod in pods),
         "numberMisscheduled": 0,
         "numberReady": ready,
         "numberAvailable": ready,

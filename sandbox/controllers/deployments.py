@@ -9,8 +9,6 @@ from sandbox.controllers.rollouts import EXPLANATION, note_no_rollout
 
 HASH = "pod-template-hash"
 REVISION = "deployment.kubernetes.io/revision"
-KEPT = 10
-"""Earlier ReplicaSets without pods that are kept, for `kubectl rollout undo`."""
 
 
 def reconcile(objects: Objects, deployment: Object) -> None:
@@ -33,7 +31,7 @@ def reconcile(objects: Objects, deployment: Object) -> None:
         if earlier and wanted < deployment["spec"]["replicas"]:
             note_no_rollout(objects, deployment)
         _scale(objects, deployment, current, wanted)
-        _forget(objects, earlier)
+        _forget(objects, deployment, earlier)
     finally:
         objects.set_status(deployment, _status(objects, deployment, current, earlier))
 
@@ -107,9 +105,10 @@ def _scale(objects: Objects, deployment: Object, replica_set: Object, wanted: in
     replica_sets.reconcile(objects, replica_set)
 
 
-def _forget(objects: Objects, earlier: list[Object]) -> None:
+def _forget(objects: Objects, deployment: Object, earlier: list[Object]) -> None:
+    """Delete ReplicaSets without pods; `kubectl rollout undo` goes back to those that are kept."""
     empty = [each for each in earlier if not replica_sets.active_pods(objects, each)]
-    for replica_set in empty[KEPT:]:
+    for replica_set in empty[deployment["spec"]["revisionHistoryLimit"] :]:
         objects.delete(replica_set)
 
 

@@ -7,8 +7,6 @@ from sandbox.controllers.objects import MOST_AT_ONCE, Objects
 from sandbox.controllers.pods import is_active, is_ready, phase, pod_of, worth
 
 INDEX = "batch.kubernetes.io/job-completion-index"
-MOST_FAILURES = 6
-"""Pods that may fail, if a Job does not say otherwise."""
 
 
 def reconcile(objects: Objects, job: Object) -> None:
@@ -35,7 +33,7 @@ def _end(job: Object, pods: list[Object]) -> Object | None:
     for known in job.get("status", {}).get("conditions", ()):
         if known["type"] in ("Complete", "Failed"):
             return {key: known[key] for key in ("type", "status", "reason", "message")}
-    if _count(pods, "Failed") > job["spec"].get("backoffLimit", MOST_FAILURES):
+    if _count(pods, "Failed") > job["spec"]["backoffLimit"]:
         message = "Job has reached the specified backoff limit"
         return condition("Failed", True, "BackoffLimitExceeded", message)
     succeeded, completions = _count(pods, "Succeeded"), job["spec"].get("completions")
@@ -58,19 +56,12 @@ def _wanted(job: Object, pods: list[Object]) -> int:
 
 
 def _pod(job: Object, pods: list[Object]) -> Object:
-    metadata = job["metadata"]
-    labels = {
-        "batch.kubernetes.io/controller-uid": metadata["uid"],
-        "batch.kubernetes.io/job-name": metadata["name"],
-        "controller-uid": metadata["uid"],
-        "job-name": metadata["name"],
-    }
-    if job["spec"].get("completionMode") != "Indexed":
-        return pod_of(job, generateName=f"{metadata['name']}-", labels=labels)
+    prefix = f"{job['metadata']['name']}-"
+    if job["spec"]["completionMode"] != "Indexed":
+        return pod_of(job, generateName=prefix)
     taken = {pod["metadata"]["labels"].get(INDEX) for pod in pods if phase(pod) != "Failed"}
     index = next(each for each in map(str, range(len(pods) + 1)) if each not in taken)
-    prefix = f"{metadata['name']}-{index}-"
-    pod = pod_of(job, generateName=prefix, labels=labels | {INDEX: index})
+    pod = pod_of(job, generateName=f"{prefix}{index}-", labels={INDEX: index})
     pod["metadata"]["annotations"][INDEX] = index
     return pod
 

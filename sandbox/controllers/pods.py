@@ -6,16 +6,17 @@ from typing import Any
 
 import msgspec
 
+from sandbox.apiserver.kinds.names import SUFFIX_LETTERS
 from sandbox.apiserver.resources.resource import Object
 
-_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-"""As in Kubernetes: no vowels and no look-alikes."""
+REVISION = "controller-revision-hash"
+"""The label of a pod with the template that it was made from."""
 
 
 def template_hash(template: Object) -> str:
     """Return a short text that differs for different templates: digits written as letters."""
     digits = str(zlib.crc32(msgspec.json.encode(template, order="sorted")))
-    return "".join(_LETTERS[ord(digit) % len(_LETTERS)] for digit in digits)
+    return "".join(SUFFIX_LETTERS[ord(digit) % len(SUFFIX_LETTERS)] for digit in digits)
 
 
 def owner_reference(owner: Object) -> Object:
@@ -46,6 +47,11 @@ def pod_of(owner: Object, *, labels: Object | None = None, **name: str) -> Objec
         "metadata": name | metadata,
         "spec": dict(template.get("spec") or {}),
     }
+
+
+def revision_of(pod: Object) -> str:
+    """Return the template that the pod was made from, empty if no label says so."""
+    return str(pod["metadata"].get("labels", {}).get(REVISION, ""))
 
 
 def phase(pod: Object) -> str:

@@ -2,12 +2,18 @@
 
 from sandbox.apiserver.resources.resource import Object
 from sandbox.controllers.objects import MOST_AT_ONCE, Objects
-from sandbox.controllers.pods import is_active, is_ready, pod_of, template_hash
+from sandbox.controllers.pods import (
+    REVISION,
+    is_active,
+    is_ready,
+    pod_of,
+    revision_of,
+    template_hash,
+)
 from sandbox.controllers.rollouts import note_no_rollout
 
 POD_NAME = "statefulset.kubernetes.io/pod-name"
 POD_INDEX = "apps.kubernetes.io/pod-index"
-REVISION = "controller-revision-hash"
 
 
 def reconcile(objects: Objects, stateful_set: Object) -> None:
@@ -25,7 +31,7 @@ def reconcile(objects: Objects, stateful_set: Object) -> None:
         if _complete(objects, stateful_set, numbers, revision):
             _shrink(objects, stateful_set, numbers)
         pods = objects.pods_of(stateful_set)
-        if any(_revision(pod) != revision for pod in pods):
+        if any(revision_of(pod) != revision for pod in pods):
             note_no_rollout(objects, stateful_set)
     finally:
         status = _status(objects.pods_of(stateful_set), revision, stateful_set.get("status", {}))
@@ -103,13 +109,9 @@ def _number(pod: Object) -> int:
     return int(text) if text.isdecimal() else 0
 
 
-def _revision(pod: Object) -> str:
-    return str(pod["metadata"].get("labels", {}).get(REVISION, ""))
-
-
 def _status(pods: list[Object], revision: str, before: Object) -> Object:
     ready = sum(map(is_ready, pods))
-    updated = sum(_revision(pod) == revision for pod in pods)
+    updated = sum(revision_of(pod) == revision for pod in pods)
     complete = updated == len(pods)
     return {
         "replicas": len(pods),

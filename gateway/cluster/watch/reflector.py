@@ -12,12 +12,12 @@ import random
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
 from typing import Generic, NoReturn, TypeVar
 
 import msgspec
 import structlog
 
+from gateway.cluster.watch.endings import Ending, Waits
 from gateway.cluster.watch.limits import Observer, ReflectorLimits, Restart
 from gateway.cluster.watch.mirror import Collection, Decode, Key, Mirror, Sink
 from gateway.cluster.watch.wire import (
@@ -30,24 +30,13 @@ from gateway.cluster.watch.wire import (
     error_of,
     is_expired,
 )
-from moorage.backoff import Backoff
 from moorage_host.kube import KubeClient, KubeStatusError, KubeUnreachableError
 
 T = TypeVar("T")
 
 SHORT_WATCH = 1.0
 
-OUTAGE = frozenset((Restart.UNREACHABLE, Restart.SERVER_ERROR))
-
 _log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class _Ending:
-    reason: Restart
-    at_once: bool = False
-    retry_after: float | None = None
-    resets: bool = False
 
 
 class _NoStreamedListError(Exception):
@@ -100,7 +89,6 @@ class Reflector(Generic[T]):
         self._position = ""  # the opaque resource version to go on from
         self._lost_at: float | None = None  # since when no watch is open
         self._expired_at = -math.inf
-        self._failed_at = -math.inf
         self._streamed_list = True
         self._served = True
         self._listed = asyncio.Event()
@@ -128,31 +116,16 @@ class Reflector(Generic[T]):
 
     async def run(self) -> NoReturn:
         """Follow until cancelled."""
-        limits = self._limits
-        backoff = Backoff(limits.backoff_initial, limits.backoff_maximum)
-        lowest = min(limits.backoff_initial, limits.outage_maximum)
-        outage = Backoff(lowest, limits.outage_maximum)
+        waits = Waits(self._limits)
         while True:
             opened = time.monotonic()
             ending = await self._follow_until_it_ends()
             self._observer.restarted(ending.reason)
             if self._lost_at is None and ending.reason is not Restart.NOT_SERVED:
                 self._lost_at = time.monotonic()
-            if ending.resets or time.monotonic() - opened >= limits.healthy_after:
-                backoff.reset()
-                outage.reset()
-            if not ending.at_once:
-                waits = outage if self._is_outage(ending.reason) else backoff
-                await asyncio.sleep(waits.next(ending.retry_after))
+            await asyncio.sleep(waits.next(ending, time.monotonic() - opened))
 
-    def _is_outage(self, reason: Restart) -> bool:
-        """Whether the API server is to be asked again soon, since it is down or just starts."""
-        now = time.monotonic()
-        if reason in OUTAGE:
-            self._failed_at = now
-        return now - self._failed_at < self._limits.recovery
-
-    async def _follow_until_it_ends(self) -> _Ending:
+    async def _follow_until_it_ends(self) -> Ending:
         opened = time.monotonic()
         try:
             async with asyncio.timeout(None) as self._scope:
@@ -165,7 +138,7 @@ class Reflector(Generic[T]):
         except TimeoutError as error:
             if self._scope.expired():
                 self._position = ""
-                return _Ending(Restart.RELISTED, at_once=True)
+                return Ending(Restart.RELISTED, at_once=True)
             return self._failed(Restart.SILENT, error)
         except KubeUnreachableError as error:
             return self._failed(Restart.UNREACHABLE, error)
@@ -174,9 +147,9 @@ class Reflector(Generic[T]):
             return self._failed(Restart.NO_STREAMED_LIST, error, at_once=True)
         # A server that hangs up straight away is not to be called again at once.
         lasted = time.monotonic() - opened
-        return _Ending(Restart.CLOSED, at_once=lasted >= SHORT_WATCH)
+        return Ending(Restart.CLOSED, at_once=lasted >= SHORT_WATCH)
 
-    def _refused(self, error: KubeStatusError) -> _Ending:
+    def _refused(self, error: KubeStatusError) -> Ending:
         if error.status == 404 and self._optional:
             return self._not_served()
         if is_expired(error):
@@ -189,16 +162,14 @@ class Reflector(Generic[T]):
         reason = Restart.SERVER_ERROR if error.status >= 500 else Restart.REFUSED
         return self._failed(reason, error, retry_after=error.retry_after)
 
-    def _expired(self, error: KubeStatusError) -> _Ending:
+    def _expired(self, error: KubeStatusError) -> Ending:
         """Take a new list at once, but not over and over: the server answers, and is not busy."""
         self._position = ""
         last, self._expired_at = self._expired_at, time.monotonic()
-        if self._expired_at - last < SHORT_WATCH:
-            return self._failed(Restart.EXPIRED, error)
-        self._failed(Restart.EXPIRED, error)
-        return _Ending(Restart.EXPIRED, at_once=True, resets=True)
+        again = self._expired_at - last < SHORT_WATCH
+        return self._failed(Restart.EXPIRED, error, at_once=not again)
 
-    def _not_served(self) -> _Ending:
+    def _not_served(self) -> Ending:
         """Take the collection for empty, and look again later."""
         if self._served:
             self._complete(Collection(self._mirror), "")
@@ -206,7 +177,7 @@ class Reflector(Generic[T]):
             _log.info("The API server does not serve a kind", path=self._path)
         self._position = ""
         self._mark_alive()
-        return _Ending(Restart.NOT_SERVED)
+        return Ending(Restart.NOT_SERVED)
 
     def _failed(
         self,
@@ -215,10 +186,10 @@ class Reflector(Generic[T]):
         *,
         at_once: bool = False,
         retry_after: float | None = None,
-    ) -> _Ending:
+    ) -> Ending:
         self.problem = str(error)
         _log.warning("The watch starts again", path=self._path, reason=reason, error=str(error))
-        return _Ending(reason, at_once=at_once, retry_after=retry_after)
+        return Ending(reason, at_once=at_once, retry_after=retry_after)
 
     async def _follow(self) -> None:
         if not self._position:

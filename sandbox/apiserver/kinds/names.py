@@ -12,7 +12,7 @@ _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 _NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 # As Kubernetes: no vowels and no look-alikes, so that no words arise.
-_SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH = 5
 _LONGEST_GENERATED = 63
 
@@ -63,7 +63,7 @@ LABEL_VALUE = Syntax(
 
 def generate(prefix: str) -> str:
     """Make a name from a generateName: the prefix, cut if too long, and five random letters."""
-    suffix = "".join(secrets.choice(_SUFFIX_LETTERS) for _ in range(_SUFFIX_LENGTH))
+    suffix = "".join(secrets.choice(SUFFIX_LETTERS) for _ in range(_SUFFIX_LENGTH))
     return prefix[: _LONGEST_GENERATED - _SUFFIX_LENGTH] + suffix
 
 

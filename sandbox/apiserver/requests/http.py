@@ -9,6 +9,7 @@ from aiohttp import web
 
 from sandbox.apiserver import errors
 from sandbox.apiserver.faults.faults import Fault, Faults
+from sandbox.apiserver.requests.audit import INJECTED, AuditLog, Entry
 from sandbox.apiserver.requests.call import Call, read_call, verb_of
 from sandbox.apiserver.requests.verbs import Verbs
 from sandbox.apiserver.resources.paths import Target
@@ -28,10 +29,13 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Edge:
     """Answers every request below /api and /apis that is about objects."""
 
-    def __init__(self, cluster: Cluster, faults: Faults, settings: Settings) -> None:
+    def __init__(
+        self, cluster: Cluster, faults: Faults, settings: Settings, audit: AuditLog
+    ) -> None:
         self._cluster = cluster
         self._faults = faults
         self._settings = settings
+        self._audit = audit
         self._verbs = Verbs(cluster, settings)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
@@ -42,13 +46,20 @@ class Edge:
         """
         target = self._cluster.target(request.path)
         verb = verb_of(request.method, target, request.query)
+        with self._audit.auditing(request, verb, target) as entry:
+            return await self._carry_out(request, verb, target, entry)
+
+    async def _carry_out(
+        self, request: web.Request, verb: str, target: Target, entry: Entry
+    ) -> web.StreamResponse:
         path = "/".join(filter(None, (target.resource.plural, target.subresource)))
         fault = self._faults.take(verb, path, _name_of(target, request.query))
         if fault and not fault.done:
             await asyncio.sleep(fault.delay_seconds)
-            if refusal := await self._refuse(request, verb, fault):
+            if refusal := self._refuse(request, verb, fault, entry):
                 return refusal
         call = await read_call(request, verb, target)
+        entry.body = call.body
         if verb == "watch":
             return await self._watch(request, call)
         try:
@@ -56,17 +67,18 @@ class Edge:
         except errors.StatusError as error:
             error.headers |= _warnings(call)
             raise
+        entry.write(answer.code)
         if fault and fault.done:
             await asyncio.sleep(fault.delay_seconds)
-            if refusal := await self._refuse(request, verb, fault):
+            if refusal := self._refuse(request, verb, fault, entry):
                 return refusal
         headers = _warnings(call)
         return web.Response(
             status=answer.code, body=answer.body, content_type="application/json", headers=headers
         )
 
-    async def _refuse(
-        self, request: web.Request, verb: str, fault: Fault
+    def _refuse(
+        self, request: web.Request, verb: str, fault: Fault, entry: Entry
     ) -> web.StreamResponse | None:
         if fault.drop:
             return abort(request)
@@ -75,6 +87,7 @@ class Edge:
             return None
         if verb == "watch" and error.code == 410:
             return web.Response(body=error_line(error), content_type="application/json")
+        entry.annotations[INJECTED] = str(error.code)
         raise error
 
     async def _watch(self, request: web.Request, call: Call) -> web.StreamResponse:

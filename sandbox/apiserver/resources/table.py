@@ -11,8 +11,6 @@ class ResourceTable:
 
     def __init__(self, rows: Iterable[Resource] = BUILT_IN) -> None:
         self._rows = {(row.group, row.version, row.plural): row for row in rows}
-        self.generation = 0
-        """Grows with every change, so that documents about the table can be cached."""
 
     @property
     def rows(self) -> tuple[Resource, ...]:
@@ -52,4 +50,3 @@ class ResourceTable:
         """Serve these rows, and no others, as the resource *plural* of *group*."""
         kept = {key: row for key, row in self._rows.items() if key[::2] != (group, plural)}
         self._rows = kept | {(row.group, row.version, row.plural): row for row in rows}
-        self.generation += 1

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,7 +66,7 @@ def fill_in_defaults(schema: Schema, value: Any) -> None:
     elif isinstance(value, dict):
         for key, inner in schema.get("properties", {}).items():
             if key not in value and "default" in inner:
-                value[key] = _copy(inner["default"])
+                value[key] = deepcopy(inner["default"])
             if key in value:
                 fill_in_defaults(inner, value[key])
 
@@ -95,9 +96,3 @@ def _matches(pattern: str, text: str) -> bool:
         return bool(re.search(pattern, text))
     except re.error:
         return True  # Go's syntax, which is not all Python's
-
-
-def _copy(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _copy(each) for key, each in value.items()}
-    return [_copy(each) for each in value] if isinstance(value, list) else value

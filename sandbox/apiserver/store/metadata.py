@@ -1,6 +1,7 @@
 """The metadata that the server writes, and what an update may not change."""
 
 import uuid
+from copy import deepcopy
 
 from sandbox.apiserver.errors import bad_request
 from sandbox.apiserver.kinds import names
@@ -47,22 +48,14 @@ def merge_update(target: Target, obj: Object, old: Object) -> Object:
     if target.resource.has_status:
         if target.subresource == "status":
             # All but the status stays, not only the spec: some kinds have no spec.
-            new = {
-                key: new[key] for key in ("kind", "apiVersion", "metadata", "status") if key in new
-            }
+            new = {key: new[key] for key in _WITH_STATUS if key in new}
             other = [key for key in old if key not in ("status", *new)]
         else:
             new.pop("status", None)
             other = ["status"]
         # Copies, because the hooks may fill in defaults.
-        new |= {key: _copy(old[key]) for key in other if key in old}
+        new |= {key: deepcopy(old[key]) for key in other if key in old}
     return new
-
-
-def _copy(value: object) -> object:
-    if isinstance(value, dict):
-        return {key: _copy(each) for key, each in value.items()}
-    return [_copy(each) for each in value] if isinstance(value, list) else value
 
 
 def _free_name(collection: Collection, namespace: str, prefix: str) -> str:

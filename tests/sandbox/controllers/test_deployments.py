@@ -107,6 +107,15 @@ async def test_an_earlier_template_gets_its_replica_set_back(workloads: Workload
     assert workloads.images() == ["web:1"]
 
 
+async def test_only_so_many_earlier_replica_sets_are_kept(workloads: Workloads) -> None:
+    workloads.create("Deployment", replicas=0, revisionHistoryLimit=1)
+    for number in range(2, 5):
+        before = set(workloads.all("ReplicaSet"))
+        workloads.change_image("Deployment", f"web:{number}")
+        await workloads.until(lambda: set(workloads.all("ReplicaSet")) - before)  # noqa: B023
+    await workloads.until(lambda: len(workloads.all("ReplicaSet")) == 2)
+
+
 async def test_a_template_that_is_refused_is_an_event_and_can_be_mended(
     workloads: Workloads,
 ) -> None:
