@@ -101,8 +101,7 @@ async def running(
         )
         admin = await stack.enter_async_context(
             admin_server(
-                settings.admin_host,
-                settings.admin_port,
+                settings,
                 checks={"serving": phase.problem, **checks},
                 notes={
                     "tls": security.note,

@@ -52,8 +52,8 @@ class CycleMetrics:
         )
         self._rejected = Counter(
             "moorage_rejected_nodes",
-            "Nodes that a filter plugin rejected, of those that kube-scheduler asked about: none that "
-            "its own filters had rejected before.",
+            "Nodes that a filter plugin rejected. Those that kube-scheduler's own filters rejected "
+            "before are not among them.",
             ["plugin"],
             registry=registry,
         )
