@@ -198,7 +198,7 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
             retry=retry,
         )
 
-    leadership = make_leadership(settings, client, cluster, queue, registry)
+    leadership = make_leadership(settings, client, cluster, queue.between_cycles, registry)
     cycle_states = CycleStates(settings.cycle_state_memory)
     rejected = RejectedPods(settings.retry_pods)
     binding = Binding(

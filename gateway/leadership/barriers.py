@@ -19,6 +19,16 @@ LOOK_UP_AGAIN = 0.2
 _log = structlog.get_logger()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """A pod that a binder has bound, or may have."""
+
+    namespace: str
+    name: str
+    uid: str
+    node: str
+
+
 @dataclass(slots=True, kw_only=True)
 class Fenced:
     """What the binders have answered.
@@ -34,7 +44,7 @@ class Fenced:
 
     highest: int
     is_held: bool = True
-    binds: list[pb.WrittenBind] = field(default_factory=list)
+    binds: list[Written] = field(default_factory=list)
     answered: float = 0.0
     complete_since: float = 0.0
     left_out: dict[str, str] = field(default_factory=dict)
@@ -104,7 +114,7 @@ class Barriers:
                 continue
             self._fenced.add(address)
             memories.append(answer.memory.ToTimedelta().total_seconds())
-            fenced.binds += answer.binds
+            fenced.binds += map(_written, answer.binds)
         memory = 0.0 if fenced.left_out else min(memories, default=0.0)
         fenced.answered = time.monotonic()
         fenced.complete_since = fenced.answered - memory
@@ -118,3 +128,8 @@ class Barriers:
                 return await stub.Barrier(request, timeout=self._timeout, wait_for_ready=True)
             except grpc.aio.AioRpcError as error:
                 return f"{error.code().name}: {error.details()}"
+
+
+def _written(bind: pb.WrittenBind) -> Written:
+    pod = bind.pod
+    return Written(namespace=pod.namespace, name=pod.name, uid=pod.uid, node=bind.node)

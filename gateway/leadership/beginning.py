@@ -2,10 +2,11 @@
 
 import random
 import time
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from gateway.cycle.queue import CycleQueue
 from gateway.leadership.barriers import Barriers
 from gateway.leadership.catch_up import CatchUp
 from gateway.leadership.term import Term
@@ -29,8 +30,8 @@ class TermMetrics:
             "moorage_leader_transitions", "Terms that this gateway has begun.", registry=registry
         )
         self.seconds = Histogram(
-            "moorage_barrier_seconds",
-            "Time from the first call of a barrier until a term had begun.",
+            "moorage_term_start_seconds",
+            "Time from a term's first barrier until it had begun.",
             buckets=(0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60),
             registry=registry,
         )
@@ -45,13 +46,13 @@ class Beginning:
         term: Term,
         barriers: Barriers,
         catch_up: CatchUp,
-        queue: CycleQueue,
+        between_cycles: Callable[[], AbstractAsyncContextManager[None]],
         metrics: TermMetrics,
     ) -> None:
         self._term = term
         self._barriers = barriers
         self._catch_up = catch_up
-        self._queue = queue
+        self._between_cycles = between_cycles
         self._metrics = metrics
 
     async def begin(self, epoch: int, valid_until: float) -> int:
@@ -62,7 +63,7 @@ class Beginning:
             # Two gateways that try at a time must not take the same one again.
             return fenced.highest + random.randint(1, 8)
         missing = await self._catch_up.missing(fenced)
-        async with self._queue.between_cycles():
+        async with self._between_cycles():
             # Another gateway may have bound to these nodes since.
             self._catch_up.state.release_all()
             self._catch_up.assume(missing)

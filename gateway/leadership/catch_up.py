@@ -7,9 +7,8 @@ import structlog
 
 from gateway.cluster.cluster import Cluster
 from gateway.cluster.watch.wire import ObjectList, decode_list
-from gateway.leadership.barriers import Fenced
+from gateway.leadership.barriers import Fenced, Written
 from moorage.models import Pod, decode_pod
-from moorage.v1 import binder_pb2 as pb
 from moorage_host.kube import KubeClient, KubeError
 
 MOST_READ = 64
@@ -38,16 +37,16 @@ class CatchUp:
         """Return the pods that have to be assumed, once the state has everything else."""
         await self._cluster.until_synced()
         await self._cluster.until_pods_as_of(fenced.complete_since)
-        unknown = [bind for bind in fenced.binds if self._is_unknown(bind.pod.uid)]
+        unknown = [bind for bind in fenced.binds if self._is_unknown(bind.uid)]
         if len(unknown) > MOST_READ:
             await self._cluster.until_pods_as_of(fenced.answered)
             read: Sequence[Pod | None] = []
         else:
-            read = await asyncio.gather(*(self._read(bind.pod) for bind in unknown))
+            read = await asyncio.gather(*(self._read(bind) for bind in unknown))
         by_uid = {pod.uid: pod for pod in read if pod is not None}
         placed = []
         for bind in fenced.binds:
-            pod = self.state.pod(bind.pod.uid) or by_uid.get(bind.pod.uid)
+            pod = self.state.pod(bind.uid) or by_uid.get(bind.uid)
             if pod is not None and not pod.spec.node_name:
                 placed.append((pod, bind.node))
         return placed
@@ -62,10 +61,10 @@ class CatchUp:
     def _is_unknown(self, uid: str) -> bool:
         return self.state.pod(uid) is None and not self.state.has_ended(uid)
 
-    async def _read(self, reference: pb.PodReference) -> Pod | None:
+    async def _read(self, bind: Written) -> Pod | None:
         """Read a pod with the permission to list; None if it is gone."""
-        path = f"/api/v1/namespaces/{reference.namespace}/pods"
-        query = {"fieldSelector": f"metadata.name={reference.name}"}
+        path = f"/api/v1/namespaces/{bind.namespace}/pods"
+        query = {"fieldSelector": f"metadata.name={bind.name}"}
         while True:
             try:
                 response = await self._client.request(
@@ -77,4 +76,4 @@ class CatchUp:
                 _log.warning("A pod that was bound is not read yet", error=str(error))
                 await asyncio.sleep(READ_AGAIN)
         found = [decode_pod(raw) for raw in page.items or ()]
-        return next((pod for pod in found if pod.uid == reference.uid), None)
+        return next((pod for pod in found if pod.uid == bind.uid), None)

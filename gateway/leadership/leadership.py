@@ -3,20 +3,35 @@
 import socket
 import uuid
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry
 
 from gateway.cluster.cluster import Cluster
-from gateway.cycle.queue import CycleQueue
 from gateway.leadership.alone import Alone
 from gateway.leadership.barriers import Barriers
 from gateway.leadership.beginning import Beginning, TermMetrics
 from gateway.leadership.catch_up import CatchUp
 from gateway.leadership.term import Term
-from gateway.settings import GatewaySettings
 from moorage_host.kube import KubeClient
+
+
+class LeadershipSettings(Protocol):
+    """What the user has chosen; see `gateway.settings`."""
+
+    @property
+    def binder(self) -> str:
+        """Where the binders are."""
+
+    @property
+    def barrier_timeout(self) -> float:
+        """Seconds after which a binder is left out."""
+
+    @property
+    def resolve_interval(self) -> float:
+        """Seconds between looks for new binders."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,10 +44,10 @@ class Leadership:
 
 
 def make_leadership(
-    settings: GatewaySettings,
+    settings: LeadershipSettings,
     client: KubeClient,
     cluster: Cluster,
-    queue: CycleQueue,
+    between_cycles: Callable[[], AbstractAsyncContextManager[None]],
     registry: CollectorRegistry,
 ) -> Leadership:
     """Return what begins and ends the terms of this process."""
@@ -43,7 +58,7 @@ def make_leadership(
         term=term,
         barriers=barriers,
         catch_up=CatchUp(client, cluster),
-        queue=queue,
+        between_cycles=between_cycles,
         metrics=TermMetrics(registry, term),
     )
     alone = Alone(term, beginning, interval=settings.resolve_interval)
