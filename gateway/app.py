@@ -48,6 +48,7 @@ from moorage_host.policy import default_document, parse, read
 from moorage_host.process.admin import address, admin_server, cause_of
 from moorage_host.process.lifecycle import announce, process
 from moorage_host.process.phase import Phase
+from moorage_host.tls.security import securing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +80,9 @@ async def running(
     Raises:
         ConfigurationError: A file, a port or the policy is wrong.
     """
-    client = await connect(settings.kubeconfig)
     async with AsyncExitStack() as stack:
+        security = await stack.enter_async_context(securing(settings))
+        client = await connect(settings.kubeconfig)
         stack.push_async_callback(client.close)
         parts = _parts(client, settings, registry)
         stack.push_async_callback(parts.binding.close)
@@ -99,13 +101,16 @@ async def running(
                 settings.admin_host,
                 settings.admin_port,
                 checks={"serving": phase.problem, **checks},
-                notes=readiness_notes(
-                    parts.reloader,
-                    [
-                        each.background_problems
-                        for each in (parts.filters, parts.scorers, parts.binding)
-                    ],
-                ),
+                notes={
+                    "tls": security.note,
+                    **readiness_notes(
+                        parts.reloader,
+                        [
+                            each.background_problems
+                            for each in (parts.filters, parts.scorers, parts.binding)
+                        ],
+                    ),
+                },
                 routes=[_decision_route(client, parts)],
                 registry=registry,
             )

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from moorage_host.process.lifecycle import AdminSettings
 from moorage_host.settings import setting
+from moorage_host.tls.identities import SCHEDULER
 
 _MIB = 1 << 20
 
@@ -19,6 +20,9 @@ class EdgeSettings(AdminSettings):
         (),
         "PATH=VERB or PATH=VERB/PLUGIN: the verb, or one plugin's answer to it, at that whole path "
         "too.",
+    )
+    scheduler_identity: tuple[str, ...] = setting(
+        (SCHEDULER,), "DNS names in the certificates of kube-schedulers, which alone may call."
     )
     http_timeout: float = setting(
         5.0,

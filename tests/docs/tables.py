@@ -30,6 +30,7 @@ from moorage_host.process.pauses import PAUSES
 from moorage_host.rpc.serve import ServerSettings
 from moorage_host.settings import SettingRow, settings_table
 from moorage_host.settings.fields import Dataclass
+from moorage_host.tls.reload import EXPIRY, RELOADS
 from sandbox.apiserver.__main__ import Options as ApiServerOptions
 from sandbox.apiserver.resources.builtin import BUILT_IN
 from sandbox.scheduler.__main__ import Settings as SchedulerSettings
@@ -197,7 +198,7 @@ def _annotator_metrics() -> list[MetricRow]:
 
 
 def _common_metrics() -> list[MetricRow]:
-    return _declared(BUILD_INFO, CALLS, CALL_SECONDS, PAUSES.histogram)
+    return _declared(BUILD_INFO, CALLS, CALL_SECONDS, PAUSES.histogram, EXPIRY, RELOADS)
 
 
 def _plugin_metrics() -> list[MetricRow]:

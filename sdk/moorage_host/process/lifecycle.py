@@ -12,6 +12,7 @@ import sys
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -23,6 +24,7 @@ from moorage_host.process import pauses  # noqa: F401 - every process counts the
 from moorage_host.process.logs import configure_logging
 from moorage_host.process.metrics import show_build
 from moorage_host.settings import setting
+from moorage_host.tls.identities import OPERATOR
 
 PR_SET_PDEATHSIG = 1
 
@@ -61,6 +63,22 @@ class AdminSettings(ProcessSettings):
         "Port of the admin server (/livez, /readyz, /metrics); 0 takes a free one.",
         minimum=0,
         maximum=65535,
+    )
+    tls: Path | None = setting(
+        None,
+        "Folder with tls.crt, tls.key and ca.crt: this process's certificate and key, and the "
+        "authorities that it believes.",
+    )
+    tls_reload_interval: float = setting(
+        10.0, "How often these files are read again.", unit="seconds", minimum=0.1
+    )
+    insecure: bool = setting(
+        False,
+        "Allow plain text beyond loopback addresses and Unix sockets: everybody on the network may "
+        "then read everything and bind any pod.",
+    )
+    operator_identity: tuple[str, ...] = setting(
+        (OPERATOR,), "DNS names in the certificates of people who may look and try by hand."
     )
     shutdown_delay: float = setting(
         5.0,

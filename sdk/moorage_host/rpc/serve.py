@@ -33,6 +33,8 @@ from moorage_host.rpc.channel import LARGEST_MESSAGE
 from moorage_host.rpc.interceptor import CallInterceptor
 from moorage_host.rpc.standard import Health, add_reflection
 from moorage_host.settings import setting
+from moorage_host.tls.identities import GATEWAY
+from moorage_host.tls.security import securing
 
 log = structlog.get_logger()
 
@@ -64,6 +66,9 @@ class ServerSettings(AdminSettings):
         "and sessions that are open stay open. 0 is never.",
         unit="seconds",
         minimum=0,
+    )
+    gateway_identity: tuple[str, ...] = setting(
+        (GATEWAY,), "DNS names in the certificates of gateways, which alone open sessions and bind."
     )
     reflection: bool = setting(True, "Lets clients such as grpcurl list the methods.")
 
@@ -139,9 +144,13 @@ async def running(
     servicer = definition.create()
     checks = {"serving": phase.problem, **servicer.checks()}
     async with AsyncExitStack() as stack:
+        security = await stack.enter_async_context(securing(settings))
         admin = await stack.enter_async_context(
             admin_server(
-                settings.admin_host, settings.admin_port, checks=checks, notes=servicer.notes()
+                settings.admin_host,
+                settings.admin_port,
+                checks=checks,
+                notes={"tls": security.note, **servicer.notes()},
             )
         )
         if not settings.share_port:

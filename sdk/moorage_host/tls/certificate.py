@@ -1,0 +1,175 @@
+"""Reads and checks a folder with tls.crt, tls.key and ca.crt, as Kubernetes Secrets have them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    PublicFormat,
+    load_pem_private_key,
+)
+from cryptography.x509.oid import ExtendedKeyUsageOID
+
+from moorage.errors import ConfigurationError
+
+CHAIN, KEY, AUTHORITIES = "tls.crt", "tls.key", "ca.crt"
+
+_USAGES = {
+    ExtendedKeyUsageOID.SERVER_AUTH: "server auth",
+    ExtendedKeyUsageOID.CLIENT_AUTH: "client auth",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    """A certificate with its key, and the authorities whose certificates are believed.
+
+    Attributes:
+        chain: The certificate and what is between it and its authority, in PEM.
+        key: Its private key, in PEM.
+        authorities: The certificates of the authorities, in PEM.
+        names: Its DNS names (subject alternative names), in order.
+        not_before: When it begins to be valid.
+        not_after: When it expires.
+    """
+
+    chain: bytes = field(repr=False)
+    key: bytes = field(repr=False)
+    authorities: bytes = field(repr=False)
+    names: tuple[str, ...]
+    not_before: datetime
+    not_after: datetime
+
+    def share_left(self, now: datetime) -> float:
+        """Return which part of its life is left; below 0 once it has expired."""
+        return (self.not_after - now) / (self.not_after - self.not_before)
+
+
+def read_certificate(folder: Path, now: datetime | None = None) -> Certificate:
+    """Read and check the files of *folder*.
+
+    Raises:
+        ConfigurationError: A file is missing or malformed, the key is another certificate's, the
+            certificate is not valid now, has no DNS name, may not be used on both sides of a
+            connection, or no authority of the folder has signed it.
+    """
+    chain, key, authorities = (_read(folder / name) for name in (CHAIN, KEY, AUTHORITIES))
+    certificates = _certificates(folder / CHAIN, chain)
+    roots = _certificates(folder / AUTHORITIES, authorities)
+    leaf = certificates[0]
+    _check_key(folder, leaf, key)
+    _check_time(folder, leaf, now or datetime.now(UTC))
+    _check_usage(folder, leaf)
+    if not _is_signed(certificates, roots):
+        raise _problem(
+            folder / CHAIN,
+            f"no authority in {folder / AUTHORITIES} has signed it; it names as its issuer "
+            f'"{leaf.issuer.rfc4514_string()}"',
+        )
+    return Certificate(
+        chain=chain,
+        key=key,
+        authorities=authorities,
+        names=_names(folder, leaf),
+        not_before=leaf.not_valid_before_utc,
+        not_after=leaf.not_valid_after_utc,
+    )
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(
+            f"cannot read {path}: {(error.strerror or str(error)).lower()}; --tls is a folder with "
+            f"{CHAIN}, {KEY} and {AUTHORITIES}, such as `moorage certs` writes"
+        ) from error
+
+
+def _certificates(path: Path, text: bytes) -> Sequence[x509.Certificate]:
+    try:
+        return x509.load_pem_x509_certificates(text)
+    except ValueError as error:
+        raise _problem(path, "it holds no certificate in PEM, or a damaged one") from error
+
+
+def _check_key(folder: Path, leaf: x509.Certificate, text: bytes) -> None:
+    path = folder / KEY
+    try:
+        key = load_pem_private_key(text, None)
+    except TypeError as error:
+        raise _problem(path, "the key is encrypted; write it without a password") from error
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise _problem(path, "it holds no private key in PEM") from error
+    form = Encoding.DER, PublicFormat.SubjectPublicKeyInfo
+    if key.public_key().public_bytes(*form) != leaf.public_key().public_bytes(*form):
+        raise _problem(path, f"the key does not match the certificate in {folder / CHAIN}")
+
+
+def _check_time(folder: Path, leaf: x509.Certificate, now: datetime) -> None:
+    if now > leaf.not_valid_after_utc:
+        raise _problem(folder / CHAIN, f"it expired at {leaf.not_valid_after_utc:%FT%TZ}; renew it")
+    if now < leaf.not_valid_before_utc:
+        raise _problem(
+            folder / CHAIN,
+            f"it is not valid before {leaf.not_valid_before_utc:%FT%TZ}; check the clock",
+        )
+
+
+def _check_usage(folder: Path, leaf: x509.Certificate) -> None:
+    """A certificate without the extension may be used for everything."""
+    try:
+        allowed = set(leaf.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value)
+    except x509.ExtensionNotFound:
+        return
+    missing = [name for usage, name in _USAGES.items() if usage not in allowed]
+    if missing:
+        raise _problem(
+            folder / CHAIN,
+            f"its extended key usage lacks {' and '.join(missing)}; issue it with both server auth "
+            "and client auth",
+        )
+
+
+def _names(folder: Path, leaf: x509.Certificate) -> tuple[str, ...]:
+    try:
+        extension = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+        names = tuple(extension.value.get_values_for_type(x509.DNSName))
+    except x509.ExtensionNotFound:
+        names = ()
+    if not names:
+        raise _problem(
+            folder / CHAIN,
+            "it has no DNS name in its subject alternative names; they say who the process is, "
+            "such as moorage-gateway",
+        )
+    return names
+
+
+def _is_signed(chain: Sequence[x509.Certificate], roots: Sequence[x509.Certificate]) -> bool:
+    """Whether a root, or a certificate of the chain that one has signed, has signed the first."""
+    current = chain[0]
+    for _ in chain:
+        if current in roots or any(_has_signed(root, current) for root in roots):
+            return True
+        above = next((each for each in chain[1:] if _has_signed(each, current)), None)
+        if above is None:
+            return False
+        current = above
+    return False
+
+
+def _has_signed(issuer: x509.Certificate, certificate: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(issuer)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
+def _problem(path: Path, problem: str) -> ConfigurationError:
+    return ConfigurationError(f"cannot use {path}: {problem}")

@@ -1,0 +1,108 @@
+"""How the connections of a process are secured; each process makes this once, at its start.
+
+With `--tls` everything that listens or connects uses its certificates. Without, only loopback
+addresses and Unix sockets are allowed, unless `--insecure` allows plain text everywhere.
+"""
+
+import asyncio
+import ipaddress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import structlog
+
+from moorage.errors import ConfigurationError
+from moorage_host.tls.reload import Certificates
+
+log = structlog.get_logger()
+
+PLAIN_TEXT_WARNING = (
+    "plain text (--insecure): whoever reaches a port of this process can read everything and bind "
+    "any pod"
+)
+
+
+class TlsSettings(Protocol):
+    """The settings about it, which every process with a port has."""
+
+    @property
+    def tls(self) -> Path | None: ...  # noqa: D102
+    @property
+    def tls_reload_interval(self) -> float: ...  # noqa: D102
+    @property
+    def insecure(self) -> bool: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Security:
+    """What secures connections.
+
+    Attributes:
+        certificates: Those of `--tls`; None in plain text.
+        insecure: Whether plain text is allowed beyond loopback.
+    """
+
+    certificates: Certificates | None = None
+    insecure: bool = False
+
+    def require(self, action: str, host: str) -> None:
+        """Refuse plain text on an address that others can reach.
+
+        Args:
+            action: What is about to be done, such as "listen on 0.0.0.0:50051".
+            host: A host name, an address, or the path of a Unix socket after "unix:".
+
+        Raises:
+            ConfigurationError: Neither `--tls` nor `--insecure` is given, and others can reach it.
+        """
+        if not (self.certificates or self.insecure or is_local(host)):
+            raise ConfigurationError(
+                f"cannot {action} in plain text: give --tls DIR with this process's certificate "
+                "(see docs/security.md), or a loopback address, or --insecure if everybody on the "
+                "network may read all and bind any pod"
+            )
+
+    def note(self) -> str | None:
+        """Return what `/readyz` shows about it."""
+        if self.certificates is not None:
+            return self.certificates.note()
+        return PLAIN_TEXT_WARNING if self.insecure else None
+
+
+LOOPBACK = Security()
+"""Plain text, on loopback only: what processes without either option have."""
+
+
+@asynccontextmanager
+async def securing(settings: TlsSettings) -> AsyncIterator[Security]:
+    """Give what secures the connections of a process; certificates are reloaded meanwhile.
+
+    Raises:
+        ConfigurationError: The files cannot be used, or the options contradict each other.
+    """
+    if settings.tls is None:
+        if settings.insecure:
+            log.warning("Connections are not secured", problem=PLAIN_TEXT_WARNING)
+        yield Security(insecure=settings.insecure)
+        return
+    if settings.insecure:
+        raise ConfigurationError("--tls and --insecure contradict each other; leave one out")
+    certificates = Certificates(settings.tls)
+    reloading = asyncio.create_task(certificates.run(settings.tls_reload_interval))
+    try:
+        yield Security(certificates=certificates)
+    finally:
+        reloading.cancel()
+
+
+def is_local(host: str) -> bool:
+    """Whether only this machine can reach a host: loopback, or a Unix socket."""
+    if host.startswith("unix:") or host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
