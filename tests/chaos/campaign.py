@@ -44,16 +44,20 @@ class Outcome:
     picture: str = ""
     """How Moorage's picture differs from the API server's, nothing if it does not."""
 
+    others: list[str] = field(default_factory=list)
+    """What went wrong that the audit log does not show."""
+
     @property
     def problems(self) -> list[str]:
         """Return why this round has failed, nothing if it has not."""
         verdict = self.verdict
-        found = [f"not bound: {', '.join(sorted(self.lost))}"] if self.lost else []
+        found = [f"{len(self.lost)} not bound: {', '.join(self.lost[:5])}"] if self.lost else []
         found += [f"{verdict.twice} pods bound twice"] if verdict.twice else []
         found += verdict.broken
         if verdict.posts_per_bind > MOST_POSTS and not self.round.cuts_binds_off:
             found.append(f"{verdict.posts} POSTs for {verdict.bound} binds")
-        return found + ([f"picture: {self.picture}"] if self.picture else [])
+        found += [f"picture: {self.picture}"] if self.picture else []
+        return found + self.others
 
 
 class Campaign:
@@ -95,7 +99,10 @@ class Campaign:
         seen = "" if lost else await self._difference()
         verdict = judge(self._audit.read(), chosen.wanted)
         await self._clear()
-        return Outcome(round=chosen, verdict=verdict, lost=lost, picture=seen)
+        if lost:
+            await self._stack.restart()
+        others, self._injector.problems = self._injector.problems, []
+        return Outcome(round=chosen, verdict=verdict, lost=lost, picture=seen, others=others)
 
     # ---- load
 

@@ -5,12 +5,14 @@ import fcntl
 import os
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 
 from tests.chaos.schedule import Injection
 from tests.chaos.stack import HOST, Stack
+from tests.scenarios.programs import ProgramError
 
 BINDINGS_AHEAD = 200
 """Bindings that a fault of the API server can concern in a round."""
@@ -25,6 +27,8 @@ class Injector:
     def __init__(self, stack: Stack, session: aiohttp.ClientSession) -> None:
         self._stack = stack
         self._session = session
+        self.problems: list[str] = []
+        """What went wrong that the audit log does not show, since this was last emptied."""
 
     async def run(self, injection: Injection) -> None:
         """Wait for the time of a fault, carry it out, and end it."""
@@ -71,21 +75,31 @@ class Injector:
         usual = program.log
         with self._stack.away(injection.target):
             await program.stop()
-            program.log = (
-                usual.with_name(path) if not path.startswith("/") else usual.__class__(path)
-            )
+            program.log = Path(path)
+            try:
+                await program.start()
+                await self._call_badly(injection.target)
+                await asyncio.sleep(injection.seconds)
+                if not program.running:
+                    self.problems.append(f"{injection.target} ended, its log was {path}")
+            except ProgramError:
+                self.problems.append(f"{injection.target} did not start with its log at {path}")
+            finally:
+                await program.kill()
+                program.log = usual
             await program.start()
-        url = f"http://{HOST}:{self._stack.port(injection.target)}/filter"
-        for _ in range(BAD_CALLS):
-            with suppress(aiohttp.ClientError, TimeoutError):
-                timeout = aiohttp.ClientTimeout(total=1)
+
+    async def _call_badly(self, target: str) -> None:
+        """Send requests that a program logs, as many as fill a pipe; each must be answered."""
+        url = f"http://{HOST}:{self._stack.port(target)}/filter"
+        timeout = aiohttp.ClientTimeout(total=2)
+        for number in range(BAD_CALLS):
+            try:
                 async with self._session.post(url, data=b"{bad", timeout=timeout) as answer:
                     await answer.read()
-        await asyncio.sleep(injection.seconds)
-        with self._stack.away(injection.target):
-            await program.kill()
-            program.log = usual
-            await program.start()
+            except (aiohttp.ClientError, TimeoutError):
+                self.problems.append(f"{target} did not answer bad call {number + 1}")
+                return
 
     # ---- links
 

@@ -47,8 +47,8 @@ class Round:
 
     @property
     def cuts_binds_off(self) -> bool:
-        """Whether the binder's requests are cut off, so that it must send them again."""
-        return any(
+        """Whether Bindings lose their connection or their time, so that others must follow."""
+        return self.row == SLOWER or any(
             each.fault in CUTTING and each.target in ("binder", "binder>api")
             for each in self.injections
         )
@@ -71,7 +71,7 @@ class Extent:
     seconds: float = 4.0
     rate: float = 10.0
     longest: float = 3.0
-    slowest: float = 3.0
+    slowest: float = 3.2
 
 
 Draw = Callable[[random.Random, Extent], Iterator[Injection]]
@@ -121,10 +121,12 @@ def _latency(rng: random.Random, extent: Extent) -> Iterator[Injection]:
         )
 
 
-def _slow_api(rng: random.Random, extent: Extent) -> Iterator[Injection]:
-    del rng
-    # A third takes longer than kube-scheduler waits: these outcomes get unknown.
-    yield Injection(at=0.0, fault="slow_bindings", amount=2 * extent.slowest)
+def _slow_api(share: float) -> Draw:
+    def draw(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+        del rng
+        yield Injection(at=0.0, fault="slow_bindings", amount=share * extent.slowest)
+
+    return draw
 
 
 def _api(fault: str) -> Draw:
@@ -169,6 +171,11 @@ LINKS = (
     *(f"{client}>api" for client in (GATEWAY, "binder", SCHEDULER)),
 )
 
+OUR_LINKS = [link for link in LINKS if not link.startswith(f"{SCHEDULER}>api")]
+"""Without the watches of the stand-in for kube-scheduler, which never notices a silent one."""
+
+SLOWER = "API server slower than the timeout"
+
 ONE_GATEWAY: Mapping[str, Draw] = {
     "no fault": lambda rng, extent: iter(()),
     "kill -9 gateway, slow Bindings": _kill(GATEWAY),
@@ -185,9 +192,10 @@ ONE_GATEWAY: Mapping[str, Draw] = {
     "partition one way, requests": _link("hold_up", LINKS),
     "partition one way, answers": _link("hold_down", LINKS),
     "connections reset": _link("cut", LINKS),
-    "half-open connections": _link("half_open", LINKS),
+    "half-open connections": _link("half_open", OUR_LINKS),
     "latency of every link": _latency,
-    "API server slower than the timeout": _slow_api,
+    "API server nearly as slow as the timeout": _slow_api(1.0),
+    SLOWER: _slow_api(2.0),  # a third of the outcomes is unknown
     "API server answers 429, 500, 503": _api("refuse_bindings"),
     "Bindings done, answers lost": _api("lose_answers"),
     "watches cut, expired, refused": _watches,

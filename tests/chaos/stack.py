@@ -92,6 +92,11 @@ class Stack:
         """Do not start a program again for as long as the block lasts."""
         return _Away(self._held_back, name)
 
+    async def restart(self) -> None:
+        """Start everything again, so that what went wrong in a round is over in the next."""
+        for program in self.programs.values():
+            await program.kill()
+
     async def ready(self) -> bool:
         """Whether all programs run and one gateway is ready."""
         if not all(program.running for program in self.programs.values()):
