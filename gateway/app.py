@@ -17,6 +17,7 @@ from gateway.cache.filter_cache import FilterCache
 from gateway.cache.score_cache import ScoreCache
 from gateway.cluster.cluster import Cluster
 from gateway.cluster.state import ClusterState
+from gateway.cycle.bind_check import BindCheck
 from gateway.cycle.claims import Claims
 from gateway.cycle.filtering import FilterPhase
 from gateway.cycle.queue import CycleQueue
@@ -98,8 +99,7 @@ async def running(
         )
         admin = await stack.enter_async_context(
             admin_server(
-                settings.admin_host,
-                settings.admin_port,
+                settings,
                 checks={"serving": phase.problem, **checks},
                 notes={
                     "tls": security.note,
@@ -228,7 +228,16 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
         filter_phase=filter_phase,
         score_phase=score_phase,
         recheck=Recheck(state, filter_phase, settings.recheck_time),
-        claims=Claims(state, policy, filter_phase, score_phase, cycle_states, metrics),
+        claims=Claims(state, policy, score_phase, cycle_states, metrics),
+        bind_check=BindCheck(
+            state=state,
+            policy=policy,
+            phase=filter_phase,
+            queue=queue,
+            metrics=metrics,
+            pod=binding.unseen.pod,
+            unknown_pod_wait=settings.unknown_pod_wait,
+        ),
         binding=binding,
         decisions=decisions,
         cycle_states=cycle_states,

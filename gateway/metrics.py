@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 from gateway.decisions.log import FilterRecord, PhaseName, PluginRecord, ScoreRecord
 from moorage_host.process.histogram import FastHistogram
 
-ClaimOutcome = Literal["taken", "renewed", "refused"]
+BindCheckOutcome = Literal["spared", "passed", "rejected", "failed"]
 
 SECONDS = tuple(0.0001 * 2**power for power in range(16))
 
@@ -52,7 +52,8 @@ class CycleMetrics:
         )
         self._rejected = Counter(
             "moorage_rejected_nodes",
-            "Nodes that a filter plugin rejected.",
+            "Nodes that a filter plugin rejected. Those that kube-scheduler's own filters rejected "
+            "before are not among them.",
             ["plugin"],
             registry=registry,
         )
@@ -62,9 +63,12 @@ class CycleMetrics:
             registry=registry,
         )
         self._claims = Counter(
-            "moorage_claims",
-            "Nodes claimed for pods in their cycle (taken), or claims that were lost before the "
-            "bind and then taken again (renewed) or not (refused).",
+            "moorage_claims", "Nodes claimed for pods in their cycle.", registry=registry
+        )
+        self._bind_checks = Counter(
+            "moorage_bind_checks",
+            "Binds for which filter plugins were asked about the node again (passed, rejected, or "
+            "failed if they could not be asked), or not, as nothing had changed (spared).",
             ["outcome"],
             registry=registry,
         )
@@ -120,9 +124,13 @@ class CycleMetrics:
         if record.shards > 1:
             self._scattered.labels("score").inc()
 
-    def claimed(self, outcome: ClaimOutcome) -> None:
+    def claimed(self) -> None:
         """Count a claim."""
-        self._claims.labels(outcome).inc()
+        self._claims.inc()
+
+    def bind_checked(self, outcome: BindCheckOutcome) -> None:
+        """Count a bind by whether its node was checked again."""
+        self._bind_checks.labels(outcome).inc()
 
     def cached(self, phase: PhaseName, *, whole: bool) -> None:
         """Count a phase for which replicas were asked about no node, or about a part of them."""

@@ -65,6 +65,13 @@ class GatewaySettings(EdgeSettings):
         unit="seconds",
         minimum=1,
     )
+    unknown_pod_wait: float = setting(
+        1.0,
+        "How long the bind of a pod that neither the watch nor a filter call has shown waits for "
+        "the watch, if profiles have filter plugins.",
+        unit="seconds",
+        minimum=0,
+    )
     recheck_time: float = setting(
         0.05,
         "How long a pod that is rejected everywhere once more waits for newer state; 0 never does. "

@@ -128,6 +128,7 @@ class Binding:
             self._state.confirm(call.uid)  # unknown outcome: assumed, but not for ever
             raise
         finally:
+            self.unseen.forget(call.uid)
             if decision is not None:
                 seconds = time.perf_counter() - start
                 decision.bind = BindRecord(node=call.node, seconds=seconds, error=error)

@@ -24,6 +24,7 @@ from gateway.calls import (
     PreemptOutcome,
     PrioritizeOutcome,
 )
+from gateway.cycle.bind_check import BindCheck
 from gateway.cycle.claims import Claims
 from gateway.cycle.filtering import FilterPhaseResult
 from gateway.cycle.phase import Phase
@@ -65,6 +66,7 @@ class CycleRunner:
         score_phase: Phase[ScorePhaseResult],
         recheck: Recheck,
         claims: Claims,
+        bind_check: BindCheck,
         binding: Binding,
         decisions: DecisionLog,
         cycle_states: CycleStates,
@@ -80,6 +82,7 @@ class CycleRunner:
         self._score_ahead = ScoreAhead(score_phase, policy, cycle_states)
         self._recheck = recheck
         self._claims = claims
+        self._bind_check = bind_check
         self._binding = binding
         self._decisions = decisions
         self._cycle_states = cycle_states
@@ -145,13 +148,10 @@ class CycleRunner:
         return PreemptOutcome(victims={name: call.victims[name] for name in feasible})
 
     async def bind(self, call: BindCall) -> None:
-        """Bind the pod; waits for no cycle, unless its claim was lost and has to be renewed."""
+        """Bind the pod; waits for no cycle, unless its node has to be checked again."""
         self._score_ahead.take(call.uid)
         decision = self._decisions.latest(call.namespace, call.name, call.uid)
-        if not self._claims.holds(call, decision):
-            await self._claims.wait_for_pod(call)
-            async with self._queue.turn():
-                await self._claims.renew(call, decision)
+        await self._bind_check.run(call, decision)
         await self._binding.bind(call, decision)
 
     async def _filter(

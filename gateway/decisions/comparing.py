@@ -49,6 +49,8 @@ def _failures(decision: Decision) -> Iterator[str]:
         yield f"no scores: {decision.score_error}"
     if decision.error:
         yield f"the attempt failed: {decision.error}"
+    if decision.bind_check and decision.bind_check.error:
+        yield f"the bind was refused: {decision.bind_check.error}"
 
 
 def _rejected(record: FilterRecord) -> Iterator[str]:

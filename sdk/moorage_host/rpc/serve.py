@@ -146,12 +146,7 @@ async def running(
     async with AsyncExitStack() as stack:
         security = await stack.enter_async_context(securing(settings))
         admin = await stack.enter_async_context(
-            admin_server(
-                settings.admin_host,
-                settings.admin_port,
-                checks=checks,
-                notes={"tls": security.note, **servicer.notes()},
-            )
+            admin_server(settings, checks=checks, notes={"tls": security.note, **servicer.notes()})
         )
         if not settings.share_port:
             _require_free(settings.host, settings.port)

@@ -35,7 +35,7 @@ def port() -> int:
 
 @pytest.fixture
 async def process(tmp_path: Path, port: int) -> AsyncIterator[Gateway]:
-    async with gateway(tmp_path, binder=f"127.0.0.1:{port}") as process:
+    async with gateway(tmp_path, binder=f"127.0.0.1:{port}", config=None) as process:
         yield process
 
 
@@ -139,7 +139,9 @@ async def test_a_binder_that_ends_answers_its_binds_and_the_next_does_the_others
 async def test_a_bind_that_nobody_takes_keeps_its_place_and_is_never_sent(
     tmp_path: Path, port: int
 ) -> None:
-    async with gateway(tmp_path, binder=f"127.0.0.1:{port}", http_timeout=1.0) as process:
+    async with gateway(
+        tmp_path, binder=f"127.0.0.1:{port}", config=None, http_timeout=1.0
+    ) as process:
         await process.node("n1")
         async with binder_service(tmp_path, port=port):
             await bound(process, "before")
@@ -215,7 +217,7 @@ async def test_a_binder_that_hangs_costs_the_binds_that_it_has_and_no_more(
 ) -> None:
     async with (
         odd_binder(port, oddity) as binder,
-        gateway(tmp_path, binder=f"127.0.0.1:{port}", http_timeout=2.0) as process,
+        gateway(tmp_path, binder=f"127.0.0.1:{port}", config=None, http_timeout=2.0) as process,
     ):
         await process.node("n1")
         hung = await begin_known(process, "hung")
@@ -229,7 +231,7 @@ async def test_a_binder_that_hangs_costs_the_binds_that_it_has_and_no_more(
 async def test_no_bind_waits_for_those_of_a_binder_that_ends(tmp_path: Path, port: int) -> None:
     async with (
         odd_binder(port, "ending") as binder,
-        gateway(tmp_path, binder=f"127.0.0.1:{port}", http_timeout=2.0) as process,
+        gateway(tmp_path, binder=f"127.0.0.1:{port}", config=None, http_timeout=2.0) as process,
     ):
         [slow] = begin(process, "slow")
         await until(lambda: binder.streams == [["slow"]])

@@ -185,12 +185,15 @@ async def test_a_bind_after_the_claim_was_lost_must_not_break_the_rule(tmp_path:
         assert await bind(process, follower, "n2") == ""
 
         error = await bind(process, late, "n1")
-        assert error == f"the claim was lost, and OneNodePerPipelineRun rejects: {ELSEWHERE}"
-        assert process.sample("moorage_claims_total", outcome="refused") == 1
-        assert await bind(process, late, "n2") == ""
-        assert process.sample("moorage_claims_total", outcome="renewed") == 1
+        assert error == f"checked again at the bind, OneNodePerPipelineRun rejects: {ELSEWHERE}"
+        assert process.sample("moorage_bind_checks_total", outcome="rejected") == 1
         _, decisions = await process.get("/decisions/default/a-1")
-        assert decisions["attempts"][0]["claim"]["renewed"]
+        (attempt,) = decisions["attempts"]
+        assert attempt["bindCheck"]["cause"] == "claim lost"
+        assert attempt["bindCheck"]["error"] == error
+        assert f"the bind was refused: {error}" in attempt["why"]
+        assert await bind(process, late, "n2") == ""
+        assert process.sample("moorage_bind_checks_total", outcome="passed") == 1
 
 
 async def test_binds_of_pods_without_a_cycle_here_are_checked(process: Gateway) -> None:
