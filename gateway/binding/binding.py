@@ -9,6 +9,7 @@ import grpc
 import grpc.aio
 import msgspec
 
+from gateway.binding.settling import Settling
 from gateway.binding.stream import BinderError, BindStream
 from gateway.binding.unseen import UnseenPods
 from gateway.calls import BindCall, CallFailedError
@@ -56,6 +57,7 @@ class Binding:
     Attributes:
         channel: To the binder.
         unseen: Pods of calls that the watch has not shown yet.
+        settling: Finds out about unknown outcomes.
         problems: What fails in the background of its plugins, by their names.
     """
 
@@ -66,6 +68,7 @@ class Binding:
         policy: BindPolicy,
         cycle_states: CycleStates,
         generation: Callable[[], int],
+        settling: Settling,
     ) -> None:
         """Call the binder at *target*, and have it run the bind plugins of *policy*.
 
@@ -82,6 +85,7 @@ class Binding:
         self._policy = policy
         self._cycle_states = cycle_states
         self._generation = generation
+        self.settling = settling
 
     def background_problems(self) -> Iterator[str]:
         """Yield what fails in the background of the binder's plugins."""
@@ -110,6 +114,7 @@ class Binding:
         pod = self.unseen.pod(call.uid)
         if pod is not None and not pod.spec.node_name:
             self._state.assume(pod, call.node)
+        self.settling.end(call.uid)
         error = ""
         try:
             request = await self._request(call, decision)
@@ -126,6 +131,7 @@ class Binding:
             raise CallFailedError(error) from failure
         except BaseException:
             self._state.confirm(call.uid)  # unknown outcome: assumed, but not for ever
+            self.settling.begin(call)
             raise
         finally:
             self.unseen.forget(call.uid)
@@ -186,9 +192,10 @@ class Binding:
         if failure.code in REFUSALS:
             self._state.forget(call.uid)
         else:
-            # It may be bound, now or later: keep its place until the watch shows that, or for a
-            # while.
+            # It may be bound, now or later: keep its place until the watch shows that, or the API
+            # server says that it is not.
             self._state.confirm(call.uid)
+            self.settling.begin(call)
         return f"binder service: {failure}"
 
 

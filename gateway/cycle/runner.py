@@ -24,7 +24,7 @@ from gateway.calls import (
     PreemptOutcome,
     PrioritizeOutcome,
 )
-from gateway.cycle.bind_check import BindCheck
+from gateway.cycle.bind_check import STALE, BindCheck
 from gateway.cycle.claims import Claims
 from gateway.cycle.filtering import FilterPhaseResult
 from gateway.cycle.phase import Phase
@@ -47,6 +47,9 @@ class ClusterView(Protocol):
 
     def age(self) -> float:
         """Return for how many seconds the API server has been silent."""
+
+    def is_stale(self) -> bool:
+        """Whether the state is too old to decide by."""
 
     @property
     def generation(self) -> int:
@@ -100,6 +103,7 @@ class CycleRunner:
             return self._pass_all(request, self._begin(request))
         previous = self._decisions.latest(pod.namespace, pod.name, pod.uid)
         decision = self._begin(request)
+        await self._claims.prepare(request)
         async with self._turn(decision) as turn:
             self._claims.release(pod.uid)
             if self._policy.dependencies.filters.get(request.profile) is None:
@@ -201,6 +205,9 @@ class CycleRunner:
         """Whether there is such a profile here; extenders are asked about every pod."""
         if not self._cluster.synced():
             raise CallFailedError("Moorage has not read the cluster yet")
+        if self._cluster.is_stale():
+            self._metrics.stale()
+            raise CallFailedError(STALE)
         if self._policy.resolved is None:
             raise CallFailedError("Moorage has no policy yet; see /readyz of its gateway")
         if self._policy.has_profile(profile):
