@@ -214,7 +214,7 @@ def _options(settings: ServerSettings) -> Sequence[tuple[str, int]]:
         ("grpc.max_receive_message_length", settings.max_message_bytes),
         ("grpc.max_allowed_incoming_connections", settings.max_connections),
         ("grpc.max_send_message_length", LARGEST_MESSAGE),
-        ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
         # A busy machine delivers pings late and together: no reason to cut a gateway's session.
         ("grpc.http2.max_ping_strikes", 0),
         ("grpc.keepalive_permit_without_calls", 1),
