@@ -29,6 +29,7 @@ from moorage_host.process.metrics import (
 )
 from moorage_host.process.pauses import PAUSES
 from moorage_host.rpc.serve import ServerSettings
+from moorage_host.rpc.sessions.settings import CycleSettings
 from moorage_host.settings import SettingRow, settings_table
 from moorage_host.settings.fields import Dataclass
 from moorage_host.tls.reload import EXPIRY, RELOADS
@@ -37,8 +38,6 @@ from sandbox.apiserver.resources.builtin import BUILT_IN
 from sandbox.scheduler.__main__ import Settings as SchedulerSettings
 from services.binder import metrics as binder_metrics
 from services.binder.settings import BinderSettings
-from services.filter.settings import FilterSettings
-from services.scorer.settings import ScorerSettings
 from tests.docs.legacy_tables import legacy
 from tests.docs.markdown import Row, code, escaped, table
 from tests.docs.pages import ROOT
@@ -49,8 +48,8 @@ SETTINGS: Mapping[str, tuple[type[Dataclass], type[Dataclass] | None]] = {
     "admin": (AdminSettings, ProcessSettings),
     "server": (ServerSettings, AdminSettings),
     "gateway": (GatewaySettings, AdminSettings),
-    "filter": (FilterSettings, ServerSettings),
-    "scorer": (ScorerSettings, ServerSettings),
+    "filter": (CycleSettings, ServerSettings),
+    "scorer": (CycleSettings, ServerSettings),
     "binder": (BinderSettings, ServerSettings),
     "api-server": (ApiServerOptions, ProcessSettings),
     "kube-scheduler": (SchedulerSettings, ProcessSettings),
