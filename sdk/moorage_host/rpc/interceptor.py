@@ -16,7 +16,9 @@ import grpc
 from structlog.contextvars import bound_contextvars
 
 from moorage_host.process.metrics import CALL_SECONDS, CALLS, children
-from moorage_host.rpc.errors import reason_of, report
+from moorage_host.rpc.authorization import Authorization
+from moorage_host.rpc.errors import CallError, reason_of, report
+from moorage_host.tls.identities import grpc_identities
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -36,6 +38,10 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
     the service ends the call; who is still there gets UNAVAILABLE.
     """
 
+    def __init__(self, authorization: Authorization | None = None) -> None:
+        """Refuse calls as *authorization* has it; None allows everything, for plain text."""
+        self._authorization = authorization
+
     async def intercept_service(
         self,
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
@@ -47,14 +53,16 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             # Method names of unknown clients must not become labels.
             _handled("unknown", "unknown", grpc.StatusCode.UNIMPLEMENTED.name).inc()
             return None  # type: ignore[return-value]  # grpc answers UNIMPLEMENTED
-        return _wrapped(handler, handler_call_details)
+        return _wrapped(handler, handler_call_details, self._authorization)
 
 
-def _wrapped(handler: Any, details: grpc.HandlerCallDetails) -> Handler:
+def _wrapped(
+    handler: Any, details: grpc.HandlerCallDetails, authorization: Authorization | None
+) -> Handler:
     kind = f"{_arity(handler.request_streaming)}_{_arity(handler.response_streaming)}"
     factory = getattr(grpc, f"{kind}_rpc_method_handler")
     wrapped: Handler = factory(
-        functools.partial(_call, getattr(handler, kind), details),
+        functools.partial(_call, getattr(handler, kind), details, authorization),
         request_deserializer=handler.request_deserializer,
         response_serializer=handler.response_serializer,
     )
@@ -66,13 +74,20 @@ def _arity(streaming: bool) -> str:
 
 
 async def _call(
-    behaviour: Behaviour, details: grpc.HandlerCallDetails, request: Any, context: Context
+    behaviour: Behaviour,
+    details: grpc.HandlerCallDetails,
+    authorization: Authorization | None,
+    request: Any,
+    context: Context,
 ) -> Any:
     _, service, method = details.method.split("/")
     code = grpc.StatusCode.CANCELLED
     started = time.perf_counter()
     try:
         with bound_contextvars(**_log_context(details)):
+            if authorization is not None and _is_refused(authorization, details.method, context):
+                code = grpc.StatusCode.PERMISSION_DENIED
+                return None
             answer = await _answer(behaviour, request, context)
         code = _code_of(context)
     except asyncio.CancelledError:
@@ -88,6 +103,14 @@ async def _call(
         _handled(service, method, code.name).inc()
         _seconds(service, method).observe(time.perf_counter() - started)
     return answer
+
+
+def _is_refused(authorization: Authorization, method: str, context: Context) -> bool:
+    identities = grpc_identities(context.auth_context())
+    refusal = authorization.refusal(method.removeprefix("/"), identities)
+    if refusal:
+        _refuse(context, CallError(grpc.StatusCode.PERMISSION_DENIED, refusal))
+    return bool(refusal)
 
 
 async def _answer(behaviour: Behaviour, request: Any, context: Context) -> Any:
