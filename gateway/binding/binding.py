@@ -9,7 +9,8 @@ import grpc
 import grpc.aio
 import msgspec
 
-from gateway.binding.stream import BinderError, BindStream
+from gateway.binding.connection import BinderConnection
+from gateway.binding.stream import BinderError
 from gateway.binding.unseen import UnseenPods
 from gateway.calls import BindCall, CallFailedError
 from gateway.calls.outcomes import ANSWER_SECONDS
@@ -19,8 +20,7 @@ from gateway.decisions.log import BindRecord, Decision, summary
 from moorage.backoff import Backoff
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import types_pb2
-from moorage.v1.binder_pb2_grpc import BinderServiceStub
-from moorage_host.rpc.channel import connect
+from moorage_host.tls.security import LOOPBACK, Security
 
 REFUSALS = frozenset(
     {
@@ -54,7 +54,7 @@ class Binding:
     """Binds pods through the binder, any number at a time.
 
     Attributes:
-        channel: To the binder.
+        connection: To the binder.
         unseen: Pods of calls that the watch has not shown yet.
         problems: What fails in the background of its plugins, by their names.
     """
@@ -66,17 +66,16 @@ class Binding:
         policy: BindPolicy,
         cycle_states: CycleStates,
         generation: Callable[[], int],
+        security: Security = LOOPBACK,
     ) -> None:
         """Call the binder at *target*, and have it run the bind plugins of *policy*.
 
         They get what other plugins have kept for them in *cycle_states*, and the state of
-        *generation*, if they read it.
+        *generation*, if they read it. *security* secures the connection.
         """
-        self.channel = connect(target)
+        self.connection = BinderConnection(target, security)
         self.problems: Mapping[str, str] = {}
         self._target = target
-        self._stub = BinderServiceStub(self.channel)
-        self._stream = BindStream(self.channel)
         self._state = state
         self.unseen = UnseenPods(state)
         self._policy = policy
@@ -134,13 +133,14 @@ class Binding:
 
     async def close(self) -> None:
         """Hang up."""
-        await self._stream.close()
-        await self.channel.close()
+        await self.connection.close()
 
     async def _plugins(self) -> Sequence[types_pb2.Plugin] | None:
         request = pb.BinderServiceListPluginsRequest()
         try:
-            answer = await self._stub.ListPlugins(request, timeout=ASK_SECONDS, wait_for_ready=True)
+            answer = await self.connection.stub.ListPlugins(
+                request, timeout=ASK_SECONDS, wait_for_ready=True
+            )
         except grpc.aio.AioRpcError:
             return None
         return list(answer.plugins)
@@ -171,7 +171,7 @@ class Binding:
         loop = asyncio.get_running_loop()
         while True:
             try:
-                await self._stream.bind(request, call.deadline - ANSWER_SECONDS)
+                await self.connection.stream.bind(request, call.deadline - ANSWER_SECONDS)
             except BinderError as failure:
                 pause = backoff.next()
                 again = failure.code is grpc.StatusCode.UNAVAILABLE

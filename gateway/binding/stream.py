@@ -42,6 +42,7 @@ class BindStream:
         )
         self._current: Stream | None = None
         self._streams: list[Stream] = []  # also those on which only answers are to come
+        self._unanswered: set[asyncio.Future[pb.BinderServiceSessionResponse]] = set()
 
     async def bind(self, request: pb.BindRequest, deadline: float) -> None:
         """Have a pod bound; wait for a binder until the deadline if there is none.
@@ -56,6 +57,9 @@ class BindStream:
         """
         stream, now = self._stream(), asyncio.get_running_loop().time
         start, (number, answer) = now(), stream.expect(deadline)
+
+        self._unanswered.add(answer)
+        answer.add_done_callback(self._unanswered.discard)
 
         def encode() -> bytes:
             if answer.done():
@@ -75,6 +79,11 @@ class BindStream:
             raise BinderError(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded") from error
         if status.code:
             raise BinderError(CODES.get(status.code, grpc.StatusCode.UNKNOWN), status.message)
+
+    async def answered(self) -> None:
+        """Wait until every bind has its answer, or its time is over."""
+        if self._unanswered:
+            await asyncio.wait(self._unanswered)
 
     async def close(self) -> None:
         """End the stream."""

@@ -11,11 +11,11 @@ from typing import Literal
 Role = Literal["gateway", "operator", "anyone"]
 """The gateway, people, or whoever has a certificate of a believed authority."""
 
-GATEWAY: Collection[Role] = ("gateway",)
-PEOPLE: Collection[Role] = ("gateway", "operator")
-ANYONE: Collection[Role] = ("anyone",)
+GATEWAY: tuple[Role, ...] = ("gateway",)
+PEOPLE: tuple[Role, ...] = ("gateway", "operator")
+ANYONE: tuple[Role, ...] = ("anyone",)
 
-METHODS: Mapping[str, Collection[Role]] = {
+METHODS: Mapping[str, tuple[Role, ...]] = {
     "moorage.v1.FilterService/Session": GATEWAY,
     "moorage.v1.FilterService/FollowRetries": GATEWAY,
     "moorage.v1.FilterService/FollowProblems": GATEWAY,
@@ -35,7 +35,7 @@ METHODS: Mapping[str, Collection[Role]] = {
     "moorage.v1.BinderService/ListPlugins": PEOPLE,
     "grpc.health.v1.Health/Check": ANYONE,
     "grpc.health.v1.Health/Watch": ANYONE,
-    "grpc.health.v1.Health/List": ANYONE,
+    "grpc.health.v1.Health/List": (),  # not implemented
     "grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": PEOPLE,
 }
 

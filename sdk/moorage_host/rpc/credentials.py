@@ -38,7 +38,9 @@ class ServerCredentials:
         self._certificates = certificates
         self._shown = self._fetched = certificates.current
         self.grpc = grpc.dynamic_ssl_server_credentials(
-            _configuration(self._shown), self._fetch, require_client_authentication=True
+            _configuration(self._shown),
+            self._fetch,  # type: ignore[arg-type]  # None is "as before"
+            require_client_authentication=True,
         )
 
     async def follow(self, host: str, port: int) -> None:
