@@ -11,12 +11,15 @@ from aiohttp import web
 from prometheus_client import REGISTRY, CollectorRegistry
 
 from gateway.binding.binding import Binding
+from gateway.binding.connection import BinderConnection
 from gateway.binding.retries import Retries, RetryMetrics
+from gateway.binding.settling import Settling
 from gateway.binding.snapshots import BinderSnapshots
 from gateway.cache.filter_cache import FilterCache
 from gateway.cache.score_cache import ScoreCache
 from gateway.cluster.cluster import Cluster
 from gateway.cluster.state import ClusterState
+from gateway.cycle.bind_check import BindCheck
 from gateway.cycle.claims import Claims
 from gateway.cycle.filtering import FilterPhase
 from gateway.cycle.queue import CycleQueue
@@ -99,8 +102,7 @@ async def running(
         )
         admin = await stack.enter_async_context(
             admin_server(
-                settings.admin_host,
-                settings.admin_port,
+                settings,
                 checks={"serving": phase.problem, **checks},
                 notes={
                     "tls": security.note,
@@ -164,7 +166,13 @@ def _parts(
     for target in (*settings.filter, *settings.scorer, settings.binder):
         require_reachable(target, security)
     state = ClusterState(assumed_ttl=settings.assumed_pod_ttl, claim_ttl=settings.claim_ttl)
-    cluster = Cluster(client, state, registry, max_object_bytes=settings.max_object_bytes)
+    cluster = Cluster(
+        client,
+        state,
+        registry,
+        max_object_bytes=settings.max_object_bytes,
+        max_age=settings.max_cache_age,
+    )
 
     def follow(policy: PolicyHolder) -> None:
         cluster.kinds.need(policy, policy.reads("filter", "score"))
@@ -205,8 +213,10 @@ def _parts(
 
     cycle_states = CycleStates(settings.cycle_state_memory)
     rejected = RejectedPods(settings.retry_pods)
-    binding = Binding(settings.binder, state, policy, cycle_states, snapshots.generation, security)
-    retries = Retries(binding.connection, rejected, state, RetryMetrics(registry))
+    connection = BinderConnection(settings.binder, security)
+    settling = Settling(client, state, metrics, settings.unknown_bind_wait)
+    binding = Binding(connection, state, policy, cycle_states, snapshots.generation, settling)
+    retries = Retries(connection, rejected, state, RetryMetrics(registry))
     filters = pool(FILTER, settings.filter, settings.filter_wait, retries.ask)
     scorers = pool(SCORER, settings.scorer, settings.scorer_wait)
     index = RowIndex(state)
@@ -237,7 +247,17 @@ def _parts(
         filter_phase=filter_phase,
         score_phase=score_phase,
         recheck=Recheck(state, filter_phase, settings.recheck_time),
-        claims=Claims(state, policy, filter_phase, score_phase, cycle_states, metrics),
+        claims=Claims(state, policy, score_phase, cycle_states, metrics, settings.unknown_pod_wait),
+        bind_check=BindCheck(
+            state=state,
+            policy=policy,
+            phase=filter_phase,
+            queue=queue,
+            metrics=metrics,
+            pod=binding.unseen.pod,
+            is_stale=cluster.is_stale,
+            unknown_pod_wait=settings.unknown_pod_wait,
+        ),
         binding=binding,
         decisions=decisions,
         cycle_states=cycle_states,
@@ -282,6 +302,7 @@ async def _background(parts: _Parts, settings: GatewaySettings) -> AsyncIterator
         tasks.append(group.create_task(binder))
         tasks.append(group.create_task(parts.binding.connection.follow_certificate()))
         tasks.append(group.create_task(parts.snapshots.run()))
+        tasks.append(group.create_task(parts.binding.settling.run()))
         tasks.append(group.create_task(parts.retries.run(settings.retry_interval)))
         if parts.reloader is not None and settings.config_reload_interval:
             reloading = parts.reloader.run(settings.config_reload_interval)
@@ -296,4 +317,5 @@ def _decision_route(client: KubeClient, parts: _Parts) -> web.RouteDef:
         resolved = parts.policy.resolved
         return await hint(client, resolved.profile_names if resolved else (), namespace, pod)
 
-    return decision_route(parts.decisions, parts.cluster.state.row_at, hint_of)
+    state = parts.cluster.state
+    return decision_route(parts.decisions, state.row_at, state.place_of, hint_of)

@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 from gateway.decisions.log import FilterRecord, PhaseName, PluginRecord, ScoreRecord
 from moorage_host.process.histogram import FastHistogram
 
-ClaimOutcome = Literal["taken", "renewed", "refused"]
+BindCheckOutcome = Literal["spared", "passed", "rejected", "failed"]
 
 SECONDS = tuple(0.0001 * 2**power for power in range(16))
 
@@ -52,7 +52,8 @@ class CycleMetrics:
         )
         self._rejected = Counter(
             "moorage_rejected_nodes",
-            "Nodes that a filter plugin rejected.",
+            "Nodes that a filter plugin rejected. Those that kube-scheduler's own filters rejected "
+            "before are not among them.",
             ["plugin"],
             registry=registry,
         )
@@ -62,9 +63,25 @@ class CycleMetrics:
             registry=registry,
         )
         self._claims = Counter(
-            "moorage_claims",
-            "Nodes claimed for pods in their cycle (taken), or claims that were lost before the "
-            "bind and then taken again (renewed) or not (refused).",
+            "moorage_claims", "Nodes claimed for pods in their cycle.", registry=registry
+        )
+        self._bind_checks = Counter(
+            "moorage_bind_checks",
+            "Binds for which filter plugins were asked about the node again (passed, rejected, or "
+            "failed if they could not be asked), or not, as nothing had changed (spared).",
+            ["outcome"],
+            registry=registry,
+        )
+        self._stale = Counter(
+            "moorage_stale_calls",
+            "Calls that failed since the API server was silent for longer than --max-cache-age.",
+            registry=registry,
+        )
+        self.stale = self._stale.inc
+        """Count a call that failed since the state is too old."""
+        self._settled = Counter(
+            "moorage_settled_binds",
+            "Binds with an unknown outcome about which the API server was asked, by outcome.",
             ["outcome"],
             registry=registry,
         )
@@ -120,9 +137,13 @@ class CycleMetrics:
         if record.shards > 1:
             self._scattered.labels("score").inc()
 
-    def claimed(self, outcome: ClaimOutcome) -> None:
+    def claimed(self) -> None:
         """Count a claim."""
-        self._claims.labels(outcome).inc()
+        self._claims.inc()
+
+    def bind_checked(self, outcome: BindCheckOutcome) -> None:
+        """Count a bind by whether its node was checked again."""
+        self._bind_checks.labels(outcome).inc()
 
     def cached(self, phase: PhaseName, *, whole: bool) -> None:
         """Count a phase for which replicas were asked about no node, or about a part of them."""
@@ -131,6 +152,10 @@ class CycleMetrics:
     def cache_differs(self, phase: PhaseName) -> None:
         """Count a cached result that replicas did not confirm."""
         self._differences.labels(phase).inc()
+
+    def settled(self, outcome: Literal["bound", "unbound"]) -> None:
+        """Count a bind whose outcome the API server was asked for."""
+        self._settled.labels(outcome).inc()
 
     def foreign(self) -> None:
         """Count a call for a pod that is not ours."""

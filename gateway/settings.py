@@ -43,7 +43,7 @@ class GatewaySettings(EdgeSettings):
     )
     max_cache_age: float = setting(
         180.0,
-        "Silence of the API server after which the gateway is not ready.",
+        "Silence of the API server after which the gateway is not ready and calls fail.",
         unit="seconds",
         minimum=1,
     )
@@ -59,11 +59,24 @@ class GatewaySettings(EdgeSettings):
         unit="seconds",
         minimum=1,
     )
+    unknown_bind_wait: float = setting(
+        5.0,
+        "When the API server is asked about a bind with an unknown outcome, after its deadline.",
+        unit="seconds",
+        minimum=0,
+    )
     claim_ttl: float = setting(
         120.0,
         "How long a pod keeps the node that it claimed while kube-scheduler does not bind it.",
         unit="seconds",
         minimum=1,
+    )
+    unknown_pod_wait: float = setting(
+        0.5,
+        "How long a call for a pod that the watch has not shown waits for it: a filter call if its "
+        "profile may claim nodes, a bind if no filter call has brought the pod either.",
+        unit="seconds",
+        minimum=0,
     )
     recheck_time: float = setting(
         0.05,

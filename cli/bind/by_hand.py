@@ -11,6 +11,7 @@ from moorage import Binding
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, KubeStatusError, KubeUnreachableError, connect
 from services.binder.binding.attempt import Attempt, RetryLimits
+from services.binder.binding.fence import Guard
 from services.binder.binding.outcomes import Outcome
 from services.binder.cluster import Cluster
 
@@ -53,10 +54,12 @@ async def bind_by_hand(pod: str, node: str, kubeconfig: Path | None, timeout: fl
                 raise
             raise ConfigurationError(f"there is no {binding}") from error
         # With the uid, the bind is refused if somebody replaces the pod in the meantime.
+        binding = replace(binding, uid=found.uid)
         attempt = Attempt(
             cluster,
-            replace(binding, uid=found.uid),
+            binding,
             deadline=deadline,
+            guard=Guard(binding),
             retries=RetryLimits(),
             observer=_Quiet(),
         )

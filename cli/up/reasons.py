@@ -68,8 +68,7 @@ def _bound(node: str, scheduler: Decision, gateway: Decision) -> Iterator[str]:
 def _claimed(claim: Decision, gateway: Decision) -> Iterator[str]:
     feasible = (gateway.get("filter") or {}).get("feasible", 0)
     of = f", one of {feasible} feasible nodes" if feasible > 1 else ", the only feasible node"
-    again = " again at the bind" if claim.get("renewed") else ""
-    yield f"claimed{again} for {', '.join(claim['plugins'])}{of}"
+    yield f"claimed for {', '.join(claim['plugins'])}{of}"
     top: list[Decision] = (gateway.get("score") or {}).get("top") or []
     if len(top) > 1 and top[0]["node"] == claim["node"] and top[0]["total"] > top[1]["total"]:
         lead = {name: round(part, 1) for name, part in _parts(top[0], top[1]).items()}

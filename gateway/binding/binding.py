@@ -10,6 +10,7 @@ import grpc.aio
 import msgspec
 
 from gateway.binding.connection import BinderConnection
+from gateway.binding.settling import Settling
 from gateway.binding.stream import BinderError
 from gateway.binding.unseen import UnseenPods
 from gateway.calls import BindCall, CallFailedError
@@ -20,7 +21,6 @@ from gateway.decisions.log import BindRecord, Decision, summary
 from moorage.backoff import Backoff
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import types_pb2
-from moorage_host.tls.security import LOOPBACK, Security
 
 REFUSALS = frozenset(
     {
@@ -56,36 +56,37 @@ class Binding:
     Attributes:
         connection: To the binder.
         unseen: Pods of calls that the watch has not shown yet.
+        settling: Finds out about unknown outcomes.
         problems: What fails in the background of its plugins, by their names.
     """
 
     def __init__(
         self,
-        target: str,
+        connection: BinderConnection,
         state: ClusterState,
         policy: BindPolicy,
         cycle_states: CycleStates,
         generation: Callable[[], int],
-        security: Security = LOOPBACK,
+        settling: Settling,
     ) -> None:
-        """Call the binder at *target*, and have it run the bind plugins of *policy*.
+        """Call the binder on *connection*, and have it run the bind plugins of *policy*.
 
         They get what other plugins have kept for them in *cycle_states*, and the state of
-        *generation*, if they read it. *security* secures the connection.
+        *generation*, if they read it.
         """
-        self.connection = BinderConnection(target, security)
+        self.connection = connection
         self.problems: Mapping[str, str] = {}
-        self._target = target
         self._state = state
         self.unseen = UnseenPods(state)
         self._policy = policy
         self._cycle_states = cycle_states
         self._generation = generation
+        self.settling = settling
 
     def background_problems(self) -> Iterator[str]:
         """Yield what fails in the background of the binder's plugins."""
         for plugin, problem in self.problems.items():
-            yield f"plugin {plugin} in binder at {self._target}: {problem}"
+            yield f"plugin {plugin} in binder at {self.connection.target}: {problem}"
 
     async def follow_plugins(self, interval: float) -> None:
         """Ask the binder every *interval* seconds which plugins it has: it may be another one."""
@@ -109,6 +110,7 @@ class Binding:
         pod = self.unseen.pod(call.uid)
         if pod is not None and not pod.spec.node_name:
             self._state.assume(pod, call.node)
+        self.settling.end(call.uid)
         error = ""
         try:
             request = await self._request(call, decision)
@@ -125,8 +127,10 @@ class Binding:
             raise CallFailedError(error) from failure
         except BaseException:
             self._state.confirm(call.uid)  # unknown outcome: assumed, but not for ever
+            self.settling.begin(call)
             raise
         finally:
+            self.unseen.forget(call.uid)
             if decision is not None:
                 seconds = time.perf_counter() - start
                 decision.bind = BindRecord(node=call.node, seconds=seconds, error=error)
@@ -185,9 +189,10 @@ class Binding:
         if failure.code in REFUSALS:
             self._state.forget(call.uid)
         else:
-            # It may be bound, now or later: keep its place until the watch shows that, or for a
-            # while.
+            # It may be bound, now or later: keep its place until the watch shows that, or the API
+            # server says that it is not.
             self._state.confirm(call.uid)
+            self.settling.begin(call)
         return f"binder service: {failure}"
 
 

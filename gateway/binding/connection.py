@@ -19,13 +19,14 @@ class BinderConnection:
     """A channel to the binder, with what is called through it.
 
     Attributes:
+        target: Where the binder is.
         stub: For single calls.
         stream: For binds.
     """
 
     def __init__(self, target: str, security: Security) -> None:
         """Connect to the binder at *target*."""
-        self._target = target
+        self.target = target
         self._security = security
         self._use(self._open())
 
@@ -63,7 +64,7 @@ class BinderConnection:
 
     def _open(self) -> grpc.aio.Channel:
         identity = service_identity("binder")
-        return connect(self._target, security=self._security, identity=identity)
+        return connect(self.target, security=self._security, identity=identity)
 
     def _use(self, channel: grpc.aio.Channel) -> None:
         self._channel = channel

@@ -31,6 +31,9 @@ class UnseenPods:
             self._by_uid.popitem(last=False)
 
     def pod(self, uid: str) -> Pod | None:
-        """Return a pod, from the state or else from its last call; forget the call."""
-        noted = self._by_uid.pop(uid, None)
-        return self._state.pod(uid) or noted
+        """Return a pod, from the state or else from its last call."""
+        return self._state.pod(uid) or self._by_uid.get(uid)
+
+    def forget(self, uid: str) -> None:
+        """Forget the call of a pod whose bind has ended."""
+        self._by_uid.pop(uid, None)

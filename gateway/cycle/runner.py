@@ -24,6 +24,7 @@ from gateway.calls import (
     PreemptOutcome,
     PrioritizeOutcome,
 )
+from gateway.cycle.bind_check import STALE, BindCheck
 from gateway.cycle.claims import Claims
 from gateway.cycle.filtering import FilterPhaseResult
 from gateway.cycle.phase import Phase
@@ -47,6 +48,9 @@ class ClusterView(Protocol):
     def age(self) -> float:
         """Return for how many seconds the API server has been silent."""
 
+    def is_stale(self) -> bool:
+        """Whether the state is too old to decide by."""
+
     @property
     def generation(self) -> int:
         """The generation of the cluster state."""
@@ -65,6 +69,7 @@ class CycleRunner:
         score_phase: Phase[ScorePhaseResult],
         recheck: Recheck,
         claims: Claims,
+        bind_check: BindCheck,
         binding: Binding,
         decisions: DecisionLog,
         cycle_states: CycleStates,
@@ -80,6 +85,7 @@ class CycleRunner:
         self._score_ahead = ScoreAhead(score_phase, policy, cycle_states)
         self._recheck = recheck
         self._claims = claims
+        self._bind_check = bind_check
         self._binding = binding
         self._decisions = decisions
         self._cycle_states = cycle_states
@@ -97,6 +103,7 @@ class CycleRunner:
             return self._pass_all(request, self._begin(request))
         previous = self._decisions.latest(pod.namespace, pod.name, pod.uid)
         decision = self._begin(request)
+        await self._claims.prepare(request)
         async with self._turn(decision) as turn:
             self._claims.release(pod.uid)
             if self._policy.dependencies.filters.get(request.profile) is None:
@@ -145,13 +152,10 @@ class CycleRunner:
         return PreemptOutcome(victims={name: call.victims[name] for name in feasible})
 
     async def bind(self, call: BindCall) -> None:
-        """Bind the pod; waits for no cycle, unless its claim was lost and has to be renewed."""
+        """Bind the pod; waits for no cycle, unless its node has to be checked again."""
         self._score_ahead.take(call.uid)
         decision = self._decisions.latest(call.namespace, call.name, call.uid)
-        if not self._claims.holds(call, decision):
-            await self._claims.wait_for_pod(call)
-            async with self._queue.turn():
-                await self._claims.renew(call, decision)
+        await self._bind_check.run(call, decision)
         await self._binding.bind(call, decision)
 
     async def _filter(
@@ -201,6 +205,9 @@ class CycleRunner:
         """Whether there is such a profile here; extenders are asked about every pod."""
         if not self._cluster.synced():
             raise CallFailedError("Moorage has not read the cluster yet")
+        if self._cluster.is_stale():
+            self._metrics.stale()
+            raise CallFailedError(STALE)
         if self._policy.resolved is None:
             raise CallFailedError("Moorage has no policy yet; see /readyz of its gateway")
         if self._policy.has_profile(profile):

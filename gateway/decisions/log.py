@@ -15,6 +15,9 @@ UNPACKED = 256
 
 PhaseName = Literal["filter", "score"]
 
+Cause = Literal["no decision", "other policy", "claim lost", "node changed"]
+"""Why a node is checked again at the bind."""
+
 
 class Record(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True, gc=False):
     """A part of a decision, as `GET /decisions/NAMESPACE/POD` shows it.
@@ -66,14 +69,10 @@ class FilterRecord(Record):
 
 
 class ClaimRecord(Record):
-    """The node that the pod has held since its cycle, and the plugins that wanted that.
-
-    `renewed` means that the claim was lost before the bind, and taken again then.
-    """
+    """The node that the pod has held since its cycle, and the plugins that wanted that."""
 
     node: str
     plugins: list[str]
-    renewed: bool = False
 
 
 class PluginScoreRecord(Record):
@@ -111,6 +110,18 @@ class ScoreRecord(Record):
     tied: int = 0
 
 
+class BindCheckRecord(Record):
+    """Why the filter plugins were asked about the node again at the bind, and what came of it.
+
+    `error` is empty if they let the pod pass.
+    """
+
+    node: str
+    cause: Cause
+    seconds: float
+    error: str = ""
+
+
 class BindRecord(Record):
     """How the bind went; `error` is empty if it did."""
 
@@ -146,6 +157,7 @@ class Decision(Record):
     score_error: str = ""
     claim: ClaimRecord | None = None
     preempt: FilterRecord | None = None
+    bind_check: BindCheckRecord | None = None
     bind: BindRecord | None = None
     error: str = ""
 

@@ -27,11 +27,13 @@ class FilterDependencies:
         scope: The widest scope among them.
         signature: The fields of a pod that they read.
         claimants: The plugins that may want the pod to claim its node.
+        reads_placements: Whether one of them reads which pods are on a node.
     """
 
     scope: Scope
     signature: Signature
     claimants: tuple[str, ...]
+    reads_placements: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,13 +58,6 @@ class ProfileDependencies:
     filters: Mapping[str, FilterDependencies] = field(default_factory=dict)
     scores: Mapping[str, ScoreDependencies] = field(default_factory=dict)
 
-    def claimants(self, profile: str | None) -> Sequence[str]:
-        """Return the filter plugins of a profile, or of all, that may want nodes claimed."""
-        if profile is None:
-            return [name for filters in self.filters.values() for name in filters.claimants]
-        filters = self.filters.get(profile)
-        return filters.claimants if filters else ()
-
 
 def dependencies_of(resolved: ResolvedPolicy) -> ProfileDependencies:
     """Return what the plugins of a policy depend on."""
@@ -80,7 +75,10 @@ def dependencies_of(resolved: ResolvedPolicy) -> ProfileDependencies:
 def _of_filters(infos: Sequence[PluginInfo | None]) -> FilterDependencies:
     claimants = tuple(info.name for info in infos if info is not None and "Reserve" in info.points)
     return FilterDependencies(
-        scope=_widest(infos), signature=_signature(infos), claimants=claimants
+        scope=_widest(infos),
+        signature=_signature(infos),
+        claimants=claimants,
+        reads_placements=any(info is None or info.reads_placements for info in infos),
     )
 
 

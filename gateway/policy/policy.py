@@ -7,7 +7,11 @@ import structlog
 from google.protobuf.json_format import MessageToDict
 
 from gateway.policy.declarations import common_declarations
-from gateway.policy.dependencies import ProfileDependencies, dependencies_of
+from gateway.policy.dependencies import (
+    FilterDependencies,
+    ProfileDependencies,
+    dependencies_of,
+)
 from moorage.errors import ConfigurationError
 from moorage.models import ObjectKind
 from moorage.plugin.base import DEFAULT_TIME_BUDGET
@@ -154,6 +158,12 @@ class PolicyHolder:
         await self._known.wait()
         return self._for_bind
 
+    async def filters(self) -> Mapping[str, FilterDependencies]:
+        """Return what the filter plugins of each profile depend on, once these are known."""
+        if self.resolved is None and _may_filter(self._document):
+            await self._known.wait()
+        return self.dependencies.filters
+
     async def for_kind(self, kind: Kind) -> pb.Policy:
         """Return the policy for one kind of service, once it is known."""
         await self._known.wait()
@@ -233,6 +243,12 @@ def _names(document: Document) -> tuple[frozenset[str], frozenset[str]]:
         for points in (profile.plugins.multi_point, profile.plugins.filter, profile.plugins.score):
             named |= {plugin.name for plugin in points.enabled}
     return frozenset(at_bind), frozenset(named - {IN_TREE})
+
+
+def _may_filter(document: Document) -> bool:
+    """Whether a document may enable filter plugins."""
+    plugins = [profile.plugins for profile in document.configuration.profiles]
+    return any(each.multi_point.enabled or each.filter.enabled for each in plugins)
 
 
 def _info(plugin: pb.Plugin) -> PluginInfo:

@@ -29,8 +29,8 @@ LONGEST_NOTE = 1024
 LONGEST_POD_NAME = 230
 """Characters of a pod's name in an Event's, which must stay within 253."""
 
-WITHOUT_EVENT = {Reason.NOT_FOUND, Reason.OTHER_UID}
-"""Failures after which there is no pod to report on."""
+WITHOUT_EVENT = {Reason.NOT_FOUND, Reason.OTHER_UID, Reason.STALE_EPOCH}
+"""Failures after which there is no pod to report on, or that are none of the pod's."""
 
 _log = structlog.get_logger()
 

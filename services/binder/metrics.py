@@ -8,6 +8,7 @@ from moorage import Binding
 from moorage_host.process.histogram import FastHistogram
 from moorage_host.process.metrics import children
 from services.binder.binding.calls import Point, Result
+from services.binder.binding.fence import Stage
 from services.binder.binding.outcomes import BindError, Outcome
 from services.binder.binding.permit import WaitEnd
 from services.binder.events import EventRecorder
@@ -53,9 +54,24 @@ PERMIT_WAITING = Gauge(
 PERMIT_SECONDS = Histogram(
     "moorage_permit_wait_seconds",
     "Time that binds waited for others, by how that ended: allowed, refused, failed, timeout, "
-    "ended (the binder ended).",
+    "ended (the binder ended), fenced (there is a higher epoch).",
     ("end",),
     buckets=tuple(0.01 * 2**power for power in range(13)),
+)
+
+EPOCH = Gauge("moorage_epoch", "Highest epoch of a gateway that this binder has seen.")
+
+FENCED = Counter(
+    "moorage_binds_fenced_total",
+    "Binds of a lower epoch, by when they ended: arrival (refused), waiting (given up).",
+    ("stage",),
+)
+
+BARRIER_SECONDS = Histogram(
+    "moorage_barrier_seconds",
+    "Time of barriers, by result: held (the caller holds the highest epoch), lost (another does).",
+    ("result",),
+    buckets=tuple(0.001 * 2**power for power in range(16)),
 )
 
 EVENTS = Counter(
@@ -102,6 +118,18 @@ class BindReporter:
     def waited(self, end: WaitEnd, seconds: float) -> None:
         """Count a bind that waited for others."""
         PERMIT_SECONDS.labels(end).observe(seconds)
+
+    def epoch_raised(self, epoch: int) -> None:
+        """Show the highest epoch."""
+        EPOCH.set(epoch)
+
+    def fenced(self, stage: Stage) -> None:
+        """Count a bind of a lower epoch."""
+        FENCED.labels(stage).inc()
+
+    def barrier(self, seconds: float, *, is_held: bool) -> None:
+        """Count a barrier."""
+        BARRIER_SECONDS.labels("held" if is_held else "lost").observe(seconds)
 
     def ended(self, binding: Binding, result: Outcome | BindError, seconds: float) -> None:
         """Count how a bind ended, and record it."""

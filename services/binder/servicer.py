@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import time
+import uuid
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
@@ -27,6 +28,7 @@ from services.binder.binding.binder import Binder, BindLimits
 from services.binder.binding.outcomes import BindError
 from services.binder.binding.permit import PermitLimits
 from services.binder.binding.policies import Policies
+from services.binder.binding.written import WrittenLimits
 from services.binder.cluster import Cluster
 from services.binder.events import EventRecorder
 from services.binder.metrics import BindReporter, EventMetrics
@@ -39,6 +41,8 @@ from services.binder.wire import (
     OUTCOMES,
     binding_from_proto,
     call_error,
+    fence_from_proto,
+    fenced_to_proto,
     pods_from_proto,
     policy_from_proto,
 )
@@ -63,6 +67,7 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
         self._registry = load_registry(BindPlugin, BUILT_INS, settings.plugin)
         self._policies = Policies(self._registry, count_failure=count_background_failure)
         self._stack = AsyncExitStack()
+        self._replica = uuid.uuid4().hex[:12]
 
     async def start(self) -> None:
         """Connect to the API server.
@@ -114,7 +119,10 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
         deadline = self._deadline(context.time_remaining())
         try:
             outcome = await self._binder.bind(
-                binding, deadline=deadline, policy=policy_from_proto(request)
+                binding,
+                deadline=deadline,
+                epoch=request.epoch,
+                policy=policy_from_proto(request),
             )
         except BindError as error:
             raise call_error(error) from error
@@ -136,7 +144,9 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
         self, request: pb.BinderServiceBarrierRequest, context: Context
     ) -> pb.BinderServiceBarrierResponse:
         """Fence the binds of earlier epochs."""
-        raise CallError(grpc.StatusCode.UNIMPLEMENTED, "epochs are not kept yet")
+        epoch, holder = fence_from_proto(request)
+        fenced = await self._binder.fence.barrier(epoch, holder)
+        return fenced_to_proto(fenced, self._replica)
 
     async def RetryPods(
         self, request: pb.BinderServiceRetryPodsRequest, context: Context
@@ -200,4 +210,5 @@ def _limits(settings: BinderSettings) -> BindLimits:
         waiting=settings.max_waiting,
         retries=retries,
         permit=PermitLimits(waiting=settings.max_permit_waiting, reserve=settings.permit_reserve),
+        written=WrittenLimits(binds=settings.written_binds, seconds=settings.written_binds_age),
     )

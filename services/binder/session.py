@@ -112,7 +112,10 @@ class _Session:
         deadline, binding = self._deadline_of(remaining), binding_from_proto(request.bind)
         try:
             task = self._binder.begin(
-                binding, deadline=deadline, policy=policy_from_proto(request.bind)
+                binding,
+                deadline=deadline,
+                epoch=request.bind.epoch,
+                policy=policy_from_proto(request.bind),
             )
         except BindError as error:
             raise call_error(error) from error

@@ -10,7 +10,9 @@ import msgspec
 from moorage import Binding, DecisionSummary
 from moorage.plugin.cycle_state import decode_values
 from moorage.v1 import binder_pb2 as pb
+from moorage_host.rpc.convert import set_duration
 from moorage_host.rpc.errors import CallError
+from services.binder.binding.fence import Fenced
 from services.binder.binding.outcomes import BindError, Outcome, Reason
 from services.binder.binding.policies import PolicyText
 
@@ -25,6 +27,7 @@ CODES = {
     Reason.PERMIT_TIMEOUT: grpc.StatusCode.FAILED_PRECONDITION,
     Reason.PLUGIN_FAILED: grpc.StatusCode.ABORTED,
     Reason.POLICY: grpc.StatusCode.FAILED_PRECONDITION,
+    Reason.STALE_EPOCH: grpc.StatusCode.FAILED_PRECONDITION,
     Reason.FORBIDDEN: grpc.StatusCode.PERMISSION_DENIED,
     Reason.OVERLOADED: grpc.StatusCode.RESOURCE_EXHAUSTED,
     Reason.UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
@@ -34,6 +37,9 @@ CODES = {
 RETRY_LIMIT = 1000
 """Pods in one request for another attempt."""
 
+HIGHEST_EPOCH = 2**63 - 1
+"""There must always be a higher one, also for callers whose integers have a sign."""
+
 OUTCOMES = {Outcome.BOUND: pb.OUTCOME_BOUND, Outcome.ALREADY_BOUND: pb.OUTCOME_ALREADY_BOUND}
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -41,6 +47,7 @@ _PART = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = re.compile(rf"(?=.{{1,253}}\Z){_PART}(\.{_PART})*")
 _UID = re.compile(r"[!-~]{1,253}")
 _FORMS = {"namespace": _LABEL, "name": _SUBDOMAIN, "uid": _UID, "node": _SUBDOMAIN}
+_HOLDER = re.compile(r"[!-~]{1,253}")
 
 
 def binding_from_proto(request: pb.BindRequest) -> Binding:
@@ -50,6 +57,7 @@ def binding_from_proto(request: pb.BindRequest) -> Binding:
         CallError: It is malformed.
     """
     _check(request, "cannot bind", *_FORMS)
+    _check_epoch(request.epoch, "cannot bind")
     return Binding(
         namespace=request.namespace,
         name=request.name,
@@ -86,6 +94,38 @@ def pods_from_proto(
     return request.pods
 
 
+def fence_from_proto(request: pb.BinderServiceBarrierRequest) -> tuple[int, str]:
+    """Return the epoch and the holder of a barrier.
+
+    Raises:
+        CallError: One is missing or malformed.
+    """
+    attempt = "cannot fence"
+    if not request.epoch:
+        message = f"{attempt}: epoch is missing, which must be 1 or more"
+        raise CallError(grpc.StatusCode.INVALID_ARGUMENT, message)
+    _check_epoch(request.epoch, attempt)
+    if not _HOLDER.fullmatch(request.holder):
+        message = (
+            f"{attempt}: holder is {request.holder[:253]!r}; it must have 1 to 253 printable ASCII "
+            "characters without spaces"
+        )
+        raise CallError(grpc.StatusCode.INVALID_ARGUMENT, message)
+    return request.epoch, request.holder
+
+
+def fenced_to_proto(fenced: Fenced, replica: str) -> pb.BinderServiceBarrierResponse:
+    """Return the answer to a barrier."""
+    response = pb.BinderServiceBarrierResponse(
+        epoch=fenced.epoch, holder=fenced.holder, replica=replica
+    )
+    set_duration(response.memory, fenced.memory)
+    for bind in fenced.binds:
+        pod = pb.PodReference(namespace=bind.namespace, name=bind.name, uid=bind.uid)
+        response.binds.add(pod=pod, node=bind.node, unknown=bind.unknown)
+    return response
+
+
 def call_error(error: BindError) -> CallError:
     """Return the error of a bind that did not succeed, for the caller."""
     return CallError(CODES[error.reason], str(error), error.reason.name)
@@ -101,6 +141,12 @@ def _check(message: object, attempt: str, *fields: str) -> None:
                 if value
                 else f"{attempt}: {field} is missing",
             )
+
+
+def _check_epoch(epoch: int, attempt: str) -> None:
+    if epoch > HIGHEST_EPOCH:
+        message = f"{attempt}: epoch is {epoch}, more than {HIGHEST_EPOCH}"
+        raise CallError(grpc.StatusCode.INVALID_ARGUMENT, message)
 
 
 def _cycle_state(values: Mapping[str, bytes]) -> dict[str, Any]:

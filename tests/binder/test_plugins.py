@@ -243,6 +243,24 @@ async def test_plugins_are_told_of_a_bind_by_the_one_that_wrote_it(
     assert trace.count("light is bound") == 1
 
 
+async def test_plugins_are_called_after_a_bind_that_was_unknown_and_is_found_done(
+    world: World, api: Api, trace: list[str]
+) -> None:
+    pod, policy = api.pod(), policy_of("Volume")
+    posts = api.count(*BINDINGS, done=True, delay_seconds=30)
+    first = asyncio.create_task(world.bind(pod, policy=policy, seconds=1.0))
+    await until(lambda: posts() == 1)
+    api.fault(*READS, status=500)
+    with pytest.raises(BindError, match="is not known to be bound"):
+        await first
+    assert "volume in use by default-scheduler" not in trace
+    assert await world.bind(pod, policy=policy) is Outcome.BOUND
+    await world.binder.drain()
+    assert posts() == 1
+    assert trace[-1] == "volume in use by default-scheduler"
+    assert trace.count("volume of 1 for web on node-a") == 1
+
+
 async def test_the_profile_is_the_pods_own_if_the_caller_names_none(
     world: World, api: Api, trace: list[str]
 ) -> None:

@@ -38,6 +38,8 @@ class Observed:
         self.plugins: list[tuple[str, str, str]] = []
         self.now_waiting = 0
         self.waits: list[str] = []
+        self.epochs: list[int] = []
+        self.stages: list[str] = []
 
     def started(self) -> None:
         self.running += 1
@@ -54,18 +56,32 @@ class Observed:
     def waited(self, end: str, seconds: float) -> None:
         self.waits.append(end)
 
+    def epoch_raised(self, epoch: int) -> None:
+        self.epochs.append(epoch)
+
+    def fenced(self, stage: str) -> None:
+        self.stages.append(stage)
+
+    def barrier(self, seconds: float, *, is_held: bool) -> None:
+        pass
+
     def ended(self, binding: Binding, result: Outcome | BindError, seconds: float) -> None:
         self.running -= 1
         self.ends.append(result)
 
 
 class TrackedCluster(Cluster):
-    """Notes how many binds talk to the API server at the same time."""
+    """Notes what is written, and how many binds talk to the API server at the same time."""
 
     now = 0
     peak = 0
 
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.posts: list[str] = []
+
     async def create_binding(self, binding: Binding) -> None:
+        self.posts.append(f"{binding.name} to {binding.node}")
         self.now += 1
         self.peak = max(self.peak, self.now)
         try:
@@ -102,11 +118,15 @@ class World:
         node: str = "node-a",
         *,
         seconds: float = 10.0,
+        epoch: int = 0,
         policy: PolicyText | None = None,
         **more: Any,
     ) -> Outcome:
         return await self.binder.bind(
-            binding_of(pod, node, **more), deadline=time.monotonic() + seconds, policy=policy
+            binding_of(pod, node, **more),
+            deadline=time.monotonic() + seconds,
+            epoch=epoch,
+            policy=policy,
         )
 
 

@@ -17,6 +17,7 @@ from gateway.policy.reload import ReloadMetrics
 from gateway.replicas.metrics import SessionFamilies
 from gateway.settings import GatewaySettings
 from moorage.measurements.prometheus import gauges
+from moorage_host.http.refusals import REFUSED
 from moorage_host.process.lifecycle import AdminSettings, ProcessSettings
 from moorage_host.process.metrics import (
     BACKGROUND_FAILURES,
@@ -174,7 +175,10 @@ def _gateway_metrics() -> list[MetricRow]:
 
 def _binder_metrics() -> list[MetricRow]:
     return _declared(
+        binder_metrics.BARRIER_SECONDS,
         binder_metrics.BINDS,
+        binder_metrics.EPOCH,
+        binder_metrics.FENCED,
         binder_metrics.BIND_SECONDS,
         binder_metrics.BINDS_RUNNING,
         binder_metrics.BIND_RETRIES,
@@ -198,7 +202,8 @@ def _annotator_metrics() -> list[MetricRow]:
 
 
 def _common_metrics() -> list[MetricRow]:
-    return _declared(BUILD_INFO, CALLS, CALL_SECONDS, PAUSES.histogram, EXPIRY, RELOADS)
+    process = (BUILD_INFO, CALLS, CALL_SECONDS, PAUSES.histogram)
+    return _declared(*process, REFUSED, EXPIRY, RELOADS)
 
 
 def _plugin_metrics() -> list[MetricRow]:

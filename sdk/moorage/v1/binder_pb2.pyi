@@ -123,8 +123,9 @@ class BindRequest(_message.Message):
     a later one, see `FollowState`. 0 if no plugin of the policy reads it.
     """
     epoch: _builtins.int
-    """Optional. The term of the gateway that decided, see `Barrier`. A bind of a lower epoch than the binder
-    has seen is refused with FAILED_PRECONDITION. 0, as by hand, is never fenced.
+    """Optional. The epoch of the gateway that decided, see `Barrier`. A bind of a lower epoch than the binder
+    has seen is refused with FAILED_PRECONDITION; one of a higher epoch fences the lower ones. 0, as by hand,
+    is never fenced. At most 2^63 - 1.
     """
     @_builtins.property
     def annotations(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
@@ -307,18 +308,18 @@ class BinderServiceBarrierResponse(_message.Message):
     and another holder's, nothing was done: repeat the call with a higher one if the caller may go on.
     """
     holder: _builtins.str
-    """Who holds that epoch."""
+    """Who holds that epoch. Empty if it came with a bind: a barrier of the same epoch is then refused."""
     replica: _builtins.str
     """Names the process, so that a restart is noticed."""
     @_builtins.property
     def binds(self) -> _containers.RepeatedCompositeFieldContainer[Global___WrittenBind]:
-        """Binds that were written, or may have been, newest last, as far as this binder remembers them. The
-        caller counts these pods as placed until its watch has shown them.
+        """Binds that were written, or may have been, newest last, as far back as this binder keeps them; none if
+        nothing was done. The caller counts these pods as placed until its watch has shown them.
         """
 
     @_builtins.property
     def memory(self) -> _duration_pb2.Duration:
-        """How far back `binds` is complete: the binder's age, or less after very many binds."""
+        """How far back `binds` is complete: the binder's age, or less after very many binds, or long ago ones."""
 
     def __init__(
         self,

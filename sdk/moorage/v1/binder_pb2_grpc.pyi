@@ -29,7 +29,8 @@ class BinderServiceStub:
 
     Fails with INVALID_ARGUMENT if a field is missing or is not a Kubernetes name, NOT_FOUND if the
     pod does not exist, FAILED_PRECONDITION if it has another uid, is being deleted, has scheduling
-    gates or is refused by a plugin, or if the policy cannot be used here, ABORTED if a plugin fails,
+    gates or is refused by a plugin, if the policy cannot be used here, or with the reason STALE_EPOCH if a
+    higher epoch than the request's was seen before the write (see `Barrier`), ABORTED if a plugin fails,
     ALREADY_EXISTS if the pod is bound to another node, PERMISSION_DENIED if the API server refuses
     the binder, RESOURCE_EXHAUSTED if too many binds are under way or wait for others, and UNAVAILABLE or
     DEADLINE_EXCEEDED if the outcome is not known: the same call may be repeated.
@@ -47,7 +48,11 @@ class BinderServiceStub:
     """Fences what earlier gateways asked for. From here on the binder refuses binds of lower epochs with
     FAILED_PRECONDITION and the reason STALE_EPOCH. Of those that it has, it gives up the ones that have not
     been written yet, waits for the others until their outcome is known or their time is over, and answers.
-    Idempotent. Two gateways of one epoch cannot both be fenced: each takes an epoch of its own.
+    Idempotent. Two gateways of one epoch cannot both be fenced: each takes an epoch of its own. Binds of
+    epoch 0 are neither given up nor waited for; those that are being written are in the answer as unknown.
+
+    Fails with INVALID_ARGUMENT if the epoch is 0 or more than 2^63 - 1, or the holder is empty, has more than
+    253 characters, or others than printable ASCII without spaces.
     """
     FollowState: _aio.StreamStreamMultiCallable[_binder_pb2.BinderServiceFollowStateRequest, _binder_pb2.BinderServiceFollowStateResponse]
     """Keeps one gateway's state, for bind plugins that read the snapshot. The first answer is a Hello; then
@@ -85,7 +90,8 @@ class BinderServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Fails with INVALID_ARGUMENT if a field is missing or is not a Kubernetes name, NOT_FOUND if the
         pod does not exist, FAILED_PRECONDITION if it has another uid, is being deleted, has scheduling
-        gates or is refused by a plugin, or if the policy cannot be used here, ABORTED if a plugin fails,
+        gates or is refused by a plugin, if the policy cannot be used here, or with the reason STALE_EPOCH if a
+        higher epoch than the request's was seen before the write (see `Barrier`), ABORTED if a plugin fails,
         ALREADY_EXISTS if the pod is bound to another node, PERMISSION_DENIED if the API server refuses
         the binder, RESOURCE_EXHAUSTED if too many binds are under way or wait for others, and UNAVAILABLE or
         DEADLINE_EXCEEDED if the outcome is not known: the same call may be repeated.
@@ -115,7 +121,11 @@ class BinderServiceServicer(metaclass=_abc_1.ABCMeta):
         """Fences what earlier gateways asked for. From here on the binder refuses binds of lower epochs with
         FAILED_PRECONDITION and the reason STALE_EPOCH. Of those that it has, it gives up the ones that have not
         been written yet, waits for the others until their outcome is known or their time is over, and answers.
-        Idempotent. Two gateways of one epoch cannot both be fenced: each takes an epoch of its own.
+        Idempotent. Two gateways of one epoch cannot both be fenced: each takes an epoch of its own. Binds of
+        epoch 0 are neither given up nor waited for; those that are being written are in the answer as unknown.
+
+        Fails with INVALID_ARGUMENT if the epoch is 0 or more than 2^63 - 1, or the holder is empty, has more than
+        253 characters, or others than printable ASCII without spaces.
         """
 
     @_abc_1.abstractmethod

@@ -3,7 +3,8 @@
 Pure asyncio: knows the API server's answers, not who asked for the bind. A slow API server must not
 get more writes than a fast one: a bind is one POST with all the time left, and a POST without an
 answer is settled by reading the pod. Only an answer or a broken connection has it sent again, which
-is safe, since the API server checks the uid and that the pod is not bound.
+is safe, since the API server checks the uid and that the pod is not bound. Once a higher epoch has
+been seen there is no POST any more.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from moorage import Binding
 from moorage.backoff import Backoff
 from moorage.models import Pod
 from moorage_host.kube import KubeError, KubeStatusError
+from services.binder.binding.fence import Guard
 from services.binder.binding.outcomes import BindError, Outcome, Reason
 from services.binder.binding.past import Past
 from services.binder.cluster import Cluster
@@ -59,6 +61,7 @@ class Attempt:
         cluster: The API server.
         binding: The decision.
         deadline: Until when to try, on the monotonic clock; may be moved while it runs.
+        guard: Knows whether the bind may still be written.
         retries: When to try again.
         observer: Who counts.
 
@@ -72,10 +75,12 @@ class Attempt:
         binding: Binding,
         *,
         deadline: float,
+        guard: Guard,
         retries: RetryLimits,
         observer: RetryObserver,
     ) -> None:
         self.past = Past()
+        self._guard = guard
         self._deadline = deadline
         self._write_limit: asyncio.Timeout | None = None
         self._cluster = cluster
@@ -119,8 +124,8 @@ class Attempt:
             pass
         return outcome
 
-    async def look(self) -> Pod | None:
-        """Return the pod, which may be bound as decided, or None if it is already.
+    async def look(self) -> tuple[Pod, Outcome | None]:
+        """Return the pod, and how it came to be bound as decided; None if it still may be.
 
         Raises:
             BindError: It may not be bound, or cannot be read.
@@ -133,7 +138,7 @@ class Attempt:
                 self._raise_if_final(error)
                 await self._pause(error)
             else:
-                return None if judge(pod, self._binding) else pod
+                return pod, self._outcome(pod)
 
     async def _await_turn(self) -> None:
         """Wait as long as the API server asked for in an earlier attempt."""
@@ -165,14 +170,31 @@ class Attempt:
 
     async def _try(self) -> Outcome | None:
         self._check_time()
+        if self._guard.is_stale:
+            return await self._give_up()
+        # From here on the outcome is unknown, until there is an answer.
+        self._guard.has_written = True
+        before, self.past.node = self.past.node, self._binding.node
         try:
             await self._write()
         except (KubeError, TimeoutError) as error:
+            if isinstance(error, KubeStatusError) and error.status < 500:
+                self.past.node = before
+            self.past.wait(time.monotonic(), getattr(error, "retry_after", None))
             if outcome := await self._settle(error):
                 return outcome
-            await self._pause(error)
+            if not self._guard.is_stale:
+                await self._pause(error)
             return None
         return Outcome.BOUND
+
+    async def _give_up(self) -> Outcome:
+        """Find out what the requests so far did; there must not be another one."""
+        if self._guard.has_written and self.past.node:
+            _, outcome = await self.look()
+            if outcome:
+                return outcome
+        raise self._guard.given_up()
 
     async def _write(self) -> None:
         """Send the POST; its time grows when the deadline is moved."""
@@ -189,8 +211,6 @@ class Attempt:
         self._raise_if_final(error)
         if status == THROTTLED:
             return None  # refused at the door, nothing has happened
-        if status is None or status >= 500:
-            self.past.node = self._binding.node
         return await self._look()
 
     async def _look(self) -> Outcome | None:
@@ -201,10 +221,14 @@ class Attempt:
             self._raise_if_final(error)
             self.past.wait(time.monotonic(), getattr(error, "retry_after", None))
             return None
-        if judge(pod, self._binding):
-            is_ours = self.past.node == self._binding.node
-            return Outcome.BOUND if is_ours else Outcome.ALREADY_BOUND
-        return None
+        return self._outcome(pod)
+
+    def _outcome(self, pod: Pod) -> Outcome | None:
+        """Return how the pod came to be bound as decided; None if it is not, but may be."""
+        if not judge(pod, self._binding):
+            return None
+        is_ours = self.past.node == self._binding.node
+        return Outcome.BOUND if is_ours else Outcome.ALREADY_BOUND
 
     def _raise_if_final(self, error: KubeError | TimeoutError) -> None:
         if isinstance(error, KubeStatusError) and error.status in FINAL:
@@ -226,7 +250,7 @@ class Attempt:
                 f"and there is no time left to try again: {error}",
             ) from error
         self._observer.retried(_cause(error))
-        await asyncio.sleep(wait)
+        await self._guard.sleep(wait)
 
 
 def judge(pod: Pod, binding: Binding) -> bool:

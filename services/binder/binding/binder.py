@@ -4,8 +4,10 @@ Called by the servicer. Nothing here knows gRPC.
 """
 
 import asyncio
+import functools
 import time
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import structlog
@@ -14,10 +16,12 @@ from moorage import Binding
 from services.binder.binding.attempt import Attempt, RetryLimits, RetryObserver
 from services.binder.binding.calls import PluginCalls, PluginObserver
 from services.binder.binding.cycle import BindingCycles, SnapshotSource
+from services.binder.binding.fence import Fence, FenceObserver, Guard
 from services.binder.binding.outcomes import BindError, Outcome, Reason
 from services.binder.binding.past import Pasts
 from services.binder.binding.permit import PermitLimits, PermitObserver, Permits
 from services.binder.binding.policies import Policies, PolicyText
+from services.binder.binding.written import WrittenBinds, WrittenLimits
 from services.binder.cluster import Cluster
 
 SETTLED = frozenset(
@@ -40,9 +44,11 @@ class BindLimits:
     """When to try again."""
     permit: PermitLimits = field(default_factory=PermitLimits)
     """How many binds may wait for others, and how long."""
+    written: WrittenLimits = field(default_factory=WrittenLimits)
+    """How many binds to keep for gateways that take over, and how long."""
 
 
-class Observer(RetryObserver, PluginObserver, PermitObserver, Protocol):
+class Observer(RetryObserver, PluginObserver, PermitObserver, FenceObserver, Protocol):
     """Counts binds."""
 
     def started(self) -> None:
@@ -54,7 +60,7 @@ class Observer(RetryObserver, PluginObserver, PermitObserver, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    node: str
+    guard: Guard
     attempt: Attempt
     task: asyncio.Task[Outcome]
 
@@ -68,6 +74,9 @@ class Binder:
         snapshots: The state of the cluster, for those that read it.
         limits: How much to take on.
         observer: Who counts.
+
+    Attributes:
+        fence: Which gateway may bind.
     """
 
     def __init__(
@@ -90,11 +99,18 @@ class Binder:
         # The newest run for each uid; it waits for the one before it.
         self._newest: dict[str, _Run] = {}
         self._pasts = Pasts()
+        self._written = WrittenBinds(limits.written, clock=time.monotonic)
+        self.fence = Fence(self._written, observer)
 
     async def bind(
-        self, binding: Binding, *, deadline: float, policy: PolicyText | None = None
+        self,
+        binding: Binding,
+        *,
+        deadline: float,
+        epoch: int = 0,
+        policy: PolicyText | None = None,
     ) -> Outcome:
-        """Bind a pod to a node, or join the bind that is under way for the same uid and node.
+        """Bind a pod to a node, or join the bind of this epoch that is under way for it.
 
         Cancelling this call does not cancel the bind. Joining a bind gives it this call's deadline
         if that is later, and keeps the annotations and the policy of the first.
@@ -102,12 +118,13 @@ class Binder:
         Args:
             binding: The decision.
             deadline: Until when an answer is of use, on the monotonic clock.
+            epoch: That of the gateway that decided; 0 if it has none.
             policy: The plugins to run around it; None runs none.
 
         Raises:
             BindError: The pod was not bound, or it is not known whether it was.
         """
-        task = self.begin(binding, deadline=deadline, policy=policy)
+        task = self.begin(binding, deadline=deadline, epoch=epoch, policy=policy)
         try:
             async with asyncio.timeout(deadline - time.monotonic()):
                 return await asyncio.shield(task)
@@ -115,20 +132,27 @@ class Binder:
             raise too_late(binding) from error
 
     def begin(
-        self, binding: Binding, *, deadline: float, policy: PolicyText | None = None
+        self,
+        binding: Binding,
+        *,
+        deadline: float,
+        epoch: int = 0,
+        policy: PolicyText | None = None,
     ) -> asyncio.Task[Outcome]:
         """Begin what `bind` does; return the binder's own task, which nobody else may cancel.
 
         The task ends soon after the deadline, with what `bind` returns or raises.
 
         Raises:
-            BindError: Too many binds are under way.
+            BindError: Too many binds are under way, or there is a higher epoch.
         """
+        self.fence.admit(binding, epoch)
         run = self._newest.get(binding.uid)
-        if run and run.node == binding.node:
+        if run and (run.guard.binding.node, run.guard.epoch) == (binding.node, epoch):
             run.attempt.deadline = max(run.attempt.deadline, deadline)
         else:
-            run = self._start(binding, deadline, policy, run)
+            self._check_room(binding)
+            run = self._start(self.fence.guard(binding, epoch), deadline, policy, run)
         return run.task
 
     def end_waiting(self) -> None:
@@ -141,58 +165,77 @@ class Binder:
             await asyncio.wait(self._tasks)
         await self._cycles.drain()
 
-    def _start(
-        self, binding: Binding, deadline: float, policy: PolicyText | None, before: _Run | None
-    ) -> _Run:
+    def _check_room(self, binding: Binding) -> None:
         running = len(self._tasks) - self._permits.waiting
         if running >= self._limits.concurrency + self._limits.waiting:
             raise BindError(
                 Reason.OVERLOADED,
                 f"{binding} was not bound: {running} binds are under way; try again later",
             )
+
+    def _start(
+        self, guard: Guard, deadline: float, policy: PolicyText | None, before: _Run | None
+    ) -> _Run:
+        binding = guard.binding
         attempt = Attempt(
             self._cluster,
             binding,
             deadline=deadline,
+            guard=guard,
             retries=self._limits.retries,
             observer=self._observer,
         )
-        task = asyncio.create_task(self._run(attempt, binding, policy, before))
-        run = self._newest[binding.uid] = _Run(binding.node, attempt, task)
+        work = functools.partial(self._work, attempt, binding, policy, before)
+        task = asyncio.create_task(self._run(attempt, guard, work))
+        run = self._newest[binding.uid] = _Run(guard, attempt, task)
         self._tasks.add(task)
         task.add_done_callback(lambda _: self._finish(binding, run))
         return run
 
     async def _run(
-        self,
-        attempt: Attempt,
-        binding: Binding,
-        policy: PolicyText | None,
-        before: _Run | None,
+        self, attempt: Attempt, guard: Guard, work: Callable[[], Awaitable[Outcome]]
     ) -> Outcome:
         started = time.monotonic()
         self._observer.started()
         result: Outcome | BindError = BindError(Reason.UNAVAILABLE, "the binder failed")
         try:
-            if before:
-                await asyncio.wait([before.task])
-            attempt.past = self._pasts.take(binding.uid)
-            look_first = before is not None
-            if policy:
-                result = await self._cycles.run(attempt, binding, policy, look_first=look_first)
-            else:
-                async with self._slots:
-                    result = await attempt.run(look_first=look_first)
+            result = await guard.run(work)
         except BindError as error:
             result = error
-            if error.reason not in SETTLED:
-                self._pasts.keep(binding.uid, attempt.past, time.monotonic())
             raise
         finally:
-            self._observer.ended(binding, result, time.monotonic() - started)
+            self._keep(attempt, guard, result)
+            self._observer.ended(guard.binding, result, time.monotonic() - started)
         return result
 
+    async def _work(
+        self, attempt: Attempt, binding: Binding, policy: PolicyText | None, before: _Run | None
+    ) -> Outcome:
+        if before:
+            await asyncio.wait([before.task])
+        attempt.past = self._pasts.take(binding.uid)
+        look_first = before is not None
+        if policy:
+            return await self._cycles.run(attempt, binding, policy, look_first=look_first)
+        async with self._slots:
+            return await attempt.run(look_first=look_first)
+
+    def _keep(self, attempt: Attempt, guard: Guard, result: Outcome | BindError) -> None:
+        """Keep what an attempt leaves open, and what it wrote or may have written."""
+        binding, unknown_node = guard.binding, attempt.past.node
+        if isinstance(result, Outcome):
+            self._written.add(binding, unknown=False)
+            if unknown_node != binding.node:
+                self._written.discard(binding.uid, unknown_node)
+        elif result.reason in SETTLED:
+            self._written.discard(binding.uid, unknown_node)
+        else:
+            self._pasts.keep(binding.uid, attempt.past, time.monotonic())
+            if unknown_node and guard.has_written:
+                self._written.add(replace(binding, node=unknown_node), unknown=True)
+
     def _finish(self, binding: Binding, run: _Run) -> None:
+        self.fence.release(run.guard)
         self._tasks.discard(run.task)
         if self._newest.get(binding.uid) is run:
             del self._newest[binding.uid]

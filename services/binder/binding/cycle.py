@@ -78,19 +78,21 @@ class BindingCycles:
                 message = f"{binding} was not bound: the binder cannot use the policy: {error}"
                 raise BindError(Reason.POLICY, message) from error
             profile = policy.profiles.get(binding.profile, NO_PLUGINS)
+            outcome: Outcome | None = None
             if not binding.profile or _reads(profile, "reads_pod"):
                 async with self._slots:
-                    pod = await attempt.look()
-                if pod is None:
-                    return Outcome.ALREADY_BOUND
+                    pod, outcome = await attempt.look()
                 binding = replace(binding, known_pod=pod, profile=pod.spec.scheduler_name)
                 profile = policy.profiles.get(binding.profile, NO_PLUGINS)
+            if outcome is Outcome.ALREADY_BOUND:
+                return outcome
             if _reads(profile, "reads_snapshot"):
                 binding = replace(binding, known_nodes=await self._nodes(binding, attempt))
-            await self._permits.pass_all(profile, binding, attempt)
-            await self._before(profile, binding, attempt)
-            async with self._slots:
-                outcome = await attempt.run(look_first=look_first)
+            if outcome is None:
+                await self._permits.pass_all(profile, binding, attempt)
+                await self._before(profile, binding, attempt)
+                async with self._slots:
+                    outcome = await attempt.run(look_first=look_first)
             if outcome is Outcome.BOUND:
                 self._begin_afterwards(profile, binding, stack.pop_all())
             return outcome

@@ -25,6 +25,7 @@ class Reason(Enum):
     PERMIT_TIMEOUT = "permit-timeout"
     PLUGIN_FAILED = "plugin-failed"
     POLICY = "policy"
+    STALE_EPOCH = "stale-epoch"
     FORBIDDEN = "forbidden"
     OVERLOADED = "overloaded"
     UNAVAILABLE = "unavailable"

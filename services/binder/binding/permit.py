@@ -20,7 +20,7 @@ from services.binder.binding.calls import PluginCalls, with_point
 from services.binder.binding.gathering import Gathering, Member
 from services.binder.binding.outcomes import BindError, Reason
 
-WaitEnd = Literal["allowed", "refused", "failed", "timeout", "ended"]
+WaitEnd = Literal["allowed", "refused", "failed", "timeout", "ended", "fenced"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +176,9 @@ class Permits:
         except BindError as error:
             if error.reason is Reason.REFUSED:
                 end.how = "refused"
+            raise
+        except asyncio.CancelledError:
+            end.how = "fenced"
             raise
         finally:
             self._waiting.discard(visit.member)

@@ -1,6 +1,6 @@
 """The policies that gateways send with their binds, each running while it is used.
 
-Called by `binding_cycle`. A policy comes with every call, so that neither the number of binders
+Called by `cycle`. A policy comes with every call, so that neither the number of binders
 matters nor who started first; it is read once.
 """
 

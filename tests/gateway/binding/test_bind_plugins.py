@@ -187,11 +187,11 @@ async def test_a_policy_with_bind_plugins_waits_for_the_binder(
             await ready(process)
 
 
-async def test_binds_go_on_without_a_filter_if_the_policy_cannot_have_bind_plugins(
+async def test_binds_go_on_without_a_filter_if_the_policy_cannot_have_plugins_for_them(
     tmp_path: Path, port: int
 ) -> None:
     async with (
-        gateway(tmp_path, binder=f"127.0.0.1:{port}") as process,
+        gateway(tmp_path, binder=f"127.0.0.1:{port}", config=None) as process,
         binder_service(tmp_path, port=port),
     ):
         assert await bind(process, process.api.pod("web", schedulerName="moorage")) == ""

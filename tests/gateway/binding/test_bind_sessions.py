@@ -35,7 +35,7 @@ def port() -> int:
 
 @pytest.fixture
 async def process(tmp_path: Path, port: int) -> AsyncIterator[Gateway]:
-    async with gateway(tmp_path, binder=f"127.0.0.1:{port}") as process:
+    async with gateway(tmp_path, binder=f"127.0.0.1:{port}", config=None) as process:
         yield process
 
 
@@ -51,6 +51,14 @@ async def begin_known(process: Gateway, name: str) -> asyncio.Task[str]:
     process.api.pod("last", nodeName="n1")  # once it is seen, so is the one before
     await until(lambda: process.sample("moorage_cache_size", type="pods") == 1)
     return asyncio.create_task(bind(process, process.api.read_pod(name)))
+
+
+async def bind_behind_its_back(process: Gateway, name: str) -> None:
+    """Bind a pod without Moorage."""
+    path = f"{process.api.server.url}/api/v1/namespaces/default/pods/{name}/binding"
+    body = {"metadata": {"name": name}, "target": {"kind": "Node", "name": "n1"}}
+    async with process.session.post(path, json=body) as response:
+        assert response.status == 201
 
 
 async def bound(process: Gateway, name: str) -> None:
@@ -139,7 +147,9 @@ async def test_a_binder_that_ends_answers_its_binds_and_the_next_does_the_others
 async def test_a_bind_that_nobody_takes_keeps_its_place_and_is_never_sent(
     tmp_path: Path, port: int
 ) -> None:
-    async with gateway(tmp_path, binder=f"127.0.0.1:{port}", http_timeout=1.0) as process:
+    async with gateway(
+        tmp_path, binder=f"127.0.0.1:{port}", config=None, http_timeout=1.0
+    ) as process:
         await process.node("n1")
         async with binder_service(tmp_path, port=port):
             await bound(process, "before")
@@ -151,6 +161,27 @@ async def test_a_bind_that_nobody_takes_keeps_its_place_and_is_never_sent(
             await bound(process, "after")
         assert process.api.node_of("failing") is None
         assert posts() == 1
+
+
+@pytest.mark.parametrize("outcome", ["unbound", "bound"])
+async def test_the_api_server_is_asked_how_a_bind_ended(
+    tmp_path: Path, port: int, outcome: str
+) -> None:
+    async with gateway(
+        tmp_path, binder=f"127.0.0.1:{port}", config=None, http_timeout=2.0, unknown_bind_wait=0.1
+    ) as process:
+        await process.node("n1")
+        async with binder_service(tmp_path, port=port):
+            await bound(process, "before")
+        failing = await begin_known(process, "failing")
+        await until(lambda: assumed(process) == 1)
+        if outcome == "bound":  # by what arrives late, and the watch does not show it
+            process.api.fault("watch", "pods", drop=True, times=1000)
+            process.api.faults.drop_watches()
+            await bind_behind_its_back(process, "failing")
+        assert await failing == "binder service: Deadline Exceeded"
+        await until(lambda: process.sample("moorage_settled_binds_total", outcome=outcome) == 1)
+        assert assumed(process) == (outcome == "bound")
 
 
 Oddity = Literal["silent", "without headers", "ending"]
@@ -215,7 +246,7 @@ async def test_a_binder_that_hangs_costs_the_binds_that_it_has_and_no_more(
 ) -> None:
     async with (
         odd_binder(port, oddity) as binder,
-        gateway(tmp_path, binder=f"127.0.0.1:{port}", http_timeout=2.0) as process,
+        gateway(tmp_path, binder=f"127.0.0.1:{port}", config=None, http_timeout=2.0) as process,
     ):
         await process.node("n1")
         hung = await begin_known(process, "hung")
@@ -229,7 +260,7 @@ async def test_a_binder_that_hangs_costs_the_binds_that_it_has_and_no_more(
 async def test_no_bind_waits_for_those_of_a_binder_that_ends(tmp_path: Path, port: int) -> None:
     async with (
         odd_binder(port, "ending") as binder,
-        gateway(tmp_path, binder=f"127.0.0.1:{port}", http_timeout=2.0) as process,
+        gateway(tmp_path, binder=f"127.0.0.1:{port}", config=None, http_timeout=2.0) as process,
     ):
         [slow] = begin(process, "slow")
         await until(lambda: binder.streams == [["slow"]])

@@ -1,0 +1,164 @@
+"""Asks the filter plugins about a pod's node again at the bind, if their verdict may be outdated.
+
+kube-scheduler names the chosen node at the bind. Other pods may have got the same node since the
+decision: those of its own next cycles, of another scheduler, or of another gateway. So whoever
+binds without a claim that holds, and after a change that the plugins depend on, is checked again.
+Called by `gateway.cycle.runner` for each bind.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from gateway.calls import BindCall, CallFailedError, CycleRequest, NodeSet
+from gateway.calls.outcomes import ANSWER_SECONDS
+from gateway.cluster.state import ClusterState
+from gateway.cluster.waiters import wait_for
+from gateway.cycle.filtering import FilterPhaseResult
+from gateway.cycle.phase import Phase
+from gateway.cycle.queue import CycleQueue
+from gateway.decisions.log import BindCheckRecord, Cause, Decision
+from gateway.metrics import BindCheckOutcome, CycleMetrics
+from gateway.policy.policy import PolicyHolder
+from moorage.models import Pod, encode
+from moorage.plugin.scope import Scope
+
+UNKNOWN = "pod is not known to Moorage, so its node cannot be checked"
+NO_POLICY = "Moorage has no policy yet; see /readyz of its gateway"
+STALE = "Moorage's view of the cluster is too old; see /readyz of its gateway"
+TOO_LATE = "the node could not be checked again in time"
+
+
+class BindCheck:
+    """Checks the nodes of binds, in turns of the cycle queue."""
+
+    def __init__(
+        self,
+        *,
+        state: ClusterState,
+        policy: PolicyHolder,
+        phase: Phase[FilterPhaseResult],
+        queue: CycleQueue,
+        metrics: CycleMetrics,
+        pod: Callable[[str], Pod | None],
+        is_stale: Callable[[], bool],
+        unknown_pod_wait: float,
+    ) -> None:
+        """Check with the plugins of *phase*.
+
+        Args:
+            state: What verdicts depend on, and where pods that pass are assumed.
+            policy: The plugins of each profile.
+            phase: Asks filter plugins.
+            queue: Gives checks their turns.
+            metrics: Counts them.
+            pod: Returns a pod by its uid, also one that the watch has not shown yet.
+            is_stale: Whether the state is too old to check by.
+            unknown_pod_wait: Seconds that a bind of any other pod waits for the watch.
+        """
+        self._state = state
+        self._policy = policy
+        self._phase = phase
+        self._queue = queue
+        self._metrics = metrics
+        self._pod = pod
+        self._is_stale = is_stale
+        self._unknown_pod_wait = unknown_pod_wait
+
+    async def run(self, call: BindCall, decision: Decision | None) -> None:
+        """Return if the pod may be bound now; it is assumed on its node if that was checked.
+
+        Whoever calls this assumes it before anything else happens.
+
+        Raises:
+            CallFailedError: A plugin rejects the node, or cannot be asked.
+        """
+        pod = await self._known(call)
+        cause = self._cause(pod, call, decision) if pod is not None else None
+        if pod is None or cause is None:
+            self._metrics.bind_checked("spared")
+            return
+        outcome: BindCheckOutcome = "failed"
+        start, error = time.perf_counter(), ""
+        try:
+            error = await self._checked(pod, call)
+            outcome = "rejected" if error else "passed"
+        except TimeoutError as timeout:
+            error = TOO_LATE
+            raise CallFailedError(error) from timeout
+        except CallFailedError as failure:
+            error = str(failure)
+            raise
+        finally:
+            self._metrics.bind_checked(outcome)
+            if decision is not None:
+                seconds = time.perf_counter() - start
+                decision.bind_check = BindCheckRecord(
+                    node=call.node, cause=cause, seconds=seconds, error=error
+                )
+        if error:
+            self._state.release(pod.uid)
+            raise CallFailedError(error)
+
+    async def _known(self, call: BindCall) -> Pod | None:
+        """Return the pod, once it is known; None if no plugin could have anything against it."""
+        try:
+            async with asyncio.timeout_at(call.deadline - ANSWER_SECONDS):
+                if not await self._policy.filters():
+                    return None
+        except TimeoutError as error:
+            raise CallFailedError(NO_POLICY) from error
+        pod = self._pod(call.uid)
+        if pod is None:
+            end = asyncio.get_running_loop().time() + self._unknown_pod_wait
+            known = lambda: self._pod(call.uid) is not None  # noqa: E731
+            await wait_for(self._state, known, min(call.deadline - ANSWER_SECONDS, end))
+            pod = self._pod(call.uid)
+        if pod is None:
+            raise CallFailedError(UNKNOWN)
+        return pod
+
+    def _cause(self, pod: Pod, call: BindCall, decision: Decision | None) -> Cause | None:
+        """Return why the pod's node has to be checked; None if it need not be."""
+        filters = self._policy.dependencies.filters.get(pod.spec.scheduler_name)
+        if filters is None or pod.spec.node_name:
+            return None
+        if decision is None or decision.filter is None:
+            return "no decision"
+        if decision.policy_revision != self._policy.revision:
+            return "other policy"
+        if decision.claim is not None:
+            holds = self._state.place_of(pod.uid) == call.node
+            # Every cycle since has counted the pod on its node.
+            return None if holds else "claim lost"
+        changed = self._changed(call.node, filters.scope, placements=filters.reads_placements)
+        return "node changed" if changed > decision.generation else None
+
+    def _changed(self, node: str, scope: Scope, *, placements: bool) -> int:
+        """Return when something last changed that verdicts on a node depend on."""
+        state, row = self._state, self._state.row_of.get(node)
+        if row is None:
+            return state.generation + 1  # the node is gone
+        if not placements:
+            return state.manifests_changed
+        if scope >= Scope.CLUSTER:
+            return state.generation
+        touched = int(state.touched.at[row])
+        return max(touched, state.manifests_changed) if scope >= Scope.MANIFESTS else touched
+
+    async def _checked(self, pod: Pod, call: BindCall) -> str:
+        """Assume the pod on its node if the plugins let it pass; else return why not."""
+        if self._is_stale():
+            self._metrics.stale()
+            raise CallFailedError(STALE)
+        request = CycleRequest(
+            pod=pod, pod_json=encode(pod), nodes=NodeSet([call.node]), deadline=call.deadline
+        )
+        async with asyncio.timeout_at(call.deadline - ANSWER_SECONDS), self._queue.turn():
+            result = await self._phase.run(request)
+            if len(result.outcome.feasible):
+                self._state.assume(pod, call.node)
+                return ""
+        reasons = {**result.outcome.failed, **result.outcome.unresolvable}
+        plugin = next((each.plugin for each in result.record.plugins if each.rejected), "Moorage")
+        return f"checked again at the bind, {plugin} rejects: {reasons[call.node]}"

@@ -1,0 +1,162 @@
+"""Nodes are checked again at the bind, if the verdict of the cycle may be outdated."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from cli.up.processes import free_ports
+from moorage import FilterPlugin, Node, Pod, Rejection, Scope
+from tests.gateway.running import (
+    Gateway,
+    bind,
+    binder_service,
+    filter_service,
+    gateway,
+    ready,
+    scorer_service,
+)
+from tests.gateway.sharing import policy_of
+from tests.live_api import Object, until
+
+OCCUPIED = "node(s) already ran a pod"
+REFUSED = f"checked again at the bind, Alone rejects: {OCCUPIED}"
+
+
+class Alone(FilterPlugin):
+    """Lets one pod on a node."""
+
+    depends_on = Scope.NODE
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        return Rejection(OCCUPIED) if node.pods else None
+
+
+class Labelled(FilterPlugin):
+    """Lets pods on nodes with a label, whatever runs there."""
+
+    depends_on = Scope.NODE
+    reads_placements = False
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        return None if "closed" not in node.labels else Rejection("node(s) closed")
+
+
+@asynccontextmanager
+async def running(folder: Path, plugin: str, **more: Any) -> AsyncIterator[Gateway]:
+    policy = policy_of(folder, f"{{filter: {{enabled: [{{name: {plugin}}}]}}}}")
+    (port,) = free_ports(1)
+    async with (
+        filter_service(Alone, Labelled) as filters,
+        scorer_service() as scorer,
+        gateway(
+            folder,
+            filters=filters,
+            scorer=scorer,
+            binder=f"127.0.0.1:{port}",
+            config=policy,
+            **more,
+        ) as process,
+        binder_service(folder, port=port),
+    ):
+        await process.node("n1", "n2")
+        await ready(process)
+        yield process
+
+
+def pods(process: Gateway, *names: str, **spec: Any) -> list[Object]:
+    return [process.api.pod(name, schedulerName="moorage", **spec) for name in names]
+
+
+def checks(process: Gateway, outcome: str) -> float:
+    return process.sample("moorage_bind_checks_total", outcome=outcome)
+
+
+async def test_of_two_pods_with_the_same_node_the_second_is_refused(tmp_path: Path) -> None:
+    async with running(tmp_path, "Alone") as process:
+        first, second = pods(process, "first", "second")
+        for each in (first, second):
+            assert (await process.filter(each, "n1"))["NodeNames"] == ["n1"]
+        assert await bind(process, first) == ""
+        assert await bind(process, second) == REFUSED
+        assert process.api.node_of("second") is None
+        assert [checks(process, each) for each in ("spared", "rejected")] == [1, 1]
+        _, decisions = await process.get("/decisions/default/second")
+        (attempt,) = decisions["attempts"]
+        assert attempt["bindCheck"]["cause"] == "node changed"
+        assert f"the bind was refused: {REFUSED}" in attempt["why"]
+
+
+async def test_a_bind_whose_node_did_not_change_asks_nobody(tmp_path: Path) -> None:
+    async with running(tmp_path, "Alone") as process:
+        first, second = pods(process, "first", "second")
+        for each in (first, second):
+            await process.filter(each, "n1", "n2")
+        asked = process.sample("moorage_cycle_duration_seconds_count", phase="filter")
+        assert await bind(process, first, "n1") == ""
+        assert await bind(process, second, "n2") == ""
+        assert process.sample("moorage_cycle_duration_seconds_count", phase="filter") == asked
+        assert checks(process, "spared") == 2
+
+
+async def test_placements_that_no_plugin_reads_are_no_change(tmp_path: Path) -> None:
+    async with running(tmp_path, "Labelled") as process:
+        first, second = pods(process, "first", "second")
+        for each in (first, second):
+            await process.filter(each, "n1")
+        assert await bind(process, first) == ""
+        assert await bind(process, second) == ""
+        assert checks(process, "spared") == 2
+
+
+async def test_a_node_that_changed_since_the_decision_is_checked(tmp_path: Path) -> None:
+    async with running(tmp_path, "Labelled") as process:
+        (first,) = pods(process, "first")
+        await process.filter(first, "n1")
+        before = process.sample("moorage_watch_events_total", resource="nodes", type="MODIFIED")
+        process.api.label("/api/v1/nodes/n1", closed="yes")
+        await until(
+            lambda: (
+                process.sample("moorage_watch_events_total", resource="nodes", type="MODIFIED")
+                > before
+            )
+        )
+        assert "Labelled rejects: node(s) closed" in await bind(process, first)
+
+
+async def test_a_pod_does_not_count_against_itself(tmp_path: Path) -> None:
+    async with running(tmp_path, "Alone") as process:
+        (first,) = pods(process, "first")
+        await until(
+            lambda: process.sample("moorage_watch_events_total", resource="pods", type="ADDED")
+        )
+        assert await bind(process, first) == "", "nobody has decided, so it is checked"
+        assert checks(process, "passed") == 1
+
+
+async def test_without_a_decision_the_node_is_checked(tmp_path: Path) -> None:
+    async with running(tmp_path, "Alone") as process:
+        pods(process, "there", nodeName="n1")
+        (late,) = pods(process, "late")
+        await until(
+            lambda: process.sample("moorage_watch_events_total", resource="pods", type="ADDED") == 2
+        )
+        assert await bind(process, late) == REFUSED
+        process.api.delete("/api/v1/namespaces/default/pods/there")
+        await until(
+            lambda: process.sample("moorage_watch_events_total", resource="pods", type="DELETED")
+        )
+        assert await bind(process, late) == ""
+
+
+async def test_no_pod_is_bound_unchecked_before_the_policy_is_known(tmp_path: Path) -> None:
+    policy = policy_of(tmp_path, "{filter: {enabled: [{name: NodeName}]}}")
+    (port,) = free_ports(1)
+    async with (
+        gateway(tmp_path, binder=f"127.0.0.1:{port}", config=policy, http_timeout=1.0) as process,
+        binder_service(tmp_path, port=port),
+    ):
+        (first,) = pods(process, "first")
+        await process.node("n1")
+        assert "Moorage has no policy yet" in await bind(process, first)
+        assert process.api.node_of("first") is None
