@@ -35,6 +35,7 @@ from gateway.decisions.rejected import RejectedPods
 from gateway.decisions.serving import decision_route
 from gateway.edge import make_app, run_edge
 from gateway.health import readiness_checks, readiness_notes
+from gateway.leadership import Leadership, make_leadership
 from gateway.metrics import ClusterCollector, CycleMetrics
 from gateway.policy.policy import PolicyHolder
 from gateway.policy.reload import PolicyReloader, ReloadMetrics
@@ -98,6 +99,7 @@ async def running(
             policy=parts.policy,
             filters=parts.filters,
             scorers=parts.scorers,
+            term=parts.leadership.term,
             max_cache_age=settings.max_cache_age,
         )
         admin = await stack.enter_async_context(
@@ -112,6 +114,7 @@ async def running(
                             each.background_problems
                             for each in (parts.filters, parts.scorers, parts.binding)
                         ],
+                        parts.leadership.barriers,
                     ),
                 },
                 routes=[_decision_route(client, parts)],
@@ -155,6 +158,7 @@ class _Parts:
     queue: CycleQueue
     cycles: CycleRunner
     reloader: PolicyReloader | None
+    leadership: Leadership
 
 
 def _parts(
@@ -211,11 +215,22 @@ def _parts(
             retry=retry,
         )
 
+    leadership = make_leadership(
+        settings, client, cluster, queue.between_cycles, registry, security
+    )
     cycle_states = CycleStates(settings.cycle_state_memory)
     rejected = RejectedPods(settings.retry_pods)
     connection = BinderConnection(settings.binder, security)
     settling = Settling(client, state, metrics, settings.unknown_bind_wait)
-    binding = Binding(connection, state, policy, cycle_states, snapshots.generation, settling)
+    binding = Binding(
+        connection,
+        state,
+        policy,
+        cycle_states,
+        snapshots.generation,
+        term=leadership.term,
+        settling=settling,
+    )
     retries = Retries(connection, rejected, state, RetryMetrics(registry))
     filters = pool(FILTER, settings.filter, settings.filter_wait, retries.ask)
     scorers = pool(SCORER, settings.scorer, settings.scorer_wait)
@@ -241,6 +256,7 @@ def _parts(
         verify_share=settings.cache_verify_share,
     )
     cycles = CycleRunner(
+        term=leadership.term,
         cluster=cluster,
         policy=policy,
         queue=queue,
@@ -291,6 +307,7 @@ def _parts(
         queue=queue,
         cycles=cycles,
         reloader=reloader or None,
+        leadership=leadership,
     )
 
 
@@ -302,6 +319,7 @@ async def _background(parts: _Parts, settings: GatewaySettings) -> AsyncIterator
         tasks.append(group.create_task(binder))
         tasks.append(group.create_task(parts.binding.connection.follow_certificate()))
         tasks.append(group.create_task(parts.snapshots.run()))
+        tasks.append(group.create_task(parts.leadership.run()))
         tasks.append(group.create_task(parts.binding.settling.run()))
         tasks.append(group.create_task(parts.retries.run(settings.retry_interval)))
         if parts.reloader is not None and settings.config_reload_interval:
