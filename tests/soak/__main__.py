@@ -126,10 +126,9 @@ async def main() -> int:
         await soak.run()
     write(soak.samples, (*OURS, *OTHERS), options.out)
     trends = [trend(name, soak.samples, warm_up) for name in (*OURS, *OTHERS)]
-    print(
-        f"{options.minutes:g} min, {churn.created} pods ({options.rate:g}/s), "
-        f"{options.nodes} nodes, {churn.failed} requests refused; after {warm_up:g} min:\n{table(trends)}"
-    )
+    print(f"{options.minutes:g} min, {churn.created} pods ({options.rate:g}/s), ", end="")
+    print(f"{options.nodes} nodes, {churn.failed} requests refused; after {warm_up:g} min:")
+    print(table(trends))
     wrong = [each for each in trends if each.name in OURS and _grows(each, options.slope)]
     for each in wrong:
         print(f"{each.name} keeps growing: {each.slope:+.1f} MiB/h; see {options.out}/soak.csv")
