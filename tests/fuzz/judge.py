@@ -85,7 +85,10 @@ class Judge:
         return ""
 
     def minimised(self, data: bytes, signature: str) -> bytes:
-        """Return a smaller case with the same signature."""
+        """Return a smaller case with the same signature; one that takes long stays as it is."""
+        start = time.monotonic()
+        if self.signature(data) != signature or time.monotonic() - start > 1:
+            return data
 
         def same(smaller: bytes) -> bool:
             return self.signature(smaller) == signature
