@@ -45,9 +45,10 @@ def _code_of(module: ModuleType) -> bytes:
         file.read_bytes()
     except (OSError, TypeError):  # without a file: typed into a shell, or part of the interpreter
         return module.__name__.encode()
-    depth = len((module.__package__ or "").split(".")) if module.__package__ else 0
-    root = file.parents[depth]
-    top = (module.__package__ or "").partition(".")[0]
+    package = module.__package__ or ""
+    parts = package.split(".") if package in sys.modules else []  # a lone file is in none
+    root = file.parents[len(parts)]
+    top = parts[0] if parts else ""
     digest = hashlib.sha256()
     for each in sorted(_with_imports(file, root, top)):
         digest.update(each.relative_to(root).as_posix().encode() if each != file else b"")

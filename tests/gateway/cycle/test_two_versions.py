@@ -6,7 +6,7 @@ Every answer is one of the versions' own. `MOORAGE_MIXED_STEPS` sets another num
 
 import os
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -65,19 +65,26 @@ def load(folder: Path, version: str) -> tuple[type[Plugin], type[Plugin]]:
     return kinds[0], kinds[1]
 
 
+REJECTS: Mapping[str, Callable[[int], bool]] = {
+    "one": lambda rank: rank % 5 == 0,
+    "two": lambda rank: rank > 80,
+}
+SCORES: Mapping[str, Callable[[int], float]] = {
+    "one": float,
+    "two": lambda rank: float((100 - rank) ** 2),
+}
+
+
 def verdicts(version: str, ranks: Mapping[str, int]) -> dict[str, str]:
     """Return the nodes that a version rejects, with the reason."""
-    rejects = {"one": lambda rank: rank % 5 == 0, "two": lambda rank: rank > 80}[version]
-    return {name: version for name, rank in ranks.items() if rejects(rank)}
+    return {name: version for name, rank in ranks.items() if REJECTS[version](rank)}
 
 
 def scores(version: str, ranks: Mapping[str, int], names: list[str]) -> dict[str, int]:
     """Return the scores that a version alone gives."""
-    score = {"one": float, "two": lambda rank: float((100 - rank) ** 2)}[version]
-    raw = np.array([score(ranks[name]) for name in names])
-    return dict(
-        zip(names, (Normalization.MAXIMUM.apply(raw) + 0.5).astype(int).tolist(), strict=True)
-    )
+    raw = np.array([SCORES[version](ranks[name]) for name in names])
+    whole = (Normalization.MAXIMUM.apply(raw) + 0.5).astype(int).tolist()
+    return dict(zip(names, whole, strict=True))
 
 
 class Rollout:
