@@ -9,19 +9,19 @@ import grpc
 import grpc.aio
 import msgspec
 
+from gateway.binding.connection import BinderConnection
 from gateway.binding.settling import Settling
-from gateway.binding.stream import BinderError, BindStream
+from gateway.binding.stream import BinderError
 from gateway.binding.unseen import UnseenPods
 from gateway.calls import BindCall, CallFailedError
 from gateway.calls.outcomes import ANSWER_SECONDS
 from gateway.cluster.state import ClusterState
 from gateway.decisions.cycle_states import CycleStates
 from gateway.decisions.log import BindRecord, Decision, summary
+from gateway.leadership.term import StaleTermError, Term
 from moorage.backoff import Backoff
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import types_pb2
-from moorage.v1.binder_pb2_grpc import BinderServiceStub
-from moorage_host.rpc.channel import connect
 
 REFUSALS = frozenset(
     {
@@ -37,6 +37,12 @@ REFUSALS = frozenset(
 
 ASK_SECONDS = 10.0
 """How long the binder may take to list its plugins, until it is asked again."""
+
+
+STALE_EPOCH = "STALE_EPOCH"
+"""The binder's reason when it has seen a higher epoch."""
+
+NOT_SENT = "the bind was not sent, since another gateway has taken over"
 
 
 class BindPolicy(Protocol):
@@ -55,7 +61,7 @@ class Binding:
     """Binds pods through the binder, any number at a time.
 
     Attributes:
-        channel: To the binder.
+        connection: To the binder.
         unseen: Pods of calls that the watch has not shown yet.
         settling: Finds out about unknown outcomes.
         problems: What fails in the background of its plugins, by their names.
@@ -63,34 +69,34 @@ class Binding:
 
     def __init__(
         self,
-        target: str,
+        connection: BinderConnection,
         state: ClusterState,
         policy: BindPolicy,
         cycle_states: CycleStates,
         generation: Callable[[], int],
+        *,
+        term: Term,
         settling: Settling,
     ) -> None:
-        """Call the binder at *target*, and have it run the bind plugins of *policy*.
+        """Call the binder on *connection* in a *term*; have it run the bind plugins of *policy*.
 
         They get what other plugins have kept for them in *cycle_states*, and the state of
         *generation*, if they read it.
         """
-        self.channel = connect(target)
+        self.connection = connection
         self.problems: Mapping[str, str] = {}
-        self._target = target
-        self._stub = BinderServiceStub(self.channel)
-        self._stream = BindStream(self.channel)
         self._state = state
         self.unseen = UnseenPods(state)
         self._policy = policy
         self._cycle_states = cycle_states
         self._generation = generation
+        self._term = term
         self.settling = settling
 
     def background_problems(self) -> Iterator[str]:
         """Yield what fails in the background of the binder's plugins."""
         for plugin, problem in self.problems.items():
-            yield f"plugin {plugin} in binder at {self._target}: {problem}"
+            yield f"plugin {plugin} in binder at {self.connection.target}: {problem}"
 
     async def follow_plugins(self, interval: float) -> None:
         """Ask the binder every *interval* seconds which plugins it has: it may be another one."""
@@ -104,10 +110,11 @@ class Binding:
                 known = plugins
             await asyncio.sleep(interval)
 
-    async def bind(self, call: BindCall, decision: Decision | None) -> None:
+    async def bind(self, call: BindCall, decision: Decision | None, epoch: int) -> None:
         """Bind the pod, or find it bound to this node already; note the outcome in *decision*.
 
         Raises:
+            StaleTermError: The term of *epoch* is over, and the pod is not bound by this call.
             CallFailedError: It is not bound, or that is not known.
         """
         start = time.perf_counter()
@@ -118,6 +125,7 @@ class Binding:
         error = ""
         try:
             request = await self._request(call, decision)
+            request.epoch = epoch
             request.profile = pod.spec.scheduler_name if pod else ""
             await self._bind(call, request)
             self._state.confirm(call.uid)
@@ -128,26 +136,29 @@ class Binding:
             raise
         except BinderError as failure:
             error = self._failed(call, failure)
+            if failure.reason == STALE_EPOCH:
+                self._term.end(epoch, str(failure))
+                raise StaleTermError(error) from failure
             raise CallFailedError(error) from failure
         except BaseException:
             self._state.confirm(call.uid)  # unknown outcome: assumed, but not for ever
             self.settling.begin(call)
             raise
         finally:
-            self.unseen.forget(call.uid)
             if decision is not None:
                 seconds = time.perf_counter() - start
                 decision.bind = BindRecord(node=call.node, seconds=seconds, error=error)
 
     async def close(self) -> None:
         """Hang up."""
-        await self._stream.close()
-        await self.channel.close()
+        await self.connection.close()
 
     async def _plugins(self) -> Sequence[types_pb2.Plugin] | None:
         request = pb.BinderServiceListPluginsRequest()
         try:
-            answer = await self._stub.ListPlugins(request, timeout=ASK_SECONDS, wait_for_ready=True)
+            answer = await self.connection.stub.ListPlugins(
+                request, timeout=ASK_SECONDS, wait_for_ready=True
+            )
         except grpc.aio.AioRpcError:
             return None
         return list(answer.plugins)
@@ -177,8 +188,10 @@ class Binding:
         backoff = Backoff(0.02, 0.5)
         loop = asyncio.get_running_loop()
         while True:
+            if not self._term.is_current(request.epoch):
+                raise StaleTermError(NOT_SENT)
             try:
-                await self._stream.bind(request, call.deadline - ANSWER_SECONDS)
+                await self.connection.stream.bind(request, call.deadline - ANSWER_SECONDS)
             except BinderError as failure:
                 pause = backoff.next()
                 again = failure.code is grpc.StatusCode.UNAVAILABLE

@@ -24,11 +24,17 @@ Stream = MessageStream[pb.BinderServiceSessionResponse]
 
 
 class BinderError(Exception):
-    """The binder did not do a bind, or it is not known whether it did; `code` is gRPC's."""
+    """The binder did not do a bind, or it is not known whether it did.
 
-    def __init__(self, code: grpc.StatusCode, message: str) -> None:
+    Attributes:
+        code: What gRPC calls it.
+        reason: What the binder calls it, such as "STALE_EPOCH"; may be empty.
+    """
+
+    def __init__(self, code: grpc.StatusCode, message: str, reason: str = "") -> None:
         super().__init__(message)
         self.code = code
+        self.reason = reason
 
 
 class BindStream:
@@ -42,6 +48,7 @@ class BindStream:
         )
         self._current: Stream | None = None
         self._streams: list[Stream] = []  # also those on which only answers are to come
+        self._unanswered: set[asyncio.Future[pb.BinderServiceSessionResponse]] = set()
 
     async def bind(self, request: pb.BindRequest, deadline: float) -> None:
         """Have a pod bound; wait for a binder until the deadline if there is none.
@@ -57,6 +64,9 @@ class BindStream:
         stream, now = self._stream(), asyncio.get_running_loop().time
         start, (number, answer) = now(), stream.expect(deadline)
 
+        self._unanswered.add(answer)
+        answer.add_done_callback(self._unanswered.discard)
+
         def encode() -> bytes:
             if answer.done():
                 return b""  # its time ran out before there was a binder
@@ -66,15 +76,21 @@ class BindStream:
 
         stream.send(encode)
         try:
-            status = (await answer).status
+            answered = await answer
         except StreamLostError as error:
             raise BinderError(grpc.StatusCode.UNAVAILABLE, str(error)) from error
         except TimeoutError as error:
             if max(start, stream.last_heard) + SILENCE_SECONDS <= now():
                 stream.break_off("the binder does not answer")
             raise BinderError(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded") from error
-        if status.code:
-            raise BinderError(CODES.get(status.code, grpc.StatusCode.UNKNOWN), status.message)
+        if status := answered.status.code:
+            code = CODES.get(status, grpc.StatusCode.UNKNOWN)
+            raise BinderError(code, answered.status.message, answered.reason)
+
+    async def answered(self) -> None:
+        """Wait until every bind has its answer, or its time is over."""
+        if self._unanswered:
+            await asyncio.wait(self._unanswered)
 
     async def close(self) -> None:
         """End the stream."""
