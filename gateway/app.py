@@ -49,7 +49,7 @@ from moorage_host.policy import default_document, parse, read
 from moorage_host.process.admin import address, admin_server, cause_of
 from moorage_host.process.lifecycle import announce, process
 from moorage_host.process.phase import Phase
-from moorage_host.tls.security import securing
+from moorage_host.tls.security import Security, securing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,10 +112,11 @@ async def running(
                     ),
                 },
                 routes=[_decision_route(client, parts)],
+                security=security,
                 registry=registry,
             )
         )
-        extender = await stack.enter_async_context(_edge(parts, settings, registry))
+        extender = await stack.enter_async_context(_edge(parts, settings, security, registry))
         phase.name = "serving"
         yield Running(extender=extender, admin=admin)
         phase.name = "shutting down"
@@ -124,13 +125,16 @@ async def running(
 
 @asynccontextmanager
 async def _edge(
-    parts: "_Parts", settings: GatewaySettings, registry: CollectorRegistry
+    parts: "_Parts",
+    settings: GatewaySettings,
+    security: Security,
+    registry: CollectorRegistry,
 ) -> AsyncIterator[str]:
     host, port = settings.extender_host, settings.extender_port
     async with AsyncExitStack() as stack:
         app = make_app(parts.cycles, settings, registry)
         try:
-            edge = await stack.enter_async_context(run_edge(app, host, port))
+            edge = await stack.enter_async_context(run_edge(app, host, port, security))
         except OSError as error:
             raise ConfigurationError(
                 f"cannot listen on {address(host, port)} for kube-scheduler: {cause_of(error)}; "

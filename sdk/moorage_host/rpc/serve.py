@@ -146,7 +146,12 @@ async def running(
     async with AsyncExitStack() as stack:
         security = await stack.enter_async_context(securing(settings))
         admin = await stack.enter_async_context(
-            admin_server(settings, checks=checks, notes={"tls": security.note, **servicer.notes()})
+            admin_server(
+                settings,
+                checks=checks,
+                notes={"tls": security.note, **servicer.notes()},
+                security=security,
+            )
         )
         if not settings.share_port:
             _require_free(settings.host, settings.port)
