@@ -12,6 +12,8 @@ from cli.main import main
 from gateway.binding.retries import RetryMetrics
 from gateway.cluster.watch.metrics import WatchFamilies
 from gateway.edge.metrics import EdgeMetrics
+from gateway.leadership.beginning import TermMetrics
+from gateway.leadership.term import Term
 from gateway.metrics import ClusterCollector, CycleMetrics
 from gateway.policy.reload import ReloadMetrics
 from gateway.replicas.metrics import SessionFamilies
@@ -29,6 +31,7 @@ from moorage_host.process.metrics import (
 )
 from moorage_host.process.pauses import PAUSES
 from moorage_host.rpc.serve import ServerSettings
+from moorage_host.rpc.sessions.settings import CycleSettings
 from moorage_host.settings import SettingRow, settings_table
 from moorage_host.settings.fields import Dataclass
 from moorage_host.tls.reload import EXPIRY, RELOADS
@@ -37,8 +40,6 @@ from sandbox.apiserver.resources.builtin import BUILT_IN
 from sandbox.scheduler.__main__ import Settings as SchedulerSettings
 from services.binder import metrics as binder_metrics
 from services.binder.settings import BinderSettings
-from services.filter.settings import FilterSettings
-from services.scorer.settings import ScorerSettings
 from tests.docs.legacy_tables import legacy
 from tests.docs.markdown import Row, code, escaped, table
 from tests.docs.pages import ROOT
@@ -49,8 +50,8 @@ SETTINGS: Mapping[str, tuple[type[Dataclass], type[Dataclass] | None]] = {
     "admin": (AdminSettings, ProcessSettings),
     "server": (ServerSettings, AdminSettings),
     "gateway": (GatewaySettings, AdminSettings),
-    "filter": (FilterSettings, ServerSettings),
-    "scorer": (ScorerSettings, ServerSettings),
+    "filter": (CycleSettings, ServerSettings),
+    "scorer": (CycleSettings, ServerSettings),
     "binder": (BinderSettings, ServerSettings),
     "api-server": (ApiServerOptions, ProcessSettings),
     "kube-scheduler": (SchedulerSettings, ProcessSettings),
@@ -163,6 +164,7 @@ def _gateway_metrics() -> list[MetricRow]:
     SessionFamilies(registry)
     WatchFamilies(registry)
     RetryMetrics(registry)
+    TermMetrics(registry, Term())
     rows = metrics_table(registry)
     cluster = ClusterCollector(lambda: {"nodes": 0}, lambda: {"nodes": 0.0})
     for family in cluster.collect():
