@@ -145,13 +145,14 @@ async def test_a_leader_that_was_held_for_longer_than_its_lease_binds_nothing(
 async def test_schedulers_with_a_gateway_each_need_no_lease(world: World) -> None:
     await world.nodes(*(node(f"n{i}") for i in range(2 * RUNS)))
     world.proxy.binding_seconds = SLOW
-    async with gateways(world, 2) as both:
-        async with world.scheduler("isolated", urlPrefix=both[0].extender) as first:
-            await world.create(*tasks(range(RUNS)))
-            await in_flight(world)
-            await first.kill()
-            async with world.scheduler(
-                "isolated", name="kube-scheduler-2", urlPrefix=both[1].extender
-            ):
-                world.proxy.binding_seconds = 0.0
-                await all_right(world)
+    async with (
+        gateways(world, 2) as both,
+        world.scheduler("isolated", urlPrefix=both[0].extender) as first,
+    ):
+        await world.create(*tasks(range(RUNS)))
+        await in_flight(world)
+        await first.kill()
+        second = world.scheduler("isolated", name="kube-scheduler-2", urlPrefix=both[1].extender)
+        async with second:
+            world.proxy.binding_seconds = 0.0
+            await all_right(world)
