@@ -18,6 +18,7 @@ from gateway.replicas.metrics import SessionFamilies
 from gateway.settings import GatewaySettings
 from moorage.measurements.prometheus import gauges
 from moorage_host.process.lifecycle import AdminSettings, ProcessSettings
+from moorage_host.process.log_writer import DROPS
 from moorage_host.process.metrics import (
     BACKGROUND_FAILURES,
     BUILD_INFO,
@@ -201,7 +202,7 @@ def _annotator_metrics() -> list[MetricRow]:
 
 
 def _common_metrics() -> list[MetricRow]:
-    return _declared(BUILD_INFO, CALLS, CALL_SECONDS, PAUSES.histogram, EXPIRY, RELOADS)
+    return _declared(BUILD_INFO, CALLS, CALL_SECONDS, DROPS, PAUSES.histogram, EXPIRY, RELOADS)
 
 
 def _plugin_metrics() -> list[MetricRow]:
