@@ -5,6 +5,7 @@ import click
 from cli.annotate.command import annotate
 from cli.bind.command import bind
 from cli.config.command import config
+from cli.explain.command import explain
 from cli.legacy.command import convert_policy
 from cli.skeleton.command import new_plugin
 from cli.up.command import up
@@ -19,5 +20,5 @@ def main() -> None:
     """Kubernetes scheduling logic in Python, beside an unmodified kube-scheduler."""
 
 
-for command in (annotate, bind, config, convert_policy, new_plugin, up):
+for command in (annotate, bind, config, convert_policy, explain, new_plugin, up):
     main.add_command(command)

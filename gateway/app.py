@@ -12,6 +12,7 @@ from prometheus_client import REGISTRY, CollectorRegistry
 
 from gateway.binding.binding import Binding
 from gateway.binding.retries import Retries, RetryMetrics
+from gateway.binding.settling import Settling
 from gateway.binding.snapshots import BinderSnapshots
 from gateway.cache.filter_cache import FilterCache
 from gateway.cache.score_cache import ScoreCache
@@ -33,6 +34,7 @@ from gateway.decisions.rejected import RejectedPods
 from gateway.decisions.serving import decision_route
 from gateway.edge import make_app, run_edge
 from gateway.health import readiness_checks, readiness_notes
+from gateway.leadership import Leadership, make_leadership
 from gateway.metrics import ClusterCollector, CycleMetrics
 from gateway.policy.policy import PolicyHolder
 from gateway.policy.reload import PolicyReloader, ReloadMetrics
@@ -95,12 +97,12 @@ async def running(
             policy=parts.policy,
             filters=parts.filters,
             scorers=parts.scorers,
+            term=parts.leadership.term,
             max_cache_age=settings.max_cache_age,
         )
         admin = await stack.enter_async_context(
             admin_server(
-                settings.admin_host,
-                settings.admin_port,
+                settings,
                 checks={"serving": phase.problem, **checks},
                 notes={
                     "tls": security.note,
@@ -110,6 +112,7 @@ async def running(
                             each.background_problems
                             for each in (parts.filters, parts.scorers, parts.binding)
                         ],
+                        parts.leadership.barriers,
                     ),
                 },
                 routes=[_decision_route(client, parts)],
@@ -153,11 +156,18 @@ class _Parts:
     queue: CycleQueue
     cycles: CycleRunner
     reloader: PolicyReloader | None
+    leadership: Leadership
 
 
 def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorRegistry) -> _Parts:
     state = ClusterState(assumed_ttl=settings.assumed_pod_ttl, claim_ttl=settings.claim_ttl)
-    cluster = Cluster(client, state, registry, max_object_bytes=settings.max_object_bytes)
+    cluster = Cluster(
+        client,
+        state,
+        registry,
+        max_object_bytes=settings.max_object_bytes,
+        max_age=settings.max_cache_age,
+    )
 
     def follow(policy: PolicyHolder) -> None:
         cluster.kinds.need(policy, policy.reads("filter", "score"))
@@ -195,9 +205,19 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
             retry=retry,
         )
 
+    leadership = make_leadership(settings, client, cluster, queue.between_cycles, registry)
     cycle_states = CycleStates(settings.cycle_state_memory)
     rejected = RejectedPods(settings.retry_pods)
-    binding = Binding(settings.binder, state, policy, cycle_states, snapshots.generation)
+    settling = Settling(client, state, metrics, settings.unknown_bind_wait)
+    binding = Binding(
+        settings.binder,
+        state,
+        policy,
+        cycle_states,
+        snapshots.generation,
+        term=leadership.term,
+        settling=settling,
+    )
     retries = Retries(binding.channel, rejected, state, RetryMetrics(registry))
     filters = pool(FILTER, settings.filter, settings.filter_wait, retries.ask)
     scorers = pool(SCORER, settings.scorer, settings.scorer_wait)
@@ -223,13 +243,14 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
         verify_share=settings.cache_verify_share,
     )
     cycles = CycleRunner(
+        term=leadership.term,
         cluster=cluster,
         policy=policy,
         queue=queue,
         filter_phase=filter_phase,
         score_phase=score_phase,
         recheck=Recheck(state, filter_phase, settings.recheck_time),
-        claims=Claims(state, policy, score_phase, cycle_states, metrics),
+        claims=Claims(state, policy, score_phase, cycle_states, metrics, settings.unknown_pod_wait),
         bind_check=BindCheck(
             state=state,
             policy=policy,
@@ -237,6 +258,7 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
             queue=queue,
             metrics=metrics,
             pod=binding.unseen.pod,
+            is_stale=cluster.is_stale,
             unknown_pod_wait=settings.unknown_pod_wait,
         ),
         binding=binding,
@@ -272,6 +294,7 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
         queue=queue,
         cycles=cycles,
         reloader=reloader or None,
+        leadership=leadership,
     )
 
 
@@ -282,6 +305,8 @@ async def _background(parts: _Parts, settings: GatewaySettings) -> AsyncIterator
         binder = parts.binding.follow_plugins(settings.resolve_interval)
         tasks.append(group.create_task(binder))
         tasks.append(group.create_task(parts.snapshots.run()))
+        tasks.append(group.create_task(parts.leadership.run()))
+        tasks.append(group.create_task(parts.binding.settling.run()))
         tasks.append(group.create_task(parts.retries.run(settings.retry_interval)))
         if parts.reloader is not None and settings.config_reload_interval:
             reloading = parts.reloader.run(settings.config_reload_interval)
@@ -296,4 +321,5 @@ def _decision_route(client: KubeClient, parts: _Parts) -> web.RouteDef:
         resolved = parts.policy.resolved
         return await hint(client, resolved.profile_names if resolved else (), namespace, pod)
 
-    return decision_route(parts.decisions, parts.cluster.state.row_at, hint_of)
+    state = parts.cluster.state
+    return decision_route(parts.decisions, state.row_at, state.place_of, hint_of)

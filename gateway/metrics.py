@@ -72,6 +72,19 @@ class CycleMetrics:
             ["outcome"],
             registry=registry,
         )
+        self._stale = Counter(
+            "moorage_stale_calls",
+            "Calls that failed since the API server was silent for longer than --max-cache-age.",
+            registry=registry,
+        )
+        self.stale = self._stale.inc
+        """Count a call that failed since the state is too old."""
+        self._settled = Counter(
+            "moorage_settled_binds",
+            "Binds with an unknown outcome about which the API server was asked, by outcome.",
+            ["outcome"],
+            registry=registry,
+        )
         self._scattered = Counter(
             "moorage_scattered_cycles",
             "Phases of cycles that several replicas shared.",
@@ -139,6 +152,10 @@ class CycleMetrics:
     def cache_differs(self, phase: PhaseName) -> None:
         """Count a cached result that replicas did not confirm."""
         self._differences.labels(phase).inc()
+
+    def settled(self, outcome: Literal["bound", "unbound"]) -> None:
+        """Count a bind whose outcome the API server was asked for."""
+        self._settled.labels(outcome).inc()
 
     def foreign(self) -> None:
         """Count a call for a pod that is not ours."""

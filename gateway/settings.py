@@ -28,6 +28,14 @@ class GatewaySettings(EdgeSettings):
         ("scorer:50051",), "Where scorer replicas are, as host:port; each address is a replica."
     )
     binder: str = setting("dns:///binder:50051", "Where the binder is, as host:port.")
+    barrier_timeout: float = setting(
+        6.0,
+        "How long a binder is waited for when this gateway starts or takes over, before one that "
+        "does not answer is left out. At least --http-timeout: so long may a bind of the gateway "
+        "before it take.",
+        unit="seconds",
+        minimum=0.05,
+    )
     config: Path | None = setting(
         None, "The policy (MoorageConfiguration); without one the profile moorage has no plugins."
     )
@@ -43,7 +51,7 @@ class GatewaySettings(EdgeSettings):
     )
     max_cache_age: float = setting(
         180.0,
-        "Silence of the API server after which the gateway is not ready.",
+        "Silence of the API server after which the gateway is not ready and calls fail.",
         unit="seconds",
         minimum=1,
     )
@@ -59,6 +67,12 @@ class GatewaySettings(EdgeSettings):
         unit="seconds",
         minimum=1,
     )
+    unknown_bind_wait: float = setting(
+        5.0,
+        "When the API server is asked about a bind with an unknown outcome, after its deadline.",
+        unit="seconds",
+        minimum=0,
+    )
     claim_ttl: float = setting(
         120.0,
         "How long a pod keeps the node that it claimed while kube-scheduler does not bind it.",
@@ -66,9 +80,9 @@ class GatewaySettings(EdgeSettings):
         minimum=1,
     )
     unknown_pod_wait: float = setting(
-        1.0,
-        "How long the bind of a pod that neither the watch nor a filter call has shown waits for "
-        "the watch, if profiles have filter plugins.",
+        0.5,
+        "How long a call for a pod that the watch has not shown waits for it: a filter call if its "
+        "profile may claim nodes, a bind if no filter call has brought the pod either.",
         unit="seconds",
         minimum=0,
     )

@@ -55,6 +55,12 @@ class Api:
         obj = {**old, "metadata": {**old["metadata"], "labels": labels}}
         self.server.cluster.update(parse(path), obj)
 
+    def set_status(self, pod: str, **status: Any) -> None:
+        """Replace the status of a pod in the namespace default."""
+        path = f"/api/v1/namespaces/default/pods/{pod}"
+        obj = {**self.read(path), "status": status}
+        self.server.cluster.update(parse(f"{path}/status"), obj)
+
     def read(self, path: str) -> Object:
         return self.server.cluster.get(parse(path)).object
 

@@ -25,7 +25,7 @@ from moorage.backoff import Backoff
 from moorage.errors import MoorageError
 from moorage_host.kube import KubeUnreachableError, connect
 from moorage_host.process.admin import admin_server
-from moorage_host.process.lifecycle import ProcessSettings, announce, process
+from moorage_host.process.lifecycle import AdminSettings, announce, process
 from moorage_host.process.logs import configure_logging
 
 READY_ROUNDS = 3
@@ -65,14 +65,17 @@ async def annotate_until_told(options: AnnotateOptions) -> None:
     Raises:
         SystemExit: The user must change something; what it is, is on stderr in one line.
     """
-    settings = ProcessSettings(log_level=options.log_level, log_format=options.log_format)
+    settings = AdminSettings(
+        log_level=options.log_level,
+        log_format=options.log_format,
+        admin_host=options.admin_host,
+        admin_port=options.admin_port,
+    )
     with process("annotate", settings) as stop:
         async with _annotator(options) as annotator:
             rounds = Rounds(annotator, options.interval)
             async with (
-                admin_server(
-                    options.admin_host, options.admin_port, checks={"rounds": rounds.problem}
-                ) as admin,
+                admin_server(settings, checks={"rounds": rounds.problem}) as admin,
                 asyncio.TaskGroup() as group,
             ):
                 announce("serving", service="annotate", admin=admin)

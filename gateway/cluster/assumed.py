@@ -18,6 +18,7 @@ class Assumption:
     pod: Pod
     expires: float = float("inf")
     is_claim: bool = False
+    failure: str = ""  # the attempt before that of the claim
 
     @property
     def node(self) -> str:
@@ -54,10 +55,19 @@ class AssumedPods:
         """Forget a pod; return where it was assumed."""
         return self._by_uid.pop(uid, None)
 
-    def claim(self, pod: Pod, node: str) -> None:
-        """Begin to count *pod* on *node*, until a bind comes or it is too late."""
+    def claim(self, pod: Pod, node: str, failure: str) -> None:
+        """Begin to count *pod* on *node*, until a bind comes, its attempt fails, or it is too late.
+
+        *failure* is the failed attempt that the pod shows already.
+        """
         expires = self.clock() + self.claim_ttl
-        self._by_uid[pod.uid] = Assumption(_placed(pod, node), expires, is_claim=True)
+        self._by_uid[pod.uid] = Assumption(
+            _placed(pod, node), expires, is_claim=True, failure=failure
+        )
+
+    def claims(self) -> list[str]:
+        """Return the uids of claims."""
+        return [uid for uid, assumption in self._by_uid.items() if assumption.is_claim]
 
     def assume(self, pod: Pod, node: str) -> bool:
         """Count *pod* on *node* while its bind is under way; return whether that is a change."""
@@ -71,10 +81,18 @@ class AssumedPods:
         if assumption is not None:
             assumption.expires = self.clock() + self.assumed_ttl
 
-    def late(self) -> list[str]:
-        """Return the uids of claims and assumed pods whose time is over."""
+    def late(self, heard: float) -> list[str]:
+        """Return the uids of claims and assumed pods whose time is over.
+
+        That of assumed pods ends when the watch, *heard* last at that time, would have shown the
+        bind: while it is silent, nothing is known about them.
+        """
         now = self.clock()
-        return [uid for uid, assumption in self._by_uid.items() if assumption.expires <= now]
+        return [
+            uid
+            for uid, assumption in self._by_uid.items()
+            if assumption.expires <= (now if assumption.is_claim else heard)
+        ]
 
 
 def _placed(pod: Pod, node: str) -> Pod:

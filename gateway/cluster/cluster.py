@@ -1,6 +1,7 @@
 """Follows the API server and keeps the cluster state."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -33,10 +34,15 @@ class Cluster:
         registry: CollectorRegistry,
         *,
         max_object_bytes: int,
+        max_age: float,
     ) -> None:
-        """Feed *state*; objects of further kinds of up to *max_object_bytes*."""
+        """Feed *state*; objects of further kinds of up to *max_object_bytes*.
+
+        After *max_age* seconds of silence the state is stale.
+        """
         families = WatchFamilies(registry)
         self.state = state
+        self._max_age = max_age
         self.kinds = ExtraInformers(client, state.objects, families, limit=max_object_bytes)
         self._reflectors: dict[str, Reflector[Any]] = {
             "nodes": node_reflector(client, NodeSink(state), WatchMetrics(families, "nodes")),
@@ -69,6 +75,10 @@ class Cluster:
         for reflector in self._reflectors.values():
             await reflector.synced.wait()
 
+    async def until_pods_as_of(self, time: float) -> None:
+        """Wait until the state has all binds before *time* on the monotonic clock; list for it."""
+        await self._reflectors["pods"].until(time)
+
     def ages(self) -> Mapping[str, float]:
         """Return for each resource for how many seconds the API server has been silent."""
         own = {name: reflector.age() for name, reflector in self._reflectors.items()}
@@ -78,12 +88,21 @@ class Cluster:
         """Return the longer of the ages of nodes and pods."""
         return max(reflector.age() for reflector in self._reflectors.values())
 
+    def is_stale(self) -> bool:
+        """Whether nodes or pods are too old to decide by."""
+        return self.age() > self._max_age
+
     def interruptions(self) -> Mapping[str, tuple[float, str]]:
         """Return for how many seconds nodes or pods have not been followed, and why."""
         each = self._reflectors.items()
         return {name: (one.interruption(), one.problem) for name, one in each}
 
     async def _expire(self) -> None:
+        heard = -math.inf
         while True:
             await asyncio.sleep(EXPIRY_INTERVAL)
-            self.state.expire()
+            # As of the last round: what the watch had to show by then has been taken over.
+            self.state.expire(heard)
+            pods = self._reflectors["pods"]
+            if not pods.interruption():
+                heard = pods.last_heard

@@ -4,6 +4,7 @@ Reflectors write it, cycles read it, and sessions send its changes to replicas. 
 """
 
 import heapq
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -117,15 +118,29 @@ class ClusterState:
         """Return the node that a pod is bound to, assumed on, or has claimed; "" if none."""
         return self._place.get(uid, "")
 
-    def claim(self, pod: Pod, node: str) -> None:
-        """Count *pod* as placed on *node* from here on, before its bind comes."""
-        self._assumed.claim(pod, node)
+    def claim(self, pod: Pod, node: str, failure: str = "") -> None:
+        """Count *pod* as placed on *node* from here on, before its bind comes.
+
+        *failure* is the failed attempt that the pod shows already.
+        """
+        self._assumed.claim(pod, node, failure)
         self._update_placement(pod.uid)
+
+    def note_failure(self, uid: str, failure: str) -> None:
+        """Drop a pod's claim if the pod shows another failed attempt than before it."""
+        assumption = self._assumed.get(uid)
+        if failure and assumption is not None and failure != assumption.failure:
+            self.release(uid)
 
     def release(self, uid: str) -> None:
         """Drop a pod's claim, if it has one and no bind has come."""
         assumption = self._assumed.get(uid)
         if assumption is not None and assumption.is_claim:
+            self.forget(uid)
+
+    def release_all(self) -> None:
+        """Drop all claims."""
+        for uid in self._assumed.claims():
             self.forget(uid)
 
     def assume(self, pod: Pod, node: str) -> None:
@@ -142,9 +157,12 @@ class ClusterState:
         if self._assumed.pop(uid) is not None:
             self._update_placement(uid)
 
-    def expire(self) -> int:
-        """Forget claims and assumed pods that were not seen bound in time; return how many."""
-        late = self._assumed.late()
+    def expire(self, heard: float = math.inf) -> int:
+        """Forget claims and assumed pods that were not seen bound in time; return how many.
+
+        *heard* is when the watch of pods was known to be up to date last, on the clock.
+        """
+        late = self._assumed.late(min(heard, self._assumed.clock()))
         for uid in late:
             self.forget(uid)
         return len(late)

@@ -25,6 +25,7 @@ from moorage.plugin.scope import Scope
 
 UNKNOWN = "pod is not known to Moorage, so its node cannot be checked"
 NO_POLICY = "Moorage has no policy yet; see /readyz of its gateway"
+STALE = "Moorage's view of the cluster is too old; see /readyz of its gateway"
 TOO_LATE = "the node could not be checked again in time"
 
 
@@ -40,6 +41,7 @@ class BindCheck:
         queue: CycleQueue,
         metrics: CycleMetrics,
         pod: Callable[[str], Pod | None],
+        is_stale: Callable[[], bool],
         unknown_pod_wait: float,
     ) -> None:
         """Check with the plugins of *phase*.
@@ -51,6 +53,7 @@ class BindCheck:
             queue: Gives checks their turns.
             metrics: Counts them.
             pod: Returns a pod by its uid, also one that the watch has not shown yet.
+            is_stale: Whether the state is too old to check by.
             unknown_pod_wait: Seconds that a bind of any other pod waits for the watch.
         """
         self._state = state
@@ -59,6 +62,7 @@ class BindCheck:
         self._queue = queue
         self._metrics = metrics
         self._pod = pod
+        self._is_stale = is_stale
         self._unknown_pod_wait = unknown_pod_wait
 
     async def run(self, call: BindCall, decision: Decision | None) -> None:
@@ -144,6 +148,9 @@ class BindCheck:
 
     async def _checked(self, pod: Pod, call: BindCall) -> str:
         """Assume the pod on its node if the plugins let it pass; else return why not."""
+        if self._is_stale():
+            self._metrics.stale()
+            raise CallFailedError(STALE)
         request = CycleRequest(
             pod=pod, pod_json=encode(pod), nodes=NodeSet([call.node]), deadline=call.deadline
         )

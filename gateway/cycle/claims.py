@@ -6,13 +6,17 @@ Called by `gateway.cycle.runner`, cycle by cycle, so that no two claims contradi
 A claim that is lost before its bind makes `gateway.cycle.bind_check` ask the plugins again.
 """
 
+import asyncio
 from zlib import crc32
 
 import numpy as np
 from msgspec.structs import replace
 
 from gateway.calls import CallFailedError, CycleRequest, FilterOutcome, NodeSet
+from gateway.calls.outcomes import ANSWER_SECONDS
+from gateway.cluster.attempts import failure_of
 from gateway.cluster.state import ClusterState
+from gateway.cluster.waiters import wait_for
 from gateway.cycle.phase import Phase
 from gateway.cycle.scoring import ScorePhaseResult
 from gateway.decisions.cycle_states import CycleStates
@@ -31,12 +35,26 @@ class Claims:
         score_phase: Phase[ScorePhaseResult],
         cycle_states: CycleStates,
         metrics: CycleMetrics,
+        unknown_pod_wait: float,
     ) -> None:
+        """Take claims of pods that *state* knows; others wait so many seconds for the watch."""
         self._state = state
         self._policy = policy
         self._score_phase = score_phase
         self._cycle_states = cycle_states
         self._metrics = metrics
+        self._unknown_pod_wait = unknown_pod_wait
+
+    async def prepare(self, request: CycleRequest) -> None:
+        """Wait for a pod that may claim a node and that the watch has not shown yet."""
+        filters = self._policy.dependencies.filters.get(request.profile)
+        uid = request.pod.uid
+        if not (filters and filters.claimants) or self._state.has_ended(uid):
+            return
+        if self._state.pod(uid) is None:
+            end = asyncio.get_running_loop().time() + self._unknown_pod_wait
+            known = lambda: self._state.pod(uid) is not None  # noqa: E731
+            await wait_for(self._state, known, min(request.deadline - ANSWER_SECONDS, end))
 
     async def take(
         self, request: CycleRequest, outcome: FilterOutcome, decision: Decision
@@ -45,11 +63,12 @@ class Claims:
         claimants = decision.filter.claimants if decision.filter else []
         if not claimants or not len(outcome.feasible):
             return outcome
-        if self._state.has_ended(request.pod.uid):
-            return outcome  # no bind will come that could end the claim
+        pod = self._state.pod(request.pod.uid)
+        if pod is None:
+            return outcome  # nothing would end the claim of a pod that the watch never shows
         chosen = await self._choose(request.on(outcome.feasible), decision)
         (node,) = chosen.names
-        self._state.claim(self._state.pod(request.pod.uid) or request.pod, node)
+        self._state.claim(pod, node, failure_of(request.pod_json))
         decision.claim = ClaimRecord(node=node, plugins=claimants)
         self._metrics.claimed()
         return replace(outcome, feasible=chosen)

@@ -7,7 +7,7 @@ scores. Scheduling cycles run one at a time; binding cycles do not wait for them
 
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -24,7 +24,7 @@ from gateway.calls import (
     PreemptOutcome,
     PrioritizeOutcome,
 )
-from gateway.cycle.bind_check import BindCheck
+from gateway.cycle.bind_check import STALE, BindCheck
 from gateway.cycle.claims import Claims
 from gateway.cycle.filtering import FilterPhaseResult
 from gateway.cycle.phase import Phase
@@ -35,6 +35,7 @@ from gateway.cycle.scoring import ScorePhaseResult
 from gateway.decisions.cycle_states import CycleStates
 from gateway.decisions.log import Decision, DecisionLog, FilterRecord
 from gateway.decisions.rejected import RejectedPods
+from gateway.leadership.term import StaleTermError, Term
 from gateway.metrics import CycleMetrics
 from gateway.policy.policy import PolicyHolder
 
@@ -48,6 +49,9 @@ class ClusterView(Protocol):
     def age(self) -> float:
         """Return for how many seconds the API server has been silent."""
 
+    def is_stale(self) -> bool:
+        """Whether the state is too old to decide by."""
+
     @property
     def generation(self) -> int:
         """The generation of the cluster state."""
@@ -59,6 +63,7 @@ class CycleRunner:
     def __init__(
         self,
         *,
+        term: Term,
         cluster: ClusterView,
         policy: PolicyHolder,
         queue: CycleQueue,
@@ -74,6 +79,7 @@ class CycleRunner:
         metrics: CycleMetrics,
     ) -> None:
         """The phases may have a cache before them or not."""
+        self._term = term
         self._cluster = cluster
         self._policy = policy
         self._queue = queue
@@ -91,6 +97,7 @@ class CycleRunner:
 
     async def filter(self, request: CycleRequest) -> FilterOutcome:
         """Rule nodes out, and go on to score the others."""
+        await self._term.enter(request.deadline)
         if not self._is_ours(request.profile):
             return FilterOutcome(feasible=request.nodes)
         pod = request.pod
@@ -100,6 +107,7 @@ class CycleRunner:
             return self._pass_all(request, self._begin(request))
         previous = self._decisions.latest(pod.namespace, pod.name, pod.uid)
         decision = self._begin(request)
+        await self._claims.prepare(request)
         async with self._turn(decision) as turn:
             self._claims.release(pod.uid)
             if self._policy.dependencies.filters.get(request.profile) is None:
@@ -110,6 +118,7 @@ class CycleRunner:
 
     async def prioritize(self, request: CycleRequest) -> PrioritizeOutcome:
         """Rank nodes: collect the scores of the pod's cycle, or score as a cycle of its own."""
+        await self._term.enter(request.deadline)
         if not self._is_ours(request.profile) or not self._has_score_plugins(request):
             return PrioritizeOutcome(scores=())
         pod = request.pod
@@ -129,6 +138,7 @@ class CycleRunner:
 
     async def preempt(self, call: PreemptCall) -> PreemptOutcome:
         """Drop the candidates on which the pod could not run even without the victims."""
+        await self._term.enter(call.deadline)
         profile = call.pod.spec.scheduler_name
         if not self._is_ours(profile) or profile not in self._policy.dependencies.filters:
             return PreemptOutcome(victims=call.victims)
@@ -150,9 +160,20 @@ class CycleRunner:
     async def bind(self, call: BindCall) -> None:
         """Bind the pod; waits for no cycle, unless its node has to be checked again."""
         self._score_ahead.take(call.uid)
+        bound = False
+        try:
+            while not bound:
+                epoch = await self._term.enter(call.deadline)
+                with suppress(StaleTermError):  # checked and sent again in the next term
+                    await self._bind(call, epoch)
+                    bound = True
+        finally:
+            self._binding.unseen.forget(call.uid)
+
+    async def _bind(self, call: BindCall, epoch: int) -> None:
         decision = self._decisions.latest(call.namespace, call.name, call.uid)
         await self._bind_check.run(call, decision)
-        await self._binding.bind(call, decision)
+        await self._binding.bind(call, decision, epoch)
 
     async def _filter(
         self, request: CycleRequest, decision: Decision, previous: Decision | None
@@ -201,6 +222,9 @@ class CycleRunner:
         """Whether there is such a profile here; extenders are asked about every pod."""
         if not self._cluster.synced():
             raise CallFailedError("Moorage has not read the cluster yet")
+        if self._cluster.is_stale():
+            self._metrics.stale()
+            raise CallFailedError(STALE)
         if self._policy.resolved is None:
             raise CallFailedError("Moorage has no policy yet; see /readyz of its gateway")
         if self._policy.has_profile(profile):

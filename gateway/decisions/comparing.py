@@ -24,8 +24,11 @@ def differences(one: NodeScoreRecord, other: NodeScoreRecord) -> Mapping[str, fl
     }
 
 
-def explained(decision: Decision) -> list[str]:
-    """Return what made the decision, in sentences; nothing that the record does not prove."""
+def explained(decision: Decision, place: str = "") -> list[str]:
+    """Return what made the decision, in sentences; nothing that the record does not prove.
+
+    *place* is the pod's node as the cluster shows it, for pods that Moorage does not bind.
+    """
     sentences: list[str] = list(_failures(decision))
     if decision.filter is not None and decision.filter.feasible <= 1:  # no score decided
         sentences += _rejected(decision.filter)
@@ -35,7 +38,7 @@ def explained(decision: Decision) -> list[str]:
             f"{decision.claim.node} was claimed for {plugins}, so no other was offered"
         )
     if decision.score is not None:
-        sentences += _scored(decision, decision.score)
+        sentences += _scored(decision, decision.score, place)
     return sentences
 
 
@@ -60,21 +63,27 @@ def _rejected(record: FilterRecord) -> Iterator[str]:
             yield f"{plugin.plugin} rejected {plugin.rejected} of {record.nodes} nodes: {reasons}"
 
 
-def _scored(decision: Decision, score: ScoreRecord) -> Iterator[str]:
+def _scored(decision: Decision, score: ScoreRecord, place: str) -> Iterator[str]:
     if len(score.top) > 1:
-        yield _lead(score.top[0], score.top[1])
+        yield lead(score.top[0], score.top[1])
     if score.tied:
         yield tie(score)
     # Without a claim, kube-scheduler has seen all scores and chosen.
-    bound = decision.bind.node if decision.bind and not decision.claim else ""
+    bound = bound_node(decision, place) if not decision.claim else ""
     if score.top and bound and bound != score.top[0].node:
-        yield _outvoted(score, bound)
+        yield outvoted(score, bound)
 
 
-def _lead(best: NodeScoreRecord, second: NodeScoreRecord) -> str:
-    lead = best.total - second.total
+def bound_node(decision: Decision, place: str) -> str:
+    """Return the node that the attempt led to, "" if it is not known."""
+    return decision.bind.node if decision.bind else place
+
+
+def lead(best: NodeScoreRecord, second: NodeScoreRecord) -> str:
+    """Return by how much Moorage prefers one node to another, and which plugins make it so."""
+    difference = best.total - second.total
     parts = _largest(differences(best, second))
-    if not lead:
+    if not difference:
         return f"Moorage has the same total for {best.node} and {second.node}: {best.total:.4g}"
     return (
         f"Moorage prefers {best.node} to {second.node}, {best.total:.4g} to {second.total:.4g}"
@@ -103,11 +112,11 @@ def _finer(score: ScoreRecord) -> str:
     if len(score.top) < 2 or score.top[0].total == score.top[1].total:
         return ""
     best, second, scale = score.top[0].total, score.top[1].total, score.scale * 10
-    lead = f": a lead of {best - second:.2g} of 100"
+    ahead = f": a lead of {best - second:.2g} of 100"
     steps = _steps(best, scale) - _steps(second, scale)
     if scale > FINEST_SCALE or not steps:
-        return f"{lead}, so spread the scores in `normalize`"
-    return f"{lead}, at scoreScale {scale} worth {steps} x 10 x the extender's weight"
+        return f"{ahead}, so spread the scores in `normalize`"
+    return f"{ahead}, at scoreScale {scale} worth {steps} x 10 x the extender's weight"
 
 
 def _steps(total: float, scale: int) -> int:
@@ -115,7 +124,8 @@ def _steps(total: float, scale: int) -> int:
     return int(total * scale / 100 + 0.5)
 
 
-def _outvoted(score: ScoreRecord, bound: str) -> str:
+def outvoted(score: ScoreRecord, bound: str) -> str:
+    """Return why the pod is on *bound*, which is not Moorage's best node."""
     best = score.top[0]
     chosen = next((each for each in score.top if each.node == bound), None)
     if chosen is None:

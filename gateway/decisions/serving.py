@@ -7,6 +7,7 @@ import msgspec
 from aiohttp import web
 
 from gateway.decisions.comparing import explained
+from gateway.decisions.dominant import dominant
 from gateway.decisions.log import Decision, DecisionLog
 from gateway.decisions.per_node import view
 
@@ -15,15 +16,25 @@ PATH = "/decisions/{namespace}/{pod}"
 RowAt = Callable[[str, int], int | None]
 """Returns the row that a node had in a generation, None if it is newer or gone."""
 
+PlaceOf = Callable[[str], str]
+"""Returns the node that the pod with a uid is on, "" for none."""
+
 Hint = Callable[[str, str], Awaitable[str]]
 """Returns why there may be no decision about a pod, by its namespace and name."""
 
 
-def decision_route(decisions: DecisionLog, row_at: RowAt, hint: Hint) -> web.RouteDef:
+def decision_route(
+    decisions: DecisionLog, row_at: RowAt, place_of: PlaceOf, hint: Hint
+) -> web.RouteDef:
     """Return the route of `GET /decisions/NAMESPACE/POD`, with or without `?node=NAME`."""
 
-    def show(decision: Decision) -> dict[str, Any]:
-        return {**msgspec.to_builtins(decision), "why": explained(decision)}
+    def show(decision: Decision, place: str) -> dict[str, Any]:
+        content = msgspec.to_builtins(decision)
+        return {
+            **content,
+            "reason": dominant(decision, place),
+            "why": explained(decision, place),
+        }
 
     def show_node(decision: Decision, node: str) -> dict[str, Any]:
         row = row_at(node, decision.generation)
@@ -38,7 +49,12 @@ def decision_route(decisions: DecisionLog, row_at: RowAt, hint: Hint) -> web.Rou
             error = f"{text}: {more}" if more else text
             return web.json_response({"error": error}, status=404)
         node = request.query.get("node", "")
-        shown = [show_node(each, node) if node else show(each) for each in attempts]
+        # Only the newest attempt can have led to where the pod is.
+        places = [place_of(attempts[0].uid), *("" for _ in attempts[1:])]
+        shown = [
+            show_node(each, node) if node else show(each, place)
+            for each, place in zip(attempts, places, strict=True)
+        ]
         return web.json_response({"attempts": shown})
 
     return web.get(PATH, answer)

@@ -22,6 +22,8 @@ from gateway.edge.verbs import (
     PreemptHandler,
     PrioritizeHandler,
 )
+from moorage_host.http.refusals import Refusals
+from moorage_host.http.requests import RequestChecks
 
 log = structlog.get_logger()
 
@@ -33,6 +35,7 @@ class App:
 
     Attributes:
         settings: Limits of the connections.
+        refusals: What the port refuses.
         draining: Whether each connection is to end after its next response.
         finish: Waits for the binds whose callers are gone; call it when nothing else is answered.
     """
@@ -41,17 +44,17 @@ class App:
         self, routes: Routes, bind: BindHandler, settings: EdgeSettings, metrics: EdgeMetrics
     ) -> None:
         self.settings = settings
+        self.refusals = Refusals("extender")
         self.draining = False
         self.finish = bind.finish
         self._routes = routes
+        self._checks = RequestChecks(settings.allowed_host, self.refusals, json_only=True)
         self._metrics = metrics
 
-    def refuse_connection(self) -> None:
-        """Note that there are too many connections for another one."""
-        self._metrics.bad_request("none", "connections")
-
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer a request, or refuse it with 404, 405 or 417."""
+        """Answer a request, or refuse it with 400, 403, 404, 405, 415, 417 or 421."""
+        if (refusal := self._checks.refusal(request)) is not None:
+            return refusal.response()
         route = self._routes.find(request.path)
         if route is None:
             return self._unknown_path(request.path)

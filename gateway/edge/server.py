@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from gateway.edge.app import App
+from moorage_host.http.connections import Connections, Limits
 
 _POLL_SECONDS = 0.05
 _READ_BUFFER = 1 << 20  # bytes; with aiohttp's own, reading stops and restarts every 128 kB
@@ -31,42 +32,34 @@ async def run_edge(app: App, host: str, port: int) -> AsyncIterator[Edge]:
         OSError: The port is taken.
     """
     settings = app.settings
+    limits = Limits(
+        connections=settings.http_connections,
+        head_time=settings.http_head_time,
+        headers=settings.http_headers,
+        header_bytes=settings.http_header_bytes,
+    )
+    connections = Connections(limits, app.refusals)
     server = web.Server(
-        app.handle,
+        connections.busy(app.handle),
         access_log=None,
+        logger=app.refusals.logger(),
         handler_cancellation=True,
         keepalive_timeout=settings.http_keep_alive,
         auto_decompress=False,
         read_bufsize=_READ_BUFFER,
+        **limits.of_heads(),
     )
-
-    def connection() -> asyncio.Protocol:
-        if len(server.connections) < settings.http_connections:
-            return server()
-        app.refuse_connection()
-        return _Refusal()
-
-    listener = await asyncio.get_running_loop().create_server(
-        connection, host, port, backlog=settings.http_backlog
-    )
-    try:
-        yield Edge(port=listener.sockets[0].getsockname()[1])
-    finally:
-        app.draining = True
-        listener.close()
-        await _until_unused(server, settings.http_drain_time)
-        server.pre_shutdown()
-        # aiohttp waits so long twice: before it stops reading a request's body, and after that.
-        await server.shutdown(settings.shutdown_grace / 2)
-        await app.finish(settings.shutdown_grace)
-
-
-class _Refusal(asyncio.Protocol):
-    """Closes a connection at once."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Close it."""
-        transport.close()
+    async with connections.listening(server, host, port, backlog=settings.http_backlog) as listener:
+        try:
+            yield Edge(port=listener.sockets[0].getsockname()[1])
+        finally:
+            app.draining = True
+            listener.close()
+            await _until_unused(server, settings.http_drain_time)
+            server.pre_shutdown()
+            # aiohttp waits so long twice: before it stops reading a request's body, and after.
+            await server.shutdown(settings.shutdown_grace / 2)
+            await app.finish(settings.shutdown_grace)
 
 
 async def _until_unused(server: web.Server, seconds: float) -> None:

@@ -70,7 +70,8 @@ class EdgeSettings(AdminSettings):
     )
     http_connections: int = setting(
         1024,
-        "Open connections beyond which further ones are closed at once.",
+        "Open connections; with more, one that waits for its caller is closed, of the caller that "
+        "has most.",
         unit="connections",
         minimum=1,
     )

@@ -5,7 +5,10 @@ from types import TracebackType
 from typing import Self
 
 from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
 
+from moorage_host.http.refusals import Refusals
+from moorage_host.http.requests import RequestChecks
 from sandbox.apiserver.discovery import documents, openapi
 from sandbox.apiserver.faults import admin
 from sandbox.apiserver.faults.faults import Faults
@@ -74,7 +77,8 @@ class ApiServer:
 
     def _application(self) -> web.Application:
         application = web.Application(
-            middlewares=[failures_as_status], client_max_size=self.settings.max_body_bytes
+            middlewares=[failures_as_status, _checking()],
+            client_max_size=self.settings.max_body_bytes,
         )
         edge = Edge(self.cluster, self.faults, self.settings, self._audit)
         documents.add_routes(application.router, self.cluster.resources, self.settings)
@@ -83,3 +87,15 @@ class ApiServer:
         application.router.add_route("*", "/api/{path:.*}", edge.handle)
         application.router.add_route("*", "/apis/{path:.*}", edge.handle)
         return application
+
+
+def _checking() -> Middleware:
+    checks = RequestChecks((), Refusals("api-server"))
+
+    @web.middleware
+    async def checked(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if (refusal := checks.refusal(request)) is not None:
+            return refusal.response()
+        return await handler(request)
+
+    return checked

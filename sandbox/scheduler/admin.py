@@ -7,6 +7,7 @@ import msgspec
 from aiohttp import web
 
 from moorage_host.process.admin import admin_server
+from moorage_host.process.lifecycle import AdminSettings
 from sandbox.scheduler.cycle.decision import Decisions
 
 HOST = "127.0.0.1"
@@ -42,5 +43,6 @@ async def serving_decisions(
         return web.json_response({"pods": retry()})
 
     routes = [web.get("/decisions/{namespace}/{pod}", show), web.post("/retry", try_again)]
-    async with admin_server(HOST, port, checks={}, routes=routes):
+    settings = AdminSettings(admin_host=HOST, admin_port=port)
+    async with admin_server(settings, checks={}, routes=routes):
         yield

@@ -6,7 +6,8 @@
     ├── PluginFailedError       a plugin raised, returned nonsense, or took too long
     ├── UnknownNameError        a cycle asks for a profile, plugin or node that does not exist
     ├── NoStateError            a cycle came before any state
-    └── TooManyNodesError       a node's row is beyond what the replica was set to keep
+    ├── TooManyNodesError       a node's row is beyond what the replica was set to keep
+    └── TooManyObjectsError     the same of pods, and of the objects that plugins read
 
 A "no" is not here: it is a value (`moorage.Rejection`).
 """
@@ -47,6 +48,10 @@ class NoStateError(MoorageError):
 
 class TooManyNodesError(MoorageError, ValueError):
     """A node's row is beyond the tables that a replica may keep; nothing has changed."""
+
+
+class TooManyObjectsError(MoorageError, ValueError):
+    """There are more pods, or objects that plugins read, than a replica may keep."""
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:

@@ -5,15 +5,11 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Sequence
 
-import grpc
-import msgspec
-
 from moorage.snapshot import Snapshot
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import types_pb2
 from moorage_host.plugins import Replica
-from moorage_host.rpc.errors import CallError
-from moorage_host.rpc.session import apply_state
+from moorage_host.rpc.sessions.state import MISTAKES, apply_state, refusal_of
 
 Request = pb.BinderServiceFollowStateRequest
 Response = pb.BinderServiceFollowStateResponse
@@ -71,9 +67,8 @@ class Snapshots:
     async def _apply(self, replica: Replica, state: types_pb2.State) -> None:
         try:
             await apply_state(replica, state)
-        except (msgspec.DecodeError, KeyError, ValueError) as error:
-            message = f"cannot apply the state: {error}"
-            raise CallError(grpc.StatusCode.INVALID_ARGUMENT, message) from error
+        except MISTAKES as error:
+            raise refusal_of(error) from error
         if state.partial:
             return
         async with self._changed:

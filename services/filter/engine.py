@@ -80,3 +80,18 @@ async def run_filters(
         plugins=supervisor.runs,
         claimants=claimants if len(survivors) else (),
     )
+
+
+def joined_verdicts(parts: Sequence[FilterRun], runs: Sequence[PluginRun]) -> FilterRun:
+    """Return the verdicts on several parts of the nodes as one; *runs* is what plugins did."""
+    reasons: dict[PluginRejection, int] = {}
+    codes: list[npt.NDArray[np.uint16]] = []
+    for part in parts:
+        numbers = [reasons.setdefault(reason, len(reasons) + 1) for reason in part.reasons]
+        codes.append(np.array([0, *numbers], np.uint16)[part.codes])
+    return FilterRun(
+        codes=np.concatenate(codes),
+        reasons=list(reasons),
+        plugins=runs,
+        claimants=list(dict.fromkeys(name for part in parts for name in part.claimants)),
+    )

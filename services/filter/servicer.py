@@ -1,21 +1,23 @@
 """The filter service on the wire: converts, runs, converts."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import grpc.aio
 import numpy as np
 
-from moorage.plugin.cycle_state import CYCLE_STATE_BYTES
-from moorage.snapshot.snapshot import MAX_NODES
 from moorage.v1 import filter_pb2 as pb
 from moorage.v1 import filter_pb2_grpc
 from moorage_host.plugins.registry import Registry
 from moorage_host.process.admin import Check
 from moorage_host.rpc.convert import set_duration
-from moorage_host.rpc.describe import keep_values, node_states, object_counts, report_plugins
-from moorage_host.rpc.serve import Servicer
-from moorage_host.rpc.session import CycleOutcome, CycleService, Wire, run_session
+from moorage_host.rpc.describe import keep_values, node_state, object_counts, report_plugins
+from moorage_host.rpc.lane import Lane
+from moorage_host.rpc.serve import ServiceDefinition, Servicer
+from moorage_host.rpc.sessions.service import CycleOutcome, CycleService
+from moorage_host.rpc.sessions.session import Wire, run_session
+from moorage_host.rpc.sessions.settings import CycleSettings
+from services.filter.by_hand import filter_in_steps
 from services.filter.engine import FilterRun, PluginRejection, run_filters
 
 CODES = np.dtype("<u2")
@@ -26,20 +28,9 @@ Context = grpc.aio.ServicerContext[Any, Any]
 class FilterServicer(Servicer, filter_pb2_grpc.FilterServiceServicer):
     """Serves sessions of gateways, and people."""
 
-    def __init__(
-        self,
-        registry: Registry,
-        *,
-        cycle_state_bytes: int = CYCLE_STATE_BYTES,
-        max_nodes: int = MAX_NODES,
-    ) -> None:
-        """Run the plugins of *registry* on sessions of at most *max_nodes* nodes.
-
-        Each plugin may keep *cycle_state_bytes* in a cycle for its bind.
-        """
-        self.cycles = CycleService(
-            registry, run_filters, cycle_state_bytes=cycle_state_bytes, max_nodes=max_nodes
-        )
+    def __init__(self, registry: Registry, settings: CycleSettings | None = None) -> None:
+        """Run the plugins of *registry* on sessions within the limits of *settings*."""
+        self.cycles = CycleService(registry, filter_in_steps, settings or CycleSettings())
 
     def notes(self) -> Mapping[str, Check]:
         """Return what fails in the background of the plugins."""
@@ -63,15 +54,16 @@ class FilterServicer(Servicer, filter_pb2_grpc.FilterServiceServicer):
     async def Filter(self, request: pb.FilterRequest, context: Context) -> pb.FilterResponse:
         """Filter nodes by name."""
         outcome = await self.cycles.by_hand(request, context.time_remaining())
-        codes, names = outcome.run.codes, outcome.nodes.names
+        codes, names = outcome.run.codes.tolist(), outcome.names
         response = pb.FilterResponse(
-            feasible=[names[i] for i in np.flatnonzero(codes == 0)],
-            rejected=[
-                pb.NodeRejection(node=names[i], reason=_reason(outcome.run.reasons[codes[i] - 1]))
-                for i in np.flatnonzero(codes)
-            ],
+            feasible=[name for name, code in zip(names, codes, strict=True) if not code],
             generation=outcome.generation,
             claimants=outcome.run.claimants,
+        )
+        reasons = [_reason(reason) for reason in outcome.run.reasons]
+        await self.cycles.pace.each(
+            [(name, code) for name, code in zip(names, codes, strict=True) if code],
+            lambda each: response.rejected.add(node=each[0], reason=reasons[each[1] - 1]),
         )
         report_plugins(response.plugins, outcome.run.plugins)
         keep_values(response.cycle_state, outcome.run.plugins)
@@ -102,14 +94,18 @@ class FilterServicer(Servicer, filter_pb2_grpc.FilterServiceServicer):
     async def GetState(
         self, request: pb.FilterServiceGetStateRequest, context: Context
     ) -> pb.FilterServiceGetStateResponse:
-        """Show the latest session's state."""
-        replica = self.cycles.latest
+        """Show the state that calls by hand use."""
+        self.cycles.check_count(len(request.node_names))
+        replica, nodes = self.cycles.current, []
+        await self.cycles.pace.each(
+            request.node_names, lambda name: nodes.append(node_state(replica, name))
+        )
         return pb.FilterServiceGetStateResponse(
             generation=replica.generation,
             policy_revision=replica.policy.revision,
             node_count=len(replica.snapshot),
             pod_count=replica.snapshot.pod_count,
-            nodes=node_states(replica, request.node_names),
+            nodes=nodes,
             object_counts=object_counts(replica),
         )
 
@@ -144,3 +140,22 @@ WIRE = Wire(
     engine=lambda _: run_filters,
     encode=_encode,
 )
+
+
+def filter_service(
+    settings: CycleSettings, create: Callable[[], FilterServicer]
+) -> ServiceDefinition[FilterServicer]:
+    """Say how the service is made: what *create* returns, with a lane for calls by hand."""
+    service = "moorage.v1.FilterService"
+    return ServiceDefinition(
+        name="filter",
+        grpc_name=service,
+        create=create,
+        register=filter_pb2_grpc.add_FilterServiceServicer_to_server,
+        lane=Lane(
+            *(f"/{service}/{method}" for method in ("Filter", "GetState", "ListPlugins")),
+            calls=settings.by_hand_calls,
+            waiting=settings.by_hand_waiting,
+            message_bytes=settings.by_hand_bytes,
+        ),
+    )

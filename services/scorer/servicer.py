@@ -1,6 +1,6 @@
 """The scorer service on the wire: converts, runs, converts."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -10,8 +10,6 @@ from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
 from moorage import Nodes, Pod, Scores
 from moorage.execution import Profile, Supervisor
-from moorage.plugin.cycle_state import CYCLE_STATE_BYTES
-from moorage.snapshot.snapshot import MAX_NODES
 from moorage.v1 import scorer_pb2 as pb
 from moorage.v1 import scorer_pb2_grpc
 from moorage_host.plugins.ranking import best
@@ -19,10 +17,14 @@ from moorage_host.plugins.registry import Registry
 from moorage_host.plugins.replica import Engine
 from moorage_host.process.admin import Check
 from moorage_host.rpc.convert import set_duration
-from moorage_host.rpc.describe import keep_values, node_states, object_counts, report_plugins
+from moorage_host.rpc.describe import keep_values, node_state, object_counts, report_plugins
 from moorage_host.rpc.errors import CallError
-from moorage_host.rpc.serve import Servicer
-from moorage_host.rpc.session import CycleOutcome, CycleService, Wire, run_session
+from moorage_host.rpc.lane import Lane
+from moorage_host.rpc.serve import ServiceDefinition, Servicer
+from moorage_host.rpc.sessions.service import CycleOutcome, CycleService
+from moorage_host.rpc.sessions.session import Wire, run_session
+from moorage_host.rpc.sessions.settings import CycleSettings
+from services.scorer.by_hand import score_in_steps
 from services.scorer.engine import ScoreRun, run_normalization, run_scores, run_shard
 
 TOTALS = np.dtype("<f4")
@@ -34,20 +36,9 @@ Context = grpc.aio.ServicerContext[Any, Any]
 class ScorerServicer(Servicer, scorer_pb2_grpc.ScorerServiceServicer):
     """Serves sessions of gateways, and people."""
 
-    def __init__(
-        self,
-        registry: Registry,
-        *,
-        cycle_state_bytes: int = CYCLE_STATE_BYTES,
-        max_nodes: int = MAX_NODES,
-    ) -> None:
-        """Run the plugins of *registry* on sessions of at most *max_nodes* nodes.
-
-        Each plugin may keep *cycle_state_bytes* in a cycle for its bind.
-        """
-        self.cycles = CycleService(
-            registry, run_scores, cycle_state_bytes=cycle_state_bytes, max_nodes=max_nodes
-        )
+    def __init__(self, registry: Registry, settings: CycleSettings | None = None) -> None:
+        """Run the plugins of *registry* on sessions within the limits of *settings*."""
+        self.cycles = CycleService(registry, score_in_steps, settings or CycleSettings())
 
     def notes(self) -> Mapping[str, Check]:
         """Return what fails in the background of the plugins."""
@@ -71,10 +62,14 @@ class ScorerServicer(Servicer, scorer_pb2_grpc.ScorerServiceServicer):
     async def Score(self, request: pb.ScoreRequest, context: Context) -> pb.ScoreResponse:
         """Score nodes by name."""
         outcome = await self.cycles.by_hand(request, context.time_remaining())
-        response = pb.ScoreResponse(generation=outcome.generation)
-        _add_best(response.nodes, outcome, len(outcome.nodes))
-        report_plugins(response.plugins, outcome.run.plugins)
-        keep_values(response.cycle_state, outcome.run.plugins)
+        response, run = pb.ScoreResponse(generation=outcome.generation), outcome.run
+        if run.totals is not None:
+            await self.cycles.pace.each(
+                best(run.totals, len(run.totals)),
+                lambda index: _add_node(response.nodes, outcome.names[index], run, index),
+            )
+        report_plugins(response.plugins, run.plugins)
+        keep_values(response.cycle_state, run.plugins)
         return response
 
     async def FollowProblems(
@@ -94,27 +89,37 @@ class ScorerServicer(Servicer, scorer_pb2_grpc.ScorerServiceServicer):
     async def GetState(
         self, request: pb.ScorerServiceGetStateRequest, context: Context
     ) -> pb.ScorerServiceGetStateResponse:
-        """Show the latest session's state."""
-        replica = self.cycles.latest
+        """Show the state that calls by hand use."""
+        self.cycles.check_count(len(request.node_names))
+        replica, nodes = self.cycles.current, []
+        await self.cycles.pace.each(
+            request.node_names, lambda name: nodes.append(node_state(replica, name))
+        )
         return pb.ScorerServiceGetStateResponse(
             generation=replica.generation,
             policy_revision=replica.policy.revision,
             node_count=len(replica.snapshot),
             pod_count=replica.snapshot.pod_count,
-            nodes=node_states(replica, request.node_names),
+            nodes=nodes,
             object_counts=object_counts(replica),
         )
 
 
 def _engine(request: pb.ScorerServiceSessionRequest) -> Engine[ScoreRun]:
     if request.shard:
-        bits = np.unpackbits(np.frombuffer(request.shard, np.uint8), bitorder="little")
-        return partial(run_shard, rows=np.flatnonzero(bits))
+        return partial(_score_shard, bitmap=request.shard)
     if request.raw:
-        return partial(
-            _normalize, raw={r.plugin: np.frombuffer(r.values, RAW) for r in request.raw}
-        )
+        return partial(_normalize, raw={each.plugin: each.values for each in request.raw})
     return run_scores
+
+
+async def _score_shard(
+    profile: Profile, pod: Pod, nodes: Nodes, supervisor: Supervisor, *, bitmap: bytes
+) -> ScoreRun:
+    packed = np.frombuffer(bitmap, np.uint8)
+    most = int(nodes.rows.max(initial=-1)) + 1  # a bitmap may be much longer
+    bits = np.unpackbits(packed, bitorder="little", count=min(8 * len(packed), most))
+    return await run_shard(profile, pod, nodes, supervisor, rows=np.flatnonzero(bits))
 
 
 async def _normalize(
@@ -123,15 +128,18 @@ async def _normalize(
     nodes: Nodes,
     supervisor: Supervisor,
     *,
-    raw: Mapping[str, Scores],
+    raw: Mapping[str, bytes],
 ) -> ScoreRun:
+    scores: dict[str, Scores] = {}
     for plugin, values in raw.items():
-        if len(values) != len(nodes) or not np.isfinite(values).all():
+        if len(values) == RAW.itemsize * len(nodes):
+            scores[plugin] = np.frombuffer(values, RAW)
+        if plugin not in scores or not np.isfinite(scores[plugin]).all():
             raise CallError(
                 grpc.StatusCode.INVALID_ARGUMENT,
                 f"raw scores of plugin {plugin}: send one finite number for each node",
             )
-    return await run_normalization(profile, pod, nodes, supervisor, raw=raw)
+    return await run_normalization(profile, pod, nodes, supervisor, raw=scores)
 
 
 def _encode(
@@ -160,14 +168,21 @@ def _add_best(
     if totals is None or count == 0:
         return
     for index in best(totals, count):
-        plugins = nodes.add(node=outcome.nodes.name(index), total=totals.item(index)).plugins
-        for scores in outcome.run.scores:
-            plugins.add(
-                plugin=scores.plugin,
-                weight=scores.weight,
-                raw=scores.raw.item(index),
-                normalized=scores.normalized.item(index),
-            )
+        _add_node(nodes, outcome.nodes.name(index), outcome.run, index)
+
+
+def _add_node(
+    nodes: RepeatedCompositeFieldContainer[pb.NodeScore], name: str, run: ScoreRun, index: int
+) -> None:
+    assert run.totals is not None  # noqa: S101 - who calls has looked
+    plugins = nodes.add(node=name, total=run.totals.item(index)).plugins
+    for scores in run.scores:
+        plugins.add(
+            plugin=scores.plugin,
+            weight=scores.weight,
+            raw=scores.raw.item(index),
+            normalized=scores.normalized.item(index),
+        )
 
 
 WIRE = Wire(
@@ -175,3 +190,22 @@ WIRE = Wire(
     engine=_engine,
     encode=_encode,
 )
+
+
+def scorer_service(
+    settings: CycleSettings, create: Callable[[], ScorerServicer]
+) -> ServiceDefinition[ScorerServicer]:
+    """Say how the service is made: what *create* returns, with a lane for calls by hand."""
+    service = "moorage.v1.ScorerService"
+    return ServiceDefinition(
+        name="scorer",
+        grpc_name=service,
+        create=create,
+        register=scorer_pb2_grpc.add_ScorerServiceServicer_to_server,
+        lane=Lane(
+            *(f"/{service}/{method}" for method in ("Score", "GetState", "ListPlugins")),
+            calls=settings.by_hand_calls,
+            waiting=settings.by_hand_waiting,
+            message_bytes=settings.by_hand_bytes,
+        ),
+    )

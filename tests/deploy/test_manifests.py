@@ -13,14 +13,13 @@ from gateway.settings import GatewaySettings
 from moorage_apps.__main__ import PROCESSES as PROCESSES_BY_NAME
 from moorage_host.policy import parse as parse_policy
 from moorage_host.policy import read
+from moorage_host.rpc.sessions.settings import CycleSettings
 from moorage_host.settings import parse_settings
 from sandbox.apiserver import ApiServer
 from sandbox.apiserver.resources.paths import parse
 from sandbox.scheduler import load_configuration
 from services.binder.settings import BinderSettings
 from services.filter.plugins.stateful_set_zone import StatefulSetZone
-from services.filter.settings import FilterSettings
-from services.scorer.settings import ScorerSettings
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 PROCESSES = ("gateway", "filter", "scorer", "binder")
@@ -312,8 +311,8 @@ def container(deployment: Manifest) -> Manifest:
     ("name", "settings"),
     [
         ("gateway", GatewaySettings),
-        ("filter", FilterSettings),
-        ("scorer", ScorerSettings),
+        ("filter", CycleSettings),
+        ("scorer", CycleSettings),
         ("binder", BinderSettings),
     ],
 )

@@ -12,11 +12,14 @@ from cli.main import main
 from gateway.binding.retries import RetryMetrics
 from gateway.cluster.watch.metrics import WatchFamilies
 from gateway.edge.metrics import EdgeMetrics
+from gateway.leadership.beginning import TermMetrics
+from gateway.leadership.term import Term
 from gateway.metrics import ClusterCollector, CycleMetrics
 from gateway.policy.reload import ReloadMetrics
 from gateway.replicas.metrics import SessionFamilies
 from gateway.settings import GatewaySettings
 from moorage.measurements.prometheus import gauges
+from moorage_host.http.refusals import REFUSED
 from moorage_host.process.lifecycle import AdminSettings, ProcessSettings
 from moorage_host.process.log_writer import DROPS
 from moorage_host.process.metrics import (
@@ -29,6 +32,7 @@ from moorage_host.process.metrics import (
 )
 from moorage_host.process.pauses import PAUSES
 from moorage_host.rpc.serve import ServerSettings
+from moorage_host.rpc.sessions.settings import CycleSettings
 from moorage_host.settings import SettingRow, settings_table
 from moorage_host.settings.fields import Dataclass
 from moorage_host.tls.reload import EXPIRY, RELOADS
@@ -37,8 +41,6 @@ from sandbox.apiserver.resources.builtin import BUILT_IN
 from sandbox.scheduler.__main__ import Settings as SchedulerSettings
 from services.binder import metrics as binder_metrics
 from services.binder.settings import BinderSettings
-from services.filter.settings import FilterSettings
-from services.scorer.settings import ScorerSettings
 from tests.docs.legacy_tables import legacy
 from tests.docs.markdown import Row, code, escaped, table
 from tests.docs.pages import ROOT
@@ -49,8 +51,8 @@ SETTINGS: Mapping[str, tuple[type[Dataclass], type[Dataclass] | None]] = {
     "admin": (AdminSettings, ProcessSettings),
     "server": (ServerSettings, AdminSettings),
     "gateway": (GatewaySettings, AdminSettings),
-    "filter": (FilterSettings, ServerSettings),
-    "scorer": (ScorerSettings, ServerSettings),
+    "filter": (CycleSettings, ServerSettings),
+    "scorer": (CycleSettings, ServerSettings),
     "binder": (BinderSettings, ServerSettings),
     "api-server": (ApiServerOptions, ProcessSettings),
     "kube-scheduler": (SchedulerSettings, ProcessSettings),
@@ -163,6 +165,7 @@ def _gateway_metrics() -> list[MetricRow]:
     SessionFamilies(registry)
     WatchFamilies(registry)
     RetryMetrics(registry)
+    TermMetrics(registry, Term())
     rows = metrics_table(registry)
     cluster = ClusterCollector(lambda: {"nodes": 0}, lambda: {"nodes": 0.0})
     for family in cluster.collect():
@@ -202,7 +205,8 @@ def _annotator_metrics() -> list[MetricRow]:
 
 
 def _common_metrics() -> list[MetricRow]:
-    return _declared(BUILD_INFO, CALLS, CALL_SECONDS, DROPS, PAUSES.histogram, EXPIRY, RELOADS)
+    process = (BUILD_INFO, CALLS, CALL_SECONDS, DROPS, PAUSES.histogram)
+    return _declared(*process, REFUSED, EXPIRY, RELOADS)
 
 
 def _plugin_metrics() -> list[MetricRow]:

@@ -24,6 +24,8 @@ class Plane(Protocol):
 
     name: str
     directory: Path
+    url: str
+    audit_log: Path
 
     async def start(self) -> None: ...
 
@@ -72,6 +74,7 @@ class EmbeddedPlane:
         self.directory = directory
         (port,) = free_ports(1)
         self.url = f"http://127.0.0.1:{port}"
+        self.audit_log = directory / "audit.jsonl"
         self._config = directory / "admin.kubeconfig"
         self._server = Program(
             name="api-server",
@@ -79,6 +82,7 @@ class EmbeddedPlane:
                 *python("sandbox.apiserver"),
                 f"--port={port}",
                 f"--kubeconfig-out={self._config}",
+                f"--audit-log={self.audit_log}",
                 "--run-controllers",
             ],
             log=directory / "api-server.log",

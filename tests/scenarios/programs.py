@@ -80,6 +80,8 @@ class Program:
         os.kill(self.pid, signal.SIGCONT)
 
     def last_words(self) -> str:
+        if not self.log.is_file():  # a device or a pipe
+            return ""
         lines = self.log.read_text(errors="replace").splitlines()
         return "\n".join(line[:500] for line in lines[-TOLD_LINES:])
 

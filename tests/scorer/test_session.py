@@ -1,5 +1,6 @@
 """Sessions with the scorer service: shards, and scores that are to be normalised."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -28,26 +29,32 @@ class ByNumber(ScorePlugin):
         return 100 * scores / best
 
 
-async def ask(**request: Any) -> pb.ScoreResult:
-    """Return the result of a cycle on the nodes n1 to n4 in the rows 0 to 3."""
-    pod = {"metadata": {"name": "p", "uid": "1"}, "spec": {"schedulerName": "moorage"}}
-    nodes = [msgspec.json.encode({"metadata": {"name": f"n{i}"}}) for i in range(1, 5)]
-    state = types_pb2.State(
+POD = {"metadata": {"name": "p", "uid": "1"}, "spec": {"schedulerName": "moorage"}}
+
+
+def state_of(count: int) -> types_pb2.State:
+    """Return a state with the nodes n1 and so on, in the rows from 0 on."""
+    nodes = [msgspec.json.encode({"metadata": {"name": f"n{i}"}}) for i in range(1, count + 1)]
+    return types_pb2.State(
         generation=1,
         full=True,
         policy=types_pb2.Policy(revision="1", json=msgspec.json.encode(POLICY)),
         nodes=[types_pb2.NodeRow(row=row, json=node) for row, node in enumerate(nodes)],
     )
+
+
+async def ask(**request: Any) -> pb.ScoreResult:
+    """Return the result of a cycle on the nodes n1 to n4 in the rows 0 to 3."""
     cycle = types_pb2.Cycle(
         id=1,
         profile="moorage",
-        pod=types_pb2.Pod(json=msgspec.json.encode(pod)),
+        pod=types_pb2.Pod(json=msgspec.json.encode(POD)),
         candidates=b"\x0f",
     )
     cycle.timeout.FromSeconds(10)
 
     async def requests() -> AsyncIterator[pb.ScorerServiceSessionRequest]:
-        yield pb.ScorerServiceSessionRequest(state=state, cycle=cycle, **request)
+        yield pb.ScorerServiceSessionRequest(state=state_of(4), cycle=cycle, **request)
 
     async with scorer_service(ByNumber) as address, grpc.aio.insecure_channel(address) as channel:
         answers = scorer_pb2_grpc.ScorerServiceStub(channel).Session(requests())
@@ -100,3 +107,32 @@ async def test_gathered_scores_that_cannot_be_right_are_refused(values: Sequence
     result = await ask(raw=raw(*values))
     assert result.status.code == grpc.StatusCode.INVALID_ARGUMENT.value[0]
     assert "one finite number for each node" in result.status.message
+
+
+@pytest.mark.parametrize("request_", [{"shard": b"\xff" * (4 << 20)}, {"shard": b"\0" * 9}])
+async def test_a_shard_that_is_longer_than_the_table_costs_nothing(request_: Any) -> None:
+    (scores,) = (await ask(**request_)).raw
+    assert len(scores.values) == (32 if request_["shard"][0] else 0)
+
+
+@pytest.mark.parametrize("count", [4, 300])
+async def test_scores_by_hand_are_those_of_one_cycle_however_many_steps_they_take(
+    count: int,
+) -> None:
+    async def requests() -> AsyncIterator[pb.ScorerServiceSessionRequest]:
+        yield pb.ScorerServiceSessionRequest(state=state_of(count))
+        await asyncio.Event().wait()
+
+    async with scorer_service(ByNumber) as address, grpc.aio.insecure_channel(address) as channel:
+        stub: Any = scorer_pb2_grpc.ScorerServiceStub(channel)
+        session = stub.Session(requests())
+        assert (await session.read()).HasField("hello")
+        assert (await session.read()).acknowledgement.generation == 1
+        pod = types_pb2.Pod(json=msgspec.json.encode(POD))
+        answer = await stub.Score(pb.ScoreRequest(pod=pod), timeout=20)
+        session.cancel()
+    assert [each.node for each in answer.nodes] == [f"n{i}" for i in range(count, 0, -1)]
+    totals = [each.total for each in answer.nodes]
+    assert totals == pytest.approx([100 * i / count for i in range(count, 0, -1)])
+    assert answer.nodes[0].plugins[0].raw == count
+    assert [each.plugin for each in answer.plugins] == ["ByNumber"]

@@ -1,10 +1,14 @@
 """Nodes and pods, which the gateway always follows, and the kinds that plugins ask for."""
 
+import msgspec
+
+from gateway.cluster.attempts import failure_of
 from gateway.cluster.objects import ObjectContent, decode_object, decode_pod_content
 from gateway.cluster.watch.limits import Observer, ReflectorLimits
 from gateway.cluster.watch.mirror import Sink
 from gateway.cluster.watch.reflector import Reflector
-from moorage.models import NodeManifest, ObjectKind, Pod, decode_node, decode_pod
+from gateway.cluster.watch.sinks import SeenPod
+from moorage.models import NodeManifest, ObjectKind, decode_node, decode_pod
 from moorage_host.kube import KubeClient
 
 PODS = "/api/v1/pods"
@@ -33,21 +37,31 @@ def node_reflector(
 
 def pod_reflector(
     client: KubeClient,
-    sink: Sink[Pod],
+    sink: Sink[SeenPod],
     observer: Observer,
     limits: ReflectorLimits | None = None,
-) -> Reflector[Pod]:
+) -> Reflector[SeenPod]:
     """Follow all pods that have not ended; the sink knows them by uid."""
     return Reflector(
         client,
         PODS,
         sink=sink,
-        decode=decode_pod,
+        decode=decode_seen_pod,
         key="uid",
         observer=observer,
         query={"fieldSelector": UNFINISHED_PODS},
         limits=limits,
     )
+
+
+def decode_seen_pod(raw: bytes | msgspec.Raw) -> SeenPod:
+    """Read a pod, and whether its last attempt failed if it has no node.
+
+    Raises:
+        msgspec.DecodeError: It is no pod.
+    """
+    pod = decode_pod(raw)
+    return SeenPod(pod, "" if pod.spec.node_name else failure_of(raw))
 
 
 def object_reflector(

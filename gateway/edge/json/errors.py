@@ -13,15 +13,24 @@ T = TypeVar("T")
 TOO_LARGE = "too_large"
 """The reason when a body exceeds its limit."""
 
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding raises for text that is no JSON, has wrong types, or is nested too deeply."""
+
+LONGEST_PROBLEM = 500
+"""Characters of a message: it may quote the request, and ends up in a log and in an event."""
+
 
 class BadRequestError(MoorageError):
     """A request cannot be understood; the message has the path to the mistake, such as `$.Pod`.
+
+    The message is cut where it would be long.
 
     `reason` is a label for metrics: one of a few words.
     """
 
     def __init__(self, problem: str, *, reason: str = "invalid") -> None:
-        super().__init__(problem)
+        cut = len(problem) > LONGEST_PROBLEM
+        super().__init__(f"{problem[:LONGEST_PROBLEM]}..." if cut else problem)
         self.reason = reason
 
 
@@ -30,7 +39,7 @@ def decoding(path: str) -> Iterator[None]:
     """Turn decoding errors inside into BadRequestError, with paths that start at `path`."""
     try:
         yield
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise _bad_request(error, path) from error
 
 
@@ -42,12 +51,14 @@ def decode_each(
     try:
         for raw in raws:
             decoded.append(decode(raw))  # noqa: PERF401 - its length is the index of what failed
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise _bad_request(error, path(len(decoded))) from error
     return decoded
 
 
 def _bad_request(error: Exception, path: str) -> BadRequestError:
+    if isinstance(error, RecursionError):
+        return BadRequestError(f"JSON is nested too deeply - at `{path}`", reason="malformed")
     if not isinstance(error, msgspec.ValidationError):
         return BadRequestError(f"{error} - at `{path}`", reason="malformed")
     problem, _, inner = str(error).partition(" - at `$")

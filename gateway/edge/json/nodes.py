@@ -33,10 +33,12 @@ class GivenNodesCache:
         }
 
     def _decode(self, text: msgspec.Raw) -> NodeManifest:
+        encoded = bytes(text)
         # 64 bits of SipHash under this process's secret key.
-        key = hash(bytes(text))
+        key = hash(encoded)
         manifest = self._recent.get(key)
         if manifest is None:
+            encoded.decode()  # the answer repeats it, also what decoding skips
             manifest = self._older.pop(key, None) or decode_node(text)
             if not manifest.metadata.name:
                 raise msgspec.ValidationError("The name is empty - at `$.metadata.name`")

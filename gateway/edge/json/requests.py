@@ -14,7 +14,7 @@ import msgspec
 
 from gateway.calls import CycleRequest, GivenNode, NodeSet, Victims
 from gateway.edge.json import casing
-from gateway.edge.json.errors import BadRequestError, decode_each, decoding
+from gateway.edge.json.errors import UNREADABLE, BadRequestError, decode_each, decoding
 from gateway.edge.json.names import NodeNamesCache
 from gateway.edge.json.nodes import GivenNodesCache
 from moorage.models import Pod, decode_passing_pod, decode_pod
@@ -117,7 +117,7 @@ def _split(body: bytes, caches: RequestCaches) -> _Parts | None:
     # JSON, the whole is: cutting spares one pass over the pod and the names, or two if known.
     cut = body.find(_NAMES_MODE) if body.startswith(_OPENING) and body.endswith(b"]}") else -1
     if cut > 0:
-        with suppress(BadRequestError, msgspec.DecodeError, UnicodeDecodeError):
+        with suppress(BadRequestError, *UNREADABLE):
             pod_json = body[len(_OPENING) : cut]
             nodes = caches.names.read(body[cut + len(_NAMES_MODE) : -1])
             return caches.pods.read(pod_json), pod_json, nodes
@@ -168,7 +168,7 @@ def _reader(kind: type[T], rewrite: casing.Rewrite) -> Callable[[bytes], T]:
     decode = msgspec.json.Decoder(kind).decode
 
     def read(body: bytes) -> T:
-        with suppress(msgspec.DecodeError, UnicodeDecodeError):
+        with suppress(*UNREADABLE):
             return decode(body)
         with decoding("$"):
             return decode(rewrite(msgspec.Raw(body.strip())))

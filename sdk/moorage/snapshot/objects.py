@@ -84,6 +84,12 @@ class ObjectStore:
         self._views: dict[ObjectKind, dict[type[Any], Objects[Any]]] = {}
         self.open(kinds)
 
+    def __len__(self) -> int:
+        return sum(map(len, self._contents.values()))
+
+    def __contains__(self, name: ObjectName) -> bool:
+        return (name.namespace, name.name) in self._contents.get(name.kind, ())
+
     @property
     def counts(self) -> dict[ObjectKind, int]:
         """How many objects there are of each kind."""

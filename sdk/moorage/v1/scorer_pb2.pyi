@@ -520,7 +520,7 @@ class ScorerServiceGetStateResponse(_message.Message):
     NODES_FIELD_NUMBER: _builtins.int
     OBJECT_COUNTS_FIELD_NUMBER: _builtins.int
     generation: _builtins.int
-    """The generation of the latest session's state."""
+    """The generation of the state that calls by hand use: of the session that has been open longest."""
     policy_revision: _builtins.str
     """The revision of the active policy."""
     node_count: _builtins.int

@@ -71,7 +71,7 @@ class ScorerServiceServicer:
 
         The first answer is a Hello. Each cycle has exactly one result, and each state without a cycle is
         acknowledged; with one, the generation of the result does that. The state belongs to the stream
-        and ends with it; a cycle on a stream that has sent no state uses the replica's latest. A message
+        and ends with it; a cycle on a stream that has sent no state uses that of calls by hand. A message
         that cannot be applied ends the stream with INVALID_ARGUMENT: open a new one and send the full
         state.
         """
@@ -82,6 +82,8 @@ class ScorerServiceServicer:
     def Score(self, request, context):
         """Scores nodes: a cycle for people and other clients.
 
+        Answered in steps, between which the state may change, so that sessions hardly notice it; calls by
+        hand are limited in number and size (RESOURCE_EXHAUSTED, INVALID_ARGUMENT).
         Idempotent and without side effects; safe to retry on UNAVAILABLE. Fails with INVALID_ARGUMENT if
         the pod is malformed or lacks a name or a uid, NOT_FOUND if the profile or plugin does not exist,
         FAILED_PRECONDITION if the replica has no state yet and no nodes were given, and

@@ -7,7 +7,7 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
-from moorage.errors import NoStateError, UnknownNameError
+from moorage.errors import NoStateError, TooManyObjectsError, UnknownNameError
 from moorage.execution.cycle import Supervisor
 from moorage.execution.enabled import Profile
 from moorage.models import (
@@ -24,6 +24,15 @@ from moorage.snapshot.snapshot import MAX_NODES
 from moorage_host.plugins.host import Policy
 
 Run = TypeVar("Run")
+
+MAX_PODS = 500_000
+"""The pods that a session has at most, unless it is made with another limit."""
+
+MAX_OBJECTS = 100_000
+"""The objects of further kinds that a session has at most, unless it is made with another limit."""
+
+MAX_KINDS = 64
+"""The further kinds of objects that a session has at most."""
 
 Engine = Callable[[Profile, Pod, Nodes, Supervisor], Awaitable[Run]]
 """Runs a profile's plugins for one pod; pure: no clock, no transport."""
@@ -56,9 +65,17 @@ class CycleInput(msgspec.Struct, frozen=True, kw_only=True):
 class Replica:
     """One session's snapshot, policy and generation."""
 
-    def __init__(self, *, max_nodes: int = MAX_NODES) -> None:
-        """Start empty, with room for *max_nodes* nodes."""
+    def __init__(
+        self,
+        *,
+        max_nodes: int = MAX_NODES,
+        max_pods: int = MAX_PODS,
+        max_objects: int = MAX_OBJECTS,
+    ) -> None:
+        """Start empty, with room for so many nodes, pods, and objects of further kinds."""
         self.snapshot = Snapshot(max_nodes)
+        self._max_pods = max_pods
+        self._max_objects = max_objects
         self.policy = Policy()
         self.generation = 0
 
@@ -73,15 +90,41 @@ class Replica:
             self.snapshot.set_node(row, decode_node(content))
 
     def place_pods(self, pods: Iterable[tuple[int, bytes]]) -> None:
-        """Take over new and changed pods: rows of their nodes with JSON."""
+        """Take over new and changed pods: rows of their nodes with JSON.
+
+        Raises:
+            TooManyObjectsError: There would be more than the limit.
+        """
         for row, content in pods:
             pod = decode_pod(content)
+            is_full = self.snapshot.pod_count >= self._max_pods
+            if is_full and self.snapshot.pods.row_of(pod.uid) is None:
+                raise TooManyObjectsError(f"more than {self._max_pods} pods; see --max-pods")
             self.snapshot.place_pod(row, pod, since=self._placed(pod))
 
+    def open_kinds(self, kinds: Iterable[ObjectKind]) -> None:
+        """Let objects of further kinds come.
+
+        Raises:
+            TooManyObjectsError: There would be more kinds than the limit.
+        """
+        objects = self.snapshot.objects
+        objects.open(kinds)
+        if len(objects.counts) > MAX_KINDS:
+            raise TooManyObjectsError(f"more than {MAX_KINDS} further kinds of objects")
+
     def put_objects(self, objects: Iterable[tuple[ObjectName, bytes]]) -> None:
-        """Take over new and changed objects of further kinds: names with JSON."""
+        """Take over new and changed objects of further kinds: names with JSON.
+
+        Raises:
+            TooManyObjectsError: There would be more than the limit.
+        """
+        store = self.snapshot.objects
         for name, content in objects:
-            self.snapshot.objects.put(name, content)
+            if len(store) >= self._max_objects and name not in store:
+                message = f"more than {self._max_objects} objects of further kinds"
+                raise TooManyObjectsError(f"{message}; see --max-objects")
+            store.put(name, content)
 
     async def run(
         self, cycle: CycleInput, engine: Engine[Run], supervisor: Supervisor

@@ -7,29 +7,36 @@ ready and why. `/metrics` is Prometheus' text format. The gateway adds routes of
 import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import cast
 
 import msgspec
 import structlog
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 from prometheus_client import REGISTRY, CollectorRegistry, Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from moorage.errors import ConfigurationError
+from moorage_host.http.connections import Connections, Limits
+from moorage_host.http.refusals import Refusals
+from moorage_host.http.requests import RequestChecks
+from moorage_host.process.lifecycle import AdminSettings
 
 log = structlog.get_logger()
 
 Check = Callable[[], str | None]
 """Returns why something is not ready, in one sentence, or None if it is. Must be quick."""
 
+_KEEP_ALIVE = 100.0  # seconds; Prometheus comes again before that
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @asynccontextmanager
 async def admin_server(
-    host: str,
-    port: int,
+    settings: AdminSettings,
     *,
     checks: Mapping[str, Check],
     notes: Mapping[str, Check] | None = None,
@@ -43,15 +50,26 @@ async def admin_server(
     Raises:
         ConfigurationError: The address cannot be listened on.
     """
-    app = web.Application(middlewares=[_errors_as_json])
+    refusals = Refusals("admin")
+    connections = Connections(_limits(settings), refusals)
+    checked = _checking(RequestChecks(settings.allowed_host, refusals), connections)
+    app = web.Application(middlewares=[checked, _errors_as_json])
     app.router.add_get("/livez", _live)
     app.router.add_get("/readyz", _ready_handler(checks, notes or {}))
     app.router.add_get("/metrics", _metrics_handler(registry))
     app.router.add_routes(routes)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+    runner = web.AppRunner(
+        app,
+        access_log=None,
+        logger=refusals.logger(),
+        shutdown_timeout=1.0,
+        keepalive_timeout=_KEEP_ALIVE,
+        **connections.limits.of_heads(),
+    )
     await runner.setup()
     try:
-        yield await _listen(runner, host, port)
+        async with _listening(connections, runner, settings) as port:
+            yield address(settings.admin_host, port)
     finally:
         await runner.cleanup()
 
@@ -73,15 +91,40 @@ def cause_of(error: OSError) -> str:
     return (os.strerror(number) if number > 0 else error.strerror or str(error)).lower()
 
 
-async def _listen(runner: web.AppRunner, host: str, port: int) -> str:
-    try:
-        await web.TCPSite(runner, host, port).start()
-    except OSError as error:
-        raise ConfigurationError(
-            f"cannot listen on {address(host, port)} for the admin server: {cause_of(error)}; "
-            "choose another --admin-port or --admin-host"
-        ) from error
-    return address(host, runner.addresses[0][1])
+def _limits(settings: AdminSettings) -> Limits:
+    return Limits(
+        connections=settings.admin_connections,
+        head_time=settings.http_head_time,
+        headers=settings.http_headers,
+        header_bytes=settings.http_header_bytes,
+    )
+
+
+@asynccontextmanager
+async def _listening(
+    connections: Connections, runner: web.AppRunner, settings: AdminSettings
+) -> AsyncIterator[int]:
+    host, port = settings.admin_host, settings.admin_port
+    async with AsyncExitStack() as stack:
+        server = cast("web.Server", runner.server)  # it has one since its setup
+        try:
+            listener = await stack.enter_async_context(connections.listening(server, host, port))
+        except OSError as error:
+            raise ConfigurationError(
+                f"cannot listen on {address(host, port)} for the admin server: {cause_of(error)}; "
+                "choose another --admin-port or --admin-host"
+            ) from error
+        yield listener.sockets[0].getsockname()[1]
+
+
+def _checking(checks: RequestChecks, connections: Connections) -> Middleware:
+    @web.middleware
+    async def checked(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if (refusal := checks.refusal(request)) is not None:
+            return refusal.response()
+        return await connections.busy(handler)(request)
+
+    return checked
 
 
 def _ask(name: str, check: Check) -> str | None:

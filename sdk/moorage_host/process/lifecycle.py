@@ -96,6 +96,31 @@ class AdminSettings(ProcessSettings):
         minimum=0,
         maximum=65535,
     )
+    admin_connections: int = setting(
+        128,
+        "Connections to the admin port; with more, one that waits for its caller is closed.",
+        unit="connections",
+        minimum=1,
+    )
+    allowed_host: tuple[str, ...] = setting(
+        ("gateway", "gateway.moorage", "*.svc", "*.svc.cluster.local"),
+        "Names that HTTP requests may have as Host, beside IP addresses and localhost; "
+        "*.example.com is every name below example.com.",
+    )
+    http_head_time: float = setting(
+        10.0,
+        "How long the head of an HTTP request may take from its first byte.",
+        unit="seconds",
+        minimum=0.1,
+    )
+    http_headers: int = setting(32, "Headers of an HTTP request.", unit="headers", minimum=8)
+    http_header_bytes: int = setting(
+        8190,
+        "One header of an HTTP request, or its first line; so the head of each connection takes "
+        "up to --http-headers times this.",
+        unit="bytes",
+        minimum=256,
+    )
     tls: Path | None = setting(
         None,
         "Folder with tls.crt, tls.key and ca.crt: this process's certificate and key, and the "

@@ -139,13 +139,16 @@ class _Rendering:
 
 
 def _error_of(exc_info: object) -> BaseException | None:
-    """Return the error of an event, which may be given in any of three forms."""
+    """Return the error of an event, given in any of three forms; of a group the first."""
     if isinstance(exc_info, BaseException):
-        return exc_info
-    if isinstance(exc_info, tuple):
+        error: object = exc_info
+    elif isinstance(exc_info, tuple):
         error = exc_info[1]
-        return error if isinstance(error, BaseException) else None
-    return sys.exc_info()[1] if exc_info else None
+    else:
+        error = sys.exc_info()[1] if exc_info else None
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error if isinstance(error, BaseException) else None
 
 
 def _place(error: BaseException) -> tuple[str, str, int]:

@@ -1,7 +1,7 @@
 """Describes plugins, their runs and the replica's nodes for people and for the gateway."""
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 import msgspec
@@ -84,21 +84,17 @@ def keep_values(
                 values.add(plugin=run.plugin, key=key, json=kept.json, by_node=kept.by_node)
 
 
-def node_states(replica: Replica, names: Sequence[str]) -> list[pb.NodeState]:
-    """Show nodes as the plugins see them.
-
-    Raises:
-        UnknownNameError: There is no node of such a name.
-    """
-    return [_node_state(replica, name) for name in names]
-
-
 def object_counts(replica: Replica) -> dict[str, int]:
     """Return how many objects there are of each further kind."""
     return {str(kind): count for kind, count in replica.snapshot.objects.counts.items()}
 
 
-def _node_state(replica: Replica, name: str) -> pb.NodeState:
+def node_state(replica: Replica, name: str) -> pb.NodeState:
+    """Show a node as the plugins see it.
+
+    Raises:
+        UnknownNameError: There is no node of this name.
+    """
     row = replica.snapshot.row_of(name)
     node = None if row is None else replica.snapshot.node_at(row)
     if node is None:

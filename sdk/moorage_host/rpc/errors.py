@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import grpc
 import msgspec
 import structlog
+from google.protobuf.message import DecodeError
 
 from moorage.errors import (
     ConfigurationError,
@@ -26,6 +27,8 @@ LONGEST_MESSAGE = 1024
 
 UNEXPECTED = "internal error; the log of the service has the cause"
 TIMED_OUT = "time ran out before the work was done"
+MALFORMED = "the message is malformed"
+TOO_DEEP = "the message is nested too deeply"
 
 
 class CallError(Exception):
@@ -54,6 +57,9 @@ _TABLE: tuple[tuple[type[Exception], grpc.StatusCode, str | None], ...] = (
     (TooManyNodesError, grpc.StatusCode.INVALID_ARGUMENT, None),
     (QuantityError, grpc.StatusCode.INVALID_ARGUMENT, None),
     (msgspec.DecodeError, grpc.StatusCode.INVALID_ARGUMENT, None),
+    (DecodeError, grpc.StatusCode.INVALID_ARGUMENT, MALFORMED),
+    (UnicodeDecodeError, grpc.StatusCode.INVALID_ARGUMENT, MALFORMED),
+    (RecursionError, grpc.StatusCode.INVALID_ARGUMENT, TOO_DEEP),
     (TimeoutError, grpc.StatusCode.DEADLINE_EXCEEDED, TIMED_OUT),
     (Exception, grpc.StatusCode.INTERNAL, UNEXPECTED),
 )
@@ -73,7 +79,7 @@ def status_of(error: Exception) -> tuple[grpc.StatusCode, str]:
 
 
 def report(error: Exception) -> tuple[grpc.StatusCode, str]:
-    """Return the caller's error for an exception; log it with its traceback if it is a bug."""
+    """Return the caller's error for an exception; log it if it is a bug."""
     code, message = status_of(error)
     if message == UNEXPECTED:
         log.error("A call failed unexpectedly", exc_info=error)

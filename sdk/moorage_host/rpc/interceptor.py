@@ -2,27 +2,34 @@
 
 Handlers may be coroutines or asynchronous generators. Both run here as coroutines, so that a
 generator's `finally` runs at once when the caller hangs up, not when garbage is collected.
+
+The message of a unary call is read and decoded here, not by grpc: it would write a traceback for a
+message that is malformed, and read all messages at once, however many calls there are.
 """
 
 import asyncio
 import functools
 import inspect
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, aclosing
 from typing import Any, Never, TypeAlias
 
 import grpc
 from structlog.contextvars import bound_contextvars
 
 from moorage_host.process.metrics import CALL_SECONDS, CALLS, children
-from moorage_host.rpc.errors import reason_of, report
+from moorage_host.rpc.errors import CallError, reason_of, report
+from moorage_host.rpc.lane import Lane
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Context = grpc.aio.ServicerContext[Any, Any]
 Behaviour = Callable[[Any, Context], Any]
 
 REASON_KEY = "moorage-reason"
+
+MESSAGE_SECONDS = 10.0
+"""How long a caller may take to send the one message of a call."""
 
 _handled = children(CALLS)
 _seconds = children(CALL_SECONDS)
@@ -36,6 +43,10 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
     the service ends the call; who is still there gets UNAVAILABLE.
     """
 
+    def __init__(self, lane: Lane | None = None) -> None:
+        """Take calls of the methods that *lane* has into it."""
+        self._lane = lane
+
     async def intercept_service(
         self,
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
@@ -47,15 +58,23 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             # Method names of unknown clients must not become labels.
             _handled("unknown", "unknown", grpc.StatusCode.UNIMPLEMENTED.name).inc()
             return None  # type: ignore[return-value]  # grpc answers UNIMPLEMENTED
-        return _wrapped(handler, handler_call_details)
+        lane = self._lane
+        if lane is not None and handler_call_details.method not in lane.methods:
+            lane = None
+        return _wrapped(handler, handler_call_details, lane)
 
 
-def _wrapped(handler: Any, details: grpc.HandlerCallDetails) -> Handler:
+def _wrapped(handler: Any, details: grpc.HandlerCallDetails, lane: Lane | None) -> Handler:
     kind = f"{_arity(handler.request_streaming)}_{_arity(handler.response_streaming)}"
-    factory = getattr(grpc, f"{kind}_rpc_method_handler")
+    behaviour: Behaviour = getattr(handler, kind)
+    deserializer = handler.request_deserializer
+    if not handler.request_streaming:
+        behaviour = functools.partial(_call_with_message, behaviour, deserializer, lane)
+        deserializer = None
+    factory = getattr(grpc, f"stream_{_arity(handler.response_streaming)}_rpc_method_handler")
     wrapped: Handler = factory(
-        functools.partial(_call, getattr(handler, kind), details),
-        request_deserializer=handler.request_deserializer,
+        functools.partial(_call, behaviour, details),
+        request_deserializer=deserializer,
         response_serializer=handler.response_serializer,
     )
     return wrapped
@@ -66,14 +85,14 @@ def _arity(streaming: bool) -> str:
 
 
 async def _call(
-    behaviour: Behaviour, details: grpc.HandlerCallDetails, request: Any, context: Context
+    behaviour: Behaviour, details: grpc.HandlerCallDetails, requests: Any, context: Context
 ) -> Any:
     _, service, method = details.method.split("/")
     code = grpc.StatusCode.CANCELLED
     started = time.perf_counter()
     try:
         with bound_contextvars(**_log_context(details)):
-            answer = await _answer(behaviour, request, context)
+            answer = await _answer(behaviour, requests, context)
         code = _code_of(context)
     except asyncio.CancelledError:
         # This is the end of the call's own task. grpc would send no status; a caller who is still
@@ -90,15 +109,40 @@ async def _call(
     return answer
 
 
-async def _answer(behaviour: Behaviour, request: Any, context: Context) -> Any:
+async def _answer(behaviour: Behaviour, requests: Any, context: Context) -> Any:
     try:
-        answer = behaviour(request, context)
-        return await (_write(answer, context) if inspect.isasyncgen(answer) else answer)
+        return await _written(behaviour(requests, context), context)
     except grpc.aio.AbortError:  # `context.abort` was called; the status is set already
         raise
     except Exception as error:  # noqa: BLE001 - this is where exceptions become status codes
         _refuse(context, error)
         return None
+
+
+async def _call_with_message(
+    behaviour: Behaviour,
+    deserializer: Callable[[bytes], Any] | None,
+    lane: Lane | None,
+    requests: AsyncIterator[bytes],
+    context: Context,
+) -> Any:
+    """Read the one message of a call and answer it, in its lane if it has one."""
+    async with AsyncExitStack() as stack:
+        if lane is not None:
+            await stack.enter_async_context(lane.turn())
+        async with asyncio.timeout(MESSAGE_SECONDS):
+            message = await anext(requests, None)
+        if message is None:
+            raise CallError(grpc.StatusCode.INVALID_ARGUMENT, "the call has no message")
+        if lane is not None:
+            lane.check(message)
+        request = message if deserializer is None else deserializer(message)
+        return await _written(behaviour(request, context), context)
+
+
+async def _written(answer: Any, context: Context) -> Any:
+    """Wait for what a handler answers; write it if it is a stream."""
+    return await (_write(answer, context) if inspect.isasyncgen(answer) else answer)
 
 
 async def _write(answers: AsyncGenerator[Any, Never], context: Context) -> None:

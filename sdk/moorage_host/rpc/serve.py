@@ -19,7 +19,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 import grpc
 import structlog
@@ -31,10 +31,11 @@ from moorage_host.process.phase import Phase
 from moorage_host.process.printed import printed_to_log
 from moorage_host.rpc.channel import LARGEST_MESSAGE
 from moorage_host.rpc.interceptor import CallInterceptor
+from moorage_host.rpc.lane import Lane
 from moorage_host.rpc.standard import Health, add_reflection
 from moorage_host.settings import setting
 from moorage_host.tls.identities import GATEWAY
-from moorage_host.tls.security import securing
+from moorage_host.tls.security import is_local, securing
 
 log = structlog.get_logger()
 
@@ -58,7 +59,20 @@ class ServerSettings(AdminSettings):
         "ends. For a developer's sandbox, not for containers.",
     )
     max_concurrent_rpcs: int = setting(
-        0, "Calls under way beyond which more get RESOURCE_EXHAUSTED; 0 is no limit.", minimum=0
+        32,
+        "Calls under way, sessions included, beyond which more get RESOURCE_EXHAUSTED; 0 is no "
+        "limit. Each may hold a message.",
+        minimum=0,
+    )
+    max_message_bytes: int = setting(
+        16 << 20,
+        "The largest message that is taken; a larger one ends its call with RESOURCE_EXHAUSTED. A "
+        "gateway needs 8 bytes for each node and score plugin of a scattered cycle.",
+        unit="bytes",
+        minimum=8 << 20,
+    )
+    max_connections: int = setting(
+        64, "Connections that may be open; more are closed at once.", minimum=1
     )
     max_connection_age: float = setting(
         120.0,
@@ -70,7 +84,11 @@ class ServerSettings(AdminSettings):
     gateway_identity: tuple[str, ...] = setting(
         (GATEWAY,), "DNS names in the certificates of gateways, which alone open sessions and bind."
     )
-    reflection: bool = setting(True, "Lets clients such as grpcurl list the methods.")
+    reflection: Literal["auto", "on", "off"] = setting(
+        "auto",
+        "Whether clients such as grpcurl may list the methods: on, off, or (auto) only on loopback "
+        "addresses, and with --tls.",
+    )
 
 
 class Servicer:
@@ -99,12 +117,16 @@ ServicerT = TypeVar("ServicerT", bound=Servicer)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceDefinition(Generic[ServicerT]):
-    """A gRPC service: its short name, its full name in the proto, and how its servicer is made."""
+    """A gRPC service: its short name, its full name in the proto, and how its servicer is made.
+
+    Calls by hand go into its `lane`, if it has one.
+    """
 
     name: str
     grpc_name: str
     create: Callable[[], ServicerT]
     register: Callable[[ServicerT, grpc.aio.Server], None]
+    lane: Lane | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,21 +168,16 @@ async def running(
     async with AsyncExitStack() as stack:
         security = await stack.enter_async_context(securing(settings))
         admin = await stack.enter_async_context(
-            admin_server(
-                settings.admin_host,
-                settings.admin_port,
-                checks=checks,
-                notes={"tls": security.note, **servicer.notes()},
-            )
+            admin_server(settings, checks=checks, notes={"tls": security.note, **servicer.notes()})
         )
         if not settings.share_port:
             _require_free(settings.host, settings.port)
         await servicer.start()
         stack.push_async_callback(servicer.stop)
-        server, port = _listening_server(settings)
+        server, port = _listening_server(definition.lane, settings)
         definition.register(servicer, server)
         health = Health(definition.grpc_name, server)
-        if settings.reflection:
+        if _reflects(settings):
             add_reflection(definition.grpc_name, server)
         await health.serving()
         await server.start()
@@ -182,9 +199,9 @@ async def _stop(server: grpc.aio.Server, grace: float) -> None:
         await asyncio.wait(tasks, timeout=LAST_STEP_SECONDS)
 
 
-def _listening_server(settings: ServerSettings) -> tuple[grpc.aio.Server, int]:
+def _listening_server(lane: Lane | None, settings: ServerSettings) -> tuple[grpc.aio.Server, int]:
     server = grpc.aio.server(
-        interceptors=[CallInterceptor()],
+        interceptors=[CallInterceptor(lane)],
         options=_options(settings),
         maximum_concurrent_rpcs=settings.max_concurrent_rpcs or None,
     )
@@ -194,18 +211,27 @@ def _listening_server(settings: ServerSettings) -> tuple[grpc.aio.Server, int]:
 def _options(settings: ServerSettings) -> Sequence[tuple[str, int]]:
     options = [
         ("grpc.so_reuseport", int(settings.share_port)),  # by default without a word
-        ("grpc.max_receive_message_length", LARGEST_MESSAGE),
+        ("grpc.max_receive_message_length", settings.max_message_bytes),
+        ("grpc.max_allowed_incoming_connections", settings.max_connections),
         ("grpc.max_send_message_length", LARGEST_MESSAGE),
-        ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
         # A busy machine delivers pings late and together: no reason to cut a gateway's session.
         ("grpc.http2.max_ping_strikes", 0),
         ("grpc.keepalive_permit_without_calls", 1),
+        # A gateway whose machine is gone must not keep its session, nor its state.
+        ("grpc.keepalive_time_ms", 30_000),
+        ("grpc.keepalive_timeout_ms", 20_000),
     ]
     if settings.max_connection_age:
         # Without grpc.max_connection_age_grace_ms: streams on an old connection are never cut.
         age = round(settings.max_connection_age * 1000)
         options.append(("grpc.max_connection_age_ms", max(age, 1)))
     return options
+
+
+def _reflects(settings: ServerSettings) -> bool:
+    is_known_who_calls = settings.tls is not None or is_local(settings.host)
+    return settings.reflection == "on" or (settings.reflection == "auto" and is_known_who_calls)
 
 
 def _require_free(host: str, port: int) -> None:

@@ -57,7 +57,9 @@ class MessageStream(Generic[T]):
         self._loop = asyncio.get_running_loop()
         self._numbers = itertools.count(1)
         self._requests: dict[int, tuple[asyncio.Future[T], float]] = {}
-        self._timer: asyncio.TimerHandle | None = None
+        # uvloop returns handles without `when` for times that have passed.
+        self._timer: asyncio.Handle | None = None
+        self._timer_at = math.inf
         self._outbox: asyncio.Queue[Message] = asyncio.Queue()
         # To cancel a write or a read would end the stream, so callers do neither.
         self._writer = asyncio.create_task(self._write_all())
@@ -85,7 +87,7 @@ class MessageStream(Generic[T]):
             raise self.lost
         number, answer = next(self._numbers), self._loop.create_future()
         self._requests[number] = answer, deadline
-        if deadline < (self._timer.when() if self._timer else math.inf):
+        if deadline < self._timer_at:
             self._set_timer(deadline)
         return number, answer
 
@@ -157,11 +159,11 @@ class MessageStream(Generic[T]):
     def _set_timer(self, when: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_at(when, self._expire)
+        self._timer, self._timer_at = self._loop.call_at(when, self._expire), when
 
     def _expire(self) -> None:
         """Fail the requests whose deadline is over, and set the timer for the next deadline."""
-        self._timer, now = None, self._loop.time()
+        self._timer, self._timer_at, now = None, math.inf, self._loop.time()
         for number, (answer, deadline) in list(self._requests.items()):
             if deadline <= now + TIMER_RESOLUTION:
                 del self._requests[number]

@@ -53,6 +53,14 @@ async def begin_known(process: Gateway, name: str) -> asyncio.Task[str]:
     return asyncio.create_task(bind(process, process.api.read_pod(name)))
 
 
+async def bind_behind_its_back(process: Gateway, name: str) -> None:
+    """Bind a pod without Moorage."""
+    path = f"{process.api.server.url}/api/v1/namespaces/default/pods/{name}/binding"
+    body = {"metadata": {"name": name}, "target": {"kind": "Node", "name": "n1"}}
+    async with process.session.post(path, json=body) as response:
+        assert response.status == 201
+
+
 async def bound(process: Gateway, name: str) -> None:
     """Bind a new pod, as often as that takes."""
     obj = process.api.pod(name, schedulerName="moorage")
@@ -153,6 +161,27 @@ async def test_a_bind_that_nobody_takes_keeps_its_place_and_is_never_sent(
             await bound(process, "after")
         assert process.api.node_of("failing") is None
         assert posts() == 1
+
+
+@pytest.mark.parametrize("outcome", ["unbound", "bound"])
+async def test_the_api_server_is_asked_how_a_bind_ended(
+    tmp_path: Path, port: int, outcome: str
+) -> None:
+    async with gateway(
+        tmp_path, binder=f"127.0.0.1:{port}", config=None, http_timeout=2.0, unknown_bind_wait=0.1
+    ) as process:
+        await process.node("n1")
+        async with binder_service(tmp_path, port=port):
+            await bound(process, "before")
+        failing = await begin_known(process, "failing")
+        await until(lambda: assumed(process) == 1)
+        if outcome == "bound":  # by what arrives late, and the watch does not show it
+            process.api.fault("watch", "pods", drop=True, times=1000)
+            process.api.faults.drop_watches()
+            await bind_behind_its_back(process, "failing")
+        assert await failing == "binder service: Deadline Exceeded"
+        await until(lambda: process.sample("moorage_settled_binds_total", outcome=outcome) == 1)
+        assert assumed(process) == (outcome == "bound")
 
 
 Oddity = Literal["silent", "without headers", "ending"]

@@ -40,6 +40,7 @@ async def never(_: types_pb2.Cycle) -> pb.FilterResult:
 
 async def test_a_filter_that_is_down_is_an_error_and_no_veto(tmp_path: Path) -> None:
     async with scorer_service() as scorer, gateway(tmp_path, scorer=scorer) as running:
+        await until(lambda: running.sample("moorage_leader") == 1)
         status, answer = await running.get("/readyz")
         assert status == 503
         assert {check["name"] for check in answer["checks"]} == {"filter", "policy"}
@@ -67,6 +68,22 @@ async def test_a_gateway_that_cannot_follow_the_cluster_is_not_ready_until_it_ca
         assert check["reason"].startswith("pods have not been followed for")
         running.api.faults.clear()
         await ready(running)
+
+
+async def test_nobody_decides_by_state_that_is_too_old(tmp_path: Path) -> None:
+    async with (
+        filter_service() as filters,
+        scorer_service() as scorer,
+        gateway(tmp_path, filters=filters, scorer=scorer, max_cache_age=1.0) as running,
+    ):
+        await running.node("n1")
+        running.api.fault("watch", "pods", drop=True, times=1000)
+        running.api.faults.drop_watches()
+        await until(lambda: running.sample("moorage_cache_age_seconds", resource="pods") > 1)
+        answer = await running.filter(pod(), "n1")
+        assert answer["Error"].startswith("Moorage's view of the cluster is too old")
+        assert answer["NodeNames"] is None
+        assert running.sample("moorage_stale_calls_total") == 1
 
 
 async def test_a_filter_that_goes_away_is_an_error_within_the_deadline(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from aiohttp.test_utils import TestServer
 from gateway.cluster.watch.limits import ReflectorLimits, Restart
 from gateway.cluster.watch.reflector import Reflector
 from gateway.cluster.watch.resources import node_reflector, pod_reflector
+from gateway.cluster.watch.sinks import SeenPod
 from moorage.models import NodeManifest, Pod
 from moorage_host.kube import KubeClient, connect
 from sandbox.apiserver import ApiServer, Settings
@@ -52,6 +53,22 @@ class Recorded:
     @property
     def names(self) -> set[str]:
         return {obj.metadata.name for obj in self.objects.values()}
+
+
+class RecordedPods:
+    """Records the pods that a reflector hands over."""
+
+    def __init__(self, recorded: Recorded) -> None:
+        self._recorded = recorded
+
+    def replace(self, objects: Sequence[SeenPod]) -> None:
+        self._recorded.replace([seen.pod for seen in objects])
+
+    def upsert(self, obj: SeenPod) -> None:
+        self._recorded.upsert(obj.pod)
+
+    def delete(self, key: str) -> None:
+        self._recorded.delete(key)
 
 
 def _key(obj: NodeManifest | Pod) -> str:
@@ -101,7 +118,8 @@ async def following_nodes(client: KubeClient, **limits: Any) -> AsyncIterator[Re
 @asynccontextmanager
 async def following_pods(client: KubeClient) -> AsyncIterator[Recorded]:
     recorded = Recorded()
-    async with running(pod_reflector(client, recorded, recorded, ReflectorLimits(**FAST))):
+    pods = RecordedPods(recorded)
+    async with running(pod_reflector(client, pods, recorded, ReflectorLimits(**FAST))):
         yield recorded
 
 

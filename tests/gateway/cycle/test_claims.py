@@ -166,6 +166,36 @@ async def test_a_deleted_pod_gives_up_its_claim(process: Gateway) -> None:
     assert answer["NodeNames"] == ["n1"]
 
 
+async def test_a_pod_whose_attempt_failed_after_the_cycle_gives_up_its_claim(
+    process: Gateway,
+) -> None:
+    first = task(process, "a-1", "a")
+    await process.filter(first, "n1")
+    assert claims(process) == 1
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "SchedulerError",
+        "message": "running Reserve plugin: no",
+        "lastTransitionTime": "2026-11-23T00:00:00Z",
+    }
+    process.api.set_status("a-1", conditions=[condition])
+    await until(lambda: claims(process) == 0)
+    again = process.api.read_pod("a-1")
+    await process.filter(again, "n1")
+    process.api.set_status("a-1", conditions=[condition], message="later")
+    modified = {"resource": "pods", "type": "MODIFIED"}
+    await until(lambda: process.sample("moorage_watch_events_total", **modified) == 2)
+    assert claims(process) == 1, "that was the attempt before"
+
+
+async def test_a_pod_that_the_api_server_does_not_have_claims_nothing(process: Gateway) -> None:
+    obj = task(process, "a-1", "a")
+    gone = {**obj, "metadata": {**obj["metadata"], "name": "gone", "uid": "uid-gone"}}
+    assert (await process.filter(gone, *NAMES))["NodeNames"] == list(NAMES)
+    assert claims(process) == 0
+
+
 async def test_a_claim_becomes_a_bind(process: Gateway) -> None:
     first = task(process, "a-1", "a")
     await process.filter(first, *NAMES)

@@ -195,6 +195,11 @@ def nodes_args(*names: str) -> dict[str, Any]:
     return {"Pod": pod(), "Nodes": {"metadata": {}, "items": items}, "NodeNames": None}
 
 
+CHUNKED_HEAD = (
+    b"POST /filter HTTP/1.1\r\nHost: gateway\r\nContent-Type: application/json\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\n"
+)
+
 RECORDINGS = sorted(file.stem.removeprefix("kube-scheduler-") for file in DATA.glob("*.jsonl"))
 """A recording for each minor version of kube-scheduler with names and with nodes: "1.37-names"."""
 

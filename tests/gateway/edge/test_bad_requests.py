@@ -67,6 +67,42 @@ async def test_bind_reports_it_in_its_error_field(body: str) -> None:
     assert answer.json["Error"].startswith("moorage: the request was not understood: ")
 
 
+DEEP = '{"a":' * 20_000 + "1" + "}" * 20_000
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        DEEP,
+        '{"Pod":' + DEEP + ',"NodeNames":["a"]}',
+        '{"Pod":' + text(pod())[:-1] + ',"more":' + DEEP + '},"Nodes":null,"NodeNames":["a"]}',
+        '{"Pod":' + text(pod()) + ',"Nodes":{"items":[' + DEEP + "]}}",
+        '{"Pod":null,"NodeNames":' + "[" * 20_000 + "]" * 20_000 + "}",
+        text({"x" * 100_000: 1}),
+        text(ARGS | {"x" * 100_000: 1}),
+    ],
+    ids=["body", "pod", "in pod", "node", "names", "key", "more"],
+)
+@pytest.mark.parametrize("verb", ["filter", "prioritize", "preempt", "bind"])
+async def test_deep_and_long_bodies_are_refused_in_a_few_words(
+    verb: str, body: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with serving() as edge:
+        answer = await edge.post(f"/{verb}", body)
+        assert not edge.count("moorage_extender_requests_total", verb=verb, result="internal")
+    assert answer.status in (200, 400)
+    assert len(answer.body) < 1000
+    assert len("".join(capsys.readouterr())) < 1000
+
+
+async def test_nodes_that_the_answer_would_repeat_are_text() -> None:
+    body = text(nodes_args("a")).encode().replace(b'"spec":{},"status"', b'"x":"\xff","status"')
+    assert b"\xff" in body
+    async with serving() as edge:
+        answer = await edge.post("/filter", body)
+    assert "utf-8" in answer.json["Error"]
+
+
 async def test_names_that_are_not_text_are_refused_although_the_bytes_look_like_go_s() -> None:
     body = b'{"Pod":' + text(pod()).encode() + b',"Nodes":null,"NodeNames":["\xff"]}'
     async with serving() as edge:

@@ -5,17 +5,21 @@ import asyncio
 import pytest
 
 from gateway.calls import CycleRequest, FilterOutcome
-from tests.gateway.edge.support import ScriptedCycles, go_request, names_args, serving, text
+from tests.gateway.edge.support import (
+    CHUNKED_HEAD,
+    ScriptedCycles,
+    go_request,
+    names_args,
+    serving,
+    text,
+)
 
 BODY = text(names_args("a", "b")).encode()
 CALL = go_request("POST", "/filter", BODY)
 HEAD = len(CALL) - len(BODY)
-CHUNKED = (
-    b"POST /filter HTTP/1.1\r\nHost: g\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n"
-    % (
-        len(BODY),
-        BODY,
-    )
+CHUNKED = CHUNKED_HEAD + b"%x\r\n%s\r\n0\r\n\r\n" % (
+    len(BODY),
+    BODY,
 )
 
 

@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry
 from gateway.calls import CycleRequest, FilterOutcome
 from gateway.edge import EdgeSettings, make_app, run_edge
 from tests.gateway.edge.support import (
+    CHUNKED_HEAD,
     ScriptedCycles,
     ServedEdge,
     go_request,
@@ -117,8 +118,11 @@ async def test_a_body_of_exactly_its_limit_is_read() -> None:
         assert (await edge.post("/filter", BODY)).status == 200
 
 
+JSON = {"Content-Type": "application/json"}
+
+
 async def test_a_chunked_body_is_read_up_to_the_limit() -> None:
-    head = b"POST /filter HTTP/1.1\r\nHost: g\r\nTransfer-Encoding: chunked\r\n\r\n"
+    head = CHUNKED_HEAD
     chunks = b"%x\r\n%s\r\n" % (len(BODY), BODY)
     async with serving(scheduling_body_limit=len(BODY)) as edge:
         async with edge.connect() as wire:
@@ -131,7 +135,7 @@ async def test_a_chunked_body_is_read_up_to_the_limit() -> None:
 
 async def test_a_badly_framed_body_is_an_error_and_the_end_of_the_connection() -> None:
     async with serving() as edge, edge.connect() as wire:
-        await wire.send(b"POST /filter HTTP/1.1\r\nHost: g\r\nTransfer-Encoding: chunked\r\n\r\n")
+        await wire.send(CHUNKED_HEAD)
         await wire.send(b"5\r\n{}\r\nnonsense\r\n\r\n")
         answer = await wire.answer()
         assert answer.status in (200, 400)
@@ -141,7 +145,7 @@ async def test_a_badly_framed_body_is_an_error_and_the_end_of_the_connection() -
 async def test_a_compressed_body_is_not_unpacked() -> None:
     async with serving() as edge, aiohttp.ClientSession() as session:
         url = f"http://127.0.0.1:{edge.port}/filter"
-        async with session.post(url, data=BODY, compress="gzip") as response:
+        async with session.post(url, data=BODY, headers=JSON, compress="gzip") as response:
             assert "not understood" in (await response.json())["Error"]
 
 
@@ -151,7 +155,9 @@ async def test_fourteen_megabytes_are_read_and_answered() -> None:
     args = {"Pod": names_args()["Pod"], "Nodes": {"items": items}, "NodeNames": None}
     async with serving() as edge, aiohttp.ClientSession() as session:
         url = f"http://127.0.0.1:{edge.port}/filter"
-        async with session.post(url, data=io.BytesIO(text(args).encode())) as response:
+        async with session.post(
+            url, data=io.BytesIO(text(args).encode()), headers=JSON
+        ) as response:
             assert len(json.loads(await response.read())["Nodes"]["items"]) == 1000
 
 

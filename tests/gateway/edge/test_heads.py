@@ -8,9 +8,11 @@ from tests.gateway.edge.support import Wire, pod, serving, text
 
 BODY = text({"Pod": pod(), "Nodes": None, "NodeNames": ["a", "b"]}).encode()
 
+HEADERS = ("Host: gateway", "Content-Type: application/json")
+
 
 def request(path: str = "/filter", *lines: str, version: str = "1.1") -> bytes:
-    head = (f"POST {path} HTTP/{version}", "Host: gateway", f"Content-Length: {len(BODY)}", *lines)
+    head = (f"POST {path} HTTP/{version}", *HEADERS, f"Content-Length: {len(BODY)}", *lines)
     return ("\r\n".join(head) + "\r\n\r\n").encode()
 
 
@@ -77,7 +79,7 @@ async def test_other_spellings_of_a_path_lead_to_the_same(path: str) -> None:
 )
 async def test_a_malformed_head_is_a_400_and_the_end_of_its_connection_only(line: bytes) -> None:
     async with serving() as edge, edge.connect() as wire, edge.connect() as other:
-        await wire.send(b"POST /filter HTTP/1.1\r\nHost: g\r\n%b\r\n\r\n" % line + BODY)
+        await wire.send(b"POST /filter HTTP/1.1\r\nHost: gateway\r\n%b\r\n\r\n" % line + BODY)
         assert (await wire.answer()).status == 400
         assert await wire.closed_by_server()
         assert (await other.post("/filter", BODY)).status == 200

@@ -3,11 +3,18 @@
 import asyncio
 
 from gateway.calls import CycleRequest, FilterOutcome
-from tests.gateway.edge.support import ScriptedCycles, go_request, names_args, serving, text
+from tests.gateway.edge.support import (
+    CHUNKED_HEAD,
+    ScriptedCycles,
+    go_request,
+    names_args,
+    serving,
+    text,
+)
 
 BODY = text(names_args("a", "b")).encode()
 CALL = go_request("POST", "/filter", BODY)
-CHUNKED = b"POST /filter HTTP/1.1\r\nHost: g\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n" % (
+CHUNKED = CHUNKED_HEAD + b"%x\r\n%s\r\n" % (
     len(BODY),
     BODY,
 )
@@ -43,13 +50,3 @@ async def test_a_body_fits_alone_whatever_the_limit_on_all() -> None:
     async with serving(body_bytes_in_flight=1) as edge, edge.connect() as wire:
         for _ in range(2):
             assert (await wire.post("/filter", BODY)).json["NodeNames"] == ["a", "b"]
-
-
-async def test_connections_beyond_the_limit_are_closed_and_others_served() -> None:
-    async with serving(http_connections=2) as edge, edge.connect() as one, edge.connect() as two:
-        for wire in (one, two):
-            assert (await wire.post("/filter", BODY)).json["NodeNames"] == ["a", "b"]
-        async with edge.connect() as third:
-            assert await third.closed_by_server()
-        assert edge.count(REFUSED, verb="none", reason="connections") == 1
-        assert (await one.post("/filter", BODY)).json["NodeNames"] == ["a", "b"]

@@ -14,6 +14,7 @@ from prometheus_client.registry import Collector
 from moorage.errors import ConfigurationError
 from moorage_host.process.admin import Check, address, admin_server
 from moorage_host.process.histogram import FastHistogram
+from moorage_host.process.lifecycle import AdminSettings
 
 
 async def ask(address: str, path: str, method: str = "GET") -> tuple[int, Any]:
@@ -24,7 +25,8 @@ async def ask(address: str, path: str, method: str = "GET") -> tuple[int, Any]:
 
 
 def serve(checks: dict[str, Check] | None = None, **options: Any) -> Any:
-    return admin_server("127.0.0.1", 0, checks=checks or {}, **options)
+    settings = AdminSettings(admin_host="127.0.0.1", admin_port=0)
+    return admin_server(settings, checks=checks or {}, **options)
 
 
 async def test_liveness_does_not_depend_on_checks() -> None:
@@ -148,14 +150,16 @@ async def test_a_wrong_method_is_told_the_right_ones() -> None:
 async def test_a_taken_port_is_an_error_of_the_configuration() -> None:
     async with serve() as admin:
         port = int(admin.rpartition(":")[2])
+        taken = AdminSettings(admin_host="127.0.0.1", admin_port=port)
         with pytest.raises(ConfigurationError, match=rf"127\.0\.0\.1:{port}.*already in use"):
-            async with admin_server("127.0.0.1", port, checks={}):
+            async with admin_server(taken, checks={}):
                 pytest.fail("it must not serve")
 
 
 async def test_a_name_that_is_no_address_is_an_error_of_the_configuration() -> None:
+    wrong = AdminSettings(admin_host="nowhere.invalid", admin_port=0)
     with pytest.raises(ConfigurationError, match=r"nowhere\.invalid"):
-        async with admin_server("nowhere.invalid", 0, checks={}):
+        async with admin_server(wrong, checks={}):
             pytest.fail("it must not serve")
 
 

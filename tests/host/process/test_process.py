@@ -108,7 +108,7 @@ async def test_a_stranger_can_explore_and_call_a_service(start_tiny: StartTiny) 
 
 
 async def test_reflection_can_be_switched_off(start_tiny: StartTiny) -> None:
-    address = (await (await start_tiny(NO_DELAY, "--no-reflection")).event())["grpc"]
+    address = (await (await start_tiny(NO_DELAY, "--reflection=off")).event())["grpc"]
     with pytest.raises(AssertionError, match="buf"):
         await buf(address, "--list-methods")
 

@@ -133,7 +133,8 @@ async def test_a_crash_is_internal_and_its_cause_stays_in_the_log(
         await answers(start(channel, kind, b"crash"))
     assert crashed.value.code() is Code.INTERNAL
     assert "secret" not in str(crashed.value.details())
-    assert [repr(entry["exc_info"]) for entry in logs] == ["KeyError('secret')"]
+    (entry,) = logs
+    assert "KeyError" in repr(entry["exc_info"])
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -162,10 +162,33 @@ async def test_a_limit_on_calls_under_way_turns_more_away() -> None:
 
 
 async def test_a_message_of_many_megabytes_gets_through() -> None:
-    request = BindRequest(annotations={"a": "x" * (40 << 20)})
+    request = BindRequest(annotations={"a": "x" * (15 << 20)})
     async with running(tiny(), settings()) as server, connect(server.grpc) as channel:
         answer = await BinderServiceStub(channel).Bind(request, timeout=20)
         assert answer.outcome == Outcome.OUTCOME_BOUND
+
+
+async def test_a_message_beyond_the_limit_ends_its_call_and_no_other() -> None:
+    request = BindRequest(annotations={"a": "x" * (9 << 20)})
+    limited = settings(max_message_bytes=8 << 20)
+    async with running(tiny(), limited) as server, connect(server.grpc) as channel:
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await BinderServiceStub(channel).Bind(request, timeout=20)
+        assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert (await bind(channel)).outcome == Outcome.OUTCOME_BOUND
+
+
+async def test_connections_beyond_the_limit_are_closed_and_others_work() -> None:
+    async with (
+        running(tiny(), settings(max_connections=1)) as server,
+        connect(server.grpc) as channel,
+    ):
+        assert (await bind(channel)).outcome == Outcome.OUTCOME_BOUND
+        async with connect(server.grpc) as other:
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await BinderServiceStub(other).Bind(BindRequest(), timeout=2)
+        assert refused.value.code() is not grpc.StatusCode.OK
+        assert (await bind(channel)).outcome == Outcome.OUTCOME_BOUND
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,16 @@ from moorage.models.pod import Pod
 
 T = TypeVar("T")
 
+TOO_DEEP = "JSON is nested too deeply"
+
 
 def tolerant_decoder(
     kind: type[T], finish: Callable[[T], T] = lambda obj: obj
 ) -> Callable[[bytes | str], T]:
     """Return what reads JSON as *kind*, null being the same as nothing, and applies *finish*.
 
-    It raises msgspec.DecodeError if the text is not JSON, or a field has the wrong type.
+    It raises msgspec.DecodeError if the text is not JSON, is nested too deeply, or a field has the
+    wrong type.
     """
     decode = msgspec.json.Decoder(kind).decode
 
@@ -26,7 +29,12 @@ def tolerant_decoder(
             return finish(decode(text))
         except msgspec.ValidationError:
             # Go writes null for some empty fields, where msgspec wants the field to be absent.
-            return finish(msgspec.convert(_without_nulls(msgspec.json.decode(text)), kind))
+            try:
+                return finish(msgspec.convert(_without_nulls(msgspec.json.decode(text)), kind))
+            except RecursionError:
+                raise msgspec.DecodeError(TOO_DEEP) from None
+        except RecursionError:
+            raise msgspec.DecodeError(TOO_DEEP) from None
 
     return decode_tolerantly
 

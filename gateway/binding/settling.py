@@ -1,0 +1,91 @@
+"""Finds out how binds ended whose outcome was not known, so that no node counts as full for long.
+
+The watch shows a pod that was bound. One that was not bound it shows never, so the API server is
+asked. Called by `gateway.binding.binding`.
+"""
+
+import asyncio
+from typing import NoReturn
+from urllib.parse import quote
+
+import msgspec
+import structlog
+
+from gateway.calls import BindCall
+from gateway.cluster.state import ClusterState
+from gateway.metrics import CycleMetrics
+from moorage.models import Pod, decode_pod
+from moorage_host.kube import KubeClient, KubeError
+
+INTERVAL = 0.5
+"""How often it is looked which binds are due."""
+
+log = structlog.get_logger()
+
+
+class _Pods(msgspec.Struct):
+    items: list[msgspec.Raw] | None = None
+
+
+class Settling:
+    """Binds whose outcome is not known; their pods are assumed."""
+
+    def __init__(
+        self, client: KubeClient, state: ClusterState, metrics: CycleMetrics, wait: float
+    ) -> None:
+        """Ask *client* about a pod that is assumed in *state*, *wait* seconds after its deadline.
+
+        A binder gives a bind up at its deadline; what it sent until then has arrived by that time.
+        """
+        self._client = client
+        self._state = state
+        self._metrics = metrics
+        self._wait = wait
+        self._calls: dict[str, BindCall] = {}
+
+    def begin(self, call: BindCall) -> None:
+        """Find out about a bind in time."""
+        self._calls[call.uid] = call
+
+    def end(self, uid: str) -> None:
+        """Ask about a pod no more: it is bound again, or its outcome is known."""
+        self._calls.pop(uid, None)
+
+    async def run(self) -> NoReturn:
+        """Settle binds until cancelled."""
+        now = asyncio.get_running_loop().time
+        while True:
+            await asyncio.sleep(INTERVAL)
+            for call in list(self._calls.values()):
+                if self._state.place_of(call.uid) != call.node or self._is_bound(call):
+                    self.end(call.uid)
+                elif call.deadline + self._wait <= now():
+                    await self._settle(call)
+
+    async def _settle(self, call: BindCall) -> None:
+        try:
+            pod = await self._read(call)
+        except (KubeError, TimeoutError, msgspec.DecodeError) as error:
+            log.debug("The outcome of a bind is still not known", pod=call.name, problem=str(error))
+            return
+        if self._calls.get(call.uid) is not call:
+            return  # a newer bind has begun meanwhile
+        self.end(call.uid)
+        bound = pod is not None and bool(pod.spec.node_name)
+        self._metrics.settled("bound" if bound else "unbound")
+        if not bound:
+            self._state.forget(call.uid)
+
+    async def _read(self, call: BindCall) -> Pod | None:
+        """Read the pod; None if it is gone. The gateway may list pods, not get one."""
+        path = f"/api/v1/namespaces/{quote(call.namespace, safe='')}/pods"
+        query = {"fieldSelector": f"metadata.name={call.name}"}
+        answer = await self._client.request("GET", path, query=query, timeout=self._wait or 1.0)
+        items = msgspec.json.decode(answer.check().body, type=_Pods).items or ()
+        pods = map(decode_pod, items)
+        return next((pod for pod in pods if pod.uid == call.uid), None)
+
+    def _is_bound(self, call: BindCall) -> bool:
+        """Whether the watch has shown the pod on a node."""
+        pod = self._state.pod(call.uid)
+        return pod is not None and bool(pod.spec.node_name)

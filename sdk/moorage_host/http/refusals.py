@@ -1,0 +1,61 @@
+"""Counts what an HTTP port refuses before a handler sees it, and logs some of it."""
+
+import logging
+import time
+from typing import Literal, TypeAlias
+
+import structlog
+from aiohttp.http import HttpProcessingError
+from prometheus_client import Counter
+
+log = structlog.get_logger()
+
+Port: TypeAlias = Literal["extender", "admin", "api-server"]
+
+Reason: TypeAlias = Literal[
+    "connections", "content_type", "head", "head_time", "host", "origin", "other"
+]
+
+REFUSED = Counter(
+    "moorage_http_refused_total",
+    "Requests that were refused before they were read, and connections that were closed, by port "
+    "and reason.",
+    ("port", "reason"),
+)
+
+LOG_INTERVAL = 10.0
+"""Seconds in which one refusal for each reason is logged; all are counted."""
+
+_LONGEST = 200  # characters
+
+
+class Refusals:
+    """What one port refuses."""
+
+    def __init__(self, port: Port) -> None:
+        self._port = port
+        self._logged: dict[str, float] = {}
+
+    def note(self, reason: Reason, problem: str) -> None:
+        """Count a refusal, and log it unless one for the same reason was logged just now."""
+        REFUSED.labels(self._port, reason).inc()
+        now = time.monotonic()
+        if now - self._logged.get(reason, -LOG_INTERVAL) >= LOG_INTERVAL:
+            self._logged[reason] = now
+            log.warning(
+                "An HTTP port refused something", port=self._port, problem=problem[:_LONGEST]
+            )
+
+    def logger(self) -> logging.Logger:
+        """Return the logger for `aiohttp.web.Server`: a malformed head is a refusal."""
+        logger = logging.Logger("moorage_host.http")
+        logger.parent = logging.getLogger()
+        logger.addFilter(self._is_no_refusal)
+        return logger
+
+    def _is_no_refusal(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        if not isinstance(error, HttpProcessingError):
+            return True
+        self.note("head", f"a request's head is malformed or too large: {error.message}")
+        return False

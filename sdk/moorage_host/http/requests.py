@@ -1,0 +1,117 @@
+"""Which requests a port refuses whoever sends them.
+
+A web page can have a browser send requests to any port that the browser reaches. It cannot leave
+out `Origin` where the request changes something, and it cannot have `Host` be an address: with DNS
+rebinding `Host` is the page's own name.
+"""
+
+import ipaddress
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from aiohttp import hdrs, web
+
+from moorage_host.http.refusals import Reason, Refusals
+
+_HOSTS_REMEMBERED = 256
+_SHOWN = 100  # characters
+_SITE = "Sec-Fetch-Site"
+_JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a request is refused, and what to do about it."""
+
+    status: int
+    reason: Reason
+    text: str
+
+    def response(self) -> web.Response:
+        """Return the answer, which is the last on its connection."""
+        answer = web.json_response({"error": self.text}, status=self.status)
+        answer.force_close()
+        return answer
+
+
+class RequestChecks:
+    """Checks the headers of requests.
+
+    Args:
+        allowed_hosts: Names that `Host` may have beside addresses and localhost; "*.example.com"
+            is every name below example.com.
+        refusals: Counts what is refused.
+        json_only: Whether a POST must say that it is JSON.
+    """
+
+    def __init__(
+        self, allowed_hosts: Iterable[str], refusals: Refusals, *, json_only: bool = False
+    ) -> None:
+        allowed = [name.lower().rstrip(".") for name in allowed_hosts]
+        self._names = {"localhost", *(name for name in allowed if not name.startswith("*."))}
+        self._below = (".localhost", *(name[1:] for name in allowed if name.startswith("*.")))
+        self._refusals = refusals
+        self._json_only = json_only
+        self._allows = lru_cache(maxsize=_HOSTS_REMEMBERED)(self._is_allowed)
+
+    def refusal(self, request: web.BaseRequest) -> Refusal | None:
+        """Return why a request is refused, and count it; None if it is not."""
+        found = self._find(request)
+        if found is not None:
+            self._refusals.note(found.reason, found.text)
+        return found
+
+    def _find(self, request: web.BaseRequest) -> Refusal | None:
+        headers = request.headers
+        hosts = headers.getall(hdrs.HOST, ())
+        if len(hosts) != 1:
+            return Refusal(status=400, reason="host", text="a request needs one Host header")
+        if not self._allows(hosts[0]):
+            return _wrong_host(hosts[0])
+        if hdrs.ORIGIN in headers or headers.get(_SITE, "none") != "none":
+            return _FROM_A_PAGE
+        if self._json_only and request.method == hdrs.METH_POST and request.content_type != _JSON:
+            return _NOT_JSON
+        return None
+
+    def _is_allowed(self, host: str) -> bool:
+        name = _without_port(host).lower().removesuffix(".")
+        return name in self._names or name.endswith(self._below) or _is_address(name)
+
+
+_FROM_A_PAGE = Refusal(
+    status=403,
+    reason="origin",
+    text="requests of web pages (with Origin or Sec-Fetch-Site) are refused; use curl or another "
+    "program",
+)
+
+_NOT_JSON = Refusal(
+    status=415,
+    reason="content_type",
+    text="a POST needs Content-Type: application/json, as kube-scheduler sends it",
+)
+
+
+def _wrong_host(host: str) -> Refusal:
+    shown = "".join(each for each in host[:_SHOWN] if each.isprintable())
+    return Refusal(
+        status=421,
+        reason="host",
+        text=f'this port is not "{shown}"; use its address, or name it with --allowed-host',
+    )
+
+
+def _without_port(host: str) -> str:
+    if host.startswith("["):
+        return host.partition("]")[0][1:]
+    return host.partition(":")[0]
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,99 @@
+"""Breaks a running Moorage in every way that is known, and judges it by the API server's audit log.
+
+python -m tests.chaos [--full] [--minutes N] [--seed N] [--only TEXT] [--keep]
+"""
+
+import argparse
+import asyncio
+import random
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import aiohttp
+
+from moorage_host.kube import connect
+from tests.chaos.campaign import Campaign, Outcome
+from tests.chaos.oracle.audit import AuditReader
+from tests.chaos.report import rows, text
+from tests.chaos.schedule import ONE_GATEWAY, Draw, Extent, Round, rounds
+from tests.chaos.stack import Stack
+from tests.scenarios.planes import EmbeddedPlane
+
+SHORT = Extent()
+FULL = Extent(seconds=10.0, rate=20.0, longest=20.0, slowest=4.0)
+
+
+def main() -> None:
+    """Run a campaign; end with 1 if a rule was broken."""
+    options = _options()
+    print(f"seed {options.seed}; the same again: make chaos SEED={options.seed}", flush=True)
+    directory = Path(tempfile.mkdtemp(prefix="moorage-chaos-"))
+    outcomes = asyncio.run(_campaign(options, directory))
+    print("\n" + text(rows(outcomes)))
+    failed = [each for each in outcomes if each.problems]
+    for each in failed:
+        print(f"\nround {each.round.number}, {each.round.row}:", *each.problems, sep="\n  ")
+        print("  injected:", *each.round.injections, sep="\n    ")
+    if failed:
+        print(f"\nlogs: {directory}\nthe same again: make chaos SEED={options.seed}")
+    sys.exit(bool(failed))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    parser.add_argument("--full", action="store_true", help="longer faults, until the time is over")
+    parser.add_argument("--minutes", type=float, default=60.0, help="how long a full campaign is")
+    parser.add_argument("--seed", type=int, default=None, help="what the schedule is drawn from")
+    parser.add_argument("--only", default="", help="only rows whose name matches this expression")
+    options = parser.parse_args()
+    if options.seed is None:
+        options.seed = random.randrange(1_000_000)
+    return options
+
+
+def _schedule(options: argparse.Namespace, table: Mapping[str, Draw]) -> Iterator[Round]:
+    if not options.full:
+        yield from rounds(options.seed, SHORT, table)
+        return
+    end, first = time.monotonic() + 60 * options.minutes, 0
+    while True:
+        for each in rounds(options.seed, FULL, table, first):
+            if time.monotonic() > end:
+                return
+            yield each
+        first += len(table)
+
+
+async def _campaign(options: argparse.Namespace, directory: Path) -> Sequence[Outcome]:
+    outcomes: list[Outcome] = []
+    async with AsyncExitStack() as opened:
+        plane = EmbeddedPlane(directory)
+        stack = Stack(plane)
+        await stack.start(opened)
+        client = await connect(plane.kubeconfig("admin"))
+        opened.push_async_callback(client.close)
+        session = await opened.enter_async_context(aiohttp.ClientSession())
+        campaign = Campaign(stack, client, session, AuditReader(plane.audit_log))
+        await campaign.prepare()
+        for each in _schedule(options, ONE_GATEWAY):
+            if re.search(options.only, each.row):
+                outcome = await campaign.run(each)
+                outcomes.append(outcome)
+                _progress(outcome)
+    return outcomes
+
+
+def _progress(outcome: Outcome) -> None:
+    verdict, problems = outcome.verdict, outcome.problems
+    end = "; ".join(problems[:2]) if problems else "right"
+    row = outcome.round.row
+    print(f"{row:40} {verdict.bound:4} bound, pause {verdict.pause:4.1f} s, {end}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,200 @@
+"""Runs rounds: load, faults, calm, and then what the audit log has to say."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+import grpc.aio
+import msgspec
+
+from moorage_host.kube import KubeClient
+from tests.chaos.inject import Injector
+from tests.chaos.load import Wanted, nodes
+from tests.chaos.oracle.audit import AuditReader
+from tests.chaos.oracle.picture import difference, picture
+from tests.chaos.oracle.rules import Verdict, judge
+from tests.chaos.schedule import Round
+from tests.chaos.stack import Stack
+from tests.scenarios.objects import NAMESPACE
+
+PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+NODES = "/api/v1/nodes"
+CALM_SECONDS = 30.0
+"""How long after the last fault every pod must be bound."""
+
+PICTURE_SECONDS = 10.0
+"""How long after that Moorage's picture must be the API server's."""
+
+MOST_POSTS = 1.2
+"""Bindings that may be asked for each one that is done."""
+
+Object = dict[str, Any]
+
+
+@dataclass(slots=True, kw_only=True)
+class Outcome:
+    """What became of a round."""
+
+    round: Round
+    verdict: Verdict
+    lost: list[str] = field(default_factory=list)
+    picture: str = ""
+    """How Moorage's picture differs from the API server's, nothing if it does not."""
+
+    others: list[str] = field(default_factory=list)
+    """What went wrong that the audit log does not show."""
+
+    @property
+    def problems(self) -> list[str]:
+        """Return why this round has failed, nothing if it has not."""
+        verdict = self.verdict
+        found = [f"{len(self.lost)} not bound: {', '.join(self.lost[:5])}"] if self.lost else []
+        found += [f"{verdict.twice} pods bound twice"] if verdict.twice else []
+        found += verdict.broken
+        if verdict.posts_per_bind > MOST_POSTS and not self.round.cuts_binds_off:
+            found.append(f"{verdict.posts} POSTs for {verdict.bound} binds")
+        found += [f"picture: {self.picture}"] if self.picture else []
+        return found + self.others
+
+
+class Campaign:
+    """Runs rounds on a stack, one after another."""
+
+    def __init__(
+        self,
+        stack: Stack,
+        client: KubeClient,
+        session: aiohttp.ClientSession,
+        audit: AuditReader,
+    ) -> None:
+        self._stack = stack
+        self._client = client
+        self._injector = Injector(stack, session)
+        self._session = session
+        self._audit = audit
+        self._nodes: Sequence[str] = ()
+
+    async def prepare(self, scale: int = 1) -> None:
+        """Create the nodes, and wait until everything is ready."""
+        created = nodes(scale)
+        self._nodes = [node["metadata"]["name"] for node in created]
+        for node in created:
+            await self._request("POST", NODES, node)
+        await self._until(self._stack.ready, CALM_SECONDS)
+        await self._until(self._is_right, CALM_SECONDS)
+
+    async def run(self, chosen: Round) -> Outcome:
+        """Create the pods, inject the faults, wait for calm, and judge."""
+        self._audit.read()
+        async with asyncio.TaskGroup() as group:
+            for injection in chosen.injections:
+                group.create_task(self._injector.run(injection))
+            group.create_task(self._create(chosen.wanted))
+        await self._injector.end()
+        lost = await self._settle()
+        await self._until(self._is_right, PICTURE_SECONDS)
+        seen = "" if lost else await self._difference()
+        verdict = judge(self._audit.read(), chosen.wanted)
+        await self._clear()
+        if lost:
+            await self._stack.restart()
+        others, self._injector.problems = self._injector.problems, []
+        return Outcome(round=chosen, verdict=verdict, lost=lost, picture=seen, others=others)
+
+    # ---- load
+
+    async def _create(self, wanted: Sequence[Wanted]) -> None:
+        clock = asyncio.get_running_loop().time
+        start = clock()
+        async with asyncio.TaskGroup() as group:
+            for each in wanted:
+                await asyncio.sleep(max(0.0, start + each.at - clock()))
+                if each.replaces:
+                    await self._delete(f"{PODS}/{each.name}")
+                    await self._request("POST", PODS, each.manifest())
+                else:
+                    group.create_task(self._request("POST", PODS, each.manifest()))
+
+    async def _settle(self) -> list[str]:
+        """Wait until all pods are bound; return those that are not in time."""
+
+        async def bound() -> bool:
+            return not await self._pending()
+
+        await self._until(self._stack.ready, CALM_SECONDS)
+        await self._until(bound, CALM_SECONDS)
+        return await self._pending()
+
+    async def _pending(self) -> list[str]:
+        return [name for name, node in (await self._places()).items() if not node]
+
+    async def _places(self) -> dict[str, str]:
+        """Return the node of each pod by name, "" for none."""
+        items = (await self._request("GET", PODS)).get("items") or []
+        return {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in items}
+
+    async def _clear(self) -> None:
+        """Delete all pods, and wait until Moorage has seen that."""
+        await self._delete(PODS)
+        await self._until(self._is_right, PICTURE_SECONDS)
+
+    # ---- picture
+
+    async def _difference(self) -> str:
+        real = {f"{NAMESPACE}/{name}": at for name, at in (await self._places()).items() if at}
+        try:
+            seen = await picture(self._stack.port("filter"), self._nodes)
+        except grpc.aio.AioRpcError as error:
+            return f"the filter does not show it: {error.details()}"
+        if found := difference(seen, real):
+            return found
+        return await self._leftovers()
+
+    async def _leftovers(self) -> str:
+        """Return which assumed pods and claims gateways still keep."""
+        for name in self._stack.gateways:
+            url = f"{self._stack.admin(name)}/metrics"
+            try:
+                async with self._session.get(url) as answer:
+                    text = await answer.text()
+            except aiohttp.ClientError as error:
+                return f"{name} does not answer: {error}"
+            for kind in ("assumed_pods", "claims"):
+                prefix = f'moorage_cache_size{{type="{kind}"}} '
+                count = next(
+                    (x[len(prefix) :] for x in text.splitlines() if x.startswith(prefix)), "0"
+                )
+                if float(count):
+                    return f"{name} keeps {float(count):g} {kind.replace('_', ' ')}"
+        return ""
+
+    async def _is_right(self) -> bool:
+        return not await self._difference()
+
+    # ---- all the rest
+
+    async def _request(self, method: str, path: str, body: Object | None = None) -> Object:
+        data = None if body is None else msgspec.json.encode(body)
+        answer = await self._client.request(method, path, body=data, timeout=30)
+        decoded: Object = msgspec.json.decode(answer.check().body)
+        return decoded
+
+    async def _delete(self, path: str) -> None:
+        now = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
+        answer = await self._client.request(
+            "DELETE", path, body=msgspec.json.encode(now), timeout=30
+        )
+        if answer.status != 404:
+            answer.check()
+
+    async def _until(self, condition: Callable[[], Any], seconds: float) -> bool:
+        """Wait until a condition holds; return whether it does."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not await condition():  # noqa: ASYNC110 - conditions of any kind
+                    await asyncio.sleep(0.1)
+                return True
+        return False

@@ -1,0 +1,194 @@
+"""Carries out the faults of a schedule on a running stack."""
+
+import asyncio
+import fcntl
+import os
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from tests.chaos.schedule import Injection
+from tests.chaos.stack import HOST, Stack
+from tests.scenarios.programs import ProgramError
+
+BINDINGS_AHEAD = 200
+"""Bindings that a fault of the API server can concern in a round."""
+
+PIPE_BYTES = 4096
+BAD_CALLS = 100
+
+
+class Injector:
+    """Knows each fault by the name of its method."""
+
+    def __init__(self, stack: Stack, session: aiohttp.ClientSession) -> None:
+        self._stack = stack
+        self._session = session
+        self.problems: list[str] = []
+        """What went wrong that the audit log does not show, since this was last emptied."""
+
+    async def run(self, injection: Injection) -> None:
+        """Wait for the time of a fault, carry it out, and end it."""
+        await asyncio.sleep(injection.at)
+        act: Callable[[Injection], Awaitable[None]] = getattr(self, injection.fault)
+        await act(injection)
+
+    # ---- processes
+
+    async def kill(self, injection: Injection) -> None:
+        """End a program at once; it is started again."""
+        await self._stack.programs[injection.target].kill()
+
+    async def terminate(self, injection: Injection) -> None:
+        """End a program in order; it is started again."""
+        await self._stack.programs[injection.target].stop()
+
+    async def stop(self, injection: Injection) -> None:
+        """Let a program do nothing for a while."""
+        program = self._stack.programs[injection.target]
+        with suppress(ProcessLookupError):
+            program.hold()
+            await asyncio.sleep(injection.seconds)
+            program.go_on()
+
+    async def full_log(self, injection: Injection) -> None:
+        """Restart a program with its log on a full disk, and call it with bad requests."""
+        await self._with_log(injection, "/dev/full")
+
+    async def unread_log(self, injection: Injection) -> None:
+        """Restart a program with its log into a small pipe that nobody reads."""
+        path = self._stack.directory / f"{injection.target}.pipe"
+        if not path.exists():
+            os.mkfifo(path)
+        end = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+        fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        try:
+            await self._with_log(injection, str(path))
+        finally:
+            os.close(end)
+
+    async def _with_log(self, injection: Injection, path: str) -> None:
+        program = self._stack.programs[injection.target]
+        usual = program.log
+        with self._stack.away(injection.target):
+            await program.stop()
+            program.log = Path(path)
+            try:
+                await program.start()
+                await self._call_badly(injection.target)
+                await asyncio.sleep(injection.seconds)
+                if not program.running:
+                    self.problems.append(f"{injection.target} ended, its log was {path}")
+            except ProgramError:
+                self.problems.append(f"{injection.target} did not start with its log at {path}")
+            finally:
+                await program.kill()
+                program.log = usual
+            await program.start()
+
+    async def _call_badly(self, target: str) -> None:
+        """Send requests that a program logs, as many as fill a pipe; each must be answered."""
+        url = f"http://{HOST}:{self._stack.port(target)}/filter"
+        timeout = aiohttp.ClientTimeout(total=2)
+        for number in range(BAD_CALLS):
+            try:
+                async with self._session.post(url, data=b"{bad", timeout=timeout) as answer:
+                    await answer.read()
+            except (aiohttp.ClientError, TimeoutError):
+                self.problems.append(f"{target} did not answer bad call {number + 1}")
+                return
+
+    # ---- links
+
+    async def hold_both(self, injection: Injection) -> None:
+        """Pass nothing between two programs."""
+        await self._hold(injection, "up", "down")
+
+    async def hold_up(self, injection: Injection) -> None:
+        """Hold what the client sends."""
+        await self._hold(injection, "up")
+
+    async def hold_down(self, injection: Injection) -> None:
+        """Hold what the server sends."""
+        await self._hold(injection, "down")
+
+    async def _hold(self, injection: Injection, *directions: Any) -> None:
+        link = self._stack.links[injection.target]
+        link.hold(*directions)
+        await asyncio.sleep(injection.seconds)
+        link.heal()
+
+    async def cut(self, injection: Injection) -> None:
+        """Reset all connections between two programs."""
+        self._stack.links[injection.target].cut()
+
+    async def half_open(self, injection: Injection) -> None:
+        """Reset only the server's ends."""
+        self._stack.links[injection.target].half_open()
+
+    async def latency(self, injection: Injection) -> None:
+        """Have everything arrive late."""
+        link = self._stack.links[injection.target]
+        link.delay = injection.amount
+        await asyncio.sleep(injection.seconds)
+        link.delay = 0.0
+
+    # ---- the API server
+
+    async def slow_bindings(self, injection: Injection) -> None:
+        """Have each Binding take between a fifth and all of an amount of seconds."""
+        for i in range(BINDINGS_AHEAD):
+            delay = injection.amount * (0.2 + 0.8 * ((i * 7) % 11) / 10)
+            await self._fault(delaySeconds=round(delay, 2))
+
+    async def refuse_bindings(self, injection: Injection) -> None:
+        """Answer a share of the next Bindings with failures that may be tried again."""
+        await self._clear()
+        for i in range(BINDINGS_AHEAD):
+            refused = (i * 0.618) % 1 < injection.amount
+            effects = {"status": (429, 500, 503)[i % 3], "retryAfterSeconds": 1} if refused else {}
+            await self._fault(**effects)
+
+    async def lose_answers(self, injection: Injection) -> None:
+        """Carry out a share of the next Bindings without an answer."""
+        await self._clear()
+        for i in range(BINDINGS_AHEAD):
+            lost = (i * 0.618) % 1 < injection.amount
+            await self._fault(**({"done": True, "drop": True} if lost else {}))
+
+    async def drop_watches(self, injection: Injection) -> None:
+        """Cut all watches."""
+        await self._post("watches/drop", {})
+
+    async def expire_watches(self, injection: Injection) -> None:
+        """End all watches with 410 and forget the history."""
+        await self._post("watches/drop", {"expire": True})
+
+    async def refuse_watches(self, injection: Injection) -> None:
+        """Refuse the next watches and lists in different ways."""
+        for status in (403, 500, 429):
+            for verb in ("watch", "list"):
+                await self._post("faults", {"verb": verb, "resource": "pods", "status": status})
+        await self._post("watches/drop", {})
+
+    async def end(self) -> None:
+        """End all faults."""
+        self._stack.heal()
+        if self._stack.plane.name == "embedded":
+            await self._clear()
+
+    async def _fault(self, **effects: Any) -> None:
+        await self._post("faults", {"verb": "create", "resource": "pods/binding", **effects})
+
+    async def _clear(self) -> None:
+        url = f"{self._stack.plane.url}/sandbox/faults"
+        async with self._session.delete(url) as answer:
+            answer.raise_for_status()
+
+    async def _post(self, path: str, body: dict[str, Any]) -> None:
+        url = f"{self._stack.plane.url}/sandbox/{path}"
+        async with self._session.post(url, json=body) as answer:
+            answer.raise_for_status()

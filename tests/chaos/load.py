@@ -1,0 +1,134 @@
+"""The nodes and pods of a campaign, and what each pod must have around it to be placed rightly."""
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.chaos.plugins.rules import EXCLUSIVE, LIMITED
+from tests.scenarios.objects import NAMESPACE, node
+
+Object = dict[str, Any]
+
+RUN = "tekton.dev/pipelineRun"
+POOL = "chaos/pool"
+
+POOLS: Mapping[str, int] = {"plain": 6, "runs": 9, "exclusive": 12, "limited": 7, "a": 2, "b": 2}
+"""Nodes of each pool; so few that a wrong choice soon breaks a rule, and all pods fit."""
+
+SHARES: Mapping[str, float] = {
+    "plain": 0.2,
+    "runs": 0.3,
+    "exclusive": 0.15,
+    "limited": 0.25,
+    "replaced": 0.1,
+}
+"""Of all pods, how many are of each kind."""
+
+MOST_EXCLUSIVE = 9
+MOST_RUNS = 7
+MOST_LIMITED = 16
+PODS_OF_A_RUN = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A pod to create, and when.
+
+    Attributes:
+        name: Its name.
+        kind: One of `SHARES`.
+        at: Seconds after the begin of the round.
+        pool: The pool of nodes that it must go to.
+        labels: The labels that the rules look at.
+        replaces: The pod of the same name before it is deleted first, bound or not.
+    """
+
+    name: str
+    kind: str
+    at: float
+    pool: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    replaces: bool = False
+
+    def manifest(self) -> Object:
+        """Return the pod as it is created."""
+        requests = {"cpu": "10m"}
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": self.name, "namespace": NAMESPACE, "labels": dict(self.labels)},
+            "spec": {
+                "schedulerName": "moorage",
+                "terminationGracePeriodSeconds": 0,
+                "nodeSelector": {POOL: self.pool},
+                "containers": [
+                    {"name": "main", "image": "app:1", "resources": {"requests": requests}}
+                ],
+            },
+        }
+
+
+def nodes(scale: int = 1) -> list[Object]:
+    """Return the nodes of all pools, *scale* times as many plain ones as it takes."""
+    counts = {**POOLS, "plain": POOLS["plain"] * scale}
+    return [
+        node(f"{pool}-{number}", labels={POOL: pool})
+        for pool, count in counts.items()
+        for number in range(count)
+    ]
+
+
+def pool_of(name: str) -> str:
+    """Return the pool of a node."""
+    return name.rpartition("-")[0]
+
+
+def pods(prefix: str, count: int, seconds: float, rng: random.Random) -> list[Wanted]:
+    """Return pods to create in bursts within *seconds*, in order of time."""
+    counts = {kind: max(1, round(count * share)) for kind, share in SHARES.items()}
+    wanted = [*_plain(prefix, counts["plain"]), *_runs(prefix, counts["runs"])]
+    wanted += _exclusive(prefix, counts["exclusive"])
+    wanted += _limited(prefix, counts["limited"])
+    rng.shuffle(wanted)
+    bursts = max(1, round(seconds * 2))
+    timed = [_at(each, rng.randrange(bursts) / 2) for each in wanted]
+    timed += _replaced(prefix, counts["replaced"], seconds, rng)
+    return sorted(timed, key=lambda each: each.at)
+
+
+def _plain(prefix: str, count: int) -> Iterator[Wanted]:
+    for i in range(count):
+        yield Wanted(name=f"{prefix}-plain-{i}", kind="plain", at=0, pool="plain")
+
+
+def _runs(prefix: str, count: int) -> Iterator[Wanted]:
+    runs = min(MOST_RUNS, max(1, count // PODS_OF_A_RUN))
+    for i in range(count):
+        labels = {RUN: f"{prefix}-{i % runs}"}
+        yield Wanted(name=f"{prefix}-run-{i}", kind="runs", at=0, pool="runs", labels=labels)
+
+
+def _exclusive(prefix: str, count: int) -> Iterator[Wanted]:
+    for i in range(min(count, MOST_EXCLUSIVE)):
+        name, labels = f"{prefix}-exclusive-{i}", {EXCLUSIVE: "yes"}
+        yield Wanted(name=name, kind="exclusive", at=0, pool="exclusive", labels=labels)
+
+
+def _limited(prefix: str, count: int) -> Iterator[Wanted]:
+    for i in range(min(count, MOST_LIMITED)):
+        name, labels = f"{prefix}-limited-{i}", {LIMITED: "yes"}
+        yield Wanted(name=name, kind="limited", at=0, pool="limited", labels=labels)
+
+
+def _replaced(prefix: str, count: int, seconds: float, rng: random.Random) -> Iterator[Wanted]:
+    """Pods that make place soon for others of their names, which belong into another pool."""
+    for i in range(count):
+        name, at = f"{prefix}-replaced-{i}", rng.uniform(0, seconds * 0.8)
+        yield Wanted(name=name, kind="replaced", at=at, pool="a")
+        later = at + rng.uniform(0.01, 0.4)
+        yield Wanted(name=name, kind="replaced", at=later, pool="b", replaces=True)
+
+
+def _at(wanted: Wanted, at: float) -> Wanted:
+    return Wanted(name=wanted.name, kind=wanted.kind, at=at, pool=wanted.pool, labels=wanted.labels)

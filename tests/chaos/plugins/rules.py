@@ -1,0 +1,39 @@
+"""Rules across pods that kube-scheduler does not know: only Moorage can keep them."""
+
+from typing import ClassVar
+
+from moorage import SKIP, FilterPlugin, Node, Nodes, Pod, Preparation, Rejection
+
+EXCLUSIVE = "chaos/exclusive"
+LIMITED = "chaos/limited"
+MOST_LIMITED = 3
+
+
+class ExclusiveNode(FilterPlugin):
+    """Keeps pods with the label off nodes that have another such pod, by claims."""
+
+    pod_fields: ClassVar = ("metadata.labels",)
+
+    async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
+        return None if EXCLUSIVE in pod.labels else SKIP
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        taken = any(EXCLUSIVE in other.labels and other.uid != pod.uid for other in node.pods)
+        return Rejection("node has an exclusive pod", unresolvable=False) if taken else None
+
+    def wants_claim(self, pod: Pod) -> bool:
+        return True
+
+
+class AtMost(FilterPlugin):
+    """Allows few pods with the label on a node; without claims, so that binds race with cycles."""
+
+    pod_fields: ClassVar = ("metadata.labels",)
+
+    async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
+        return None if LIMITED in pod.labels else SKIP
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        count = sum(LIMITED in other.labels and other.uid != pod.uid for other in node.pods)
+        full = count >= MOST_LIMITED
+        return Rejection("node has its limited pods", unresolvable=False) if full else None

@@ -1,0 +1,70 @@
+"""The table at the end of a campaign, for the terminal and for the documentation."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tests.chaos.campaign import Outcome
+
+COLUMNS = (
+    "fault",
+    "rounds",
+    "pods",
+    "lost",
+    "twice",
+    "rules broken",
+    "picture wrong",
+    "POSTs per bind",
+    "longest pause (s)",
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Row:
+    """What became of all rounds with one fault."""
+
+    fault: str
+    outcomes: list[Outcome]
+
+    def cells(self) -> Sequence[str]:
+        """Return the cells in the order of `COLUMNS`."""
+        verdicts = [each.verdict for each in self.outcomes]
+        bound = sum(verdict.bound for verdict in verdicts)
+        posts = sum(verdict.posts for verdict in verdicts)
+        return (
+            self.fault,
+            str(len(self.outcomes)),
+            str(bound),
+            str(sum(len(each.lost) for each in self.outcomes)),
+            str(sum(verdict.twice for verdict in verdicts)),
+            str(sum(len(verdict.broken) for verdict in verdicts)),
+            str(sum(bool(each.picture) for each in self.outcomes)),
+            f"{posts / bound:.2f}" if bound else "-",
+            f"{max(verdict.pause for verdict in verdicts):.1f}",
+        )
+
+
+def rows(outcomes: Iterable[Outcome]) -> list[Sequence[str]]:
+    """Return a row for each fault, in the order of the first rounds."""
+    found: dict[str, Row] = {}
+    for outcome in outcomes:
+        fault = outcome.round.row
+        found.setdefault(fault, Row(fault=fault, outcomes=[])).outcomes.append(outcome)
+    return [row.cells() for row in found.values()]
+
+
+def text(cells: Sequence[Sequence[str]]) -> str:
+    """Return the table for a terminal."""
+    table = [COLUMNS, *cells]
+    widths = [max(len(row[i]) for row in table) for i in range(len(COLUMNS))]
+
+    def line(row: Sequence[str]) -> str:
+        first, *others = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+        return "  ".join([first.strip().ljust(widths[0]), *others])
+
+    return "\n".join(map(line, table))
+
+
+def markdown(cells: Sequence[Sequence[str]]) -> str:
+    """Return the table for a page."""
+    lines = [COLUMNS, ["---", *(["---:"] * (len(COLUMNS) - 1))], *cells]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
