@@ -19,6 +19,7 @@ from gateway.leadership.term import Term
 from gateway.leadership.terms import Terms
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient
+from moorage_host.tls.security import Security
 
 
 class LeadershipSettings(Protocol):
@@ -76,11 +77,14 @@ def make_leadership(
     cluster: Cluster,
     between_cycles: Callable[[], AbstractAsyncContextManager[None]],
     registry: CollectorRegistry,
+    security: Security,
 ) -> Leadership:
     """Return what begins and ends the terms of this process."""
     holder = f"{socket.gethostname()}_{uuid.uuid4().hex[:12]}"  # another one after a restart
     term = Term()
-    barriers = Barriers((settings.binder,), holder, timeout=settings.barrier_timeout)
+    barriers = Barriers(
+        (settings.binder,), holder, timeout=settings.barrier_timeout, security=security
+    )
     beginning = Beginning(
         term=term,
         barriers=barriers,
