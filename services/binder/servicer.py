@@ -98,12 +98,12 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
             observer=EventMetrics(),
         )
         self._stack.push_async_callback(self._policies.close)
-        snapshots = Snapshots()
+        snapshots = Snapshots(settings.max_sessions)
         self._binder = Binder(
             cluster, self._policies, snapshots, limits=limits, observer=BindReporter(recorder)
         )
         self._snapshots = snapshots
-        self._sessions = Sessions(self._binder, self._deadline)
+        self._sessions = Sessions(self._binder, self._deadline, settings.max_sessions)
         self._retries = Retries(cluster, concurrency=settings.retry_pods_concurrency)
         await self._write_in_background(recorder)
         self._stack.push_async_callback(self._binder.drain)
