@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from gateway.edge.settings import EdgeSettings
 from moorage_host.settings import setting
@@ -28,6 +29,33 @@ class GatewaySettings(EdgeSettings):
         ("scorer:50051",), "Where scorer replicas are, as host:port; each address is a replica."
     )
     binder: str = setting("dns:///binder:50051", "Where the binder is, as host:port.")
+    leader_election: Literal["none", "lease"] = setting(
+        "none",
+        "Whether several gateways elect the one that decides, by a Lease; the others stand by and "
+        "are not ready. none: for one gateway, or one beside each kube-scheduler.",
+    )
+    lease_namespace: str = setting(
+        "moorage", "Namespace of the Lease; the gateway needs get, create and update there."
+    )
+    lease_name: str = setting("moorage-gateway", "Name of the Lease.")
+    lease_duration: float = setting(
+        15.0,
+        "How long the Lease is not renewed until another gateway takes it.",
+        unit="seconds",
+        minimum=1,
+    )
+    lease_renew_deadline: float = setting(
+        10.0,
+        "How long after the last renewal the gateway that holds the Lease stops deciding.",
+        unit="seconds",
+        minimum=0.5,
+    )
+    lease_retry_period: float = setting(
+        2.0,
+        "How often the Lease is renewed; who stands by looks at it four times as often.",
+        unit="seconds",
+        minimum=0.1,
+    )
     barrier_timeout: float = setting(
         6.0,
         "How long a binder is waited for when this gateway starts or takes over, before one that "
@@ -54,6 +82,48 @@ class GatewaySettings(EdgeSettings):
         "Silence of the API server after which the gateway is not ready and calls fail.",
         unit="seconds",
         minimum=1,
+    )
+    max_interruption: float = setting(
+        2.0,
+        "How long nodes or pods may not be followed until the gateway is not ready.",
+        unit="seconds",
+        minimum=0,
+    )
+    watch_silence: float = setting(
+        120.0,
+        "Silence after which a watch is given up; the API server sends a bookmark each minute.",
+        unit="seconds",
+        minimum=1,
+    )
+    watch_list_time: float = setting(
+        60.0, "Time that the API server has for a page of a list.", unit="seconds", minimum=1
+    )
+    watch_outage_wait: float = setting(
+        1.0,
+        "Longest wait between two tries while the API server is unreachable or fails.",
+        unit="seconds",
+        minimum=0.01,
+    )
+    watch_longest_wait: float = setting(
+        30.0,
+        "Longest wait between two tries while it refuses, or is busy and names no time.",
+        unit="seconds",
+        minimum=0.1,
+    )
+    kept_changes: int = setting(
+        200_000,
+        "Changes of the state that are kept; a replica that is further behind gets everything.",
+        minimum=1,
+    )
+    ended_pods: int = setting(
+        1000,
+        "Pods that ended last which are known as ended: calls about them may be on their way.",
+        minimum=0,
+    )
+    unseen_pods: int = setting(
+        512,
+        "Pods of filter calls that the watch has not shown yet; the oldest are forgotten first.",
+        minimum=0,
     )
     max_object_bytes: int = setting(
         65_536,
