@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import math
 import time
 from typing import Any, cast
 
@@ -12,6 +13,7 @@ from gateway.binding.binding import Binding
 from gateway.binding.connection import BinderConnection
 from gateway.binding.settling import Settling
 from gateway.binding.stream import BinderError
+from gateway.binding.unseen import UnseenPods
 from gateway.calls import CycleRequest
 from gateway.cluster.cluster import Cluster
 from gateway.cluster.state import ClusterState
@@ -238,6 +240,7 @@ class ModelGateway:
             lambda: 0,
             term=self.term,
             settling=self.settling,
+            unseen=UnseenPods(state, 100),
         )
         self.runner = CycleRunner(
             term=self.term,
@@ -275,8 +278,12 @@ class ModelGateway:
 
     async def begin(self, epoch: int) -> None:
         """Begin a term, with the next epoch that nobody has."""
-        while (highest := await self._beginning.begin(epoch, float("inf"))) != epoch:
+        while (highest := await self._beginning.begin(epoch, _for_ever)) != epoch:
             epoch = highest
+
+
+def _for_ever() -> float:
+    return math.inf
 
 
 def _plugin(kind: str) -> pb.Plugin:
