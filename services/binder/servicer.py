@@ -17,6 +17,7 @@ from moorage.errors import ConfigurationError
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import binder_pb2_grpc
 from moorage_host.kube import KubeError, KubeStatusError, connect
+from moorage_host.kube.access import Access
 from moorage_host.plugins.registry import load_registry
 from moorage_host.process.admin import Check
 from moorage_host.process.metrics import count_background_failure
@@ -26,6 +27,7 @@ from moorage_host.rpc.serve import ServiceDefinition, Servicer
 from services.binder.binding.attempt import RetryLimits
 from services.binder.binding.binder import Binder, BindLimits
 from services.binder.binding.outcomes import BindError
+from services.binder.binding.past import PastLimits
 from services.binder.binding.permit import PermitLimits
 from services.binder.binding.policies import Policies
 from services.binder.binding.written import WrittenLimits
@@ -65,8 +67,13 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
         """
         self._settings = settings
         self._registry = load_registry(BindPlugin, BUILT_INS, settings.plugin)
-        self._policies = Policies(self._registry, count_failure=count_background_failure)
+        self._policies = Policies(
+            self._registry,
+            retry_interval=settings.policy_retry_interval,
+            count_failure=count_background_failure,
+        )
         self._stack = AsyncExitStack()
+        self._access = Access(None, ttl=settings.admin_token_ttl)
         self._replica = uuid.uuid4().hex[:12]
 
     async def start(self) -> None:
@@ -79,22 +86,25 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
         settings, limits = self._settings, _limits(self._settings)
         client = await connect(settings.kubeconfig, context=settings.context)
         self._stack.push_async_callback(client.close)
+        self._access.client = client
         cluster = Cluster(client, request_timeout=settings.request_timeout)
         recorder = EventRecorder(
             cluster,
             mode=settings.events,
             queue=settings.event_queue,
+            series_window=settings.event_series_window,
+            tries=settings.event_tries,
             instance=f"moorage-binder-{socket.gethostname()}",
             observer=EventMetrics(),
         )
         self._stack.push_async_callback(self._policies.close)
-        snapshots = Snapshots()
+        snapshots = Snapshots(settings.max_sessions)
         self._binder = Binder(
             cluster, self._policies, snapshots, limits=limits, observer=BindReporter(recorder)
         )
         self._snapshots = snapshots
-        self._sessions = Sessions(self._binder, self._deadline)
-        self._retries = Retries(cluster)
+        self._sessions = Sessions(self._binder, self._deadline, settings.max_sessions)
+        self._retries = Retries(cluster, concurrency=settings.retry_pods_concurrency)
         await self._write_in_background(recorder)
         self._stack.push_async_callback(self._binder.drain)
         _log.info("The binder writes to an API server", host=client.host)
@@ -102,6 +112,10 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
     def notes(self) -> Mapping[str, Check]:
         """Return what fails in the background of the plugins."""
         return {"plugins": self._policies.plugins.background_note}
+
+    def reviewer(self) -> Access:
+        """Return what asks the API server about bearer tokens."""
+        return self._access
 
     async def drain(self) -> None:
         """Take no more binds on the sessions, and end each when its last one is answered."""
@@ -209,6 +223,11 @@ def _limits(settings: BinderSettings) -> BindLimits:
         concurrency=settings.concurrency,
         waiting=settings.max_waiting,
         retries=retries,
-        permit=PermitLimits(waiting=settings.max_permit_waiting, reserve=settings.permit_reserve),
+        past=PastLimits(pods=settings.kept_attempts, longest_wait=settings.retry_after_limit),
+        permit=PermitLimits(
+            waiting=settings.max_permit_waiting,
+            reserve=settings.permit_reserve,
+            ask_interval=settings.permit_ask_interval,
+        ),
         written=WrittenLimits(binds=settings.written_binds, seconds=settings.written_binds_age),
     )

@@ -25,6 +25,7 @@ import grpc
 import structlog
 
 from moorage.errors import ConfigurationError
+from moorage_host.http.callers import TokenReviewer
 from moorage_host.process.admin import Check, address, admin_server, cause_of
 from moorage_host.process.lifecycle import AdminSettings, announce, process
 from moorage_host.process.phase import Phase
@@ -73,6 +74,12 @@ class ServerSettings(AdminSettings):
         unit="bytes",
         minimum=8 << 20,
     )
+    max_sessions: int = setting(
+        8,
+        "Sessions (and streams of states) that may be open; more get RESOURCE_EXHAUSTED. A gateway "
+        "has one, and a second one while its policy or its certificate changes.",
+        minimum=1,
+    )
     max_connections: int = setting(
         64, "Connections that may be open; more are closed at once.", minimum=1
     )
@@ -112,6 +119,10 @@ class Servicer:
     def notes(self) -> Mapping[str, Check]:
         """Return what `/readyz` shows although the service is ready, by name."""
         return {}
+
+    def reviewer(self) -> TokenReviewer | None:
+        """Return what knows the bearer tokens of callers of the admin port."""
+        return None
 
 
 ServicerT = TypeVar("ServicerT", bound=Servicer)
@@ -175,6 +186,7 @@ async def running(
                 checks=checks,
                 notes={"tls": security.note, **servicer.notes()},
                 security=security,
+                reviewer=servicer.reviewer(),
             )
         )
         security.require(f"listen on {address(settings.host, settings.port)}", settings.host)
