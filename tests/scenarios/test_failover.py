@@ -85,7 +85,7 @@ async def elected(world: World) -> AsyncIterator[tuple[Front, list[Gateway]]]:
     """Run two gateways with a Lease; give the leader first."""
     await world.request("POST", "/api/v1/namespaces", {"metadata": {"name": "moorage"}})
     async with (
-        gateways(world, 2, *LEASE, starts_ready=False) as both,
+        gateways(world, 2, *LEASE, "--shutdown-delay=4s", starts_ready=False) as both,
         service(both) as front,
         world.scheduler("isolated", urlPrefix=front.url),
     ):
@@ -108,7 +108,7 @@ async def in_order(world: World, both: list[Gateway]) -> list[Gateway]:
 @pytest.mark.parametrize("how", ["killed", "stopped"])
 async def test_a_gateway_that_stands_by_takes_over(world: World, how: str) -> None:
     await world.nodes(*(node(f"n{i}") for i in range(2 * RUNS)))
-    world.proxy.binding_seconds = SLOW
+    world.proxy.binding_seconds = SLOW if how == "killed" else SLOW / 4
     async with elected(world) as (front, (leader, standby)):
         await world.create(*tasks(range(RUNS)))
         await in_flight(world)
@@ -116,6 +116,7 @@ async def test_a_gateway_that_stands_by_takes_over(world: World, how: str) -> No
             await leader.program.kill()
         else:
             before_that = len(front.failed)
+            front.leaving.append(leader)
             await leader.program.stop()
         await world.until(standby.is_ready)
         world.proxy.binding_seconds = 0.0
