@@ -97,5 +97,7 @@ def test_secrets_are_what_the_deployments_mount(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigurationError, match=r"cannot write certificates in .*/file/certs: not"):
+    with pytest.raises(
+        ConfigurationError, match=r"cannot write certificates in .*/file/certs: not"
+    ):
         keep_certificates(tmp_path / "file" / "certs", CertificateOptions())
