@@ -137,6 +137,11 @@ def count(process: Process, text: str) -> int:
     return process.log.read_text().count(text)
 
 
+async def logged(processes: list[Process], text: str, times: int) -> None:
+    """Wait until each process has logged a sentence so often."""
+    await until(lambda: all(count(each, text) >= times for each in processes), 30)
+
+
 async def test_no_call_fails_while_certificates_are_replaced_and_an_authority_is_removed(
     tmp_path: Path,
 ) -> None:
@@ -162,7 +167,7 @@ async def test_no_call_fails_while_certificates_are_replaced_and_an_authority_is
         caller = Caller(f"https://127.0.0.1:{port}", session, context())
         probe = {"Pod": pod("probe"), "NodeNames": nodes}
         async with asyncio.timeout(30):
-            while not (
+            while not (  # noqa: ASYNC110 - over HTTP
                 await caller.call("filter", probe) and await caller.call("prioritize", probe)
             ):
                 await asyncio.sleep(0.05)
@@ -186,15 +191,8 @@ async def test_no_call_fails_while_certificates_are_replaced_and_an_authority_is
                     believed = NEW.certificate
                 begun = asyncio.get_running_loop().time()
                 write_all(tmp_path, signer, believed, number)
-                await until(
-                    lambda: all(
-                        count(each, "The certificate is reloaded") >= number for each in running
-                    ),
-                    30,
-                )
-                # Sessions of filter and scorer, and those before.
-                taken = 2 * (number + 1)
-                await until(lambda: count(running[-1], "A replica takes part") >= taken, 30)
+                await logged(running, "The certificate is reloaded", number)
+                await logged(running[-1:], "A replica takes part", 2 * (number + 1))
                 caller.context = context()
                 await asyncio.sleep(max(begun + 1.0 - asyncio.get_running_loop().time(), 0))
             stop.set()
