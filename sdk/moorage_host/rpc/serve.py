@@ -170,7 +170,12 @@ async def running(
     async with AsyncExitStack() as stack:
         security = await stack.enter_async_context(securing(settings))
         admin = await stack.enter_async_context(
-            admin_server(settings, checks=checks, notes={"tls": security.note, **servicer.notes()})
+            admin_server(
+                settings,
+                checks=checks,
+                notes={"tls": security.note, **servicer.notes()},
+                security=security,
+            )
         )
         security.require(f"listen on {address(settings.host, settings.port)}", settings.host)
         if not settings.share_port:
