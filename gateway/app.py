@@ -48,6 +48,7 @@ from gateway.replicas.session import ReportRetry, Session, ignore_retry
 from gateway.settings import GatewaySettings
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, connect
+from moorage_host.kube.access import Access
 from moorage_host.policy import default_document, parse, read
 from moorage_host.process.admin import address, admin_server, cause_of
 from moorage_host.process.lifecycle import announce, process
@@ -119,6 +120,7 @@ async def running(
                 },
                 routes=[_decision_route(client, parts)],
                 security=security,
+                reviewer=Access(client, ttl=settings.admin_token_ttl),
                 registry=registry,
             )
         )

@@ -102,6 +102,13 @@ class AdminSettings(ProcessSettings):
         unit="connections",
         minimum=1,
     )
+    admin_token_ttl: float = setting(
+        10.0,
+        "How long the API server's answer about a bearer token is kept, at the gateway and the "
+        "binder; so long a withdrawn right still counts.",
+        unit="seconds",
+        minimum=0,
+    )
     allowed_host: tuple[str, ...] = setting(
         ("gateway", "gateway.moorage", "*.svc", "*.svc.cluster.local"),
         "Names that HTTP requests may have as Host, beside IP addresses and localhost; "
