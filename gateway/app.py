@@ -15,10 +15,12 @@ from gateway.binding.connection import BinderConnection
 from gateway.binding.retries import Retries, RetryMetrics
 from gateway.binding.settling import Settling
 from gateway.binding.snapshots import BinderSnapshots
+from gateway.binding.unseen import UnseenPods
 from gateway.cache.filter_cache import FilterCache
 from gateway.cache.score_cache import ScoreCache
 from gateway.cluster.cluster import Cluster
 from gateway.cluster.state import ClusterState
+from gateway.cluster.watch.limits import ReflectorLimits
 from gateway.cycle.bind_check import BindCheck
 from gateway.cycle.claims import Claims
 from gateway.cycle.filtering import FilterPhase
@@ -102,6 +104,7 @@ async def running(
             scorers=parts.scorers,
             term=parts.leadership.term,
             max_cache_age=settings.max_cache_age,
+            max_interruption=settings.max_interruption,
         )
         admin = await stack.enter_async_context(
             admin_server(
@@ -175,13 +178,24 @@ def _parts(
 ) -> _Parts:
     for target in (*settings.filter, *settings.scorer, settings.binder):
         require_reachable(target, security)
-    state = ClusterState(assumed_ttl=settings.assumed_pod_ttl, claim_ttl=settings.claim_ttl)
+    state = ClusterState(
+        assumed_ttl=settings.assumed_pod_ttl,
+        claim_ttl=settings.claim_ttl,
+        ended_pods=settings.ended_pods,
+        kept_changes=settings.kept_changes,
+    )
     cluster = Cluster(
         client,
         state,
         registry,
         max_object_bytes=settings.max_object_bytes,
         max_age=settings.max_cache_age,
+        limits=ReflectorLimits(
+            silence=settings.watch_silence,
+            list_timeout=settings.watch_list_time,
+            outage_maximum=settings.watch_outage_wait,
+            backoff_maximum=settings.watch_longest_wait,
+        ),
     )
 
     def follow(policy: PolicyHolder) -> None:
@@ -236,6 +250,7 @@ def _parts(
         snapshots.generation,
         term=leadership.term,
         settling=settling,
+        unseen=UnseenPods(state, settings.unseen_pods),
     )
     retries = Retries(connection, rejected, state, RetryMetrics(registry))
     filters = pool(FILTER, settings.filter, settings.filter_wait, retries.ask)
