@@ -1,4 +1,4 @@
-"""How a gateway that is told to stop gives the Lease to the one that stands by."""
+"""How a gateway that ends on SIGTERM gives the Lease to the one that stands by."""
 
 from gateway.edge.app import App
 from gateway.edge.settings import EdgeSettings

@@ -53,7 +53,7 @@ class Front:
     Attributes:
         url: Where kube-scheduler calls.
         failed: What callers got other than an answer.
-        leaving: Gateways that were told to stop: others that are ready go first.
+        leaving: Gateways that got SIGTERM: others that are ready go first.
     """
 
     def __init__(self, choose: Callable[[], Gateway | None]) -> None:

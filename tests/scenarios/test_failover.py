@@ -47,7 +47,14 @@ async def in_flight(world: World, count: int = 3) -> None:
 
 async def all_right(world: World) -> None:
     """Wait until all pods are bound; check where, and that each was bound once."""
-    places = await world.bound()
+    places: dict[str, str] = {}
+
+    async def bound_or_wrong() -> bool:
+        nonlocal places
+        places = await world.places()
+        return all(places.values()) or bool(violations(places))
+
+    await world.until(bound_or_wrong)
     assert violations(places) == []
     bound = [name for name, status in world.proxy.binds if status == 201]
     assert sorted(bound) == sorted(places)
