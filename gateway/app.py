@@ -35,7 +35,8 @@ from gateway.decisions.hint import hint
 from gateway.decisions.log import DecisionLog
 from gateway.decisions.rejected import RejectedPods
 from gateway.decisions.serving import decision_route
-from gateway.edge import make_app, run_edge
+from gateway.edge import Edge, make_app, run_edge
+from gateway.handover import hand_over
 from gateway.health import readiness_checks, readiness_notes
 from gateway.leadership import Leadership, make_leadership
 from gateway.metrics import ClusterCollector, CycleMetrics
@@ -127,11 +128,13 @@ async def running(
                 registry=registry,
             )
         )
-        extender = await stack.enter_async_context(_edge(parts, settings, security, registry))
+        edge = await stack.enter_async_context(_edge(parts, settings, security, registry))
         phase.name = "serving"
-        yield Running(extender=extender, admin=admin)
+        yield Running(extender=address(settings.extender_host, edge.port), admin=admin)
+        if not await hand_over(parts.leadership.election, edge.app, settings):
+            phase.name = "shutting down"
+            await asyncio.sleep(settings.shutdown_delay)
         phase.name = "shutting down"
-        await asyncio.sleep(settings.shutdown_delay)
 
 
 @asynccontextmanager
@@ -140,7 +143,7 @@ async def _edge(
     settings: GatewaySettings,
     security: Security,
     registry: CollectorRegistry,
-) -> AsyncIterator[str]:
+) -> AsyncIterator[Edge]:
     host, port = settings.extender_host, settings.extender_port
     async with AsyncExitStack() as stack:
         app = make_app(parts.cycles, settings, registry)
@@ -151,7 +154,7 @@ async def _edge(
                 f"cannot listen on {address(host, port)} for kube-scheduler: {cause_of(error)}; "
                 "choose another --extender-port or --extender-host"
             ) from error
-        yield address(host, edge.port)
+        yield edge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
