@@ -16,6 +16,7 @@ import grpc
 import msgspec
 import numpy as np
 
+from bench.edge.contenders import PLUGIN_FILES
 from bench.processes.objects import new_pod, node_name
 from bench.processes.policies import policy, profile_name
 from bench.processes.stacks import opened
@@ -84,7 +85,9 @@ async def measure() -> None:
     with tempfile.TemporaryDirectory() as directory:
         async with opened(Path(directory), lambda _: None) as bench:
             cluster = await bench.cluster(NODES, 4)
-            stack = await bench.moorage("moorage", cluster.kubeconfig, policy())
+            stack = await bench.moorage(
+                "moorage", cluster.kubeconfig, policy(), plugins=PLUGIN_FILES
+            )
             addresses = stack.addresses.services
             cases = [("quiet", "", 0)]
             for count in (1000, 3000):
