@@ -5,7 +5,7 @@ BIN := .venv/bin
 WORKERS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test lint protos protos-check lock bench bench-quick e2e chaos clean
+.PHONY: help demo up test fuzz lint protos protos-check lock bench bench-quick e2e chaos clean
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}'
@@ -18,6 +18,11 @@ up: .venv/.run ## The same, but keep it running: kubectl works against it until 
 
 test: .venv/.dev ## Run every test that this machine can run
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile $(TESTS)
+
+# All targets together. SEED repeats a run; KEEP=1 adds the new cases to tests/fuzz/corpus.
+CASES ?= 200000
+fuzz: .venv/.fuzz ## Feed 200,000 mutated bodies, messages, policies ... to what reads them (CASES, SEED, TARGETS, KEEP=1)
+	$(BIN)/python -m tests.fuzz --cases $(CASES) $(if $(SEED),--seed $(SEED)) $(if $(TARGETS),--targets $(TARGETS)) $(if $(KEEP),--keep)
 
 lint: .venv/.dev protos-check ## Check style, types, layers, protos and that generated code is current
 	$(BIN)/ruff check .
@@ -45,10 +50,11 @@ protos-check: .venv/.dev
 	  || { echo "sdk/moorage/v1 is stale: run 'make protos' and commit the result"; exit 1; }
 
 LOCK := uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-  --no-emit-find-links --no-annotate --no-header pyproject.toml --group build
+  --no-emit-find-links --no-annotate --no-header
 lock: ## Resolve the dependencies again into requirements*.lock (needs uv)
-	$(LOCK) -o requirements.lock
-	$(LOCK) --group dev -c requirements.lock -o requirements-dev.lock
+	$(LOCK) pyproject.toml --group build -o requirements.lock
+	$(LOCK) pyproject.toml --group build --group dev -c requirements.lock -o requirements-dev.lock
+	$(LOCK) --group pyproject.toml:fuzz -c requirements-dev.lock -o requirements-fuzz.lock
 
 bench: .venv/.dev ## Measure everything beside Go extenders, print tables and plots, fail if a budget is missed
 	$(BIN)/python -m bench
@@ -80,4 +86,9 @@ clean: ## Remove the virtual environment and caches
 .venv/.dev: requirements-dev.lock .venv/.run
 	@echo "Installing the locked development tools into .venv ..."
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@touch $@
+
+.venv/.fuzz: requirements-fuzz.lock .venv/.dev
+	@echo "Installing the locked fuzzer into .venv ..."
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-fuzz.lock
 	@touch $@

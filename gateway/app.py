@@ -34,6 +34,7 @@ from gateway.decisions.rejected import RejectedPods
 from gateway.decisions.serving import decision_route
 from gateway.edge import make_app, run_edge
 from gateway.health import readiness_checks, readiness_notes
+from gateway.leadership import Leadership, make_leadership
 from gateway.metrics import ClusterCollector, CycleMetrics
 from gateway.policy.policy import PolicyHolder
 from gateway.policy.reload import PolicyReloader, ReloadMetrics
@@ -96,6 +97,7 @@ async def running(
             policy=parts.policy,
             filters=parts.filters,
             scorers=parts.scorers,
+            term=parts.leadership.term,
             max_cache_age=settings.max_cache_age,
         )
         admin = await stack.enter_async_context(
@@ -110,6 +112,7 @@ async def running(
                             each.background_problems
                             for each in (parts.filters, parts.scorers, parts.binding)
                         ],
+                        parts.leadership.barriers,
                     ),
                 },
                 routes=[_decision_route(client, parts)],
@@ -153,6 +156,7 @@ class _Parts:
     queue: CycleQueue
     cycles: CycleRunner
     reloader: PolicyReloader | None
+    leadership: Leadership
 
 
 def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorRegistry) -> _Parts:
@@ -201,10 +205,19 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
             retry=retry,
         )
 
+    leadership = make_leadership(settings, client, cluster, queue.between_cycles, registry)
     cycle_states = CycleStates(settings.cycle_state_memory)
     rejected = RejectedPods(settings.retry_pods)
     settling = Settling(client, state, metrics, settings.unknown_bind_wait)
-    binding = Binding(settings.binder, state, policy, cycle_states, snapshots.generation, settling)
+    binding = Binding(
+        settings.binder,
+        state,
+        policy,
+        cycle_states,
+        snapshots.generation,
+        term=leadership.term,
+        settling=settling,
+    )
     retries = Retries(binding.channel, rejected, state, RetryMetrics(registry))
     filters = pool(FILTER, settings.filter, settings.filter_wait, retries.ask)
     scorers = pool(SCORER, settings.scorer, settings.scorer_wait)
@@ -230,6 +243,7 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
         verify_share=settings.cache_verify_share,
     )
     cycles = CycleRunner(
+        term=leadership.term,
         cluster=cluster,
         policy=policy,
         queue=queue,
@@ -280,6 +294,7 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
         queue=queue,
         cycles=cycles,
         reloader=reloader or None,
+        leadership=leadership,
     )
 
 
@@ -290,6 +305,7 @@ async def _background(parts: _Parts, settings: GatewaySettings) -> AsyncIterator
         binder = parts.binding.follow_plugins(settings.resolve_interval)
         tasks.append(group.create_task(binder))
         tasks.append(group.create_task(parts.snapshots.run()))
+        tasks.append(group.create_task(parts.leadership.run()))
         tasks.append(group.create_task(parts.binding.settling.run()))
         tasks.append(group.create_task(parts.retries.run(settings.retry_interval)))
         if parts.reloader is not None and settings.config_reload_interval:

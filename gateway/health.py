@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from gateway.cluster.cluster import Cluster
+from gateway.leadership.barriers import Barriers
+from gateway.leadership.term import Term
 from gateway.policy.policy import PolicyHolder
 from gateway.policy.reload import PolicyReloader
 from gateway.replicas.pool import ReplicaPool
@@ -18,6 +20,7 @@ def readiness_checks(
     policy: PolicyHolder,
     filters: ReplicaPool,
     scorers: ReplicaPool,
+    term: Term,
     max_cache_age: float,
 ) -> Mapping[str, Check]:
     """Return what must hold before kube-scheduler's calls are worth sending here, by name.
@@ -28,6 +31,7 @@ def readiness_checks(
         filters: At least one must be usable.
         scorers: Once the first is connected it must have the state. None is needed: without scores
             pods are still placed.
+        term: Must have begun.
         max_cache_age: Seconds for which the API server may be silent.
     """
 
@@ -46,6 +50,7 @@ def readiness_checks(
     return {
         "cache": cache,
         "objects": objects,
+        "leader": lambda: term.problem or None,
         "policy": lambda: policy.problem or None,
         "filter": lambda: None if filters.ready else filters.problem,
         "scorer": lambda: scorers.problem if scorers.is_filling else None,
@@ -53,11 +58,14 @@ def readiness_checks(
 
 
 def readiness_notes(
-    reloader: PolicyReloader | None, background_problems: Sequence[Callable[[], Iterable[str]]]
+    reloader: PolicyReloader | None,
+    background_problems: Sequence[Callable[[], Iterable[str]]],
+    barriers: Barriers,
 ) -> Mapping[str, Check]:
     """Return what is noted about a gateway that may be ready, by name.
 
-    Each of *background_problems* returns what fails in the background of some plugins.
+    Each of *background_problems* returns what fails in the background of some plugins; *barriers*
+    know the binders that were left out.
     """
 
     def policy() -> str | None:
@@ -69,4 +77,9 @@ def readiness_notes(
     def plugins() -> str | None:
         return "; ".join(each for some in background_problems for each in some()) or None
 
-    return {"policy": policy, "plugins": plugins}
+    def binders() -> str | None:
+        left_out = (f"{address}: {why}" for address, why in barriers.left_out.items())
+        problems = "; ".join(left_out)
+        return f"left out of the barrier until they answer: {problems}" if problems else None
+
+    return {"policy": policy, "plugins": plugins, "binder": binders}

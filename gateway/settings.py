@@ -28,6 +28,14 @@ class GatewaySettings(EdgeSettings):
         ("scorer:50051",), "Where scorer replicas are, as host:port; each address is a replica."
     )
     binder: str = setting("dns:///binder:50051", "Where the binder is, as host:port.")
+    barrier_timeout: float = setting(
+        6.0,
+        "How long a binder is waited for when this gateway starts or takes over, before one that "
+        "does not answer is left out. At least --http-timeout: so long may a bind of the gateway "
+        "before it take.",
+        unit="seconds",
+        minimum=0.05,
+    )
     config: Path | None = setting(
         None, "The policy (MoorageConfiguration); without one the profile moorage has no plugins."
     )

@@ -17,6 +17,7 @@ from gateway.calls.outcomes import ANSWER_SECONDS
 from gateway.cluster.state import ClusterState
 from gateway.decisions.cycle_states import CycleStates
 from gateway.decisions.log import BindRecord, Decision, summary
+from gateway.leadership.term import StaleTermError, Term
 from moorage.backoff import Backoff
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import types_pb2
@@ -37,6 +38,12 @@ REFUSALS = frozenset(
 
 ASK_SECONDS = 10.0
 """How long the binder may take to list its plugins, until it is asked again."""
+
+
+STALE_EPOCH = "STALE_EPOCH"
+"""The binder's reason when it has seen a higher epoch."""
+
+NOT_SENT = "the bind was not sent, since another gateway has taken over"
 
 
 class BindPolicy(Protocol):
@@ -68,9 +75,11 @@ class Binding:
         policy: BindPolicy,
         cycle_states: CycleStates,
         generation: Callable[[], int],
+        *,
+        term: Term,
         settling: Settling,
     ) -> None:
-        """Call the binder at *target*, and have it run the bind plugins of *policy*.
+        """Call the binder at *target* during a *term*; have it run the bind plugins of *policy*.
 
         They get what other plugins have kept for them in *cycle_states*, and the state of
         *generation*, if they read it.
@@ -85,6 +94,7 @@ class Binding:
         self._policy = policy
         self._cycle_states = cycle_states
         self._generation = generation
+        self._term = term
         self.settling = settling
 
     def background_problems(self) -> Iterator[str]:
@@ -104,10 +114,11 @@ class Binding:
                 known = plugins
             await asyncio.sleep(interval)
 
-    async def bind(self, call: BindCall, decision: Decision | None) -> None:
+    async def bind(self, call: BindCall, decision: Decision | None, epoch: int) -> None:
         """Bind the pod, or find it bound to this node already; note the outcome in *decision*.
 
         Raises:
+            StaleTermError: The term of *epoch* is over, and the pod is not bound by this call.
             CallFailedError: It is not bound, or that is not known.
         """
         start = time.perf_counter()
@@ -118,6 +129,7 @@ class Binding:
         error = ""
         try:
             request = await self._request(call, decision)
+            request.epoch = epoch
             request.profile = pod.spec.scheduler_name if pod else ""
             await self._bind(call, request)
             self._state.confirm(call.uid)
@@ -128,13 +140,15 @@ class Binding:
             raise
         except BinderError as failure:
             error = self._failed(call, failure)
+            if failure.reason == STALE_EPOCH:
+                self._term.end(epoch, str(failure))
+                raise StaleTermError(error) from failure
             raise CallFailedError(error) from failure
         except BaseException:
             self._state.confirm(call.uid)  # unknown outcome: assumed, but not for ever
             self.settling.begin(call)
             raise
         finally:
-            self.unseen.forget(call.uid)
             if decision is not None:
                 seconds = time.perf_counter() - start
                 decision.bind = BindRecord(node=call.node, seconds=seconds, error=error)
@@ -177,6 +191,8 @@ class Binding:
         backoff = Backoff(0.02, 0.5)
         loop = asyncio.get_running_loop()
         while True:
+            if not self._term.is_current(request.epoch):
+                raise StaleTermError(NOT_SENT)
             try:
                 await self._stream.bind(request, call.deadline - ANSWER_SECONDS)
             except BinderError as failure:

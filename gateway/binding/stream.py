@@ -24,11 +24,17 @@ Stream = MessageStream[pb.BinderServiceSessionResponse]
 
 
 class BinderError(Exception):
-    """The binder did not do a bind, or it is not known whether it did; `code` is gRPC's."""
+    """The binder did not do a bind, or it is not known whether it did.
 
-    def __init__(self, code: grpc.StatusCode, message: str) -> None:
+    Attributes:
+        code: What gRPC calls it.
+        reason: What the binder calls it, such as "STALE_EPOCH"; may be empty.
+    """
+
+    def __init__(self, code: grpc.StatusCode, message: str, reason: str = "") -> None:
         super().__init__(message)
         self.code = code
+        self.reason = reason
 
 
 class BindStream:
@@ -66,15 +72,16 @@ class BindStream:
 
         stream.send(encode)
         try:
-            status = (await answer).status
+            answered = await answer
         except StreamLostError as error:
             raise BinderError(grpc.StatusCode.UNAVAILABLE, str(error)) from error
         except TimeoutError as error:
             if max(start, stream.last_heard) + SILENCE_SECONDS <= now():
                 stream.break_off("the binder does not answer")
             raise BinderError(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded") from error
-        if status.code:
-            raise BinderError(CODES.get(status.code, grpc.StatusCode.UNKNOWN), status.message)
+        if status := answered.status.code:
+            code = CODES.get(status, grpc.StatusCode.UNKNOWN)
+            raise BinderError(code, answered.status.message, answered.reason)
 
     async def close(self) -> None:
         """End the stream."""

@@ -65,6 +65,10 @@ class AssumedPods:
             _placed(pod, node), expires, is_claim=True, failure=failure
         )
 
+    def claims(self) -> list[str]:
+        """Return the uids of claims."""
+        return [uid for uid, assumption in self._by_uid.items() if assumption.is_claim]
+
     def assume(self, pod: Pod, node: str) -> bool:
         """Count *pod* on *node* while its bind is under way; return whether that is a change."""
         before, now = self._by_uid.get(pod.uid), Assumption(_placed(pod, node))

@@ -75,6 +75,10 @@ class Cluster:
         for reflector in self._reflectors.values():
             await reflector.synced.wait()
 
+    async def until_pods_as_of(self, time: float) -> None:
+        """Wait until the state has all binds before *time* on the monotonic clock; list for it."""
+        await self._reflectors["pods"].until(time)
+
     def ages(self) -> Mapping[str, float]:
         """Return for each resource for how many seconds the API server has been silent."""
         own = {name: reflector.age() for name, reflector in self._reflectors.items()}

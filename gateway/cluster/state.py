@@ -138,6 +138,11 @@ class ClusterState:
         if assumption is not None and assumption.is_claim:
             self.forget(uid)
 
+    def release_all(self) -> None:
+        """Drop all claims."""
+        for uid in self._assumed.claims():
+            self.forget(uid)
+
     def assume(self, pod: Pod, node: str) -> None:
         """Count *pod* as placed on *node* while its bind is under way."""
         if self._assumed.assume(pod, node):

@@ -7,7 +7,7 @@ scores. Scheduling cycles run one at a time; binding cycles do not wait for them
 
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -35,6 +35,7 @@ from gateway.cycle.scoring import ScorePhaseResult
 from gateway.decisions.cycle_states import CycleStates
 from gateway.decisions.log import Decision, DecisionLog, FilterRecord
 from gateway.decisions.rejected import RejectedPods
+from gateway.leadership.term import StaleTermError, Term
 from gateway.metrics import CycleMetrics
 from gateway.policy.policy import PolicyHolder
 
@@ -62,6 +63,7 @@ class CycleRunner:
     def __init__(
         self,
         *,
+        term: Term,
         cluster: ClusterView,
         policy: PolicyHolder,
         queue: CycleQueue,
@@ -77,6 +79,7 @@ class CycleRunner:
         metrics: CycleMetrics,
     ) -> None:
         """The phases may have a cache before them or not."""
+        self._term = term
         self._cluster = cluster
         self._policy = policy
         self._queue = queue
@@ -94,6 +97,7 @@ class CycleRunner:
 
     async def filter(self, request: CycleRequest) -> FilterOutcome:
         """Rule nodes out, and go on to score the others."""
+        await self._term.enter(request.deadline)
         if not self._is_ours(request.profile):
             return FilterOutcome(feasible=request.nodes)
         pod = request.pod
@@ -114,6 +118,7 @@ class CycleRunner:
 
     async def prioritize(self, request: CycleRequest) -> PrioritizeOutcome:
         """Rank nodes: collect the scores of the pod's cycle, or score as a cycle of its own."""
+        await self._term.enter(request.deadline)
         if not self._is_ours(request.profile) or not self._has_score_plugins(request):
             return PrioritizeOutcome(scores=())
         pod = request.pod
@@ -133,6 +138,7 @@ class CycleRunner:
 
     async def preempt(self, call: PreemptCall) -> PreemptOutcome:
         """Drop the candidates on which the pod could not run even without the victims."""
+        await self._term.enter(call.deadline)
         profile = call.pod.spec.scheduler_name
         if not self._is_ours(profile) or profile not in self._policy.dependencies.filters:
             return PreemptOutcome(victims=call.victims)
@@ -154,9 +160,20 @@ class CycleRunner:
     async def bind(self, call: BindCall) -> None:
         """Bind the pod; waits for no cycle, unless its node has to be checked again."""
         self._score_ahead.take(call.uid)
+        bound = False
+        try:
+            while not bound:
+                epoch = await self._term.enter(call.deadline)
+                with suppress(StaleTermError):  # checked and sent again in the next term
+                    await self._bind(call, epoch)
+                    bound = True
+        finally:
+            self._binding.unseen.forget(call.uid)
+
+    async def _bind(self, call: BindCall, epoch: int) -> None:
         decision = self._decisions.latest(call.namespace, call.name, call.uid)
         await self._bind_check.run(call, decision)
-        await self._binding.bind(call, decision)
+        await self._binding.bind(call, decision, epoch)
 
     async def _filter(
         self, request: CycleRequest, decision: Decision, previous: Decision | None

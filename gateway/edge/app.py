@@ -87,7 +87,7 @@ def make_app(cycles: Cycles, settings: EdgeSettings, registry: CollectorRegistry
     """
     metrics = EdgeMetrics(registry)
     nodes = GivenNodesCache(settings.given_nodes_cached)
-    caches = RequestCaches(names=NodeNamesCache(), nodes=nodes, pods=PodCache())
+    caches = RequestCaches(names=NodeNamesCache(), nodes=nodes, pods=PodCache(settings.pod_limit))
     context = Context(cycles=cycles, settings=settings, metrics=metrics, caches=caches)
     bind = BindHandler(context)
     handlers = (FilterHandler(context), PrioritizeHandler(context), PreemptHandler(context), bind)

@@ -47,6 +47,12 @@ class EdgeSettings(AdminSettings):
         32 * _MIB, "Largest body of a preempt call.", unit="bytes", minimum=1
     )
     bind_body_limit: int = setting(_MIB, "Largest body of a bind call.", unit="bytes", minimum=1)
+    pod_limit: int = setting(
+        4 * _MIB,
+        "Largest pod in a call; the API server takes none of more than 3 MiB.",
+        unit="bytes",
+        minimum=1,
+    )
     body_bytes_in_flight: int = setting(
         56 * _MIB,
         "Bodies of all calls that are being answered; a call that does not fit beside others is "

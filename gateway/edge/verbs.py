@@ -63,7 +63,7 @@ class FilterHandler(VerbHandler):
 
     async def serve(self, body: bytes, plugin: str, deadline: float) -> bytes:
         """Return an ExtenderFilterResult."""
-        request = requests.read_scheduling(body, self._context.caches, plugin, deadline)
+        request = await requests.read_scheduling(body, self._context.caches, plugin, deadline)
         outcome = await self._context.cycles.filter(request)
         feasible = outcome.feasible
         self._context.metrics.nodes(self.verb, len(request.nodes), len(feasible))
@@ -90,7 +90,7 @@ class PrioritizeHandler(VerbHandler):
 
     async def serve(self, body: bytes, plugin: str, deadline: float) -> bytes:
         """Return a HostPriorityList."""
-        request = requests.read_scheduling(body, self._context.caches, plugin, deadline)
+        request = await requests.read_scheduling(body, self._context.caches, plugin, deadline)
         outcome = await self._context.cycles.prioritize(request)
         self._context.metrics.nodes(self.verb, len(request.nodes), len(outcome.scores))
         if outcome.encoded:
@@ -116,7 +116,7 @@ class PreemptHandler(VerbHandler):
     async def serve(self, body: bytes, plugin: str, deadline: float) -> bytes:
         """Return an ExtenderPreemptionResult."""
         del plugin
-        pod, pod_json, victims = requests.read_preempt(body)
+        pod, pod_json, victims = await requests.read_preempt(body, self._context.caches)
         call = PreemptCall(pod=pod, pod_json=pod_json, victims=victims, deadline=deadline)
         outcome = await self._context.cycles.preempt(call)
         self._context.metrics.nodes(self.verb, len(victims), len(outcome.victims))

@@ -12,6 +12,8 @@ from cli.main import main
 from gateway.binding.retries import RetryMetrics
 from gateway.cluster.watch.metrics import WatchFamilies
 from gateway.edge.metrics import EdgeMetrics
+from gateway.leadership.beginning import TermMetrics
+from gateway.leadership.term import Term
 from gateway.metrics import ClusterCollector, CycleMetrics
 from gateway.policy.reload import ReloadMetrics
 from gateway.replicas.metrics import SessionFamilies
@@ -162,6 +164,7 @@ def _gateway_metrics() -> list[MetricRow]:
     SessionFamilies(registry)
     WatchFamilies(registry)
     RetryMetrics(registry)
+    TermMetrics(registry, Term())
     rows = metrics_table(registry)
     cluster = ClusterCollector(lambda: {"nodes": 0}, lambda: {"nodes": 0.0})
     for family in cluster.collect():

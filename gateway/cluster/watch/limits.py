@@ -26,6 +26,8 @@ class Restart(StrEnum):
     """The server failed."""
     NO_STREAMED_LIST = "no-streamed-list"
     """The server cannot stream lists: LIST is used from now on."""
+    RELISTED = "relisted"
+    """A gateway that takes over needs a newer state: a new list is taken."""
     MALFORMED = "malformed"
     """The answer is no JSON of Kubernetes': a new list is taken."""
 
@@ -53,6 +55,8 @@ class ReflectorLimits:
     recovery: float = 30.0
     """So long after that a refusal counts as part of the outage: a server that starts refuses a
     request whose permissions it has not read yet."""
+    bookmark_lag: float = 30.0
+    """What a bookmark announces is taken for no older than this."""
     healthy_after: float = 120.0
     """A watch that lasted this long makes waits short again."""
 

@@ -11,7 +11,7 @@ import math
 import random
 import time
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Generic, NoReturn, TypeVar
 
 import msgspec
@@ -77,6 +77,8 @@ class Reflector(Generic[T]):
         """When the API server last sent something, on the monotonic clock."""
         self.problem = ""
         """Why the last watch ended; empty from the next watch on."""
+        self.as_of = -math.inf
+        """On the monotonic clock: the sink has everything that happened before."""
         self._client = client
         self._path = path
         self._query = dict(query or {})
@@ -88,8 +90,10 @@ class Reflector(Generic[T]):
         self._lost_at: float | None = None  # since when no watch is open
         self._expired_at = -math.inf
         self._streamed_list = True
-        self._cached_list = True
         self._served = True
+        self._listed = asyncio.Event()
+        self._list_began = -math.inf
+        self._scope = asyncio.timeout(None)
 
     def age(self) -> float:
         """Return how long the API server has been silent, in seconds; infinite at first."""
@@ -98,6 +102,17 @@ class Reflector(Generic[T]):
     def interruption(self) -> float:
         """Return for how many seconds no watch has been open after the first; 0 if one is."""
         return 0.0 if self._lost_at is None else time.monotonic() - self._lost_at
+
+    async def until(self, as_of: float) -> None:
+        """Wait until the sink has what happened before *as_of*, which is over; list for it."""
+        while self.as_of < as_of:
+            self._listed.clear()
+            if self._list_began < as_of:
+                self._position = ""
+                if self._scope.when() is None:
+                    with suppress(RuntimeError):  # nothing is followed right now
+                        self._scope.reschedule(asyncio.get_running_loop().time())
+            await self._listed.wait()
 
     async def run(self) -> NoReturn:
         """Follow until cancelled."""
@@ -113,13 +128,17 @@ class Reflector(Generic[T]):
     async def _follow_until_it_ends(self) -> Ending:
         opened = time.monotonic()
         try:
-            await self._follow()
+            async with asyncio.timeout(None) as self._scope:
+                await self._follow()
         except KubeStatusError as error:
             return self._refused(error)
         except (msgspec.DecodeError, RecursionError) as error:
             self._position = ""
             return self._failed(Restart.MALFORMED, error)
         except TimeoutError as error:
+            if self._scope.expired():
+                self._position = ""
+                return Ending(Restart.RELISTED, at_once=True)
             return self._failed(Restart.SILENT, error)
         except KubeUnreachableError as error:
             return self._failed(Restart.UNREACHABLE, error)
@@ -146,7 +165,6 @@ class Reflector(Generic[T]):
     def _expired(self, error: KubeStatusError) -> Ending:
         """Take a new list at once, but not over and over: the server answers, and is not busy."""
         self._position = ""
-        self._cached_list = False
         last, self._expired_at = self._expired_at, time.monotonic()
         again = self._expired_at - last < SHORT_WATCH
         return self._failed(Restart.EXPIRED, error, at_once=not again)
@@ -174,6 +192,8 @@ class Reflector(Generic[T]):
         return Ending(reason, at_once=at_once, retry_after=retry_after)
 
     async def _follow(self) -> None:
+        if not self._position:
+            self._list_began = time.monotonic()
         if not self._position and self._streamed_list:
             await self._follow_from_streamed_list()
             return
@@ -215,20 +235,15 @@ class Reflector(Generic[T]):
 
     async def _list(self) -> None:
         full = Collection(self._mirror)
-        page: ObjectList = await self._page(self._first_page())
+        limit = str(self._limits.page_size)
+        page: ObjectList = await self._page({"limit": limit})  # of now, not of the server's cache
         while True:
             for raw in page.items or ():
                 full.add(raw)
             if not page.metadata.next_page:
                 break
-            limit = str(self._limits.page_size)
             page = await self._page({"limit": limit, "continue": page.metadata.next_page})
         self._complete(full, page.metadata.resource_version)
-
-    def _first_page(self) -> dict[str, str]:
-        # The server's cache is cheap to read, but may be behind what we have seen already.
-        cached = {"resourceVersion": "0"}
-        return cached if self._cached_list else {"limit": str(self._limits.page_size)}
 
     async def _page(self, query: dict[str, str]) -> ObjectList:
         timeout = self._limits.list_timeout
@@ -243,6 +258,8 @@ class Reflector(Generic[T]):
         self._position = position
         self._served = True
         self._lost_at = None
+        self._show(self._list_began)
+        self._listed.set()
         self.synced.set()
         _log.info("A full list is in", path=self._path, objects=len(full.versions))
 
@@ -271,6 +288,7 @@ class Reflector(Generic[T]):
             if event.type == "BOOKMARK":
                 bookmark: Bookmark = decode_bookmark(event.object)
                 self._position = bookmark.metadata.resource_version
+                self._show(time.monotonic() - self._limits.bookmark_lag)
             else:
                 self._position = self._mirror.apply(event)
 
@@ -281,6 +299,9 @@ class Reflector(Generic[T]):
         if event.type == "ERROR":
             raise error_of(f"watch of {self._path}", event)
         return event
+
+    def _show(self, as_of: float) -> None:
+        self.as_of = max(self.as_of, as_of)
 
     def _mark_alive(self) -> None:
         self.last_heard = time.monotonic()

@@ -24,9 +24,9 @@ class GivenNodesCache:
         self._recent: dict[int, NodeManifest] = {}
         self._older: dict[int, NodeManifest] = {}
 
-    def read(self, items: list[msgspec.Raw]) -> dict[str, GivenNode]:
+    async def read(self, items: list[msgspec.Raw]) -> dict[str, GivenNode]:
         """Decode nodes, by name; raises BadRequestError with the path of what is wrong."""
-        manifests = decode_each(self._decode, items, "$.Nodes.items[{}]".format)
+        manifests = await decode_each(self._decode, items, "$.Nodes.items[{}]".format)
         return {
             manifest.metadata.name: GivenNode(manifest=manifest, raw=item)
             for manifest, item in zip(manifests, items, strict=True)

@@ -79,7 +79,9 @@ class PreemptionArgs(msgspec.Struct, forbid_unknown_fields=True):
 class PodCache:
     """Reads pods, and recognises the newest: prioritize brings the pod of the filter call."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int) -> None:
+        """Read pods of at most *limit* bytes."""
+        self._limit = limit
         self._newest: deque[tuple[bytes, Pod]] = deque(maxlen=_PODS_KEPT)
 
     def read(self, encoded: bytes) -> Pod:
@@ -87,8 +89,18 @@ class PodCache:
         for known, pod in self._newest:
             if known == encoded:
                 return pod
-        pod = _read_pod(msgspec.Raw(encoded))
+        pod = self.read_once(msgspec.Raw(encoded))
         self._newest.append((encoded, pod))
+        return pod
+
+    def read_once(self, raw: msgspec.Raw) -> Pod:
+        """Read a pod that no further call brings; raises BadRequestError."""
+        if len(memoryview(raw)) > self._limit:
+            raise BadRequestError(f"the pod has more than {self._limit} bytes", reason="large_pod")
+        with decoding("$.Pod"):
+            pod = decode_passing_pod(raw)
+        _require(pod.metadata.name, "$.Pod.metadata.name")
+        _require(pod.metadata.uid, "$.Pod.metadata.uid")
         return pod
 
 
@@ -101,11 +113,11 @@ class RequestCaches:
     pods: PodCache
 
 
-def read_scheduling(
+async def read_scheduling(
     body: bytes, caches: RequestCaches, plugin: str, deadline: float
 ) -> CycleRequest:
     """Read a filter or prioritize call; raises BadRequestError."""
-    pod, pod_json, nodes = _split(body, caches) or _whole(body, caches)
+    pod, pod_json, nodes = _split(body, caches) or await _whole(body, caches)
     return CycleRequest(pod=pod, pod_json=pod_json, nodes=nodes, plugin=plugin, deadline=deadline)
 
 
@@ -124,14 +136,14 @@ def _split(body: bytes, caches: RequestCaches) -> _Parts | None:
     return None
 
 
-def _whole(body: bytes, caches: RequestCaches) -> _Parts:
+async def _whole(body: bytes, caches: RequestCaches) -> _Parts:
     args = _read_extender_args(body)
     with decoding("$.NodeNames"):
         is_named = not _is_null(args.NodeNames)
         names = caches.names.read(bytes(args.NodeNames)) if is_named else None
     pod_json = bytes(args.Pod)
     pod = caches.pods.read(pod_json)
-    nodes = None if args.Nodes is None else caches.nodes.read(args.Nodes.items or [])
+    nodes = None if args.Nodes is None else await caches.nodes.read(args.Nodes.items or [])
     if names is None and nodes is None:
         raise BadRequestError("the call has neither NodeNames nor Nodes")
     if nodes is None:
@@ -151,12 +163,12 @@ def read_binding(body: bytes) -> BindingArgs:
     return args
 
 
-def read_preempt(body: bytes) -> tuple[Pod, bytes, dict[str, Victims]]:
+async def read_preempt(body: bytes, caches: RequestCaches) -> tuple[Pod, bytes, dict[str, Victims]]:
     """Read a preempt call: the pod, its JSON and the victims by node; raises BadRequestError."""
     args = _read_preemption_args(body)
-    pod = _read_pod(args.Pod)
+    pod = caches.pods.read_once(args.Pod)
     if args.NodeNameToVictims is not None:
-        victims = {node: _full(node, given) for node, given in args.NodeNameToVictims.items()}
+        victims = {node: await _full(node, given) for node, given in args.NodeNameToVictims.items()}
     elif args.NodeNameToMetaVictims is not None:
         victims = {node: _meta(given) for node, given in args.NodeNameToMetaVictims.items()}
     else:
@@ -197,13 +209,6 @@ def _is_null(value: msgspec.Raw) -> bool:
     return len(memoryview(value)) == len(b"null") and bytes(value) == b"null"
 
 
-def _read_pod(raw: msgspec.Raw) -> Pod:
-    (pod,) = decode_each(decode_passing_pod, [raw], "$.Pod".format)
-    _require(pod.metadata.name, "$.Pod.metadata.name")
-    _require(pod.metadata.uid, "$.Pod.metadata.uid")
-    return pod
-
-
 def _aligned(nodes: dict[str, GivenNode], names: NodeSet) -> list[GivenNode]:
     if nodes.keys() != set(names.names):
         raise BadRequestError("the call has both NodeNames and Nodes, but for different nodes")
@@ -215,9 +220,9 @@ def _meta(victims: MetaVictims) -> Victims:
     return Victims(uids=uids, num_pdb_violations=victims.NumPDBViolations)
 
 
-def _full(node: str, victims: FullVictims) -> Victims:
+async def _full(node: str, victims: FullVictims) -> Victims:
     path = f"$.NodeNameToVictims[{node!r}].Pods[{{}}]".format
-    pods = decode_each(decode_pod, victims.Pods or [], path)
+    pods = await decode_each(decode_pod, victims.Pods or [], path)
     for index, pod in enumerate(pods):
         _require(pod.metadata.uid, path(index) + ".metadata.uid")
     uids = [pod.metadata.uid for pod in pods]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, NoReturn
 
 from moorage.models.selectors import Requirement
-from moorage.rules.errors import SelectorError
+from moorage.rules.errors import LONGEST, SelectorError
 from moorage.rules.nodes import matches_requirement
 from moorage.units.integers import parse_int64
 
@@ -126,7 +126,7 @@ class _Parser:
             self._fail(self._next, wanted)
 
     def _fail(self, token: _Token, expected: str) -> NoReturn:
-        found = repr(token.text) if token.text else "the end"
+        found = repr(token.text[:LONGEST]) if token.text else "the end"
         raise SelectorError(
             "label", self._text, token.position, f"expected {expected}, found {found}"
         )

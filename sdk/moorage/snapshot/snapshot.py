@@ -97,6 +97,16 @@ class Snapshot:
         self._set_images(row, node.images, ())
         self._encoded.set(row, None)
 
+    def check_names(self) -> None:
+        """Find nodes of one name in several rows, as there may be while one moves.
+
+        Raises:
+            ValueError: There are some.
+        """
+        count = np.count_nonzero(self._present)
+        if count != len(self._row_of):
+            raise ValueError(f"{count} rows have nodes, of only {len(self._row_of)} names")
+
     def place_pod(self, row: int, pod: Pod, *, since: float | None = None) -> None:
         """Put a new, changed or moved pod onto the node of *row*.
 

@@ -18,6 +18,8 @@ _NANOSECONDS = {
 }
 _PART = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
 _WHOLE = re.compile(rf"[+-]?(?:{_PART.pattern})+")
+_LONGEST = 256  # characters that are read, and quoted
+_MOST = 2**63  # nanoseconds, as in Go
 _LONG = (("h", 3_600_000_000_000), ("m", 60_000_000_000))
 _SHORT = (("s", 1_000_000_000), ("ms", 1_000_000), ("µs", 1_000), ("ns", 1))
 
@@ -31,9 +33,12 @@ def parse_duration(text: str) -> float:
     unsigned = text.lstrip("+-")
     if unsigned == "0" and len(text) <= 2:  # Go lets zero go without a unit
         return 0.0
-    if not _WHOLE.fullmatch(text):
-        raise ValueError(f'expected a duration such as "500ms", "5s" or "1m30s", got "{text}"')
+    if len(text) > _LONGEST or not _WHOLE.fullmatch(text):
+        got = text[:_LONGEST]
+        raise ValueError(f'expected a duration such as "500ms", "5s" or "1m30s", got "{got}"')
     nanoseconds = sum(float(number) * _NANOSECONDS[unit] for number, unit in _PART.findall(text))
+    if nanoseconds >= _MOST:
+        raise ValueError(f'expected a duration of at most 292 years, got "{text}"')
     return (-nanoseconds if text.startswith("-") else nanoseconds) / 1e9
 
 

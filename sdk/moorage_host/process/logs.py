@@ -10,6 +10,7 @@ import sys
 from typing import Literal
 
 import structlog
+from aiohttp.http_exceptions import HttpProcessingError
 from structlog.typing import Processor
 
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -58,8 +59,18 @@ def _route_standard_logging(level: int, rendering: list[Processor]) -> None:
         )
     )
     logging.captureWarnings(capture=True)
+    logging.getLogger("aiohttp.server").addFilter(_as_one_line)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(
         max(level, logging.INFO)
     )  # the debug logs of asyncio and aiohttp help nobody here
+
+
+def _as_one_line(record: logging.LogRecord) -> bool:
+    """Leave out the traceback of bytes that are no HTTP, and the bytes, which may be a token."""
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, HttpProcessingError):
+        record.msg, record.args = "A request was no HTTP: %s", (type(error).__name__,)
+        record.exc_info = None
+    return True

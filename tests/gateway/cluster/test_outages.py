@@ -40,6 +40,7 @@ async def never(_: types_pb2.Cycle) -> pb.FilterResult:
 
 async def test_a_filter_that_is_down_is_an_error_and_no_veto(tmp_path: Path) -> None:
     async with scorer_service() as scorer, gateway(tmp_path, scorer=scorer) as running:
+        await until(lambda: running.sample("moorage_leader") == 1)
         status, answer = await running.get("/readyz")
         assert status == 503
         assert {check["name"] for check in answer["checks"]} == {"filter", "policy"}

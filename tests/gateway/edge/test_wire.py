@@ -1,5 +1,6 @@
 """Whatever the names and the casing, bodies are read and written as json does."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -14,17 +15,19 @@ from gateway.edge.json.errors import BadRequestError
 from gateway.edge.json.names import NodeNamesCache
 from gateway.edge.json.nodes import GivenNodesCache
 from gateway.edge.json.requests import PodCache, RequestCaches, read_scheduling
-from tests.gateway.edge.support import node, nodes_args, pod, text
+from tests.gateway.edge.support import names_args, node, nodes_args, pod, text
 
 NAMES = st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=8)
 
 
 def empty_caches(nodes: int = 10) -> RequestCaches:
-    return RequestCaches(names=NodeNamesCache(), nodes=GivenNodesCache(nodes), pods=PodCache())
+    return RequestCaches(
+        names=NodeNamesCache(), nodes=GivenNodesCache(nodes), pods=PodCache(1 << 20)
+    )
 
 
 def read(body: bytes, caches: RequestCaches) -> CycleRequest:
-    return read_scheduling(body, caches, plugin="", deadline=0.0)
+    return asyncio.run(read_scheduling(body, caches, plugin="", deadline=0.0))
 
 
 def answered(outcome: FilterOutcome, caches: RequestCaches) -> bytes:
@@ -127,3 +130,30 @@ def given_nodes(versions: dict[str, str], caches: RequestCaches) -> dict[str, Gi
     args = nodes_args() | {"Nodes": {"metadata": {}, "items": items}}
     nodes = read(text(args).encode(), caches).nodes
     return {given.manifest.name: given for given in nodes.given or ()}
+
+
+async def test_a_call_can_be_given_up_while_its_nodes_are_read_and_others_go_on() -> None:
+    nodes = [node(f"n{i}", x="y" * 4000) for i in range(500)]
+    body = text({"Pod": pod(), "Nodes": {"items": nodes}, "NodeNames": None}).encode()
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    others = asyncio.create_task(other())
+    request = await read_scheduling(body, empty_caches(1000), plugin="", deadline=0.0)
+    others.cancel()
+    assert len(request.nodes) == 500
+    assert turns > 5
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0):
+            await read_scheduling(body, empty_caches(1000), plugin="", deadline=0.0)
+
+
+def test_a_pod_that_no_api_server_takes_is_refused() -> None:
+    body = text(names_args("a") | {"Pod": pod() | {"x": "y" * (1 << 20)}}).encode()
+    with pytest.raises(BadRequestError, match="the pod has more than 1048576 bytes"):
+        read(body, empty_caches())

@@ -27,7 +27,8 @@ async def apply_state(replica: Replica, state: pb.State) -> None:
     Raises:
         msgspec.DecodeError: A node, pod or object is malformed.
         KeyError: A pod's row has no node, or an object is of a kind that was not announced.
-        ValueError: A name or an amount is not one, or there is more than a session may have.
+        ValueError: A name or an amount is not one, two rows have nodes of one name, or there is
+            more than a session may have.
         RecursionError: A node, pod or object is nested too deeply.
     """
     if state.full:
@@ -39,6 +40,8 @@ async def apply_state(replica: Replica, state: pb.State) -> None:
         snapshot.remove_row(row)
     if state.nodes:
         await _in_parts([(n.row, n.json) for n in state.nodes], replica.set_nodes)
+    if (state.nodes or state.removed_rows) and not state.partial:
+        snapshot.check_names()
     if state.pods:
         await _in_parts([(p.row, p.json) for p in state.pods], replica.place_pods)
     if state.kinds or state.removed_kinds:

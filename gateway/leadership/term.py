@@ -1,0 +1,104 @@
+"""The term: the time in which this process may decide, and the epoch that all its binds carry.
+
+Each call enters it first. Who begins and ends terms is `gateway.leadership.alone` or
+`gateway.leadership.elected`; a binder ends one as well, by refusing its epoch.
+"""
+
+import asyncio
+import math
+import time
+from collections.abc import Callable
+
+import structlog
+
+from gateway.calls import CallFailedError
+from gateway.calls.outcomes import ANSWER_SECONDS
+
+NOT_YET = "this gateway of Moorage has just started or taken over; see its /readyz"
+
+STANDS_BY = "this gateway of Moorage stands by: another one decides; see its /readyz"
+
+_log = structlog.get_logger()
+
+
+class StaleTermError(CallFailedError):
+    """A bind was not sent, or was refused, since its term is over."""
+
+
+class Term:
+    """The current term, or the absence of one.
+
+    Attributes:
+        epoch: Of the newest term; 0 before the first.
+        problem: Why nothing is decided; empty during a term.
+        stands_by: Whether calls fail at once instead of waiting for a term.
+        wanted: Set when a call waits for a term.
+        ended: Set while there is no term.
+    """
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """Begin without a term; *clock* is monotonic, in seconds."""
+        self.epoch = 0
+        self.problem = "no term has begun yet"
+        self.stands_by = False
+        self.wanted = asyncio.Event()
+        self.ended = asyncio.Event()
+        self.ended.set()
+        self._begun = asyncio.Event()
+        self._valid_until = -math.inf
+        self._clock = clock
+
+    @property
+    def is_active(self) -> bool:
+        """Whether calls may be answered; false from the instant at which the term runs out."""
+        return not self.ended.is_set() and self._clock() < self._valid_until
+
+    def is_current(self, epoch: int) -> bool:
+        """Whether binds of *epoch* may be sent."""
+        return self.is_active and epoch == self.epoch
+
+    def begin(self, epoch: int, *, valid_until: float = math.inf) -> None:
+        """Begin a term that ends on the clock at *valid_until* unless it is extended."""
+        self.epoch, self.problem, self.stands_by = epoch, "", False
+        self._valid_until = valid_until
+        self.wanted.clear()
+        self.ended.clear()
+        self._begun.set()
+        _log.info("A term has begun", epoch=epoch)
+
+    def extend(self, valid_until: float) -> None:
+        """Let the term end later than it would."""
+        self._valid_until = valid_until
+
+    def end(self, epoch: int, problem: str) -> None:
+        """End the term of *epoch*, if that has not ended yet."""
+        if self.ended.is_set() or epoch != self.epoch:
+            return
+        _log.warning("The term has ended", epoch=epoch, problem=problem)
+        self.problem = problem
+        self._begun.clear()
+        self.ended.set()
+
+    def stand_by(self, problem: str) -> None:
+        """Let calls fail at once from here on: another process decides."""
+        self.end(self.epoch, problem)
+        self.problem, self.stands_by = problem, True
+        self._begun.set()  # wakes the calls that wait
+        self._begun.clear()
+
+    async def enter(self, deadline: float) -> int:
+        """Return the epoch of the term, once there is one.
+
+        Raises:
+            CallFailedError: There is none, or none in time.
+        """
+        while not self.is_active:
+            if self.stands_by or not self.ended.is_set():
+                raise CallFailedError(STANDS_BY)
+            self.wanted.set()
+            try:
+                async with asyncio.timeout_at(deadline - ANSWER_SECONDS):
+                    await self._begun.wait()
+            except TimeoutError as error:
+                raise CallFailedError(NOT_YET) from error
+        return self.epoch

@@ -1,0 +1,6 @@
+"""The files of a worker, which its parent reads."""
+
+from pathlib import Path
+
+CORPUS = Path(__file__).parent / "corpus"
+CURRENT, RESULT, NEW = "current", "result.json", "new"

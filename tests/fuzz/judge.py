@@ -1,0 +1,130 @@
+"""Runs cases of one target, and finds out whether what must always hold did.
+
+Whatever a case is: no exception that the target does not expect, no answer that it refuses, an
+answer in time, and at most 1 kB of log.
+"""
+
+import asyncio
+import hashlib
+import io
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from moorage_host.process.logs import configure_logging
+from tests.fuzz.targets.target import Target, WrongError
+
+SECONDS = 10.0
+"""After which a case counts as one that hangs. Long, as machines that run tests are slow."""
+
+LOG_BYTES = 1024
+MINIMISING = 300  # runs
+
+ROOT = str(Path(__file__).parents[2])
+
+
+class Log(io.TextIOBase):
+    """Standard error: counts what is written, and keeps its end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.size = 0
+        self.end = ""
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return 2  # for what must write past Python
+
+    def write(self, text: str) -> int:
+        self.size += len(text.encode(errors="replace"))
+        self.end = (self.end + text)[-2 * LOG_BYTES :]
+        return len(text)
+
+
+class Judge:
+    """Runs the cases of one target in this process, whose standard error it takes over."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.problem = ""
+        self._log = Log()
+        sys.stderr = self._log
+        configure_logging("info", "json")
+        self._loop = asyncio.new_event_loop()
+        self._stack = AsyncExitStack()
+        self._loop.run_until_complete(target.open(self._stack))
+
+    def close(self) -> None:
+        """Stop what the target runs."""
+        self._loop.run_until_complete(self._stack.aclose())
+        self._loop.close()
+
+    def signature(self, data: bytes) -> str:
+        """Run a case; return what is wrong in one line that other cases share, "" if nothing is.
+
+        `problem` has the whole of it.
+        """
+        before, start = self._log.size, time.monotonic()
+        try:
+            self._loop.run_until_complete(self._case(data))
+        except TimeoutError:
+            return self._wrong(f"hangs for {SECONDS} s", traceback.format_exc())
+        except WrongError as error:
+            return self._wrong(error.what, error.detail)
+        except Exception as error:  # noqa: BLE001 - this is what is looked for
+            return self._wrong(f"{type(error).__name__} in {_place(error)}", traceback.format_exc())
+        if (seconds := time.monotonic() - start) > SECONDS:
+            return self._wrong("takes too long", f"{seconds:.1f} s")
+        if (size := self._log.size - before) > self.target.log_bytes:
+            return self._wrong("logs too much", f"{size} bytes: ...{self._log.end}")
+        return ""
+
+    def minimised(self, data: bytes, signature: str) -> bytes:
+        """Return a smaller case with the same signature."""
+
+        def same(smaller: bytes) -> bool:
+            return self.signature(smaller) == signature
+
+        return _minimised(data, same)
+
+    async def _case(self, data: bytes) -> None:
+        async with asyncio.timeout(SECONDS):
+            await self.target.case(data)
+
+    def _wrong(self, signature: str, detail: str) -> str:
+        self.problem = f"{signature}\n{detail}"
+        return signature
+
+
+def file_name(data: bytes) -> str:
+    """Return what the file of a case is called."""
+    return hashlib.sha256(data).hexdigest()[:12]
+
+
+def _place(error: BaseException) -> str:
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.startswith(ROOT)]
+    own = [frame for frame in frames if "/site-packages/" not in frame.filename]
+    return f"{Path(own[-1].filename).name}:{own[-1].name}" if own else "?"
+
+
+def _minimised(data: bytes, same: Callable[[bytes], bool]) -> bytes:
+    """Cut pieces out, large ones first."""
+    runs, size = 0, max(len(data) // 2, 1)
+    while runs < MINIMISING:
+        at = 0
+        while at < len(data) and runs < MINIMISING:
+            runs += 1
+            smaller = data[:at] + data[at + size :]
+            if same(smaller):
+                data = smaller
+            else:
+                at += size
+        if size == 1:
+            break
+        size //= 2
+    return data
