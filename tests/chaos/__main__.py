@@ -19,8 +19,8 @@ import aiohttp
 from moorage_host.kube import connect
 from tests.chaos.campaign import Campaign, Outcome
 from tests.chaos.oracle.audit import AuditReader
+from tests.chaos.plan.schedule import ONE_GATEWAY, Draw, Extent, Round, rounds
 from tests.chaos.report import rows, text
-from tests.chaos.schedule import ONE_GATEWAY, Draw, Extent, Round, rounds
 from tests.chaos.stack import Stack
 from tests.scenarios.planes import EmbeddedPlane
 

@@ -12,11 +12,11 @@ import msgspec
 
 from moorage_host.kube import KubeClient
 from tests.chaos.inject import Injector
-from tests.chaos.load import Wanted, nodes
 from tests.chaos.oracle.audit import AuditReader
 from tests.chaos.oracle.picture import difference, picture
 from tests.chaos.oracle.rules import Verdict, judge
-from tests.chaos.schedule import Round
+from tests.chaos.plan.load import Wanted, nodes
+from tests.chaos.plan.schedule import Round
 from tests.chaos.stack import Stack
 from tests.scenarios.objects import NAMESPACE
 
@@ -54,7 +54,7 @@ class Outcome:
         found = [f"{len(self.lost)} not bound: {', '.join(self.lost[:5])}"] if self.lost else []
         found += [f"{verdict.twice} pods bound twice"] if verdict.twice else []
         found += verdict.broken
-        if verdict.posts_per_bind > MOST_POSTS and not self.round.cuts_binds_off:
+        if verdict.posts_per_bind > MOST_POSTS and self.round.limits_posts:
             found.append(f"{verdict.posts} POSTs for {verdict.bound} binds")
         found += [f"picture: {self.picture}"] if self.picture else []
         return found + self.others

@@ -10,8 +10,8 @@ from typing import Any
 
 import aiohttp
 
-from tests.chaos.schedule import Injection
-from tests.chaos.stack import HOST, Stack
+from tests.chaos.plan.schedule import Injection
+from tests.chaos.stack import FIRST, HOST, SECOND, Stack
 from tests.scenarios.programs import ProgramError
 
 BINDINGS_AHEAD = 200
@@ -53,6 +53,18 @@ class Injector:
             program.hold()
             await asyncio.sleep(injection.seconds)
             program.go_on()
+
+    async def other_version(self, injection: Injection) -> None:
+        """Let a program run the other version of a plugin for a while."""
+        program = self._stack.programs[injection.target]
+        usual = list(program.command)
+        for command in ([part.replace(FIRST, SECOND) for part in usual], usual):
+            with self._stack.away(injection.target):
+                await program.stop()
+                program.command = command
+                await program.start()
+            if command is not usual:
+                await asyncio.sleep(injection.seconds)
 
     async def full_log(self, injection: Injection) -> None:
         """Restart a program with its log on a full disk, and call it with bad requests."""
@@ -118,6 +130,13 @@ class Injector:
     async def _hold(self, injection: Injection, *directions: Any) -> None:
         link = self._stack.links[injection.target]
         link.hold(*directions)
+        await asyncio.sleep(injection.seconds)
+        link.heal()
+
+    async def freeze(self, injection: Injection) -> None:
+        """Hold what was sent on connections that are open now, also when its sender has died."""
+        link = self._stack.links[injection.target]
+        link.freeze()
         await asyncio.sleep(injection.seconds)
         link.heal()
 

@@ -15,7 +15,11 @@ from tests.scenarios.planes import Identity, Plane, answers, python, shipped_con
 from tests.scenarios.programs import Program, ProgramError, start_all, stop_all
 
 HERE = Path(__file__).parent
+FIRST, SECOND = (str(HERE / "plugins" / version) for version in ("first", "second"))
+"""Where the two versions of a plugin are."""
+
 HOST = "127.0.0.1"
+PROFILES = ("moorage", "ranked")
 SCHEDULER = "kube-scheduler"
 SERVICES = ("filter", "scorer-1", "scorer-2", "binder")
 RESTART_SECONDS = 0.3
@@ -136,7 +140,10 @@ class Stack:
     def _service(self, name: str) -> Program:
         kind = name.partition("-")[0]
         options = [f"--host={HOST}", f"--port={self._ports[name]}"]
-        options.append(f"--plugin={HERE / 'plugins'}")
+        if kind == "filter":
+            options.append(f"--plugin={HERE / 'plugins' / 'rules'}")
+        if kind == "scorer":
+            options.append(f"--plugin={FIRST}")
         if kind == "binder":
             options.append(f"--kubeconfig={self._kubeconfig(name)}")
             options.append(f"--bind-timeout={self._http_timeout}s")
@@ -148,7 +155,7 @@ class Stack:
             f"--extender-host={HOST}",
             f"--extender-port={self._ports[name]}",
             f"--kubeconfig={self._kubeconfig(name)}",
-            f"--config={HERE / 'policy.yaml'}",
+            f"--config={HERE / 'plugins' / 'policy.yaml'}",
             f"--filter={at['filter']}",
             *(f"--scorer={at[service]}" for service in SERVICES if "scorer" in service),
             f"--binder={at['binder']}",
@@ -176,7 +183,7 @@ class Stack:
     def _scheduler(self) -> Program:
         config: dict[str, Any] = shipped_config()
         config["leaderElection"] = {"leaderElect": False}
-        config["profiles"] = [{"schedulerName": "moorage"}]
+        config["profiles"] = [{"schedulerName": name} for name in PROFILES]
         config["podInitialBackoffSeconds"], config["podMaxBackoffSeconds"] = 1, 2
         entry = config["extenders"][0]
         entry["urlPrefix"] = f"http://{HOST}:{self.links[f'{SCHEDULER}>gateway'].port}"

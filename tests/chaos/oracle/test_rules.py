@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.chaos.load import RUN, Wanted
 from tests.chaos.oracle.audit import Act, Write
 from tests.chaos.oracle.rules import Verdict, judge
-from tests.chaos.plugins.rules import EXCLUSIVE, LIMITED
+from tests.chaos.plan.load import RUN, Wanted
+from tests.chaos.plugins.rules.rules import EXCLUSIVE, LIMITED
 
 
 def pods(pool: str, *labels: dict[str, str]) -> list[Wanted]:

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tests.chaos.load import Wanted, pods
+from tests.chaos.plan.load import Wanted, pods, ranked
 
 SERVICES = ("filter", "scorer-1", "scorer-2", "binder")
 GATEWAY = "gateway"
@@ -46,15 +46,12 @@ class Round:
     injections: Sequence[Injection]
 
     @property
-    def cuts_binds_off(self) -> bool:
-        """Whether Bindings lose their connection or their time, so that others must follow."""
-        return self.row == SLOWER or any(
-            each.fault in CUTTING and each.target in ("binder", "binder>api")
-            for each in self.injections
-        )
+    def limits_posts(self) -> bool:
+        """Whether nothing happens that cuts Bindings off, so that few must be sent again."""
+        return self.row != SLOWER and all(each.fault in API_FAULTS for each in self.injections)
 
 
-CUTTING = frozenset({"kill", "terminate", "cut", "half_open"})
+API_FAULTS = frozenset({"slow_bindings", "refuse_bindings", "lose_answers", "latency"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +65,8 @@ class Extent:
         slowest: The longest time that the API server takes for a Binding, in seconds.
     """
 
-    seconds: float = 4.0
-    rate: float = 10.0
+    seconds: float = 3.0
+    rate: float = 13.0
     longest: float = 3.0
     slowest: float = 3.2
 
@@ -161,6 +158,20 @@ def _log(fault: str) -> Draw:
     return draw
 
 
+def _delayed(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+    """What a gateway has sent arrives when it is long dead."""
+    yield Injection(at=0.0, fault="slow_bindings", amount=0.2)
+    for at in (rng.uniform(0.4, 0.6), rng.uniform(1.4, 1.6)):
+        yield Injection(at=at, fault="freeze", target=f"{GATEWAY}>binder", seconds=3.0)
+        yield Injection(at=at + 0.6, fault="kill", target=GATEWAY)
+
+
+def _versions(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+    """One replica goes over to another version of a plugin, and back."""
+    at = rng.uniform(0.0, 0.3)
+    yield Injection(at=at, fault="other_version", target="scorer-2", seconds=extent.seconds)
+
+
 def _slow_bindings(extent: Extent) -> Injection:
     return Injection(at=0.0, fault="slow_bindings", amount=extent.slowest)
 
@@ -174,6 +185,7 @@ LINKS = (
 OUR_LINKS = [link for link in LINKS if not link.startswith(f"{SCHEDULER}>api")]
 """Without the watches of the stand-in for kube-scheduler, which never notices a silent one."""
 
+VERSIONS = "two versions of a plugin"
 SLOWER = "API server slower than the timeout"
 
 ONE_GATEWAY: Mapping[str, Draw] = {
@@ -188,6 +200,8 @@ ONE_GATEWAY: Mapping[str, Draw] = {
     "SIGSTOP filter": _stop("filter"),
     "SIGSTOP scorer": _stop("scorer-1"),
     "SIGTERM of each, one after another": _rollout,
+    "binds of a dead gateway arrive late": _delayed,
+    VERSIONS: _versions,
     "partition": _link("hold_both", LINKS),
     "partition one way, requests": _link("hold_up", LINKS),
     "partition one way, answers": _link("hold_down", LINKS),
@@ -213,5 +227,8 @@ def rounds(seed: int, extent: Extent, rows: Mapping[str, Draw], first: int = 0) 
         # Each round has a generator of its own, so that it can be repeated alone.
         rng = random.Random(f"{seed}/{number}/{row}")
         wanted = pods(f"r{number}", round(extent.rate * extent.seconds), extent.seconds, rng)
+        if row == VERSIONS:
+            wanted += ranked(f"r{number}", extent.seconds, rng)
+            wanted.sort(key=lambda each: each.at)
         injections = sorted(draw(rng, extent), key=lambda each: each.at)
         yield Round(number=number, row=row, wanted=wanted, injections=injections)
