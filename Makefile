@@ -5,7 +5,7 @@ BIN := .venv/bin
 WORKERS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test fuzz lint protos protos-check lock bench bench-quick e2e chaos clean
+.PHONY: help demo up test fuzz soak lint protos protos-check lock bench bench-quick e2e chaos clean
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}'
@@ -18,6 +18,10 @@ up: .venv/.run ## The same, but keep it running: kubectl works against it until 
 
 test: .venv/.dev ## Run every test that this machine can run
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile $(TESTS)
+
+MINUTES ?= 30
+soak: .venv/.dev ## Run under steady churn for MINUTES=30, fail if memory, descriptors or threads keep growing
+	$(BIN)/python -m tests.soak --minutes $(MINUTES)
 
 # All targets together. SEED repeats a run; KEEP=1 adds the new cases to tests/fuzz/corpus.
 CASES ?= 200000

@@ -11,6 +11,7 @@ from aiohttp import web
 from prometheus_client import REGISTRY, CollectorRegistry
 
 from gateway.binding.binding import Binding
+from gateway.binding.connection import BinderConnection
 from gateway.binding.retries import Retries, RetryMetrics
 from gateway.binding.settling import Settling
 from gateway.binding.snapshots import BinderSnapshots
@@ -51,7 +52,8 @@ from moorage_host.policy import default_document, parse, read
 from moorage_host.process.admin import address, admin_server, cause_of
 from moorage_host.process.lifecycle import announce, process
 from moorage_host.process.phase import Phase
-from moorage_host.tls.security import securing
+from moorage_host.rpc.channel import require_reachable
+from moorage_host.tls.security import Security, securing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +89,7 @@ async def running(
         security = await stack.enter_async_context(securing(settings))
         client = await connect(settings.kubeconfig)
         stack.push_async_callback(client.close)
-        parts = _parts(client, settings, registry)
+        parts = _parts(client, settings, registry, security)
         stack.push_async_callback(parts.binding.close)
         await stack.enter_async_context(_background(parts, settings))
         stack.push_async_callback(parts.queue.drain)
@@ -159,7 +161,14 @@ class _Parts:
     leadership: Leadership
 
 
-def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorRegistry) -> _Parts:
+def _parts(
+    client: KubeClient,
+    settings: GatewaySettings,
+    registry: CollectorRegistry,
+    security: Security,
+) -> _Parts:
+    for target in (*settings.filter, *settings.scorer, settings.binder):
+        require_reachable(target, security)
     state = ClusterState(assumed_ttl=settings.assumed_pod_ttl, claim_ttl=settings.claim_ttl)
     cluster = Cluster(
         client,
@@ -200,17 +209,21 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
             objects=cluster.kinds,
             limits=settings,
             metrics=SessionMetrics(sessions, kind.name),
+            security=security,
             wait_until_idle=queue.wait_until_idle,
             longest_wait=longest_wait,
             retry=retry,
         )
 
-    leadership = make_leadership(settings, client, cluster, queue.between_cycles, registry)
+    leadership = make_leadership(
+        settings, client, cluster, queue.between_cycles, registry, security
+    )
     cycle_states = CycleStates(settings.cycle_state_memory)
     rejected = RejectedPods(settings.retry_pods)
+    connection = BinderConnection(settings.binder, security)
     settling = Settling(client, state, metrics, settings.unknown_bind_wait)
     binding = Binding(
-        settings.binder,
+        connection,
         state,
         policy,
         cycle_states,
@@ -218,7 +231,7 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
         term=leadership.term,
         settling=settling,
     )
-    retries = Retries(binding.channel, rejected, state, RetryMetrics(registry))
+    retries = Retries(connection, rejected, state, RetryMetrics(registry))
     filters = pool(FILTER, settings.filter, settings.filter_wait, retries.ask)
     scorers = pool(SCORER, settings.scorer, settings.scorer_wait)
     index = RowIndex(state)
@@ -270,7 +283,7 @@ def _parts(client: KubeClient, settings: GatewaySettings, registry: CollectorReg
 
     def rollout(pool: ReplicaPool, limits: GatewaySettings) -> Rollout:
         counted = SessionMetrics(sessions, pool.kind.name)
-        trial = partial(Session, pool.kind, feed, counted)
+        trial = partial(Session, pool.kind, feed, counted, security)
         return Rollout(pool, cluster.kinds, trial, greeting=limits.session_timeout)
 
     reloader = file and PolicyReloader(
@@ -304,6 +317,7 @@ async def _background(parts: _Parts, settings: GatewaySettings) -> AsyncIterator
         tasks = [group.create_task(pool.run()) for pool in (parts.filters, parts.scorers)]
         binder = parts.binding.follow_plugins(settings.resolve_interval)
         tasks.append(group.create_task(binder))
+        tasks.append(group.create_task(parts.binding.connection.follow_certificate()))
         tasks.append(group.create_task(parts.snapshots.run()))
         tasks.append(group.create_task(parts.leadership.run()))
         tasks.append(group.create_task(parts.binding.settling.run()))

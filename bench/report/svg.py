@@ -38,11 +38,16 @@ def _colour(name: str) -> str:
     return next((colour for part, colour in FAMILIES.items() if part in name), BLUE)
 
 
-def lines(title: str, series: Mapping[str, Sequence[tuple[float, float]]], unit: str) -> str:
-    """Draw values over sizes, both from 0, so that what is linear looks so."""
+def lines(
+    title: str,
+    series: Mapping[str, Sequence[tuple[float, float]]],
+    unit: str,
+    across: str = "nodes",
+) -> str:
+    """Draw values over sizes or times, both from 0, so that what is linear looks so."""
     points = [point for one in series.values() for point in one]
     right, top = max(x for x, _ in points), max(y for _, y in points)
-    parts = [_text(16, 26, title, bold=True), *_axes(right, top, unit)]
+    parts = [_text(16, 26, title, bold=True), *_axes(right, top, unit, across)]
     for index, (name, one) in enumerate(series.items()):
         colour = COLOURS[index % len(COLOURS)]
         places = [(_x(x, right), _y(y, top)) for x, y in one]
@@ -53,13 +58,13 @@ def lines(title: str, series: Mapping[str, Sequence[tuple[float, float]]], unit:
     return _svg(HEIGHT, parts)
 
 
-def _axes(right: float, top: float, unit: str) -> Iterator[str]:
+def _axes(right: float, top: float, unit: str, across: str) -> Iterator[str]:
     for step in range(5):
         x, y = right * step / 4, top * step / 4
         yield _text(_x(x, right), HEIGHT - BOTTOM + 20, f"{x:,.0f}", anchor="middle")
         yield _text(60, _y(y, top) + 4, f"{y:,.0f}", anchor="end")
         yield _line(66, _y(y, top), WIDTH - RIGHT, _y(y, top), "#e5e7eb")
-    yield _text(_x(right / 2, right), HEIGHT - 14, "nodes", anchor="middle")
+    yield _text(_x(right / 2, right), HEIGHT - 14, across, anchor="middle")
     yield _text(60, TOP - 2, unit, anchor="end")
 
 

@@ -9,8 +9,9 @@ import grpc
 import grpc.aio
 import msgspec
 
+from gateway.binding.connection import BinderConnection
 from gateway.binding.settling import Settling
-from gateway.binding.stream import BinderError, BindStream
+from gateway.binding.stream import BinderError
 from gateway.binding.unseen import UnseenPods
 from gateway.calls import BindCall, CallFailedError
 from gateway.calls.outcomes import ANSWER_SECONDS
@@ -21,8 +22,6 @@ from gateway.leadership.term import StaleTermError, Term
 from moorage.backoff import Backoff
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import types_pb2
-from moorage.v1.binder_pb2_grpc import BinderServiceStub
-from moorage_host.rpc.channel import connect
 
 REFUSALS = frozenset(
     {
@@ -62,7 +61,7 @@ class Binding:
     """Binds pods through the binder, any number at a time.
 
     Attributes:
-        channel: To the binder.
+        connection: To the binder.
         unseen: Pods of calls that the watch has not shown yet.
         settling: Finds out about unknown outcomes.
         problems: What fails in the background of its plugins, by their names.
@@ -70,7 +69,7 @@ class Binding:
 
     def __init__(
         self,
-        target: str,
+        connection: BinderConnection,
         state: ClusterState,
         policy: BindPolicy,
         cycle_states: CycleStates,
@@ -79,16 +78,13 @@ class Binding:
         term: Term,
         settling: Settling,
     ) -> None:
-        """Call the binder at *target* during a *term*; have it run the bind plugins of *policy*.
+        """Call the binder on *connection* in a *term*; have it run the bind plugins of *policy*.
 
         They get what other plugins have kept for them in *cycle_states*, and the state of
         *generation*, if they read it.
         """
-        self.channel = connect(target)
+        self.connection = connection
         self.problems: Mapping[str, str] = {}
-        self._target = target
-        self._stub = BinderServiceStub(self.channel)
-        self._stream = BindStream(self.channel)
         self._state = state
         self.unseen = UnseenPods(state)
         self._policy = policy
@@ -100,7 +96,7 @@ class Binding:
     def background_problems(self) -> Iterator[str]:
         """Yield what fails in the background of the binder's plugins."""
         for plugin, problem in self.problems.items():
-            yield f"plugin {plugin} in binder at {self._target}: {problem}"
+            yield f"plugin {plugin} in binder at {self.connection.target}: {problem}"
 
     async def follow_plugins(self, interval: float) -> None:
         """Ask the binder every *interval* seconds which plugins it has: it may be another one."""
@@ -155,13 +151,14 @@ class Binding:
 
     async def close(self) -> None:
         """Hang up."""
-        await self._stream.close()
-        await self.channel.close()
+        await self.connection.close()
 
     async def _plugins(self) -> Sequence[types_pb2.Plugin] | None:
         request = pb.BinderServiceListPluginsRequest()
         try:
-            answer = await self._stub.ListPlugins(request, timeout=ASK_SECONDS, wait_for_ready=True)
+            answer = await self.connection.stub.ListPlugins(
+                request, timeout=ASK_SECONDS, wait_for_ready=True
+            )
         except grpc.aio.AioRpcError:
             return None
         return list(answer.plugins)
@@ -194,7 +191,7 @@ class Binding:
             if not self._term.is_current(request.epoch):
                 raise StaleTermError(NOT_SENT)
             try:
-                await self._stream.bind(request, call.deadline - ANSWER_SECONDS)
+                await self.connection.stream.bind(request, call.deadline - ANSWER_SECONDS)
             except BinderError as failure:
                 pause = backoff.next()
                 again = failure.code is grpc.StatusCode.UNAVAILABLE

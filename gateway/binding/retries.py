@@ -12,10 +12,10 @@ import grpc.aio
 import structlog
 from prometheus_client import CollectorRegistry, Counter
 
+from gateway.binding.connection import BinderConnection
 from gateway.cluster.state import ClusterState
 from gateway.decisions.rejected import RejectedPod, RejectedPods
 from moorage.v1 import binder_pb2 as pb
-from moorage.v1.binder_pb2_grpc import BinderServiceStub
 
 PODS_PER_CALL = 500
 
@@ -42,13 +42,13 @@ class Retries:
 
     def __init__(
         self,
-        channel: grpc.aio.Channel,
+        connection: BinderConnection,
         rejected: RejectedPods,
         state: ClusterState,
         metrics: "RetryMetrics",
     ) -> None:
-        """Call the binder on *channel* about *rejected* pods that still wait in *state*."""
-        self._stub = BinderServiceStub(channel)
+        """Call the binder on *connection* about *rejected* pods that still wait in *state*."""
+        self._connection = connection
         self._rejected = rejected
         self._state = state
         self._asked: dict[str, str] = {}
@@ -80,7 +80,9 @@ class Retries:
         for pod in pods:
             request.pods.add(namespace=pod.namespace, name=pod.name, uid=pod.uid)
         try:
-            answer = await self._stub.RetryPods(request, timeout=CALL_SECONDS, wait_for_ready=True)
+            answer = await self._connection.stub.RetryPods(
+                request, timeout=CALL_SECONDS, wait_for_ready=True
+            )
         except grpc.aio.AioRpcError as error:
             self._metrics.pods.labels(plugin, "failed").inc(len(pods))
             _log.warning(

@@ -48,6 +48,7 @@ class BindStream:
         )
         self._current: Stream | None = None
         self._streams: list[Stream] = []  # also those on which only answers are to come
+        self._unanswered: set[asyncio.Future[pb.BinderServiceSessionResponse]] = set()
 
     async def bind(self, request: pb.BindRequest, deadline: float) -> None:
         """Have a pod bound; wait for a binder until the deadline if there is none.
@@ -62,6 +63,9 @@ class BindStream:
         """
         stream, now = self._stream(), asyncio.get_running_loop().time
         start, (number, answer) = now(), stream.expect(deadline)
+
+        self._unanswered.add(answer)
+        answer.add_done_callback(self._unanswered.discard)
 
         def encode() -> bytes:
             if answer.done():
@@ -82,6 +86,11 @@ class BindStream:
         if status := answered.status.code:
             code = CODES.get(status, grpc.StatusCode.UNKNOWN)
             raise BinderError(code, answered.status.message, answered.reason)
+
+    async def answered(self) -> None:
+        """Wait until every bind has its answer, or its time is over."""
+        if self._unanswered:
+            await asyncio.wait(self._unanswered)
 
     async def close(self) -> None:
         """End the stream."""

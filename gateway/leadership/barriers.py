@@ -12,6 +12,8 @@ from gateway.replicas.dns import Resolver
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
 from moorage_host.rpc.channel import connect
+from moorage_host.tls.identities import service_identity
+from moorage_host.tls.security import LOOPBACK, Security
 
 LOOK_UP_AGAIN = 0.2
 """Seconds after which the names of binders are looked up again when there was no address."""
@@ -53,7 +55,14 @@ class Fenced:
 class Barriers:
     """The binders, each by its own address."""
 
-    def __init__(self, targets: Sequence[str], holder: str, *, timeout: float) -> None:
+    def __init__(
+        self,
+        targets: Sequence[str],
+        holder: str,
+        *,
+        timeout: float,
+        security: Security = LOOPBACK,
+    ) -> None:
         """Call those at *targets* in the name of *holder*.
 
         A binder that cannot be reached for *timeout* seconds is left out.
@@ -61,6 +70,7 @@ class Barriers:
         self._resolver = Resolver(targets)
         self._holder = holder
         self._timeout = timeout
+        self._security = security
         self._fenced: set[str] = set()
         self.left_out: dict[str, str] = {}
 
@@ -122,7 +132,8 @@ class Barriers:
 
     async def _call_one(self, address: str, epoch: int) -> pb.BinderServiceBarrierResponse | str:
         request = pb.BinderServiceBarrierRequest(epoch=epoch, holder=self._holder)
-        async with connect(address) as channel:
+        identity = service_identity("binder")
+        async with connect(address, security=self._security, identity=identity) as channel:
             stub = BinderServiceStub(channel)
             try:
                 return await stub.Barrier(request, timeout=self._timeout, wait_for_ready=True)

@@ -16,6 +16,7 @@ from gateway.leadership.beginning import Beginning, TermMetrics
 from gateway.leadership.catch_up import CatchUp
 from gateway.leadership.term import Term
 from moorage_host.kube import KubeClient
+from moorage_host.tls.security import Security
 
 
 class LeadershipSettings(Protocol):
@@ -49,11 +50,14 @@ def make_leadership(
     cluster: Cluster,
     between_cycles: Callable[[], AbstractAsyncContextManager[None]],
     registry: CollectorRegistry,
+    security: Security,
 ) -> Leadership:
     """Return what begins and ends the terms of this process."""
     holder = f"{socket.gethostname()}_{uuid.uuid4().hex[:12]}"  # another one after a restart
     term = Term()
-    barriers = Barriers((settings.binder,), holder, timeout=settings.barrier_timeout)
+    barriers = Barriers(
+        (settings.binder,), holder, timeout=settings.barrier_timeout, security=security
+    )
     beginning = Beginning(
         term=term,
         barriers=barriers,

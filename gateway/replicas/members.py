@@ -7,8 +7,19 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from gateway.replicas.feed import StateFeed
 from gateway.replicas.session import Session
 from moorage_host.rpc.stream import StreamLostError
+
+MANY_CHANGES = 50
+"""Changes that are not left for the next cycle to bring along."""
+
+FEW_CHANGES_TICKS = 5
+"""Times `delta_interval` after which fewer changes are sent as well."""
+
+LONGEST_SLEEP = 1.0
+"""Seconds after which replicas that lack changes are looked for even if nothing has changed: one
+may have joined, or could not take any more before."""
 
 
 @dataclass(slots=True, eq=False)
@@ -24,6 +35,18 @@ class Member:
     place: str
     session: Session
     unanswered: set[asyncio.Future[Any]] = field(default_factory=set)
+
+    async def answered(self) -> None:
+        """Wait until it has answered what it was sent, or failed to."""
+        if self.unanswered:
+            await asyncio.wait(self.unanswered)
+
+    def end_once_answered(self) -> None:
+        """Have its session end, which another one has replaced, once nothing is unanswered."""
+        if not self.unanswered:
+            self.session.break_off("another session has taken over")
+        for each in self.unanswered:
+            each.add_done_callback(lambda _: self.end_once_answered())
 
 
 class Members:
@@ -88,3 +111,16 @@ class Members:
         for member in self.all:
             with suppress(StreamLostError):  # who keeps the session finds out
                 member.session.send_changes(least)
+
+    async def send_deltas(self, feed: StateFeed, interval: float) -> None:
+        """Send many changes at once, so that cycles find them there already; a few take longer.
+
+        A cycle brings a few along at no cost, while a message of their own makes all sides work.
+        Nothing happens while nothing changes: a timer would wake an idle gateway up all the time.
+        """
+        ticks = [MANY_CHANGES] * (FEW_CHANGES_TICKS - 1) + [1]
+        while True:
+            await feed.wait_for(self.lack_changes, LONGEST_SLEEP)
+            for least in ticks:
+                await asyncio.sleep(interval)
+                self.send_changes(least)

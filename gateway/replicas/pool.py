@@ -5,7 +5,7 @@ one is slow or lost, another gets the same work, and the first answer counts.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import structlog
 
@@ -29,18 +29,10 @@ from gateway.replicas.work import Answer, Work
 from moorage.backoff import Backoff
 from moorage.v1 import types_pb2 as pb
 from moorage_host.rpc.stream import StreamLostError
+from moorage_host.tls.certificate import Certificate
+from moorage_host.tls.security import LOOPBACK, Security
 
 log = structlog.get_logger()
-
-MANY_CHANGES = 50
-"""Changes that are not left for the next cycle to bring along."""
-
-FEW_CHANGES_TICKS = 5
-"""Times `delta_interval` after which fewer changes are sent as well."""
-
-LONGEST_SLEEP = 1.0
-"""Seconds after which replicas that lack changes are looked for even if nothing has changed: one
-may have joined, or could not take any more before."""
 
 SILENT = "does not answer in time"
 
@@ -66,6 +58,7 @@ class ReplicaPool:
         objects: ObjectSource,
         limits: PoolLimits,
         metrics: SessionMetrics,
+        security: Security = LOOPBACK,
         wait_until_idle: WaitUntilIdle,
         longest_wait: float,
         retry: ReportRetry = ignore_retry,
@@ -81,6 +74,7 @@ class ReplicaPool:
             objects: Follows what else their plugins read.
             limits: Timeouts and intervals, in seconds.
             metrics: Counts sessions and bytes.
+            security: Secures the connections to them.
             wait_until_idle: Waits until no cycle runs, before work that would delay cycles.
             longest_wait: For how many seconds without any replica cycles wait for one.
             retry: Called when a plugin asks for another attempt on pods that it rejected.
@@ -94,6 +88,7 @@ class ReplicaPool:
         self._objects = objects
         self._limits = limits
         self._metrics = metrics
+        self._security = security
         self._wait_until_idle = wait_until_idle
         self._longest_wait = longest_wait
         self._retry = retry
@@ -129,7 +124,8 @@ class ReplicaPool:
     async def run(self) -> None:
         """Keep sessions with all replicas, until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._send_deltas())
+            deltas = self.members.send_deltas(self._feed, self._limits.delta_interval)
+            group.create_task(deltas)
             known: dict[str, asyncio.Task[None]] = {}
             while True:
                 addresses = await self._resolver.addresses()
@@ -178,24 +174,45 @@ class ReplicaPool:
         return member
 
     async def _keep_session(self, place: str) -> None:
-        backoff = Backoff(0.1, 5.0)
-        while True:
-            session = Session(self.kind, self._feed, self._metrics, place)
-            try:
-                await self._serve(session, place, backoff.reset)
-            except SessionRefusedError as error:
-                self.problem = f"{self.kind.name} at {place} refuses the policy: {error}"
-                log.warning("The policy is refused", service=self.kind.name, error=str(error))
-            except StreamLostError as error:
-                self._remove_lost(place, session, str(error))
-            finally:
-                self._remove(place, session)
-                self._policy.forget(self.kind.policy, session)
-                self._objects.need(session, {})
-                await session.close()
-            await asyncio.sleep(backoff.next())
+        """Keep a session with a replica.
 
-    async def _serve(self, session: Session, place: str, welcome: Callable[[], None]) -> None:
+        When this process's certificate is renewed, another one begins beside it and takes over.
+        """
+        backoff = Backoff(0.1, 5.0)
+        async with asyncio.TaskGroup() as sessions:
+            while True:
+                joined, certificate = asyncio.Event(), self._security.certificate
+                held = sessions.create_task(self._hold_session(place, joined))
+                renewal = sessions.create_task(self._overtaken(joined, certificate))
+                await asyncio.wait((held, renewal), return_when=asyncio.FIRST_COMPLETED)
+                renewal.cancel()
+                if joined.is_set():
+                    backoff.reset()
+                if held.done():
+                    await asyncio.sleep(backoff.next())
+
+    async def _overtaken(self, joined: asyncio.Event, certificate: Certificate | None) -> None:
+        """Wait until a session has joined and its certificate is no longer the active one."""
+        await joined.wait()
+        await self._security.renewed(certificate)
+
+    async def _hold_session(self, place: str, joined: asyncio.Event) -> None:
+        """Begin a session, and serve it until it breaks or another one has taken over."""
+        session = Session(self.kind, self._feed, self._metrics, self._security, place)
+        try:
+            await self._serve(session, place, joined)
+        except SessionRefusedError as error:
+            self.problem = f"{self.kind.name} at {place} refuses the policy: {error}"
+            log.warning("The policy is refused", service=self.kind.name, error=str(error))
+        except StreamLostError as error:
+            self._remove_lost(place, session, str(error))
+        finally:
+            self._remove(place, session)
+            self._policy.forget(self.kind.policy, session)
+            self._objects.need(session, {})
+            await session.close()
+
+    async def _serve(self, session: Session, place: str, joined: asyncio.Event) -> None:
         await session.greet(self._limits.session_timeout)
         self._policy.learn(self.kind.policy, session.plugins, session)
         policy = await self._policy.for_kind(self.kind.policy)
@@ -205,9 +222,12 @@ class ReplicaPool:
             self.problem = f"{self.kind.name} at {place} waits for objects that its plugins read"
             await self._objects.synced(readers)
         await self._send_everything(session, place, policy, frozenset(readers))
-        welcome()
+        former = self.members.at(place)
         while not await self._take_part(place, session, policy):
             policy = await self._follow(session)
+        joined.set()
+        if former is not None:
+            former.end_once_answered()
         self._metrics.session_opened(self.ready)
         log.info("A replica takes part", service=self.kind.name, replica=session.replica)
         await session.wait(self._retry)
@@ -252,8 +272,7 @@ class ReplicaPool:
         member = self.members.at(place)
         if member is not None:
             self._remove(place, member.session)
-            if member.unanswered:
-                await asyncio.wait(member.unanswered)
+            await member.answered()
         keeper.cancel()
 
     def _remove_lost(self, place: str, session: Session, reason: str) -> None:
@@ -274,16 +293,3 @@ class ReplicaPool:
             if not self.ready:
                 self._lost_at = asyncio.get_running_loop().time()
         return removed
-
-    async def _send_deltas(self) -> None:
-        """Send many changes at once, so that cycles find them there already; a few take longer.
-
-        A cycle brings a few along at no cost, while a message of their own makes all sides work.
-        Nothing happens while nothing changes: a timer would wake an idle gateway up all the time.
-        """
-        ticks = [MANY_CHANGES] * (FEW_CHANGES_TICKS - 1) + [1]
-        while True:
-            await self._feed.wait_for(self.members.lack_changes, LONGEST_SLEEP)
-            for least in ticks:
-                await asyncio.sleep(self._limits.delta_interval)
-                self.members.send_changes(least)

@@ -18,6 +18,8 @@ from moorage.v1 import types_pb2 as pb
 from moorage_host.rpc.channel import connect
 from moorage_host.rpc.convert import kind_to_proto, set_duration
 from moorage_host.rpc.stream import MessageStream, StreamLostError
+from moorage_host.tls.identities import service_identity
+from moorage_host.tls.security import Security
 
 REPLICA_SHARE = 0.95
 """The part of the remaining time that a replica gets; the rest is for the answer's way back."""
@@ -55,7 +57,12 @@ class Session:
     """
 
     def __init__(
-        self, kind: ServiceKind, feed: StateFeed, metrics: SessionMetrics, target: str
+        self,
+        kind: ServiceKind,
+        feed: StateFeed,
+        metrics: SessionMetrics,
+        security: Security,
+        target: str,
     ) -> None:
         """Connect to the replica at *target*, which gets the state from *feed*."""
         self.replica = ""
@@ -66,7 +73,7 @@ class Session:
         self._kind = kind
         self._feed = feed
         self._metrics = metrics
-        self._channel = connect(target)
+        self._channel = connect(target, security=security, identity=service_identity(kind.name))
         self._stream: MessageStream[Any] = MessageStream(kind.open(self._channel), self._receive)
         self._greeting, self._hello = self._stream.expect(math.inf)
         self._unacknowledged: deque[int] = deque()

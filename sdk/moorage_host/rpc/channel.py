@@ -7,6 +7,8 @@ import grpc
 import msgspec
 
 from moorage.errors import ConfigurationError
+from moorage_host.rpc.credentials import channel_credentials
+from moorage_host.tls.security import LOOPBACK, Security
 
 LARGEST_MESSAGE = 64 << 20
 """Bytes of a message, either way: a full snapshot's part, 100,000 node names."""
@@ -41,7 +43,9 @@ _OPTIONS = (
 )
 
 
-def connect(target: str, service: str = "") -> grpc.aio.Channel:
+def connect(
+    target: str, service: str = "", *, security: Security = LOOPBACK, identity: str = ""
+) -> grpc.aio.Channel:
     """Return a channel; calls go in turn to all addresses that the target has.
 
     Calls that fail with UNAVAILABLE are tried three times in all: every method of Moorage may be
@@ -51,17 +55,39 @@ def connect(target: str, service: str = "") -> grpc.aio.Channel:
         target: "host:port", "dns:///host:port" or "unix:/path".
         service: Optional. The full name of a service. Addresses where its health is not SERVING get
             no new calls; sessions that are open stay open.
+        security: The certificates of this process, which a channel keeps for all its time.
+        identity: The DNS name that the server must prove; without it, the target's host.
 
     Raises:
-        ConfigurationError: The target has another form.
+        ConfigurationError: The target has another form, or plain text may not be sent there.
+    """
+    require_reachable(target, security)
+    config = msgspec.json.encode(_service_config(service)).decode()
+    options: list[tuple[str, Any]] = [("grpc.service_config", config), *_OPTIONS]
+    if security.certificates is None:
+        return grpc.aio.insecure_channel(target, options)
+    if identity:
+        options.append(("grpc.ssl_target_name_override", identity))
+    return grpc.aio.secure_channel(
+        target, channel_credentials(security.certificates.current), options
+    )
+
+
+def require_reachable(target: str, security: Security) -> None:
+    """Check a target before anything connects to it.
+
+    Raises:
+        ConfigurationError: It has another form, or plain text may not be sent there.
     """
     if not _TARGET.fullmatch(target):
         raise ConfigurationError(
             f'cannot connect to "{target}": write host:port, such as filter:50051 or '
             "dns:///filter.moorage.svc:50051"
         )
-    config = msgspec.json.encode(_service_config(service)).decode()
-    return grpc.aio.insecure_channel(target, [("grpc.service_config", config), *_OPTIONS])
+    host = (
+        target if target.startswith("unix:") else target.removeprefix("dns:///").rpartition(":")[0]
+    )
+    security.require(f"connect to {target}", host)
 
 
 def _service_config(service: str) -> dict[str, Any]:

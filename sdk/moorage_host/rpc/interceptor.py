@@ -21,6 +21,8 @@ from structlog.contextvars import bound_contextvars
 from moorage_host.process.metrics import CALL_SECONDS, CALLS, children
 from moorage_host.rpc.errors import CallError, reason_of, report
 from moorage_host.rpc.lane import Lane
+from moorage_host.tls.authorization import Authorization
+from moorage_host.tls.identities import grpc_identities
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -43,9 +45,15 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
     the service ends the call; who is still there gets UNAVAILABLE.
     """
 
-    def __init__(self, lane: Lane | None = None) -> None:
-        """Take calls of the methods that *lane* has into it."""
+    def __init__(
+        self, lane: Lane | None = None, authorization: Authorization | None = None
+    ) -> None:
+        """Take calls of the methods that *lane* has into it; refuse what *authorization* does.
+
+        Without *authorization* everything is allowed: that is for plain text.
+        """
         self._lane = lane
+        self._authorization = authorization
 
     async def intercept_service(
         self,
@@ -61,10 +69,15 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         lane = self._lane
         if lane is not None and handler_call_details.method not in lane.methods:
             lane = None
-        return _wrapped(handler, handler_call_details, lane)
+        return _wrapped(handler, handler_call_details, lane, self._authorization)
 
 
-def _wrapped(handler: Any, details: grpc.HandlerCallDetails, lane: Lane | None) -> Handler:
+def _wrapped(
+    handler: Any,
+    details: grpc.HandlerCallDetails,
+    lane: Lane | None,
+    authorization: Authorization | None,
+) -> Handler:
     kind = f"{_arity(handler.request_streaming)}_{_arity(handler.response_streaming)}"
     behaviour: Behaviour = getattr(handler, kind)
     deserializer = handler.request_deserializer
@@ -73,7 +86,7 @@ def _wrapped(handler: Any, details: grpc.HandlerCallDetails, lane: Lane | None) 
         deserializer = None
     factory = getattr(grpc, f"stream_{_arity(handler.response_streaming)}_rpc_method_handler")
     wrapped: Handler = factory(
-        functools.partial(_call, behaviour, details),
+        functools.partial(_call, behaviour, details, authorization),
         request_deserializer=deserializer,
         response_serializer=handler.response_serializer,
     )
@@ -85,13 +98,20 @@ def _arity(streaming: bool) -> str:
 
 
 async def _call(
-    behaviour: Behaviour, details: grpc.HandlerCallDetails, requests: Any, context: Context
+    behaviour: Behaviour,
+    details: grpc.HandlerCallDetails,
+    authorization: Authorization | None,
+    requests: Any,
+    context: Context,
 ) -> Any:
     _, service, method = details.method.split("/")
     code = grpc.StatusCode.CANCELLED
     started = time.perf_counter()
     try:
         with bound_contextvars(**_log_context(details)):
+            if authorization is not None and _is_refused(authorization, details.method, context):
+                code = grpc.StatusCode.PERMISSION_DENIED
+                return None
             answer = await _answer(behaviour, requests, context)
         code = _code_of(context)
     except asyncio.CancelledError:
@@ -107,6 +127,14 @@ async def _call(
         _handled(service, method, code.name).inc()
         _seconds(service, method).observe(time.perf_counter() - started)
     return answer
+
+
+def _is_refused(authorization: Authorization, method: str, context: Context) -> bool:
+    identities = grpc_identities(context.auth_context())
+    refusal = authorization.refusal(method.removeprefix("/"), identities)
+    if refusal:
+        _refuse(context, CallError(grpc.StatusCode.PERMISSION_DENIED, refusal))
+    return bool(refusal)
 
 
 async def _answer(behaviour: Behaviour, requests: Any, context: Context) -> Any:

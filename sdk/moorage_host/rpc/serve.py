@@ -30,12 +30,14 @@ from moorage_host.process.lifecycle import AdminSettings, announce, process
 from moorage_host.process.phase import Phase
 from moorage_host.process.printed import printed_to_log
 from moorage_host.rpc.channel import LARGEST_MESSAGE
+from moorage_host.rpc.credentials import ServerCredentials
 from moorage_host.rpc.interceptor import CallInterceptor
 from moorage_host.rpc.lane import Lane
 from moorage_host.rpc.standard import Health, add_reflection
 from moorage_host.settings import setting
+from moorage_host.tls.authorization import Authorization
 from moorage_host.tls.identities import GATEWAY
-from moorage_host.tls.security import is_local, securing
+from moorage_host.tls.security import Security, is_local, securing
 
 log = structlog.get_logger()
 
@@ -170,11 +172,14 @@ async def running(
         admin = await stack.enter_async_context(
             admin_server(settings, checks=checks, notes={"tls": security.note, **servicer.notes()})
         )
+        security.require(f"listen on {address(settings.host, settings.port)}", settings.host)
         if not settings.share_port:
             _require_free(settings.host, settings.port)
         await servicer.start()
         stack.push_async_callback(servicer.stop)
-        server, port = _listening_server(definition.lane, settings)
+        server, port = await stack.enter_async_context(
+            _listening_server(definition.lane, settings, security)
+        )
         definition.register(servicer, server)
         health = Health(definition.grpc_name, server)
         if _reflects(settings):
@@ -199,13 +204,30 @@ async def _stop(server: grpc.aio.Server, grace: float) -> None:
         await asyncio.wait(tasks, timeout=LAST_STEP_SECONDS)
 
 
-def _listening_server(lane: Lane | None, settings: ServerSettings) -> tuple[grpc.aio.Server, int]:
+@asynccontextmanager
+async def _listening_server(
+    lane: Lane | None, settings: ServerSettings, security: Security
+) -> AsyncIterator[tuple[grpc.aio.Server, int]]:
+    certificates = security.certificates
+    authorization = Authorization(
+        gateway=settings.gateway_identity, operator=settings.operator_identity
+    )
     server = grpc.aio.server(
-        interceptors=[CallInterceptor(lane)],
+        interceptors=[CallInterceptor(lane, authorization if certificates else None)],
         options=_options(settings),
         maximum_concurrent_rpcs=settings.max_concurrent_rpcs or None,
     )
-    return server, server.add_insecure_port(address(settings.host, settings.port))
+    listen = address(settings.host, settings.port)
+    if certificates is None:
+        yield server, server.add_insecure_port(listen)
+        return
+    credentials = ServerCredentials(certificates)
+    port = server.add_secure_port(listen, credentials.grpc)
+    following = asyncio.create_task(credentials.follow(settings.host, port))
+    try:
+        yield server, port
+    finally:
+        following.cancel()
 
 
 def _options(settings: ServerSettings) -> Sequence[tuple[str, int]]:

@@ -15,6 +15,7 @@ from typing import Protocol
 import structlog
 
 from moorage.errors import ConfigurationError
+from moorage_host.tls.certificate import Certificate
 from moorage_host.tls.reload import Certificates
 
 log = structlog.get_logger()
@@ -64,6 +65,18 @@ class Security:
                 "(see docs/security.md), or a loopback address, or --insecure if everybody on the "
                 "network may read all and bind any pod"
             )
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """The certificate that new connections use; None in plain text."""
+        return self.certificates.current if self.certificates else None
+
+    async def renewed(self, since: Certificate | None) -> None:
+        """Wait until new connections use another certificate than *since*."""
+        if self.certificates is None or since is None:
+            await asyncio.get_running_loop().create_future()
+        else:
+            await self.certificates.renewed(since)
 
     def note(self) -> str | None:
         """Return what `/readyz` shows about it."""

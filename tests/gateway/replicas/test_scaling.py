@@ -154,6 +154,7 @@ async def test_a_replica_that_leaves_the_service_finishes_its_work(
             tmp_path,
             filters=f"filter.test:{port}",
             scorer=scorer,
+            insecure=True,  # filter.test is no address of this machine
             resolve_interval=0.1,
             http_timeout=60.0,
         ) as running:

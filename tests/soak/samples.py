@@ -1,0 +1,96 @@
+"""What processes use, read from /proc, and how fast memory grows."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What one process uses."""
+
+    rss: float  # MiB
+    descriptors: int
+    threads: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """All processes at one time.
+
+    Attributes:
+        minutes: Since the begin.
+        usage: By process.
+        p50: Milliseconds of a filter call.
+        p99: The same.
+        pods: Created so far.
+    """
+
+    minutes: float
+    usage: Mapping[str, Usage]
+    p50: float
+    p99: float
+    pods: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trend:
+    """What became of one process after the warm-up.
+
+    Attributes:
+        name: The process.
+        first: Its memory after the warm-up, in MiB.
+        last: Its memory in the end.
+        slope: MiB an hour, by least squares.
+        descriptors: How many more it has open in the end; a median of samples against one.
+        threads: The same of threads.
+    """
+
+    name: str
+    first: float
+    last: float
+    slope: float
+    descriptors: int
+    threads: int
+
+
+def usage(pid: int) -> Usage:
+    """Read what a process uses now."""
+    proc = Path(f"/proc/{pid}")
+    return Usage(
+        rss=int((proc / "statm").read_text().split()[1]) * _PAGE / 2**20,
+        descriptors=len(list((proc / "fd").iterdir())),
+        threads=len(list((proc / "task").iterdir())),
+    )
+
+
+def trend(name: str, samples: Sequence[Sample], warm_up: float) -> Trend:
+    """Return what became of a process after so many minutes."""
+    warm = [sample for sample in samples if sample.minutes >= warm_up]
+    points = [(sample.minutes / 60, sample.usage[name].rss) for sample in warm]
+    quarter = max(len(warm) // 4, 1)
+    first, last = warm[:quarter], warm[-quarter:]
+    return Trend(
+        name=name,
+        first=points[0][1],
+        last=points[-1][1],
+        slope=slope(points),
+        descriptors=_grown([s.usage[name].descriptors for s in first], last, name, "descriptors"),
+        threads=_grown([s.usage[name].threads for s in first], last, name, "threads"),
+    )
+
+
+def slope(points: Sequence[tuple[float, float]]) -> float:
+    """Return the slope of the line that fits points best."""
+    count = len(points)
+    mean_x, mean_y = sum(x for x, _ in points) / count, sum(y for _, y in points) / count
+    width = sum((x - mean_x) ** 2 for x, _ in points)
+    return sum((x - mean_x) * (y - mean_y) for x, y in points) / width if width else 0.0
+
+
+def _grown(first: Sequence[int], last: Sequence[Sample], name: str, what: str) -> int:
+    later = sorted(int(getattr(sample.usage[name], what)) for sample in last)
+    return later[len(later) // 2] - sorted(first)[len(first) // 2]
