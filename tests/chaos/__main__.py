@@ -50,6 +50,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=60.0, help="how long a full campaign is")
     parser.add_argument("--seed", type=int, default=None, help="what the schedule is drawn from")
     parser.add_argument("--only", default="", help="only rows whose name matches this expression")
+    parser.add_argument("--rounds", type=int, default=1, help="rounds of each row, if not --full")
+    parser.add_argument("--fail-fast", action="store_true", help="end with the first failure")
     options = parser.parse_args()
     if options.seed is None:
         options.seed = random.randrange(1_000_000)
@@ -58,7 +60,8 @@ def _options() -> argparse.Namespace:
 
 def _schedule(options: argparse.Namespace, table: Mapping[str, Draw]) -> Iterator[Round]:
     if not options.full:
-        yield from rounds(options.seed, SHORT, table)
+        for again in range(options.rounds):
+            yield from rounds(options.seed, SHORT, table, again * len(table))
         return
     end, first = time.monotonic() + 60 * options.minutes, 0
     while True:
@@ -85,6 +88,8 @@ async def _campaign(options: argparse.Namespace, directory: Path) -> Sequence[Ou
                 outcome = await campaign.run(each)
                 outcomes.append(outcome)
                 _progress(outcome)
+                if outcome.problems and options.fail_fast:
+                    break
     return outcomes
 
 
