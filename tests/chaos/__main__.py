@@ -5,12 +5,14 @@ python -m tests.chaos [--full] [--minutes N] [--seed N] [--only TEXT] [--keep]
 
 import argparse
 import asyncio
+import itertools
+import math
 import random
 import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -19,10 +21,16 @@ import aiohttp
 from moorage_host.kube import connect
 from tests.chaos.campaign import Campaign, Outcome
 from tests.chaos.oracle.audit import AuditReader
-from tests.chaos.plan.schedule import ONE_GATEWAY, Draw, Extent, Round, rounds
+from tests.chaos.plan.schedule import ELECTED, IN_TURN, ONE_GATEWAY, Draw, Extent, Round, rounds
 from tests.chaos.report import rows, text
-from tests.chaos.stack import Stack
+from tests.chaos.stack import Layout, Stack
 from tests.scenarios.planes import EmbeddedPlane
+
+LAYOUTS: Mapping[Layout, Mapping[str, Draw]] = {
+    "one gateway": ONE_GATEWAY,
+    "in turn": IN_TURN,
+    "elected": ELECTED,
+}
 
 SHORT = Extent()
 FULL = Extent(seconds=10.0, rate=20.0, longest=20.0, slowest=4.0)
@@ -58,39 +66,52 @@ def _options() -> argparse.Namespace:
     return options
 
 
-def _schedule(options: argparse.Namespace, table: Mapping[str, Draw]) -> Iterator[Round]:
-    if not options.full:
-        for again in range(options.rounds):
-            yield from rounds(options.seed, SHORT, table, again * len(table))
-        return
-    end, first = time.monotonic() + 60 * options.minutes, 0
-    while True:
-        for each in rounds(options.seed, FULL, table, first):
+def _schedule(
+    options: argparse.Namespace, table: Mapping[str, Draw], chosen: Collection[str], minutes: float
+) -> Iterator[Round]:
+    """Yield the rounds of the *chosen* rows; those of a full campaign until its time is over."""
+    end = time.monotonic() + 60 * minutes if options.full else math.inf
+    for again in range(options.rounds) if not options.full else itertools.count():
+        extent = FULL if options.full else SHORT
+        for each in rounds(options.seed, extent, table, again * len(table)):
             if time.monotonic() > end:
                 return
-            yield each
-        first += len(table)
+            if each.row in chosen:
+                yield each
 
 
 async def _campaign(options: argparse.Namespace, directory: Path) -> Sequence[Outcome]:
+    """Run the rounds of each layout, one layout after another."""
     outcomes: list[Outcome] = []
+    for layout, table in LAYOUTS.items():
+        chosen = {row for row in table if re.search(options.only, row)}
+        if chosen and not (options.fail_fast and any(each.problems for each in outcomes)):
+            place = directory / layout.replace(" ", "-")
+            place.mkdir()
+            share = options.minutes * len(chosen) / sum(map(len, LAYOUTS.values()))
+            schedule = _schedule(options, table, chosen, share)
+            outcomes += [outcome async for outcome in _rounds(options, place, layout, schedule)]
+    return outcomes
+
+
+async def _rounds(
+    options: argparse.Namespace, directory: Path, layout: Layout, schedule: Iterator[Round]
+) -> AsyncIterator[Outcome]:
     async with AsyncExitStack() as opened:
         plane = EmbeddedPlane(directory)
-        stack = Stack(plane)
+        stack = Stack(plane, layout)
         await stack.start(opened)
         client = await connect(plane.kubeconfig("admin"))
         opened.push_async_callback(client.close)
         session = await opened.enter_async_context(aiohttp.ClientSession())
         campaign = Campaign(stack, client, session, AuditReader(plane.audit_log))
         await campaign.prepare()
-        for each in _schedule(options, ONE_GATEWAY):
-            if re.search(options.only, each.row):
-                outcome = await campaign.run(each)
-                outcomes.append(outcome)
-                _progress(outcome)
-                if outcome.problems and options.fail_fast:
-                    break
-    return outcomes
+        for each in schedule:
+            outcome = await campaign.run(each)
+            _progress(outcome)
+            yield outcome
+            if outcome.problems and options.fail_fast:
+                return
 
 
 def _progress(outcome: Outcome) -> None:

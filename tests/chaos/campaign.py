@@ -123,14 +123,15 @@ class Campaign:
     async def _create(self, wanted: Sequence[Wanted]) -> None:
         clock = asyncio.get_running_loop().time
         start = clock()
+        created: dict[str, asyncio.Task[Object]] = {}
         async with asyncio.TaskGroup() as group:
             for each in wanted:
                 await asyncio.sleep(max(0.0, start + each.at - clock()))
                 if each.replaces:
+                    await created[each.name]
                     await self._delete(f"{PODS}/{each.name}")
-                    await self._request("POST", PODS, each.manifest())
-                else:
-                    group.create_task(self._request("POST", PODS, each.manifest()))
+                request = self._request("POST", PODS, each.manifest())
+                created[each.name] = group.create_task(request)
 
     async def _settle(self) -> list[str]:
         """Wait until all pods are bound; return those that are not in time."""

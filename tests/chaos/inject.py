@@ -1,6 +1,7 @@
 """Carries out the faults of a schedule on a running stack."""
 
 import asyncio
+import dataclasses
 import fcntl
 import os
 from collections.abc import Awaitable, Callable
@@ -10,7 +11,7 @@ from typing import Any
 
 import aiohttp
 
-from tests.chaos.plan.schedule import Injection
+from tests.chaos.plan.schedule import LEADER, Injection
 from tests.chaos.stack import FIRST, HOST, SECOND, Stack
 from tests.scenarios.programs import ProgramError
 
@@ -33,6 +34,10 @@ class Injector:
     async def run(self, injection: Injection) -> None:
         """Wait for the time of a fault, carry it out, and end it."""
         await asyncio.sleep(injection.at)
+        if injection.target.startswith(LEADER):
+            leader = await self._stack.leader()
+            target = injection.target.replace(LEADER, leader)
+            injection = dataclasses.replace(injection, target=target)
         act: Callable[[Injection], Awaitable[None]] = getattr(self, injection.fault)
         await act(injection)
 

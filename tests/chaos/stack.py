@@ -5,12 +5,13 @@ import json
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 
 from cli.up.processes import free_ports
 from tests.chaos.network.link import Link
+from tests.chaos.plan.schedule import LEASE_SECONDS
 from tests.scenarios.planes import Identity, Plane, answers, python, shipped_config
 from tests.scenarios.programs import Program, ProgramError, start_all, stop_all
 
@@ -22,6 +23,17 @@ HOST = "127.0.0.1"
 PROFILES = ("moorage", "ranked")
 SCHEDULER = "kube-scheduler"
 SERVICES = ("filter", "scorer-1", "scorer-2", "binder")
+Layout = Literal["one gateway", "in turn", "elected"]
+"""How many gateways there are, and which of them kube-scheduler calls."""
+
+LEASE = (
+    "--leader-election=lease",
+    "--lease-namespace=default",
+    f"--lease-duration={LEASE_SECONDS}s",
+    f"--lease-renew-deadline={LEASE_SECONDS * 0.6}s",
+    f"--lease-retry-period={LEASE_SECONDS * 0.1}s",
+)
+
 RESTART_SECONDS = 0.3
 """How long a process stays away that has ended, as a kubelet starts it again."""
 
@@ -43,12 +55,14 @@ class Stack:
         kept: Whether programs that end are started again.
     """
 
-    def __init__(self, plane: Plane, *, gateways: int = 1, http_timeout: float = 5.0) -> None:
+    def __init__(
+        self, plane: Plane, layout: Layout = "one gateway", *, http_timeout: float = 10.0
+    ) -> None:
         self.plane = plane
         self.directory = plane.directory
-        self.gateways = (
-            ["gateway"] if gateways == 1 else [f"gateway-{i + 1}" for i in range(gateways)]
-        )
+        self.layout = layout
+        two = layout != "one gateway"
+        self.gateways = ["gateway-1", "gateway-2"] if two else ["gateway"]
         self.links: dict[str, Link] = {}
         self.programs: dict[str, Program] = {}
         self._held_back: set[str] = set()
@@ -72,8 +86,10 @@ class Stack:
         stack.push_async_callback(scheduler.stop)
         self.programs[SCHEDULER] = scheduler
         await scheduler.start()
-        keeping = [asyncio.create_task(self._keep(name)) for name in self.programs]
-        stack.push_async_callback(_cancel, keeping)
+        tasks = [asyncio.create_task(self._keep(name)) for name in self.programs]
+        if self.layout == "elected":
+            tasks.append(asyncio.create_task(self._route()))
+        stack.push_async_callback(_cancel, tasks)
 
     def port(self, name: str) -> int:
         """Return where a program serves gRPC, or the extender."""
@@ -82,6 +98,13 @@ class Stack:
     def admin(self, name: str) -> str:
         """Return the URL of a program's admin server."""
         return f"http://{HOST}:{self._admins[name]}"
+
+    async def leader(self) -> str:
+        """Return the gateway that is ready; the first one if none is."""
+        for name in self.gateways:
+            if await self._is_ready(name):
+                return name
+        return self.gateways[0]
 
     def heal(self) -> None:
         """End all faults of links, and let held programs go on."""
@@ -105,7 +128,20 @@ class Stack:
         """Whether all programs run and one gateway is ready."""
         if not all(program.running for program in self.programs.values()):
             return False
-        return any([await answers(f"{self.admin(name)}/readyz") for name in self.gateways])
+        return any([await self._is_ready(name) for name in self.gateways])
+
+    async def _is_ready(self, gateway: str) -> bool:
+        return await answers(f"{self.admin(gateway)}/readyz", seconds=1)
+
+    async def _route(self) -> None:
+        """Lead new connections of kube-scheduler to the ready gateway, as a Service does."""
+        link = self.links[f"{SCHEDULER}>gateway"]
+        while True:
+            ready = await asyncio.gather(*map(self._is_ready, self.gateways))
+            places = [self._ports[name] for name in self.gateways]
+            chosen = [port for port, is_ready in zip(places, ready, strict=True) if is_ready]
+            link.targets = chosen or link.targets
+            await asyncio.sleep(0.1)
 
     # ---- links
 
@@ -114,13 +150,16 @@ class Stack:
             for service in SERVICES:
                 await self._link(stack, f"{gateway}>{service}", [self._ports[service]])
         extender = [self._ports[name] for name in self.gateways]
-        await self._link(stack, f"{SCHEDULER}>gateway", extender)
+        in_turn = self.layout == "in turn"
+        await self._link(stack, f"{SCHEDULER}>gateway", extender, in_turn=in_turn)
         api = int(self.plane.url.rpartition(":")[2])
         for client in (*self.gateways, "binder", SCHEDULER):
             await self._link(stack, f"{client}>api", [api])
 
-    async def _link(self, stack: AsyncExitStack, name: str, targets: Sequence[int]) -> None:
-        link = self.links[name] = Link(name, targets)
+    async def _link(
+        self, stack: AsyncExitStack, name: str, targets: Sequence[int], *, in_turn: bool = False
+    ) -> None:
+        link = self.links[name] = Link(name, targets, in_turn=in_turn)
         await link.start()
         stack.push_async_callback(link.stop)
 
@@ -162,6 +201,8 @@ class Stack:
             f"--http-timeout={self._http_timeout}s",
             "--resolve-interval=1s",
         ]
+        if self.layout == "elected":
+            options += LEASE
         return self._program(name, "gateway", options)
 
     def _program(self, name: str, module: str, options: list[str]) -> Program:

@@ -53,7 +53,9 @@ def _run(mutation: Mutation, seed: int, rounds: int) -> list[str]:
             text=True,
             check=False,
         )
-    return [] if run.returncode == 0 else list(_findings(run.stdout)) or [run.stderr[-2000:]]
+    if run.returncode and "\nround " not in run.stdout:
+        sys.exit(f"the campaign does not run:\n{run.stderr}")
+    return list(_findings(run.stdout))
 
 
 def _findings(output: str) -> Iterator[str]:

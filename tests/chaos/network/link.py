@@ -39,7 +39,7 @@ class Link:
             "down": asyncio.Event(),
         }
         self._connections: set[_Connection] = set()
-        self._turn = itertools.cycle(range(max(1, len(self.targets)))) if in_turn else None
+        self._turns = itertools.count() if in_turn else itertools.repeat(0)
         self._server: asyncio.Server | None = None
         self.heal()
 
@@ -83,7 +83,7 @@ class Link:
             connection.lose_server()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        first = next(self._turn) if self._turn else 0
+        first = next(self._turns) % max(1, len(self.targets))
         for port in (*self.targets[first:], *self.targets[:first]):
             with suppress(OSError):
                 upstream = await asyncio.open_connection("127.0.0.1", port)

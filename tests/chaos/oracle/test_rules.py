@@ -47,9 +47,9 @@ def write(at: int, text: str) -> Write:
             "exclusive pod",
         ),
         (
-            pods("limited", *[{LIMITED: ""}] * 4),
-            [f"bind p{i} limited-1" for i in range(4)],
-            "3 limited pods",
+            pods("limited", *[{LIMITED: ""}] * 2),
+            [f"bind p{i} limited-1" for i in range(2)],
+            "1 limited pods",
         ),
     ],
 )

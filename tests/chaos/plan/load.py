@@ -17,7 +17,7 @@ POOLS: Mapping[str, int] = {
     "plain": 6,
     "runs": 9,
     "exclusive": 12,
-    "limited": 7,
+    "limited": 18,
     "a": 2,
     "b": 2,
     "ranked": 4,
@@ -40,7 +40,7 @@ RANKED_PODS = 12
 
 MOST_EXCLUSIVE = 9
 MOST_RUNS = 7
-MOST_LIMITED = 16
+MOST_LIMITED = 14
 PODS_OF_A_RUN = 4
 
 
@@ -87,7 +87,8 @@ def nodes(scale: int = 1) -> list[Object]:
     """Return the nodes of all pools, *scale* times as many plain ones as it takes."""
     counts = {**POOLS, "plain": POOLS["plain"] * scale}
     return [
-        node(f"{pool}-{number}", labels={POOL: pool})
+        # Each has more room than the one before, so that scores send all pods of a burst to one.
+        node(f"{pool}-{number}", cpu=str(8 + 2 * number), labels={POOL: pool})
         for pool, count in counts.items()
         for number in range(count)
     ]

@@ -68,10 +68,16 @@ class Extent:
     seconds: float = 3.0
     rate: float = 13.0
     longest: float = 3.0
-    slowest: float = 3.2
+    slowest: float = 6.0
 
 
 Draw = Callable[[random.Random, Extent], Iterator[Injection]]
+
+
+def _kill_gateway(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+    """The binds that it leaves behind take longer than its restart."""
+    yield Injection(at=0.0, fault="slow_bindings", amount=extent.slowest)
+    yield Injection(at=rng.uniform(0.4, 0.6) * extent.seconds, fault="kill", target=GATEWAY)
 
 
 def _kill(target: str) -> Draw:
@@ -173,7 +179,7 @@ def _versions(rng: random.Random, extent: Extent) -> Iterator[Injection]:
 
 
 def _slow_bindings(extent: Extent) -> Injection:
-    return Injection(at=0.0, fault="slow_bindings", amount=extent.slowest)
+    return Injection(at=0.0, fault="slow_bindings", amount=0.4 * extent.slowest)
 
 
 LINKS = (
@@ -190,7 +196,7 @@ SLOWER = "API server slower than the timeout"
 
 ONE_GATEWAY: Mapping[str, Draw] = {
     "no fault": lambda rng, extent: iter(()),
-    "kill -9 gateway, slow Bindings": _kill(GATEWAY),
+    "kill -9 gateway, slow Bindings": _kill_gateway,
     "kill -9 binder, slow Bindings": _kill("binder"),
     "kill -9 filter": _kill("filter"),
     "kill -9 scorer": _kill("scorer-1"),
@@ -209,7 +215,7 @@ ONE_GATEWAY: Mapping[str, Draw] = {
     "half-open connections": _link("half_open", OUR_LINKS),
     "latency of every link": _latency,
     "API server nearly as slow as the timeout": _slow_api(1.0),
-    SLOWER: _slow_api(2.0),  # a third of the outcomes is unknown
+    SLOWER: _slow_api(1.6),  # a third of the outcomes is unknown
     "API server answers 429, 500, 503": _api("refuse_bindings"),
     "Bindings done, answers lost": _api("lose_answers"),
     "watches cut, expired, refused": _watches,
@@ -218,6 +224,44 @@ ONE_GATEWAY: Mapping[str, Draw] = {
     "log pipe unread": _log("unread_log"),
 }
 """The rows of the table with one gateway."""
+
+
+def _leader(fault: str, seconds: float, *links: str) -> Draw:
+    """Something happens to the gateway that decides, or to links of it."""
+
+    def draw(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+        yield _slow_bindings(extent)
+        at = rng.uniform(0.3, extent.seconds / 2)
+        for target in links or (LEADER,):
+            yield Injection(at=at, fault=fault, target=target, seconds=seconds)
+
+    return draw
+
+
+LEADER = "leader"
+"""Whichever gateway decides when the fault begins."""
+
+LEASE_SECONDS = 3.0
+"""The duration of the Lease; a leader that is cut off for longer has lost it."""
+
+IN_TURN: Mapping[str, Draw] = {
+    "two gateways called in turn": lambda rng, extent: iter([_slow_bindings(extent)]),
+}
+"""The rows with two gateways without an election."""
+
+ELECTED: Mapping[str, Draw] = {
+    "leader: kill -9": _leader("kill", 0.0),
+    "leader: SIGTERM": _leader("terminate", 0.0),
+    "leader: SIGSTOP, returns as a zombie": _leader("stop", 2 * LEASE_SECONDS),
+    "leader: cut off from the API server": _leader("hold_both", 2 * LEASE_SECONDS, "leader>api"),
+    "leader: requests to the API server held": _leader("hold_up", 2 * LEASE_SECONDS, "leader>api"),
+    "leader: answers of the API server held": _leader("hold_down", 2 * LEASE_SECONDS, "leader>api"),
+    "leader: cut off from the binder": _leader("hold_both", LEASE_SECONDS, "leader>binder"),
+    "leader: cut off from API server and binder": _leader(
+        "hold_both", 2 * LEASE_SECONDS, "leader>api", "leader>binder"
+    ),
+}
+"""The rows with two gateways of which one is elected."""
 
 
 def rounds(seed: int, extent: Extent, rows: Mapping[str, Draw], first: int = 0) -> Iterator[Round]:
