@@ -48,6 +48,7 @@ from gateway.replicas.session import ReportRetry, Session, ignore_retry
 from gateway.settings import GatewaySettings
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, connect
+from moorage_host.kube.access import Access
 from moorage_host.policy import default_document, parse, read
 from moorage_host.process.admin import address, admin_server, cause_of
 from moorage_host.process.lifecycle import announce, process
@@ -118,10 +119,12 @@ async def running(
                     ),
                 },
                 routes=[_decision_route(client, parts)],
+                security=security,
+                reviewer=Access(client, ttl=settings.admin_token_ttl),
                 registry=registry,
             )
         )
-        extender = await stack.enter_async_context(_edge(parts, settings, registry))
+        extender = await stack.enter_async_context(_edge(parts, settings, security, registry))
         phase.name = "serving"
         yield Running(extender=extender, admin=admin)
         phase.name = "shutting down"
@@ -130,13 +133,16 @@ async def running(
 
 @asynccontextmanager
 async def _edge(
-    parts: "_Parts", settings: GatewaySettings, registry: CollectorRegistry
+    parts: "_Parts",
+    settings: GatewaySettings,
+    security: Security,
+    registry: CollectorRegistry,
 ) -> AsyncIterator[str]:
     host, port = settings.extender_host, settings.extender_port
     async with AsyncExitStack() as stack:
         app = make_app(parts.cycles, settings, registry)
         try:
-            edge = await stack.enter_async_context(run_edge(app, host, port))
+            edge = await stack.enter_async_context(run_edge(app, host, port, security))
         except OSError as error:
             raise ConfigurationError(
                 f"cannot listen on {address(host, port)} for kube-scheduler: {cause_of(error)}; "

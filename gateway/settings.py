@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from gateway.edge.settings import EdgeSettings
 from moorage_host.settings import setting
@@ -28,6 +29,33 @@ class GatewaySettings(EdgeSettings):
         ("scorer:50051",), "Where scorer replicas are, as host:port; each address is a replica."
     )
     binder: str = setting("dns:///binder:50051", "Where the binder is, as host:port.")
+    leader_election: Literal["none", "lease"] = setting(
+        "none",
+        "Whether several gateways elect the one that decides, by a Lease; the others stand by and "
+        "are not ready. none: for one gateway, or one beside each kube-scheduler.",
+    )
+    lease_namespace: str = setting(
+        "moorage", "Namespace of the Lease; the gateway needs get, create and update there."
+    )
+    lease_name: str = setting("moorage-gateway", "Name of the Lease.")
+    lease_duration: float = setting(
+        15.0,
+        "How long the Lease is not renewed until another gateway takes it.",
+        unit="seconds",
+        minimum=1,
+    )
+    lease_renew_deadline: float = setting(
+        10.0,
+        "How long after the last renewal the gateway that holds the Lease stops deciding.",
+        unit="seconds",
+        minimum=0.5,
+    )
+    lease_retry_period: float = setting(
+        2.0,
+        "How often the Lease is renewed; who stands by looks at it four times as often.",
+        unit="seconds",
+        minimum=0.1,
+    )
     barrier_timeout: float = setting(
         6.0,
         "How long a binder is waited for when this gateway starts or takes over, before one that "

@@ -189,6 +189,17 @@ def matching(pattern: str, example: str) -> Callable[[click.Context, click.Param
     help="Port of the admin server (/livez, /readyz, /metrics); 0: a free one.",
 )
 @click.option(
+    "--tls",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder with tls.crt, tls.key and ca.crt for the admin server.",
+)
+@click.option(
+    "--insecure",
+    is_flag=True,
+    help="Let the admin server use plain text beyond loopback: everybody on the network may then "
+    "read the metrics.",
+)
+@click.option(
     "--log-level",
     default="info",
     type=click.Choice(("debug", "info", "warning", "error")),

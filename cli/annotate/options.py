@@ -21,6 +21,8 @@ class AnnotateOptions:
         retries: How often a request is sent again.
         request_timeout: How long one request to the API server may take.
         interval: From the start of one round to that of the next.
+        tls: The folder with the admin server's certificate.
+        insecure: Whether the admin server may use plain text beyond loopback.
     """
 
     prometheus: PrometheusSettings
@@ -37,5 +39,7 @@ class AnnotateOptions:
     interval: float
     admin_host: str
     admin_port: int
+    tls: Path | None
+    insecure: bool
     log_level: LogLevel
     log_format: LogFormat

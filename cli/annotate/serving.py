@@ -27,6 +27,7 @@ from moorage_host.kube import KubeUnreachableError, connect
 from moorage_host.process.admin import admin_server
 from moorage_host.process.lifecycle import AdminSettings, announce, process
 from moorage_host.process.logs import configure_logging
+from moorage_host.tls.security import securing
 
 READY_ROUNDS = 3
 """How many intervals may pass without a good round before the process is not ready."""
@@ -70,12 +71,20 @@ async def annotate_until_told(options: AnnotateOptions) -> None:
         log_format=options.log_format,
         admin_host=options.admin_host,
         admin_port=options.admin_port,
+        tls=options.tls,
+        insecure=options.insecure,
     )
     with process("annotate", settings) as stop:
         async with _annotator(options) as annotator:
             rounds = Rounds(annotator, options.interval)
             async with (
-                admin_server(settings, checks={"rounds": rounds.problem}) as admin,
+                securing(settings) as security,
+                admin_server(
+                    settings,
+                    checks={"rounds": rounds.problem},
+                    notes={"tls": security.note},
+                    security=security,
+                ) as admin,
                 asyncio.TaskGroup() as group,
             ):
                 announce("serving", service="annotate", admin=admin)

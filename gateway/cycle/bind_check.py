@@ -19,6 +19,7 @@ from gateway.cycle.phase import Phase
 from gateway.cycle.queue import CycleQueue
 from gateway.decisions.log import BindCheckRecord, Cause, Decision
 from gateway.metrics import BindCheckOutcome, CycleMetrics
+from gateway.policy.dependencies import FilterDependencies
 from gateway.policy.policy import PolicyHolder
 from moorage.models import Pod, encode
 from moorage.plugin.scope import Scope
@@ -27,6 +28,17 @@ UNKNOWN = "pod is not known to Moorage, so its node cannot be checked"
 NO_POLICY = "Moorage has no policy yet; see /readyz of its gateway"
 STALE = "Moorage's view of the cluster is too old; see /readyz of its gateway"
 TOO_LATE = "the node could not be checked again in time"
+
+
+def changed_at(state: ClusterState, node: str, filters: FilterDependencies) -> int:
+    """Return the generation in which something last changed that verdicts on a node depend on."""
+    row = state.row_of.get(node)
+    if row is None or (filters.reads_placements and filters.scope >= Scope.CLUSTER):
+        return state.generation
+    if not filters.reads_placements:
+        return state.manifests_changed
+    touched = int(state.touched.at[row])
+    return touched if filters.scope < Scope.MANIFESTS else max(touched, state.manifests_changed)
 
 
 class BindCheck:
@@ -65,8 +77,8 @@ class BindCheck:
         self._is_stale = is_stale
         self._unknown_pod_wait = unknown_pod_wait
 
-    async def run(self, call: BindCall, decision: Decision | None) -> None:
-        """Return if the pod may be bound now; it is assumed on its node if that was checked.
+    async def run(self, call: BindCall, decision: Decision | None, epoch: int) -> None:
+        """Return if the pod may be bound in the term of *epoch*; if checked, it is assumed there.
 
         Whoever calls this assumes it before anything else happens.
 
@@ -74,7 +86,7 @@ class BindCheck:
             CallFailedError: A plugin rejects the node, or cannot be asked.
         """
         pod = await self._known(call)
-        cause = self._cause(pod, call, decision) if pod is not None else None
+        cause = self._cause(pod, call, decision, epoch) if pod is not None else None
         if pod is None or cause is None:
             self._metrics.bind_checked("spared")
             return
@@ -118,33 +130,29 @@ class BindCheck:
             raise CallFailedError(UNKNOWN)
         return pod
 
-    def _cause(self, pod: Pod, call: BindCall, decision: Decision | None) -> Cause | None:
+    def _cause(
+        self, pod: Pod, call: BindCall, decision: Decision | None, epoch: int
+    ) -> Cause | None:
         """Return why the pod's node has to be checked; None if it need not be."""
         filters = self._policy.dependencies.filters.get(pod.spec.scheduler_name)
         if filters is None or pod.spec.node_name:
             return None
         if decision is None or decision.filter is None:
             return "no decision"
+        if decision.epoch != epoch:
+            return "earlier term"
         if decision.policy_revision != self._policy.revision:
             return "other policy"
-        if decision.claim is not None:
+        if decision.claim is not None and not decision.claim.outdated:
             holds = self._state.place_of(pod.uid) == call.node
-            # Every cycle since has counted the pod on its node.
+            # Every cycle and check since has counted the pod on its node.
             return None if holds else "claim lost"
-        changed = self._changed(call.node, filters.scope, placements=filters.reads_placements)
-        return "node changed" if changed > decision.generation else None
+        outdated = changed_at(self._state, call.node, filters) > decision.generation
+        return "node changed" if outdated else None
 
-    def _changed(self, node: str, scope: Scope, *, placements: bool) -> int:
-        """Return when something last changed that verdicts on a node depend on."""
-        state, row = self._state, self._state.row_of.get(node)
-        if row is None:
-            return state.generation + 1  # the node is gone
-        if not placements:
-            return state.manifests_changed
-        if scope >= Scope.CLUSTER:
-            return state.generation
-        touched = int(state.touched.at[row])
-        return max(touched, state.manifests_changed) if scope >= Scope.MANIFESTS else touched
+    def _changed_since(self, generation: int, pod: Pod, node: str) -> bool:
+        filters = self._policy.dependencies.filters.get(pod.spec.scheduler_name)
+        return filters is not None and changed_at(self._state, node, filters) > generation
 
     async def _checked(self, pod: Pod, call: BindCall) -> str:
         """Assume the pod on its node if the plugins let it pass; else return why not."""
@@ -156,9 +164,12 @@ class BindCheck:
         )
         async with asyncio.timeout_at(call.deadline - ANSWER_SECONDS), self._queue.turn():
             result = await self._phase.run(request)
-            if len(result.outcome.feasible):
-                self._state.assume(pod, call.node)
-                return ""
+            while len(result.outcome.feasible):
+                # Binds that need no check do not wait for this turn.
+                if not self._changed_since(result.generation, pod, call.node):
+                    self._state.assume(pod, call.node)
+                    return ""
+                result = await self._phase.run(request)
         reasons = {**result.outcome.failed, **result.outcome.unresolvable}
         plugin = next((each.plugin for each in result.record.plugins if each.rejected), "Moorage")
         return f"checked again at the bind, {plugin} rejects: {reasons[call.node]}"

@@ -17,6 +17,7 @@ from gateway.calls.outcomes import ANSWER_SECONDS
 from gateway.cluster.attempts import failure_of
 from gateway.cluster.state import ClusterState
 from gateway.cluster.waiters import wait_for
+from gateway.cycle.bind_check import changed_at
 from gateway.cycle.phase import Phase
 from gateway.cycle.scoring import ScorePhaseResult
 from gateway.decisions.cycle_states import CycleStates
@@ -68,8 +69,11 @@ class Claims:
             return outcome  # nothing would end the claim of a pod that the watch never shows
         chosen = await self._choose(request.on(outcome.feasible), decision)
         (node,) = chosen.names
+        filters = self._policy.dependencies.filters.get(request.profile)
+        # Binds do not wait for cycles: one may have put a pod there while this one was scored.
+        outdated = filters is None or (changed_at(self._state, node, filters) > decision.generation)
         self._state.claim(pod, node, failure_of(request.pod_json))
-        decision.claim = ClaimRecord(node=node, plugins=claimants)
+        decision.claim = ClaimRecord(node=node, plugins=claimants, outdated=outdated)
         self._metrics.claimed()
         return replace(outcome, feasible=chosen)
 

@@ -22,6 +22,7 @@ from gateway.cycle.phase import ReplicaPhase, fill_cycle, gather
 from gateway.cycle.sharding import split
 from gateway.decisions.from_protobuf import filter_record, kept_values
 from gateway.decisions.log import FilterRecord
+from gateway.replicas.work import VersionGoneError
 from moorage.plugin.cycle_state import KeptValue
 from moorage.v1 import filter_pb2
 
@@ -53,8 +54,8 @@ class FilterPhase(ReplicaPhase):
 
     async def run(self, request: CycleRequest) -> FilterPhaseResult:
         """Return the result for the nodes of the request; see `Phase.run`."""
-        count, since = self.shards(request), self.index.state.generation
-        verdicts = await self._filter_in_shards(request, count) if count > 1 else None
+        (count, version), since = self.shards(request), self.index.state.generation
+        verdicts = await self._filter_in_shards(request, count, version) if count > 1 else None
         if verdicts is None:  # not worth it, or the shards disagree about a failure
             count, verdicts = 1, await self._filter(request, len(request.nodes))
         # A replica reports the generation it was sent; not all changes are sent to replicas.
@@ -63,27 +64,36 @@ class FilterPhase(ReplicaPhase):
         self.metrics.filtered(result.record)
         return result
 
-    async def _filter_in_shards(self, request: CycleRequest, count: int) -> ShardVerdicts | None:
+    async def _filter_in_shards(
+        self, request: CycleRequest, count: int, version: str
+    ) -> ShardVerdicts | None:
         """Filter in shards; None if a plugin failed in one shard and worked in another.
 
         Which nodes the plugins after it saw depends on that, so all nodes are filtered at once.
-        The same if replicas with different versions of plugins answered.
+        The same if no replica with this version of plugins is left.
         """
         parts = split(self.index.find(request.nodes).positions, count)
-        shards = await gather(self._filter(request, len(part), part) for part in parts)
+        try:
+            shards = await gather(self._filter(request, len(part), part, version) for part in parts)
+        except VersionGoneError:
+            return None
         if not of_one_version(shards) or not agree([shard.result for shard in shards]):
             return None
         return merge_verdicts(shards)
 
     async def _filter(
-        self, request: CycleRequest, nodes: int, part: Positions | None = None
+        self,
+        request: CycleRequest,
+        nodes: int,
+        part: Positions | None = None,
+        version: str = "",
     ) -> ShardVerdicts:
         def fill(message: Any, rows: NodeRows) -> NodeRows:
             asked = rows if part is None else rows.subset(part)
             fill_cycle(message.cycle, request, asked)
             return asked
 
-        return self._checked(*await self.ask(request, nodes, fill))
+        return self._checked(*await self.ask(request, nodes, fill, version=version))
 
     def _checked(
         self, result: filter_pb2.FilterResult, rows: NodeRows, version: str

@@ -56,17 +56,21 @@ class ReplicaPhase:
         self.metrics = metrics
         self._sharding = sharding
 
-    def shards(self, request: CycleRequest) -> int:
-        """Return into how many shards the request's nodes are worth splitting."""
+    def shards(self, request: CycleRequest) -> tuple[int, str]:
+        """Return into how many shards the request's nodes are worth splitting, and who gets them.
+
+        These are the replicas with one version of plugins.
+        """
         if self.pool.ready < 2:
-            return 1
-        count = self._sharding.count(_kind_of_work(request), len(request.nodes), self.pool.idle)
+            return 1, ""
+        version, replicas = self.pool.members.alike
+        count = self._sharding.count(_kind_of_work(request), len(request.nodes), replicas)
         if count > 1 and not self.index.find(request.nodes).distinct:
-            return 1
-        return count
+            return 1, ""
+        return count, version
 
     async def ask(
-        self, request: CycleRequest, nodes: int, fill: Fill, stage: str = ""
+        self, request: CycleRequest, nodes: int, fill: Fill, stage: str = "", version: str = ""
     ) -> tuple[Any, NodeRows, str]:
         """Return a replica's result that is no failure, the rows that it is about, and its version.
 
@@ -75,6 +79,11 @@ class ReplicaPhase:
             nodes: How many of them the work is about.
             fill: Fills the message.
             stage: Other work than asking plugins about nodes.
+            version: Of which version of plugins the replica must be; empty if of any.
+
+        Raises:
+            CallFailedError: See `Phase.run`.
+            VersionGoneError: No replica has this version.
         """
 
         def fill_now(message: Any) -> NodeRows:
@@ -85,6 +94,7 @@ class ReplicaPhase:
             deadline=request.deadline - ANSWER_SECONDS,
             sort=(*_kind_of_work(request), stage),
             nodes=nodes,
+            version=version,
         )
         answer = await self.pool.cycle(work)
         result, rows = answer.result, answer.about

@@ -172,7 +172,7 @@ class CycleRunner:
 
     async def _bind(self, call: BindCall, epoch: int) -> None:
         decision = self._decisions.latest(call.namespace, call.name, call.uid)
-        await self._bind_check.run(call, decision)
+        await self._bind_check.run(call, decision, epoch)
         await self._binding.bind(call, decision, epoch)
 
     async def _filter(
@@ -240,6 +240,7 @@ class CycleRunner:
             time=datetime.now(UTC).replace(microsecond=0),
             profile=request.profile,
             policy_revision=self._policy.revision,
+            epoch=self._term.epoch,
             snapshot_age_seconds=self._cluster.age(),
         )
         self._decisions.add(decision)

@@ -21,6 +21,7 @@ from gateway.decisions.from_protobuf import kept_values, score_record
 from gateway.decisions.log import ScoreRecord
 from gateway.metrics import CycleMetrics
 from gateway.replicas.pool import ReplicaPool
+from gateway.replicas.work import VersionGoneError
 from moorage.plugin.cycle_state import KeptValue
 from moorage.v1 import scorer_pb2
 
@@ -80,8 +81,8 @@ class ScorePhase(ReplicaPhase):
 
     async def run(self, request: CycleRequest) -> ScorePhaseResult:
         """Return the result for the nodes of the request; see `Phase.run`."""
-        count = self.shards(request)
-        scored = await self._score_in_shards(request, count) if count > 1 else None
+        count, version = self.shards(request)
+        scored = await self._score_in_shards(request, count, version) if count > 1 else None
         if scored is None:  # not worth it, or the replicas have different versions of plugins
             count, scored = 1, await self._score(request)
         result, rows, _ = scored
@@ -95,13 +96,10 @@ class ScorePhase(ReplicaPhase):
 
     async def raw(self, request: CycleRequest) -> Sequence[ShardScores]:
         """Return the raw scores of the request's nodes, by shard; raises as `run`."""
-        count = self.shards(request)
+        count, version = self.shards(request)
         positions = self.index.find(request.nodes).positions
-        if count > 1:
-            parts = split(positions, count)
-            shards = await gather(self._score_shard(request, part) for part in parts)
-            if of_one_version(shards):
-                return shards
+        if count > 1 and (shards := await self._score_parts(request, count, version)):
+            return shards
         return [await self._score_shard(request, positions)]
 
     async def _score(self, request: CycleRequest) -> Scored:
@@ -112,17 +110,19 @@ class ScorePhase(ReplicaPhase):
 
         return await self.ask(request, len(request.nodes), fill)
 
-    async def _score_in_shards(self, request: CycleRequest, count: int) -> Scored | None:
-        """Score in shards; None if replicas with different versions of plugins answered."""
-        parts = split(self.index.find(request.nodes).positions, count)
-        shards = await gather(self._score_shard(request, part) for part in parts)
-        if not of_one_version(shards):
+    async def _score_in_shards(
+        self, request: CycleRequest, count: int, version: str
+    ) -> Scored | None:
+        """Score in shards; None if no replica with this version of plugins is left."""
+        shards = await self._score_parts(request, count, version)
+        if not shards:
             return None
-        raw, version = merge_scores(shards, len(request.nodes)), shards[0].version
+        raw = merge_scores(shards, len(request.nodes))
         if raw:
             scored = np.concatenate([shard.rows.positions for shard in shards])
-            result, rows, normalized_by = await self._normalize(request, scored, raw)
-            if normalized_by != version:
+            try:
+                result, rows, _ = await self._normalize(request, scored, raw, version)
+            except VersionGoneError:
                 return None
         else:
             result = scorer_pb2.ScoreResult(generation=shards[0].result.generation)
@@ -130,21 +130,35 @@ class ScorePhase(ReplicaPhase):
         add_normalization(result, shards)
         return result, rows, version
 
-    async def _score_shard(self, request: CycleRequest, part: Positions) -> ShardScores:
+    async def _score_parts(
+        self, request: CycleRequest, count: int, version: str
+    ) -> Sequence[ShardScores]:
+        """Return the raw scores of all nodes, by shard; none if the version is gone."""
+        parts = split(self.index.find(request.nodes).positions, count)
+        try:
+            shards = await gather(self._score_shard(request, part, version) for part in parts)
+        except VersionGoneError:
+            return ()
+        return shards if of_one_version(shards) else ()
+
+    async def _score_shard(
+        self, request: CycleRequest, part: Positions, version: str = ""
+    ) -> ShardScores:
         def fill(message: Any, rows: NodeRows) -> NodeRows:
             shard = rows.subset(part)
             fill_cycle(message.cycle, request, rows)
             message.shard = shard.bitmap or b"\0"  # an empty bitmap would mean all nodes
             return shard
 
-        result, rows, version = await self.ask(request, len(part), fill)
-        return ShardScores(result, rows, self._checked_raw(result, rows.count), version)
+        result, rows, answered = await self.ask(request, len(part), fill, version=version)
+        return ShardScores(result, rows, self._checked_raw(result, rows.count), answered)
 
     async def _normalize(
         self,
         request: CycleRequest,
         scored: Positions,
         raw: Mapping[str, npt.NDArray[np.float64]],
+        version: str,
     ) -> Scored:
         def fill(message: Any, rows: NodeRows) -> NodeRows:
             normalized = rows.subset(scored)
@@ -155,7 +169,7 @@ class ScorePhase(ReplicaPhase):
                 message.raw.add(plugin=plugin, values=values[positions].astype("<f8").tobytes())
             return normalized
 
-        return await self.ask(request, len(scored), fill, "normalize")
+        return await self.ask(request, len(scored), fill, "normalize", version)
 
     def _checked_raw(
         self, result: scorer_pb2.ScoreResult, count: int

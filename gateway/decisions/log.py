@@ -15,7 +15,7 @@ UNPACKED = 256
 
 PhaseName = Literal["filter", "score"]
 
-Cause = Literal["no decision", "other policy", "claim lost", "node changed"]
+Cause = Literal["no decision", "earlier term", "other policy", "claim lost", "node changed"]
 """Why a node is checked again at the bind."""
 
 
@@ -69,10 +69,15 @@ class FilterRecord(Record):
 
 
 class ClaimRecord(Record):
-    """The node that the pod has held since its cycle, and the plugins that wanted that."""
+    """The node that the pod has held since its cycle, and the plugins that wanted that.
+
+    `outdated` means that something changed between the verdict and the claim, so that the bind is
+    checked.
+    """
 
     node: str
     plugins: list[str]
+    outdated: bool = False
 
 
 class PluginScoreRecord(Record):
@@ -136,6 +141,7 @@ class Decision(Record):
     Attributes:
         time: When the attempt began, in UTC.
         generation: The generation of the state that was used.
+        epoch: That of the term in which the attempt began.
         snapshot_age_seconds: The time since the last message about nodes or about pods, whichever
             is longer. While nothing changes, the API server sends one about once a minute.
         queue_seconds: How long the attempt waited for its turn.
@@ -150,6 +156,7 @@ class Decision(Record):
     profile: str
     policy_revision: str = ""
     generation: int = 0
+    epoch: int = 0
     snapshot_age_seconds: float = 0.0
     queue_seconds: float = 0.0
     filter: FilterRecord | None = None

@@ -22,6 +22,7 @@ from gateway.edge.verbs import (
     PreemptHandler,
     PrioritizeHandler,
 )
+from moorage_host.http.callers import Callers
 from moorage_host.http.refusals import Refusals
 from moorage_host.http.requests import RequestChecks
 
@@ -48,12 +49,14 @@ class App:
         self.draining = False
         self.finish = bind.finish
         self._routes = routes
+        self._callers = Callers(settings.scheduler_identity, "--scheduler-identity", self.refusals)
         self._checks = RequestChecks(settings.allowed_host, self.refusals, json_only=True)
         self._metrics = metrics
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request, or refuse it with 400, 403, 404, 405, 415, 417 or 421."""
-        if (refusal := self._checks.refusal(request)) is not None:
+        refusal = self._checks.refusal(request) or self._callers.refusal(request)
+        if refusal is not None:
             return refusal.response()
         route = self._routes.find(request.path)
         if route is None:

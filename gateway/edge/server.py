@@ -9,6 +9,8 @@ from aiohttp import web
 
 from gateway.edge.app import App
 from moorage_host.http.connections import Connections, Limits
+from moorage_host.tls.contexts import server_context
+from moorage_host.tls.security import LOOPBACK, Security
 
 _POLL_SECONDS = 0.05
 _READ_BUFFER = 1 << 20  # bytes; with aiohttp's own, reading stops and restarts every 128 kB
@@ -22,7 +24,9 @@ class Edge:
 
 
 @asynccontextmanager
-async def run_edge(app: App, host: str, port: int) -> AsyncIterator[Edge]:
+async def run_edge(
+    app: App, host: str, port: int, security: Security = LOOPBACK
+) -> AsyncIterator[Edge]:
     """Listen while the block runs; port 0 takes a free one.
 
     When the block ends no connection is accepted any more. Open ones are served until their callers
@@ -30,15 +34,20 @@ async def run_edge(app: App, host: str, port: int) -> AsyncIterator[Edge]:
 
     Raises:
         OSError: The port is taken.
+        ConfigurationError: The address can be reached from elsewhere, and plain text is not allowed
+            there.
     """
     settings = app.settings
+    security.require(f"listen on {host}:{port} for kube-scheduler", host)
+    certificates = security.certificates
+    context = server_context(certificates, "required") if certificates is not None else None
     limits = Limits(
         connections=settings.http_connections,
         head_time=settings.http_head_time,
         headers=settings.http_headers,
         header_bytes=settings.http_header_bytes,
     )
-    connections = Connections(limits, app.refusals)
+    connections = Connections(limits, app.refusals, context)
     server = web.Server(
         connections.busy(app.handle),
         access_log=None,

@@ -55,7 +55,7 @@ class Beginning:
         self._between_cycles = between_cycles
         self._metrics = metrics
 
-    async def begin(self, epoch: int, valid_until: float) -> int:
+    async def begin(self, epoch: int, valid_until: Callable[[], float]) -> int:
         """Begin a term; return its epoch, or a higher one that may be tried next."""
         start = time.monotonic()
         fenced = await self._barriers.fence(epoch)
@@ -67,7 +67,7 @@ class Beginning:
             # Another gateway may have bound to these nodes since.
             self._catch_up.state.release_all()
             self._catch_up.assume(missing)
-            self._term.begin(epoch, valid_until=valid_until)
+            self._term.begin(epoch, valid_until=valid_until())
         self._metrics.transitions.inc()
         self._metrics.seconds.observe(time.monotonic() - start)
         return epoch

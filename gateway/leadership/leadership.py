@@ -10,11 +10,14 @@ from typing import Any, Protocol
 from prometheus_client import CollectorRegistry
 
 from gateway.cluster.cluster import Cluster
-from gateway.leadership.alone import Alone
 from gateway.leadership.barriers import Barriers
 from gateway.leadership.beginning import Beginning, TermMetrics
 from gateway.leadership.catch_up import CatchUp
+from gateway.leadership.election import Durations, Election
+from gateway.leadership.lease import LeaseStore
 from gateway.leadership.term import Term
+from gateway.leadership.terms import Terms
+from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient
 from moorage_host.tls.security import Security
 
@@ -29,6 +32,30 @@ class LeadershipSettings(Protocol):
     @property
     def barrier_timeout(self) -> float:
         """Seconds after which a binder is left out."""
+
+    @property
+    def leader_election(self) -> str:
+        """Whether a Lease decides."""
+
+    @property
+    def lease_namespace(self) -> str:
+        """Where the Lease is."""
+
+    @property
+    def lease_name(self) -> str:
+        """What it is called."""
+
+    @property
+    def lease_duration(self) -> float:
+        """Seconds of silence after which another gateway takes it."""
+
+    @property
+    def lease_renew_deadline(self) -> float:
+        """Seconds after which its holder stops."""
+
+    @property
+    def lease_retry_period(self) -> float:
+        """Seconds between renewals."""
 
     @property
     def resolve_interval(self) -> float:
@@ -65,5 +92,21 @@ def make_leadership(
         between_cycles=between_cycles,
         metrics=TermMetrics(registry, term),
     )
-    alone = Alone(term, beginning, interval=settings.resolve_interval)
-    return Leadership(term=term, barriers=barriers, run=alone.run)
+    terms = Terms(term, beginning, interval=settings.resolve_interval)
+    if settings.leader_election == "none":
+        return Leadership(term=term, barriers=barriers, run=terms.run)
+    store = LeaseStore(client, settings.lease_namespace, settings.lease_name)
+    election = Election(store, term, terms, holder, _durations(settings))
+    return Leadership(term=term, barriers=barriers, run=election.run)
+
+
+def _durations(settings: LeadershipSettings) -> Durations:
+    lease, renew = settings.lease_duration, settings.lease_renew_deadline
+    retry = settings.lease_retry_period
+    if not lease > renew > retry:
+        raise ConfigurationError(
+            f"--lease-duration ({lease:g} s) must be longer than --lease-renew-deadline "
+            f"({renew:g} s), and that longer than --lease-retry-period ({retry:g} s): otherwise "
+            "another gateway takes the Lease before its holder stops"
+        )
+    return Durations(lease=lease, renew=renew, retry=retry)

@@ -1,7 +1,7 @@
 """The term: the time in which this process may decide, and the epoch that all its binds carry.
 
-Each call enters it first. Who begins and ends terms is `gateway.leadership.alone` or
-`gateway.leadership.elected`; a binder ends one as well, by refusing its epoch.
+Each call enters it first. Who begins and ends terms is `gateway.leadership.terms`, which
+`gateway.leadership.election` runs; a binder ends a term as well, by refusing its epoch.
 """
 
 import asyncio
@@ -78,6 +78,10 @@ class Term:
         self.problem = problem
         self._begun.clear()
         self.ended.set()
+
+    def await_beginning(self, problem: str) -> None:
+        """Let calls wait from here on: a term is about to begin."""
+        self.problem, self.stands_by = problem, False
 
     def stand_by(self, problem: str) -> None:
         """Let calls fail at once from here on: another process decides."""

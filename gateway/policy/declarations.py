@@ -12,8 +12,8 @@ def common_declarations(replicas: Iterable[Sequence[PluginInfo]]) -> list[Plugin
     """Return the plugins of all replicas, each with what every replica that has it declares.
 
     What gives the gateway leave to do something, such as caching, must be declared by all. What
-    asks something of it, such as objects to read, needs to be declared by one. Where only one value
-    can be right, the last replica's counts.
+    asks something of it, such as objects to read, needs to be declared by one. A time budget is the
+    longest and a weight the least, so that it does not matter who greeted last.
     """
     versions: dict[str, list[PluginInfo]] = {}
     for infos in replicas:
@@ -23,6 +23,11 @@ def common_declarations(replicas: Iterable[Sequence[PluginInfo]]) -> list[Plugin
 
 
 def _common(one: PluginInfo, last: PluginInfo) -> PluginInfo:
+    alike = {
+        key: last.default_args[key]
+        for key in last.default_args
+        if one.default_args.get(key) == last.default_args[key]
+    }
     if one == last:
         return last
     return replace(
@@ -35,4 +40,8 @@ def _common(one: PluginInfo, last: PluginInfo) -> PluginInfo:
         normalization=last.normalization if one.normalization is last.normalization else None,
         reads_snapshot=one.reads_snapshot or last.reads_snapshot,
         reads_placements=one.reads_placements or last.reads_placements,
+        default_args=alike,
+        weight=min(one.weight, last.weight),
+        time_budget=max(one.time_budget, last.time_budget),
+        origin=max(one.origin, last.origin),
     )

@@ -23,7 +23,7 @@ class Replicas(Protocol):
     def members(self) -> Members:
         """Those that take part."""
 
-    async def next_member(self, deadline: float) -> Member:
+    async def next_member(self, deadline: float, version: str = "") -> Member:
         """Return the replica whose turn it is; wait for one until *deadline* if there is none."""
 
     def mark_lost(self, member: Member, reason: str) -> None:
@@ -54,6 +54,7 @@ class HedgedCall:
 
         Raises:
             CallFailedError: No replica takes part in time.
+            VersionGoneError: None has the version that the work is for.
             TimeoutError: No replica answers before the deadline.
         """
         cause: Cause | None = None
@@ -73,8 +74,8 @@ class HedgedCall:
     async def _another(self) -> Member | None:
         """Return a further replica; wait for one only if no replica has the work."""
         if self._sent:
-            return self._replicas.members.spare(self._asked())
-        return await self._replicas.next_member(self._work.deadline)
+            return self._replicas.members.spare(self._asked(), self._work.version)
+        return await self._replicas.next_member(self._work.deadline, self._work.version)
 
     def _asked(self) -> Collection[Member]:
         return [member for member, _ in self._sent.values()]
@@ -103,7 +104,7 @@ class HedgedCall:
         if not self._sent:
             return ()  # lost before it was asked
         wait = partial(asyncio.wait, self._sent, return_when=asyncio.FIRST_COMPLETED)
-        if not self._replicas.members.has_others(self._asked()):
+        if not self._replicas.members.has_others(self._asked(), self._work.version):
             return (await wait())[0]
         floor = self._latency.limits.hedge_floor
         ended, _ = await wait(timeout=floor)

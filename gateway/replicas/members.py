@@ -2,7 +2,8 @@
 
 import asyncio
 import itertools
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -65,9 +66,14 @@ class Members:
         return list(self._members.values())
 
     @property
-    def idle(self) -> int:
-        """How many have no unanswered work."""
-        return sum(not member.unanswered for member in self._members.values())
+    def alike(self) -> tuple[str, int]:
+        """The version of plugins that most replicas without unanswered work have; how many do."""
+        idle = Counter(m.session.version for m in self._members.values() if not m.unanswered)
+        return max(idle.items(), key=lambda each: (each[1], each[0]), default=("", 0))
+
+    def have(self, version: str) -> bool:
+        """Whether there is a replica with a version of plugins; empty stands for any."""
+        return any(self._with(version))
 
     def add(self, place: str, session: Session) -> None:
         """Let a replica take part."""
@@ -85,22 +91,26 @@ class Members:
         del self._members[place]
         return True
 
-    def next(self) -> Member | None:
-        """Return whose turn it is."""
-        members = list(self._members.values())
+    def next(self, version: str = "") -> Member | None:
+        """Return whose turn it is, of those with a version of plugins."""
+        members = list(self._with(version))
         if not members:
             return None
         turn = next(self._turns) % len(members)
         return min(members[turn:] + members[:turn], key=lambda member: len(member.unanswered))
 
-    def has_others(self, asked: Collection[Member]) -> bool:
-        """Whether any replica is none of *asked*."""
-        return any(member not in asked for member in self._members.values())
+    def has_others(self, asked: Collection[Member], version: str = "") -> bool:
+        """Whether any replica with a version of plugins is none of *asked*."""
+        return any(member not in asked for member in self._with(version))
 
-    def spare(self, others: Collection[Member]) -> Member | None:
-        """Return a replica without unanswered work that is none of *others*."""
-        idle = (m for m in self._members.values() if not m.unanswered and m not in others)
+    def spare(self, others: Collection[Member], version: str = "") -> Member | None:
+        """Return a replica with a version, without unanswered work, that is none of *others*."""
+        idle = (m for m in self._with(version) if not m.unanswered and m not in others)
         return next(idle, None)
+
+    def _with(self, version: str) -> Iterator[Member]:
+        every = self._members.values()
+        return (m for m in every if not version or m.session.version == version)
 
     def lack_changes(self) -> bool:
         """Whether a replica that keeps up has not been sent the newest state."""

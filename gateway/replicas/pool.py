@@ -25,7 +25,7 @@ from gateway.replicas.session import (
     ignore_retry,
 )
 from gateway.replicas.sources import ClusterSource, ObjectSource, PolicySource, PoolLimits
-from gateway.replicas.work import Answer, Work
+from gateway.replicas.work import Answer, VersionGoneError, Work
 from moorage.backoff import Backoff
 from moorage.v1 import types_pb2 as pb
 from moorage_host.rpc.stream import StreamLostError
@@ -110,11 +110,6 @@ class ReplicaPool:
         """Whether the very first replica is sent the state, or waits for it."""
         return bool(self._joining) and not self._has_joined
 
-    @property
-    def idle(self) -> int:
-        """How many of them have no unanswered work."""
-        return self.members.idle
-
     def background_problems(self) -> Iterator[str]:
         """Yield what fails in the background of plugins, for each replica that takes part."""
         for member in self.members.all:
@@ -143,6 +138,7 @@ class ReplicaPool:
 
         Raises:
             CallFailedError: No replica answers in time.
+            VersionGoneError: No replica has the version that the work is for.
         """
         try:
             return await HedgedCall(self, work, self._latency, self._metrics).run()
@@ -158,13 +154,16 @@ class ReplicaPool:
         self.mark_lost(member, SILENT)
         member.session.break_off(SILENT)
 
-    async def next_member(self, deadline: float) -> Member:
+    async def next_member(self, deadline: float, version: str = "") -> Member:
         """Return the replica whose turn it is; wait for one if one may be back soon.
 
         Raises:
             CallFailedError: No replica is back soon, or by *deadline*.
+            VersionGoneError: None has the *version* of plugins that is asked for.
         """
-        while not (member := self.members.next()):
+        while not (member := self.members.next(version)):
+            if version:
+                raise VersionGoneError(f"no {self.kind.name} has the plugins of a cycle any more")
             end = min(deadline, self._lost_at + self._longest_wait)
             try:
                 async with asyncio.timeout_at(end), self._changed:

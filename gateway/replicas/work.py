@@ -9,6 +9,12 @@ from typing import Any
 
 import msgspec
 
+from gateway.calls import CallFailedError
+
+
+class VersionGoneError(CallFailedError):
+    """No replica has the version of plugins that work is for."""
+
 
 class Work(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A request to any replica of a kind.
@@ -20,12 +26,14 @@ class Work(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         deadline: When the answer becomes useless, in seconds of `loop.time()`.
         sort: Work of the same sort takes similar times for the same number of nodes.
         nodes: The number of nodes.
+        version: Only replicas with this version of plugins may answer; empty if any may.
     """
 
     fill: Callable[[Any], Any]
     deadline: float
     sort: Hashable
     nodes: int
+    version: str = ""
 
 
 class Answer(msgspec.Struct, frozen=True, eq=False):

@@ -17,6 +17,7 @@ from moorage.errors import ConfigurationError
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import binder_pb2_grpc
 from moorage_host.kube import KubeError, KubeStatusError, connect
+from moorage_host.kube.access import Access
 from moorage_host.plugins.registry import load_registry
 from moorage_host.process.admin import Check
 from moorage_host.process.metrics import count_background_failure
@@ -67,6 +68,7 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
         self._registry = load_registry(BindPlugin, BUILT_INS, settings.plugin)
         self._policies = Policies(self._registry, count_failure=count_background_failure)
         self._stack = AsyncExitStack()
+        self._access = Access(None, ttl=settings.admin_token_ttl)
         self._replica = uuid.uuid4().hex[:12]
 
     async def start(self) -> None:
@@ -79,6 +81,7 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
         settings, limits = self._settings, _limits(self._settings)
         client = await connect(settings.kubeconfig, context=settings.context)
         self._stack.push_async_callback(client.close)
+        self._access.client = client
         cluster = Cluster(client, request_timeout=settings.request_timeout)
         recorder = EventRecorder(
             cluster,
@@ -102,6 +105,10 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
     def notes(self) -> Mapping[str, Check]:
         """Return what fails in the background of the plugins."""
         return {"plugins": self._policies.plugins.background_note}
+
+    def reviewer(self) -> Access:
+        """Return what asks the API server about bearer tokens."""
+        return self._access
 
     async def drain(self) -> None:
         """Take no more binds on the sessions, and end each when its last one is answered."""

@@ -21,6 +21,7 @@ from gateway.settings import GatewaySettings
 from moorage.measurements.prometheus import gauges
 from moorage_host.http.refusals import REFUSED
 from moorage_host.process.lifecycle import AdminSettings, ProcessSettings
+from moorage_host.process.log_writer import DROPS
 from moorage_host.process.metrics import (
     BACKGROUND_FAILURES,
     BUILD_INFO,
@@ -204,7 +205,7 @@ def _annotator_metrics() -> list[MetricRow]:
 
 
 def _common_metrics() -> list[MetricRow]:
-    process = (BUILD_INFO, CALLS, CALL_SECONDS, PAUSES.histogram)
+    process = (BUILD_INFO, CALLS, CALL_SECONDS, DROPS, PAUSES.histogram)
     return _declared(*process, REFUSED, EXPIRY, RELOADS)
 
 

@@ -1,3 +1,4 @@
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 
@@ -11,8 +12,8 @@ async def start_tiny() -> AsyncIterator[Callable[..., Awaitable[Tiny]]]:
     """Start the tiny service with options; what still runs after the test is killed."""
     async with AsyncExitStack() as stack:
 
-        async def start(*options: str) -> Tiny:
-            tiny = await run_tiny(*options)
+        async def start(*options: str, errors: int = asyncio.subprocess.PIPE) -> Tiny:
+            tiny = await run_tiny(*options, errors=errors)
             stack.push_async_callback(_kill, tiny)
             return tiny
 

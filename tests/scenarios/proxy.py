@@ -22,6 +22,8 @@ class Proxy:
         after: Answers wait for this before they are passed back.
         waiting: Requests that wait for `before` now.
         answered: Requests whose answer waits for `after` now.
+        binding_seconds: How long each Binding is held before it is passed on.
+        held: Bindings that are held now.
         lose_bindings: Bindings are carried out, but their answers never come.
         binds: Bindings passed on so far, as (pod, status).
     """
@@ -37,12 +39,15 @@ class Proxy:
         self.after = asyncio.Event()
         self.waiting = 0
         self.answered = 0
+        self.held = 0
         self.lose_bindings = False
+        self.binding_seconds = 0.0
         self.binds: list[tuple[str, int]] = []
         self.reset()
 
     def reset(self) -> None:
         """Let everything pass."""
+        self.binding_seconds = 0.0
         self.before.set()
         self.after.set()
         self.lose_bindings = False
@@ -74,6 +79,12 @@ class Proxy:
             await self.before.wait()
         finally:
             self.waiting -= 1
+        if request.path.endswith("/binding"):
+            self.held += 1
+            try:
+                await asyncio.sleep(self.binding_seconds)
+            finally:
+                self.held -= 1
         headers = {k: v for k, v in request.headers.items() if k.lower() not in HOP_HEADERS}
         url = self._upstream + request.raw_path
         async with self._session.request(

@@ -7,16 +7,21 @@ others out.
 """
 
 import asyncio
+import os
+import socket
+import ssl
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from aiohttp import web
 
 from moorage_host.http.refusals import Refusals
+from moorage_host.tls.identities import http_identities
 
 RequestT = TypeVar("RequestT", bound=web.BaseRequest)
 
@@ -46,19 +51,30 @@ class Limits:
 class State(IntEnum):
     """What a connection does; the first is closed first."""
 
-    HEAD = 0
-    SILENT = 1
-    IDLE = 2
-    BUSY = 3
+    HANDSHAKE = 0
+    HEAD = 1
+    SILENT = 2
+    IDLE = 3
+    BUSY = 4
 
 
 class Connections:
-    """Those that are open on one port."""
+    """Those that are open on one port.
 
-    def __init__(self, limits: Limits, refusals: Refusals) -> None:
+    Args:
+        limits: What callers may take.
+        refusals: Counts what is closed.
+        context: Secures them; None is plain text.
+    """
+
+    def __init__(
+        self, limits: Limits, refusals: Refusals, context: ssl.SSLContext | None = None
+    ) -> None:
         self.limits = limits
+        self.context = context
         self._refusals = refusals
         self._open: set[Connection] = set()
+        self._handshakes: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
     async def listening(
@@ -70,15 +86,21 @@ class Connections:
             OSError: The address cannot be listened on.
         """
         loop = asyncio.get_running_loop()
-        listener = await loop.create_server(
-            lambda: Connection(self, server()), host, port, backlog=backlog
-        )
+
+        def accepted() -> asyncio.Protocol:
+            connection = Connection(self, server())
+            return (
+                connection if self.context is None else _Handover(partial(self._secure, connection))
+            )
+
+        listener = await loop.create_server(accepted, host, port, backlog=backlog)
         watching = loop.create_task(self._close_slow_heads())
         try:
             yield listener
         finally:
             listener.close()
-            watching.cancel()
+            for task in (watching, *self._handshakes):
+                task.cancel()
 
     def busy(
         self, handler: Callable[[RequestT], Awaitable[web.StreamResponse]]
@@ -86,9 +108,8 @@ class Connections:
         """Return a handler that notes which connections have a request."""
 
         async def handle(request: RequestT) -> web.StreamResponse:
-            transport = request.transport
-            connection = transport.get_protocol() if transport is not None else None
-            if not isinstance(connection, Connection):
+            connection = connection_of(request)
+            if connection is None:
                 return await handler(request)
             connection.become(State.BUSY)
             try:
@@ -122,13 +143,41 @@ class Connections:
         # A busy one is closed only for a caller that has fewer.
         return new if found.state is State.BUSY and peer == new.peer else found
 
+    def _secure(self, connection: "Connection", sock: socket.socket) -> None:
+        try:
+            connection.peer = sock.getpeername()[0]
+        except OSError:  # it is gone already
+            sock.close()
+            return
+        connection.become(State.HANDSHAKE)
+        task = asyncio.create_task(self._shake_hands(connection, sock))
+        self._handshakes.add(task)
+        task.add_done_callback(self._handshakes.discard)
+        connection.give_up = task.cancel
+        self.add(connection)
+
+    async def _shake_hands(self, connection: "Connection", sock: socket.socket) -> None:
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: connection,
+                sock,
+                ssl=self.context,
+                # Whoever takes longer than for a head is found with those.
+                ssl_handshake_timeout=2 * self.limits.head_time,
+            )
+        except (OSError, TimeoutError) as error:
+            self.remove(connection)
+            self._refusals.note("handshake", f"TLS with {connection.peer} failed: {error}")
+        finally:
+            connection.give_up = _do_nothing
+
     async def _close_slow_heads(self) -> None:
         limit = self.limits.head_time
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(min(1.0, limit / 4))
             latest = loop.time() - limit
-            slow = [c for c in self._open if c.state is State.HEAD and c.since < latest]
+            slow = [c for c in self._open if c.state <= State.HEAD and c.since < latest]
             for connection in slow:
                 self._refusals.note(
                     "head_time", f"{connection.peer} did not send a whole head in {limit:g} s"
@@ -137,7 +186,12 @@ class Connections:
 
 
 class Connection(asyncio.Protocol):
-    """One connection: hands over to aiohttp what comes, and knows how long it takes."""
+    """One connection: hands over to aiohttp what comes, and knows how long it takes.
+
+    Attributes:
+        identities: DNS names in the caller's certificate; None in plain text.
+        give_up: Ends the handshake, if there is one.
+    """
 
     def __init__(self, connections: Connections, handler: web.RequestHandler) -> None:
         self.peer = ""
@@ -147,6 +201,8 @@ class Connection(asyncio.Protocol):
         self._handler = handler
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
+        self.identities: frozenset[str] | None = None
+        self.give_up: Callable[[], object] = _do_nothing
 
     def become(self, state: State) -> None:
         """Change the state."""
@@ -156,14 +212,17 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         """Close it at once."""
         self._connections.remove(self)
+        self.give_up()
         if self._transport is not None:
             self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin, unless there are too many."""
+        """Begin to hand over, unless there are too many; with TLS, after the handshake."""
         self._transport = cast("asyncio.Transport", transport)
-        self.peer = str((transport.get_extra_info("peername") or ("",))[0])
+        self.peer = self.peer or str((transport.get_extra_info("peername") or ("",))[0])
         self.become(State.SILENT)
+        if transport.get_extra_info("sslcontext") is not None:
+            self.identities = http_identities(transport.get_extra_info("peercert"))
         self._handler.connection_made(transport)
         self._connections.add(self)
 
@@ -189,3 +248,28 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """Hand it over."""
         self._handler.resume_writing()
+
+
+class _Handover(asyncio.Protocol):
+    """A connection before TLS: hands its socket over, of which nothing has been read."""
+
+    def __init__(self, secure: Callable[[socket.socket], None]) -> None:
+        self._secure = secure
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Hand over."""
+        own = transport.get_extra_info("socket").fileno()
+        sock = socket.socket(fileno=os.dup(own))
+        cast("asyncio.Transport", transport).abort()
+        self._secure(sock)
+
+
+def connection_of(request: web.BaseRequest) -> Connection | None:
+    """Return the connection of a request; None once it is closed."""
+    transport = request.transport
+    protocol = transport.get_protocol() if transport is not None else None
+    return protocol if isinstance(protocol, Connection) else None
+
+
+def _do_nothing() -> None:
+    """Stand for the end of a handshake that is over."""

@@ -13,7 +13,14 @@ log = structlog.get_logger()
 Port: TypeAlias = Literal["extender", "admin", "api-server"]
 
 Reason: TypeAlias = Literal[
-    "connections", "content_type", "head", "head_time", "host", "origin", "other"
+    "connections",
+    "content_type",
+    "handshake",
+    "head",
+    "head_time",
+    "host",
+    "identity",
+    "origin",
 ]
 
 REFUSED = Counter(

@@ -31,6 +31,8 @@ class Refusal:
     def response(self) -> web.Response:
         """Return the answer, which is the last on its connection."""
         answer = web.json_response({"error": self.text}, status=self.status)
+        if self.status == web.HTTPUnauthorized.status_code:
+            answer.headers[hdrs.WWW_AUTHENTICATE] = "Bearer"
         answer.force_close()
         return answer
 

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from moorage.errors import ConfigurationError, UnknownNameError
@@ -80,7 +81,7 @@ class PluginHost:
         self.latest = Policy()
         self._policies: dict[str, Policy] = {}
         self._starting = asyncio.Lock()
-        self._reports_end = False
+        self._reports_end = asyncio.Event()
 
     def background_problems(self) -> dict[str, str]:
         """Return what fails in the background of the latest policy's plugins, by their names."""
@@ -97,17 +98,19 @@ class PluginHost:
 
     def end_reports(self) -> None:
         """End all that follow what plugins ask for, and what fails in their background."""
-        self._reports_end = True
+        self._reports_end.set()
         self.retries.end()
 
     async def follow_problems(self) -> AsyncIterator[dict[str, str]]:
         """Yield what `background_problems` returns: at first, and while something fails or did."""
         problems: dict[str, str] | None = None
-        while not self._reports_end:
+        while not self._reports_end.is_set():
             before, problems = problems, self.background_problems()
             if problems != before:
                 yield problems
-            await asyncio.sleep(PROBLEMS_SECONDS)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PROBLEMS_SECONDS):
+                    await self._reports_end.wait()
 
     async def use(self, revision: str, content: bytes) -> Policy:
         """Return the running policy of *revision*, started if no session uses it yet.

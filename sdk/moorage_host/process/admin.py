@@ -19,15 +19,20 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from moorage.errors import ConfigurationError
+from moorage_host.http.callers import Callers, TokenReviewer
 from moorage_host.http.connections import Connections, Limits
 from moorage_host.http.refusals import Refusals
 from moorage_host.http.requests import RequestChecks
 from moorage_host.process.lifecycle import AdminSettings
+from moorage_host.tls.contexts import server_context
+from moorage_host.tls.security import LOOPBACK, Security
 
 log = structlog.get_logger()
 
 Check = Callable[[], str | None]
 """Returns why something is not ready, in one sentence, or None if it is. Must be quick."""
+
+_OPEN = frozenset({"/livez", "/readyz"})
 
 _KEEP_ALIVE = 100.0  # seconds; Prometheus comes again before that
 
@@ -41,19 +46,26 @@ async def admin_server(
     checks: Mapping[str, Check],
     notes: Mapping[str, Check] | None = None,
     routes: Iterable[web.AbstractRouteDef] = (),
+    security: Security = LOOPBACK,
+    reviewer: TokenReviewer | None = None,
     registry: CollectorRegistry = REGISTRY,
 ) -> AsyncIterator[str]:
     """Serve until the block is left; give the address as "host:port", with the port that was bound.
 
-    The answer of `/readyz` shows what *notes* return, and is ready all the same.
+    The answer of `/readyz` shows what *notes* return, and is ready all the same. With TLS, all
+    paths but the two for probes need the certificate of an operator, or a bearer token of which
+    the *reviewer* approves.
 
     Raises:
-        ConfigurationError: The address cannot be listened on.
+        ConfigurationError: The address cannot be listened on, or not in plain text.
     """
     refusals = Refusals("admin")
-    connections = Connections(_limits(settings), refusals)
+    certificates = security.certificates
+    context = server_context(certificates, "optional") if certificates is not None else None
+    connections = Connections(_limits(settings), refusals, context)
     checked = _checking(RequestChecks(settings.allowed_host, refusals), connections)
-    app = web.Application(middlewares=[checked, _errors_as_json])
+    callers = Callers(settings.operator_identity, "--operator-identity", refusals)
+    app = web.Application(middlewares=[checked, _authorizing(callers, reviewer), _errors_as_json])
     app.router.add_get("/livez", _live)
     app.router.add_get("/readyz", _ready_handler(checks, notes or {}))
     app.router.add_get("/metrics", _metrics_handler(registry))
@@ -68,7 +80,7 @@ async def admin_server(
     )
     await runner.setup()
     try:
-        async with _listening(connections, runner, settings) as port:
+        async with _listening(connections, runner, settings, security) as port:
             yield address(settings.admin_host, port)
     finally:
         await runner.cleanup()
@@ -102,9 +114,13 @@ def _limits(settings: AdminSettings) -> Limits:
 
 @asynccontextmanager
 async def _listening(
-    connections: Connections, runner: web.AppRunner, settings: AdminSettings
+    connections: Connections,
+    runner: web.AppRunner,
+    settings: AdminSettings,
+    security: Security,
 ) -> AsyncIterator[int]:
     host, port = settings.admin_host, settings.admin_port
+    security.require(f"listen on {address(host, port)} for the admin server", host)
     async with AsyncExitStack() as stack:
         server = cast("web.Server", runner.server)  # it has one since its setup
         try:
@@ -125,6 +141,18 @@ def _checking(checks: RequestChecks, connections: Connections) -> Middleware:
         return await connections.busy(handler)(request)
 
     return checked
+
+
+def _authorizing(callers: Callers, reviewer: TokenReviewer | None) -> Middleware:
+    @web.middleware
+    async def authorized(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.path not in _OPEN:
+            refusal = await callers.refusal_of_token(request, reviewer)
+            if refusal is not None:
+                return refusal.response()
+        return await handler(request)
+
+    return authorized
 
 
 def _ask(name: str, check: Check) -> str | None:

@@ -21,7 +21,8 @@ from prometheus_client import disable_created_metrics
 
 from moorage.errors import ConfigurationError, causes
 from moorage_host.process import pauses  # noqa: F401 - every process counts them
-from moorage_host.process.logs import configure_logging
+from moorage_host.process.log_limits import LogLimits
+from moorage_host.process.logs import Flush, configure_logging
 from moorage_host.process.metrics import show_build
 from moorage_host.settings import setting
 from moorage_host.tls.identities import OPERATOR
@@ -44,6 +45,37 @@ class ProcessSettings:
     )
     log_format: Literal["auto", "json", "text"] = setting(
         "auto", "Form of the log on stderr; auto is text on a terminal and JSON elsewhere."
+    )
+    log_queue: int = setting(
+        2000,
+        "Log lines that may wait to be written; more are dropped and counted. A log that nobody "
+        "reads and a full disk slow nothing else.",
+        minimum=1,
+    )
+    log_line: int = setting(
+        1024, "Longest log line; the longest texts are cut.", unit="bytes", minimum=256
+    )
+    log_traceback: int = setting(
+        8192, "Longest log line with a traceback.", unit="bytes", minimum=1024
+    )
+    log_traceback_interval: float = setting(
+        60.0,
+        "Time between two tracebacks of the same event and place; between them there is only the "
+        "error's text.",
+        unit="seconds",
+        minimum=0,
+    )
+    log_repeats: int = setting(
+        20,
+        "How many warnings and errors of the same event are logged in a row; then one for each "
+        "--log-repeat-interval, with the number of those that were left out.",
+        minimum=1,
+    )
+    log_repeat_interval: float = setting(
+        1.0, "Time between two such log lines.", unit="seconds", minimum=0.001
+    )
+    log_flush_timeout: float = setting(
+        1.0, "Time for log lines that wait when the process ends.", unit="seconds", minimum=0
     )
     exit_with_parent: int | None = setting(
         None,
@@ -69,6 +101,13 @@ class AdminSettings(ProcessSettings):
         "Connections to the admin port; with more, one that waits for its caller is closed.",
         unit="connections",
         minimum=1,
+    )
+    admin_token_ttl: float = setting(
+        10.0,
+        "How long the API server's answer about a bearer token is kept, at the gateway and the "
+        "binder; so long a withdrawn right still counts.",
+        unit="seconds",
+        minimum=0,
     )
     allowed_host: tuple[str, ...] = setting(
         ("gateway", "gateway.moorage", "*.svc", "*.svc.cluster.local"),
@@ -124,10 +163,11 @@ def process(name: str, settings: ProcessSettings) -> Iterator[asyncio.Event]:
         SystemExit: A ConfigurationError came out of the block, alone or in a group: exit code 1,
             its text is on stderr.
     """
+    flush: Flush | None = None
     try:
         if settings.exit_with_parent:
             _exit_with_parent(settings.exit_with_parent)
-        configure_logging(settings.log_level, settings.log_format)
+        flush = configure_logging(settings.log_level, settings.log_format, _log_limits(settings))
         show_build(name)
         # Otherwise each counter has a second series, which nobody needs.
         disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -138,6 +178,9 @@ def process(name: str, settings: ProcessSettings) -> Iterator[asyncio.Event]:
         if mistake is None:
             raise
         raise SystemExit(f"moorage {name}: {' '.join(str(mistake).split())}") from error
+    finally:
+        if flush is not None:
+            flush()  # before the interpreter writes to the same stream
 
 
 @contextmanager
@@ -168,6 +211,18 @@ def announce(event: str, **fields: str) -> None:
     output = sys.__stdout__ or sys.stdout
     output.write(msgspec.json.encode({"event": event, **fields}).decode() + "\n")
     output.flush()
+
+
+def _log_limits(settings: ProcessSettings) -> LogLimits:
+    return LogLimits(
+        queue=settings.log_queue,
+        line=settings.log_line,
+        traceback=settings.log_traceback,
+        traceback_interval=settings.log_traceback_interval,
+        repeats=settings.log_repeats,
+        repeat_interval=settings.log_repeat_interval,
+        flush_timeout=settings.log_flush_timeout,
+    )
 
 
 def _exit_with_parent(parent: int) -> None:

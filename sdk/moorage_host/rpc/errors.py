@@ -4,7 +4,6 @@ Servicers raise; the interceptor asks this table. Sessions, whose answers carry 
 own (`CycleStatus`), ask it as well, so that an error means the same in a call and in a stream.
 """
 
-import traceback
 from collections.abc import Iterator
 
 import grpc
@@ -30,9 +29,6 @@ UNEXPECTED = "internal error; the log of the service has the cause"
 TIMED_OUT = "time ran out before the work was done"
 MALFORMED = "the message is malformed"
 TOO_DEEP = "the message is nested too deeply"
-
-PLACES_KEPT = 64
-"""Unexpected errors of which the log has a traceback; another one of the same place is a line."""
 
 
 class CallError(Exception):
@@ -83,21 +79,10 @@ def status_of(error: Exception) -> tuple[grpc.StatusCode, str]:
 
 
 def report(error: Exception) -> tuple[grpc.StatusCode, str]:
-    """Return the caller's error for an exception; log it if it is a bug.
-
-    The log has the traceback once for each place: a caller who repeats the call must not fill it.
-    """
+    """Return the caller's error for an exception; log it if it is a bug."""
     code, message = status_of(error)
     if message == UNEXPECTED:
-        cause = _first_cause(error)
-        place = _place_of(cause)
-        if place in _logged:
-            log.error("A call failed unexpectedly again", error=type(cause).__name__, place=place)
-        else:
-            _logged.add(place)
-            if len(_logged) > PLACES_KEPT:
-                _logged.clear()
-            log.error("A call failed unexpectedly", exc_info=error)
+        log.error("A call failed unexpectedly", exc_info=error)
     else:
         log.debug("A call was refused", code=code.name, error=message)
     return code, message
@@ -112,16 +97,6 @@ def reason_of(error: Exception) -> str:
 def shortened(message: str) -> str:
     """Cut a status message that is too long to be sent."""
     return message if len(message) <= LONGEST_MESSAGE else message[: LONGEST_MESSAGE - 3] + "..."
-
-
-_logged: set[str] = set()
-
-
-def _place_of(error: BaseException) -> str:
-    """Return where an error was raised, and what it is."""
-    frames = traceback.extract_tb(error.__traceback__, limit=-1)
-    where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-    return f"{type(error).__name__} {where}"
 
 
 def _first_cause(error: Exception) -> Exception:

@@ -25,6 +25,7 @@ import grpc
 import structlog
 
 from moorage.errors import ConfigurationError
+from moorage_host.http.callers import TokenReviewer
 from moorage_host.process.admin import Check, address, admin_server, cause_of
 from moorage_host.process.lifecycle import AdminSettings, announce, process
 from moorage_host.process.phase import Phase
@@ -113,6 +114,10 @@ class Servicer:
         """Return what `/readyz` shows although the service is ready, by name."""
         return {}
 
+    def reviewer(self) -> TokenReviewer | None:
+        """Return what knows the bearer tokens of callers of the admin port."""
+        return None
+
 
 ServicerT = TypeVar("ServicerT", bound=Servicer)
 
@@ -170,7 +175,13 @@ async def running(
     async with AsyncExitStack() as stack:
         security = await stack.enter_async_context(securing(settings))
         admin = await stack.enter_async_context(
-            admin_server(settings, checks=checks, notes={"tls": security.note, **servicer.notes()})
+            admin_server(
+                settings,
+                checks=checks,
+                notes={"tls": security.note, **servicer.notes()},
+                security=security,
+                reviewer=servicer.reviewer(),
+            )
         )
         security.require(f"listen on {address(settings.host, settings.port)}", settings.host)
         if not settings.share_port:

@@ -94,6 +94,8 @@ def options(prometheus: FakePrometheus, **others: Any) -> AnnotateOptions:
         "interval": 60.0,
         "admin_host": "127.0.0.1",
         "admin_port": 0,
+        "tls": None,
+        "insecure": False,
         "log_level": "info",
         "log_format": "auto",
     }

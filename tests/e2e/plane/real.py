@@ -29,6 +29,7 @@ RBAC_FILES = (
     "base/rbac.yaml",
     "stateful-sets/rbac.yaml",
     "scheduler/rbac.yaml",
+    "two-gateways/rbac.yaml",
 )
 BY_TOKEN: tuple[Identity, ...] = ("gateway", "binder")
 BY_CERTIFICATE: tuple[Identity, ...] = ("admin", "scheduler")

@@ -1,5 +1,6 @@
 """Nodes are checked again at the bind, if the verdict of the cycle may be outdated."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -8,11 +9,13 @@ from typing import Any
 from cli.up.processes import free_ports
 from moorage import FilterPlugin, Node, Pod, Rejection, Scope
 from tests.gateway.running import (
+    Gate,
     Gateway,
     bind,
     binder_service,
     filter_service,
     gateway,
+    is_open,
     ready,
     scorer_service,
 )
@@ -43,11 +46,13 @@ class Labelled(FilterPlugin):
 
 
 @asynccontextmanager
-async def running(folder: Path, plugin: str, **more: Any) -> AsyncIterator[Gateway]:
+async def running(
+    folder: Path, plugin: str, gate: Gate = is_open, **more: Any
+) -> AsyncIterator[Gateway]:
     policy = policy_of(folder, f"{{filter: {{enabled: [{{name: {plugin}}}]}}}}")
     (port,) = free_ports(1)
     async with (
-        filter_service(Alone, Labelled) as filters,
+        filter_service(Alone, Labelled, gate=gate) as filters,
         scorer_service() as scorer,
         gateway(
             folder,
@@ -147,6 +152,37 @@ async def test_without_a_decision_the_node_is_checked(tmp_path: Path) -> None:
             lambda: process.sample("moorage_watch_events_total", resource="pods", type="DELETED")
         )
         assert await bind(process, late) == ""
+
+
+async def test_a_bind_that_comes_while_another_is_checked_counts(tmp_path: Path) -> None:
+    held, may_go = asyncio.Event(), asyncio.Event()
+    may_go.set()
+
+    async def gate(request: Any) -> bool:
+        if request.HasField("cycle"):
+            held.set()
+            await may_go.wait()
+        return True
+
+    async with running(tmp_path, "Alone", gate=gate) as process:
+        early, late = pods(process, "early", "late")
+        await process.filter(early, "n1")
+        before = process.sample("moorage_watch_events_total", resource="nodes", type="MODIFIED")
+        process.api.label("/api/v1/nodes/n1", x="y")
+        await until(
+            lambda: (
+                process.sample("moorage_watch_events_total", resource="nodes", type="MODIFIED")
+                > before
+            )
+        )
+        await process.filter(late, "n1")
+        held.clear()
+        may_go.clear()
+        checked = asyncio.create_task(bind(process, early))
+        await held.wait()
+        assert await bind(process, late) == "", "nothing has changed since its cycle"
+        may_go.set()
+        assert await checked == REFUSED
 
 
 async def test_no_pod_is_bound_unchecked_before_the_policy_is_known(tmp_path: Path) -> None:

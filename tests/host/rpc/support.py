@@ -41,17 +41,17 @@ class Tiny:
         """Wait for its end; return its exit code and the rest of its stderr."""
         async with asyncio.timeout(20):
             _, errors = await self.process.communicate()
-        return self.process.returncode or 0, errors.decode()
+        return self.process.returncode or 0, (errors or b"").decode()
 
 
-async def run(*command: str) -> asyncio.subprocess.Process:
+async def run(*command: str, errors: int = asyncio.subprocess.PIPE) -> asyncio.subprocess.Process:
     path = os.pathsep.join((str(ROOT), str(ROOT / "sdk")))
     return await asyncio.create_subprocess_exec(
         *command,
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": path},
         stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
+        stderr=errors,
     )
 
 
@@ -60,5 +60,5 @@ def tiny_command(*options: str) -> list[str]:
     return [sys.executable, "-m", "tests.host.rpc.tiny", *free, *options]
 
 
-async def run_tiny(*options: str) -> Tiny:
-    return Tiny(await run(*tiny_command(*options)))
+async def run_tiny(*options: str, errors: int = asyncio.subprocess.PIPE) -> Tiny:
+    return Tiny(await run(*tiny_command(*options), errors=errors))

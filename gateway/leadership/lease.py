@@ -1,0 +1,110 @@
+"""The Lease of coordination.k8s.io that says which gateway decides, with the epoch of its term.
+
+Each write names the version that it replaces, so that of two gateways only one succeeds.
+"""
+
+import math
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from moorage_host.kube import KubeClient, KubeStatusError, micro_time
+
+EPOCH = "moorage.io/epoch"
+
+CONFLICT, NOT_FOUND = 409, 404
+
+
+class LeaseTakenError(Exception):
+    """Another process has written the Lease meanwhile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """A version of the Lease; the first one has not been created.
+
+    Attributes:
+        holder: Who decides; empty for nobody.
+        seconds: How long after its last change the Lease ends.
+        epoch: Of the newest term.
+        version: Changes with every write; empty if there is none yet.
+        document: Everything, as the API server has it.
+    """
+
+    holder: str = ""
+    seconds: float = 0.0
+    epoch: int = 0
+    version: str = ""
+    document: dict[str, Any] = field(default_factory=dict)
+
+
+class LeaseStore:
+    """Reads and writes one Lease."""
+
+    def __init__(self, client: KubeClient, namespace: str, name: str) -> None:
+        self.name = f"{namespace}/{name}"
+        self._client = client
+        self._folder = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+        self._metadata = {"name": name, "namespace": namespace}
+
+    async def read(self, timeout: float) -> Lease:
+        """Return the newest version.
+
+        Raises:
+            KubeError: The API server refuses, or is not reached.
+            TimeoutError: It does not answer in time.
+        """
+        path = f"{self._folder}/{self._metadata['name']}"
+        answer = await self._client.request("GET", path, timeout=timeout)
+        if answer.status == NOT_FOUND:
+            return Lease()
+        return _read(answer.check().body)
+
+    async def write(
+        self, before: Lease, holder: str, *, seconds: float, epoch: int, timeout: float
+    ) -> Lease:
+        """Replace a version, or create the Lease; return the new version.
+
+        Raises:
+            LeaseTakenError: There is a newer version.
+            KubeError: The API server refuses, or is not reached.
+            TimeoutError: It does not answer in time; the write may have been done.
+        """
+        body = msgspec.json.encode(self._document(before, holder, seconds, epoch))
+        method, path = "POST", self._folder
+        if before.version:
+            method, path = "PUT", f"{self._folder}/{self._metadata['name']}"
+        answer = await self._client.request(method, path, body=body, timeout=timeout)
+        try:
+            return _read(answer.check().body)
+        except KubeStatusError as error:
+            if error.status in (CONFLICT, NOT_FOUND):
+                raise LeaseTakenError(str(error)) from error
+            raise
+
+    def _document(self, before: Lease, holder: str, seconds: float, epoch: int) -> dict[str, Any]:
+        old, now = before.document, micro_time(datetime.now(UTC))
+        metadata = {**self._metadata, **old.get("metadata", {})}
+        metadata["annotations"] = {**metadata.get("annotations", {}), EPOCH: str(epoch)}
+        spec = {**old.get("spec", {}), "renewTime": now, "holderIdentity": holder}
+        spec["leaseDurationSeconds"] = max(1, math.ceil(seconds))
+        if holder and holder != before.holder:
+            spec["acquireTime"] = now
+            spec["leaseTransitions"] = spec.get("leaseTransitions", 0) + bool(before.version)
+        kind = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
+        return {**old, **kind, "metadata": metadata, "spec": spec}
+
+
+def _read(body: bytes) -> Lease:
+    document = msgspec.json.decode(body, type=dict[str, Any])
+    metadata, spec = document["metadata"], document.get("spec", {})
+    epoch = str((metadata.get("annotations") or {}).get(EPOCH, "0"))
+    lease = Lease(version=metadata["resourceVersion"], document=document)
+    return replace(
+        lease,
+        holder=spec.get("holderIdentity") or "",
+        seconds=float(spec.get("leaseDurationSeconds") or 0),
+        epoch=int(epoch) if epoch.isdecimal() else 0,
+    )

@@ -1,0 +1,94 @@
+"""The deployments with more than one gateway: with a Lease, and beside each kube-scheduler."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from gateway.settings import GatewaySettings
+from moorage_host.settings import parse_settings
+from tests.deploy.test_manifests import DEPLOY, Manifest, build, one, pod_spec, rules
+
+
+@pytest.fixture(scope="module")
+def two_gateways() -> list[Manifest]:
+    return build("overlays/two-gateways")
+
+
+@pytest.fixture(scope="module")
+def sidecar() -> list[Manifest]:
+    return build("overlays/sidecar")
+
+
+def settings_of(container: dict[str, Any]) -> GatewaySettings:
+    return parse_settings(GatewaySettings, "gateway", container["args"], {})
+
+
+def test_two_gateways_elect_one_with_the_lease_that_they_may_write(
+    two_gateways: list[Manifest],
+) -> None:
+    deployment = one(two_gateways, "Deployment", "gateway")
+    (container,) = pod_spec(deployment)["containers"]
+    settings = settings_of(container)
+    assert deployment["spec"]["replicas"] == 2
+    assert settings.leader_election == "lease"
+    role = one(two_gateways, "Role", "gateway-lease")
+    assert role["metadata"]["namespace"] == settings.lease_namespace
+    assert rules(two_gateways, "Role", "gateway-lease") == {
+        ("coordination.k8s.io", "leases", "create", ""),
+        ("coordination.k8s.io", "leases", "get", settings.lease_name),
+        ("coordination.k8s.io", "leases", "update", settings.lease_name),
+    }
+    (subject,) = one(two_gateways, "RoleBinding", "gateway-lease")["subjects"]
+    assert subject["name"] == pod_spec(deployment)["serviceAccountName"]
+
+
+def test_a_rollout_does_not_wait_for_gateways_that_stand_by(two_gateways: list[Manifest]) -> None:
+    spec = one(two_gateways, "Deployment", "gateway")["spec"]
+    # Of two gateways one is ready; a rollout goes on only if it may be missing too.
+    assert spec["strategy"]["rollingUpdate"]["maxUnavailable"] == spec["replicas"]
+
+
+def test_one_gateway_needs_no_lease() -> None:
+    base = build("base")
+    (container,) = pod_spec(one(base, "Deployment", "gateway"))["containers"]
+    assert settings_of(container).leader_election == "none"
+    assert not [m for m in base if m["kind"] == "Role"]
+
+
+def test_each_kube_scheduler_calls_the_gateway_in_its_own_pod(sidecar: list[Manifest]) -> None:
+    assert not [m for m in sidecar if m["metadata"]["name"] == "gateway" and "spec" in m]
+    deployment = one(sidecar, "Deployment", "scheduler")
+    pod = pod_spec(deployment)
+    (gateway,) = pod["initContainers"]
+    settings = settings_of(gateway)
+    assert deployment["spec"]["replicas"] == 2
+    assert gateway["restartPolicy"] == "Always"
+    assert settings.leader_election == "none"
+    assert settings.extender_host == "127.0.0.1"
+    config = yaml.safe_load((DEPLOY / "scheduler" / "kube-scheduler-config.yaml").read_text())
+    assert config["leaderElection"]["leaderElect"] is True
+    (extender,) = config["extenders"]
+    (alias,) = pod["hostAliases"]
+    address = f"http://{alias['hostnames'][0]}:{settings.extender_port}"
+    assert (alias["ip"], extender["urlPrefix"]) == ("127.0.0.1", address)
+
+
+def test_a_gateway_beside_kube_scheduler_is_as_safe_and_bounded_as_any(
+    sidecar: list[Manifest],
+) -> None:
+    base = one(build("base"), "Deployment", "gateway")
+    (usual,) = pod_spec(base)["containers"]
+    (gateway,) = pod_spec(one(sidecar, "Deployment", "scheduler"))["initContainers"]
+    for part in ("command", "image", "resources", "securityContext", "livenessProbe"):
+        assert str(gateway[part]).removesuffix(":latest") == str(usual[part]).removesuffix(
+            ":latest"
+        )
+    bindings = [m for m in sidecar if m["kind"] == "ClusterRoleBinding"]
+    allowed = {b["roleRef"]["name"] for b in bindings for s in b["subjects"]}
+    assert "moorage-gateway" in allowed
+    (own,) = (b for b in bindings if b["metadata"]["name"] == "moorage-scheduler-gateway")
+    assert (
+        own["subjects"][0]["name"]
+        == pod_spec(one(sidecar, "Deployment", "scheduler"))["serviceAccountName"]
+    )

@@ -1,0 +1,121 @@
+"""Who may see what on the admin port."""
+
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from prometheus_client import CollectorRegistry
+
+from moorage.errors import ConfigurationError, MoorageError
+from moorage_host.http.callers import Review, TokenReviewer
+from moorage_host.process.admin import admin_server
+from moorage_host.process.lifecycle import AdminSettings
+from moorage_host.tls.certificate import read_certificate
+from moorage_host.tls.contexts import client_context
+from moorage_host.tls.reload import Certificates
+from moorage_host.tls.security import Security
+from tests.host.tls.support import authority, write_folder
+
+GOOD = authority()
+SETTINGS = AdminSettings(admin_host="127.0.0.1", admin_port=0)
+
+
+class Tokens:
+    """Knows three tokens."""
+
+    async def review(self, token: str, path: str) -> Review:
+        if token == "down":
+            raise MoorageError("the API server does not answer")
+        return Review(user="" if token == "unknown" else token, allowed=token == "prometheus")
+
+
+@asynccontextmanager
+async def serving(folder: Path, reviewer: TokenReviewer | None = None) -> AsyncIterator[str]:
+    certificates = Certificates(write_folder(folder, GOOD, "moorage-filter"))
+    async with admin_server(
+        SETTINGS,
+        checks={},
+        registry=CollectorRegistry(),
+        security=Security(certificates=certificates),
+        reviewer=reviewer,
+    ) as admin:
+        yield f"https://{admin}"
+
+
+async def get(
+    url: str, context: ssl.SSLContext, token: str = "", **headers: str
+) -> tuple[int, Any]:
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    async with (
+        aiohttp.ClientSession() as http,
+        http.get(url, ssl=context, server_hostname="moorage-filter", headers=headers) as answer,
+    ):
+        text = await answer.text()
+        return answer.status, text
+
+
+def anybody() -> ssl.SSLContext:
+    return ssl.create_default_context(cadata=GOOD.certificate.decode())
+
+
+def named(folder: Path, name: str) -> ssl.SSLContext:
+    return client_context(read_certificate(write_folder(folder / name, GOOD, name)))
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz"])
+async def test_probes_need_no_certificate(tmp_path: Path, path: str) -> None:
+    async with serving(tmp_path) as url:
+        assert (await get(url + path, anybody()))[0] == 200
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/no-such-path", "/livez/"])
+async def test_the_rest_needs_the_certificate_of_an_operator(tmp_path: Path, path: str) -> None:
+    async with serving(tmp_path) as url:
+        status, text = await get(url + path, anybody())
+        assert (status, "moorage-operator" in text) == (401, True)
+        status, text = await get(url + path, named(tmp_path, "moorage-scheduler"))
+        assert (status, "names moorage-scheduler" in text) == (403, True)
+        status, _ = await get(url + path, named(tmp_path, "moorage-operator"))
+        assert status == (200 if path == "/metrics" else 404)
+        assert (await get(url + path, anybody(), "prometheus"))[0] == 401
+
+
+@pytest.mark.parametrize(
+    ("token", "status", "text"),
+    [
+        ("prometheus", 200, ""),
+        ("web", 403, "moorage-metrics"),
+        ("unknown", 401, "does not know"),
+        ("down", 503, "does not answer"),
+    ],
+)
+async def test_a_bearer_token_is_reviewed(
+    tmp_path: Path, token: str, status: int, text: str
+) -> None:
+    async with serving(tmp_path, Tokens()) as url:
+        found, answer = await get(f"{url}/metrics", anybody(), token)
+        assert (found, text in answer) == (status, True)
+        assert token == "web" or token not in answer
+
+
+async def test_a_web_page_sees_nothing_even_without_certificates() -> None:
+    async with admin_server(SETTINGS, checks={}) as admin, aiohttp.ClientSession() as http:
+        for headers, status in (
+            ({"Host": "evil.example"}, 421),
+            ({"Origin": "http://evil.example"}, 403),
+            ({"Sec-Fetch-Site": "none"}, 200),
+        ):
+            async with http.get(f"http://{admin}/livez", headers=headers) as answer:
+                assert answer.status == status
+
+
+async def test_plain_text_is_for_loopback() -> None:
+    settings = AdminSettings(admin_host="0.0.0.0", admin_port=0)
+    with pytest.raises(ConfigurationError, match=r"0\.0\.0\.0:0 for the admin server.*--tls"):
+        async with admin_server(settings, checks={}):
+            pytest.fail("it must not listen")

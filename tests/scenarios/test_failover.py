@@ -1,0 +1,158 @@
+"""Gateways die, hang, change places and contradict each other, and no claim is violated."""
+
+import itertools
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tests.scenarios.gateways import LEASE, Front, Gateway, before, gateways, service
+from tests.scenarios.objects import node, pod
+from tests.scenarios.planes import Object
+from tests.scenarios.world import World
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+RUNS, TASKS = 10, 4
+SLOW = 2.0
+
+
+def tasks(runs: range) -> list[Object]:
+    """Build pods of runs that must have a node each, and stay together."""
+    return [
+        pod(f"r{run}-{i}", "isolated", labels={"tekton.dev/pipelineRun": f"r{run}"})
+        for i in range(TASKS)
+        for run in runs
+    ]
+
+
+def violations(places: dict[str, str]) -> list[str]:
+    """Return what is wrong: runs on several nodes, and nodes with several runs."""
+    nodes, runs = defaultdict(set), defaultdict(set)
+    for name, place in places.items():
+        if place:
+            nodes[name.partition("-")[0]].add(place)
+            runs[place].add(name.partition("-")[0])
+    split = [f"{run} is on {on}" for run, on in nodes.items() if len(on) > 1]
+    return split + [f"{place} has {of}" for place, of in runs.items() if len(of) > 1]
+
+
+async def in_flight(world: World, count: int = 3) -> None:
+    async def slow() -> bool:
+        return world.proxy.held >= count
+
+    await world.until(slow)
+
+
+async def all_right(world: World) -> None:
+    """Wait until all pods are bound; check where, and that each was bound once."""
+    places = await world.bound()
+    assert violations(places) == []
+    bound = [name for name, status in world.proxy.binds if status == 201]
+    assert sorted(bound) == sorted(places)
+
+
+async def test_a_gateway_that_is_killed_breaks_no_claim(world: World) -> None:
+    await world.nodes(*(node(f"n{i}") for i in range(2 * RUNS)))
+    world.proxy.binding_seconds = SLOW
+    gateway = world.services.programs["gateway"]
+    async with world.scheduler("isolated"):
+        await world.create(*tasks(range(RUNS)))
+        for _ in range(2):
+            await in_flight(world)
+            await gateway.kill()
+            await gateway.start()
+        world.proxy.binding_seconds = 0.0
+        await all_right(world)
+
+
+async def test_two_gateways_that_are_called_in_turn_break_no_claim(world: World) -> None:
+    await world.nodes(*(node(f"n{i}") for i in range(2 * RUNS)))
+    world.proxy.binding_seconds = 0.2
+    async with gateways(world, 2) as both:
+        turns = itertools.cycle(both)
+        async with (
+            before(lambda: next(turns)) as front,
+            world.scheduler("isolated", urlPrefix=front.url),
+        ):
+            await world.create(*tasks(range(RUNS)))
+            await all_right(world)
+
+
+@asynccontextmanager
+async def elected(world: World) -> AsyncIterator[tuple[Front, list[Gateway]]]:
+    """Run two gateways with a Lease; give the leader first."""
+    await world.request("POST", "/api/v1/namespaces", {"metadata": {"name": "moorage"}})
+    async with (
+        gateways(world, 2, *LEASE, starts_ready=False) as both,
+        service(both) as front,
+        world.scheduler("isolated", urlPrefix=front.url),
+    ):
+        yield front, await in_order(world, both)
+
+
+async def in_order(world: World, both: list[Gateway]) -> list[Gateway]:
+    """Wait until exactly one is ready; return it and the other."""
+    order: list[Gateway] = []
+
+    async def decided() -> bool:
+        ready = [each for each in both if each.program.running and await each.is_ready()]
+        order[:] = [*ready, *(each for each in both if each not in ready)]
+        return len(ready) == 1
+
+    await world.until(decided)
+    return order
+
+
+@pytest.mark.parametrize("how", ["killed", "stopped"])
+async def test_a_gateway_that_stands_by_takes_over(world: World, how: str) -> None:
+    await world.nodes(*(node(f"n{i}") for i in range(2 * RUNS)))
+    world.proxy.binding_seconds = SLOW
+    async with elected(world) as (front, (leader, standby)):
+        await world.create(*tasks(range(RUNS)))
+        await in_flight(world)
+        if how == "killed":
+            await leader.program.kill()
+        else:
+            before_that = len(front.failed)
+            await leader.program.stop()
+        await world.until(standby.is_ready)
+        world.proxy.binding_seconds = 0.0
+        if how == "stopped":
+            assert front.failed[before_that:] == []
+        await all_right(world)
+
+
+async def test_a_leader_that_was_held_for_longer_than_its_lease_binds_nothing(
+    world: World,
+) -> None:
+    await world.nodes(*(node(f"n{i}") for i in range(2 * RUNS)))
+    world.proxy.binding_seconds = SLOW
+    async with elected(world) as (_, (leader, standby)):
+        await world.create(*tasks(range(RUNS)))
+        await in_flight(world)
+        leader.program.hold()
+        try:
+            await world.until(standby.is_ready)
+        finally:
+            leader.program.go_on()
+        world.proxy.binding_seconds = 0.0
+        await all_right(world)
+        assert await in_order(world, [leader, standby]) == [standby, leader]
+
+
+async def test_schedulers_with_a_gateway_each_need_no_lease(world: World) -> None:
+    await world.nodes(*(node(f"n{i}") for i in range(2 * RUNS)))
+    world.proxy.binding_seconds = SLOW
+    async with (
+        gateways(world, 2) as both,
+        world.scheduler("isolated", urlPrefix=both[0].extender) as first,
+    ):
+        await world.create(*tasks(range(RUNS)))
+        await in_flight(world)
+        await first.kill()
+        second = world.scheduler("isolated", name="kube-scheduler-2", urlPrefix=both[1].extender)
+        async with second:
+            world.proxy.binding_seconds = 0.0
+            await all_right(world)
