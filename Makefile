@@ -72,7 +72,7 @@ e2e: .venv/.dev ## Build a real control plane once, run the same scenarios on it
 	MOORAGE_E2E=1 $(BIN)/pytest tests/scenarios tests/e2e tests/bench/edge
 
 chaos: .venv/.dev ## Break Moorage's processes and links in every known way under load, judge by the audit log; FULL=1 MINUTES=n SEED=n
-	PYTHONPATH=.:sdk $(BIN)/python -m tests.chaos $(if $(FULL),--full) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)")
+	PYTHONPATH=.:sdk $(BIN)/python -m tests.chaos $(if $(FULL),--full) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)") $(if $(REAL),--real) $(if $(WRITE),--write)
 
 chaos-mutations: .venv/.dev ## Take out one safeguard after another, and show that make chaos fails then
 	PYTHONPATH=.:sdk $(BIN)/python -m tests.chaos.mutations $(if $(ONLY),--only "$(ONLY)") $(if $(SEED),--seed $(SEED))

@@ -21,16 +21,28 @@ import aiohttp
 from moorage_host.kube import connect
 from tests.chaos.campaign import Campaign, Outcome
 from tests.chaos.oracle.audit import AuditReader
-from tests.chaos.plan.schedule import ELECTED, IN_TURN, ONE_GATEWAY, Draw, Extent, Round, rounds
-from tests.chaos.report import rows, text
+from tests.chaos.plan.schedule import (
+    ELECTED,
+    IN_TURN,
+    ONE_GATEWAY,
+    REAL,
+    Draw,
+    Extent,
+    Round,
+    rounds,
+)
+from tests.chaos.report import rows, text, write
 from tests.chaos.stack import Layout, Stack
-from tests.scenarios.planes import EmbeddedPlane
+from tests.e2e.plane.real import RealPlane
+from tests.scenarios.planes import EmbeddedPlane, Plane
 
 LAYOUTS: Mapping[Layout, Mapping[str, Draw]] = {
     "one gateway": ONE_GATEWAY,
     "in turn": IN_TURN,
     "elected": ELECTED,
 }
+
+ON_REAL: Mapping[Layout, Mapping[str, Draw]] = {"one gateway": REAL}
 
 SHORT = Extent()
 FULL = Extent(seconds=10.0, rate=20.0, longest=20.0, slowest=4.0)
@@ -42,7 +54,10 @@ def main() -> None:
     print(f"seed {options.seed}; the same again: make chaos SEED={options.seed}", flush=True)
     directory = Path(tempfile.mkdtemp(prefix="moorage-chaos-"))
     outcomes = asyncio.run(_campaign(options, directory))
-    print("\n" + text(rows(outcomes)))
+    table = rows(outcomes)
+    print("\n" + text(table))
+    if options.write:
+        write(table, "real" if options.real else "full" if options.full else "short", options.seed)
     failed = [each for each in outcomes if each.problems]
     for each in failed:
         print(f"\nround {each.round.number}, {each.round.row}:", *each.problems, sep="\n  ")
@@ -59,6 +74,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=None, help="what the schedule is drawn from")
     parser.add_argument("--only", default="", help="only rows whose name matches this expression")
     parser.add_argument("--rounds", type=int, default=1, help="rounds of each row, if not --full")
+    parser.add_argument("--real", action="store_true", help="on kube-apiserver, etcd and the rest")
+    parser.add_argument("--write", action="store_true", help="put the table on the page")
     parser.add_argument("--fail-fast", action="store_true", help="end with the first failure")
     options = parser.parse_args()
     if options.seed is None:
@@ -83,12 +100,13 @@ def _schedule(
 async def _campaign(options: argparse.Namespace, directory: Path) -> Sequence[Outcome]:
     """Run the rounds of each layout, one layout after another."""
     outcomes: list[Outcome] = []
-    for layout, table in LAYOUTS.items():
+    layouts = ON_REAL if options.real else LAYOUTS
+    for layout, table in layouts.items():
         chosen = {row for row in table if re.search(options.only, row)}
         if chosen and not (options.fail_fast and any(each.problems for each in outcomes)):
             place = directory / layout.replace(" ", "-")
             place.mkdir()
-            share = options.minutes * len(chosen) / sum(map(len, LAYOUTS.values()))
+            share = options.minutes * len(chosen) / sum(map(len, layouts.values()))
             schedule = _schedule(options, table, chosen, share)
             outcomes += [outcome async for outcome in _rounds(options, place, layout, schedule)]
     return outcomes
@@ -98,7 +116,7 @@ async def _rounds(
     options: argparse.Namespace, directory: Path, layout: Layout, schedule: Iterator[Round]
 ) -> AsyncIterator[Outcome]:
     async with AsyncExitStack() as opened:
-        plane = EmbeddedPlane(directory)
+        plane: Plane = RealPlane(directory) if options.real else EmbeddedPlane(directory)
         stack = Stack(plane, layout)
         await stack.start(opened)
         client = await connect(plane.kubeconfig("admin"))

@@ -163,7 +163,13 @@ class Injector:
     # ---- the API server
 
     async def slow_bindings(self, injection: Injection) -> None:
-        """Have each Binding take between a fifth and all of an amount of seconds."""
+        """Have each Binding take between a fifth and all of an amount of seconds.
+
+        What the binder exchanges with a real API server is late instead.
+        """
+        if self._stack.plane.name == "real":
+            self._stack.links["binder>api"].delay = injection.amount / 8
+            return
         for i in range(BINDINGS_AHEAD):
             delay = injection.amount * (0.2 + 0.8 * ((i * 7) % 11) / 10)
             await self._fault(delaySeconds=round(delay, 2))

@@ -86,6 +86,8 @@ class Stack:
         stack.push_async_callback(scheduler.stop)
         self.programs[SCHEDULER] = scheduler
         await scheduler.start()
+        if self.plane.name == "real":
+            self.programs |= {program.name: program for program in self.plane.programs()}
         tasks = [asyncio.create_task(self._keep(name)) for name in self.programs]
         if self.layout == "elected":
             tasks.append(asyncio.create_task(self._route()))

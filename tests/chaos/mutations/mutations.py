@@ -86,7 +86,7 @@ MUTATIONS = (
         edits=[
             Edit(
                 file="gateway/cycle/bind_check.py",
-                old="cause = self._cause(pod, call, decision) if pod is not None else None",
+                old="cause = self._cause(pod, call, decision, epoch) if pod is not None else None",
                 new="cause = None",
             )
         ],

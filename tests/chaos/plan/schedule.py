@@ -264,6 +264,23 @@ ELECTED: Mapping[str, Draw] = {
 """The rows with two gateways of which one is elected."""
 
 
+REAL: Mapping[str, Draw] = {
+    "no fault": ONE_GATEWAY["no fault"],
+    "kill -9 gateway, slow Bindings": _kill_gateway,
+    "kill -9 binder, slow Bindings": _kill("binder"),
+    "kill -9 kube-scheduler": _kill(SCHEDULER),
+    "kill -9 kube-apiserver": _kill("kube-apiserver"),
+    "kill -9 etcd": _kill("etcd"),
+    "SIGSTOP gateway": _stop(GATEWAY),
+    "SIGTERM of each, one after another": _rollout,
+    "partition": _link("hold_both", LINKS),
+    "partition one way, answers": _link("hold_down", LINKS),
+    "half-open connections": _link("half_open", LINKS),
+    "binds of a dead gateway arrive late": _delayed,
+}
+"""The rows on a real control plane."""
+
+
 def rounds(seed: int, extent: Extent, rows: Mapping[str, Draw], first: int = 0) -> Iterator[Round]:
     """Yield a round of each row, in the order of the table."""
     for offset, (row, draw) in enumerate(rows.items()):
