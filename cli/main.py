@@ -4,6 +4,7 @@ import click
 
 from cli.annotate.command import annotate
 from cli.bind.command import bind
+from cli.certs.command import certs
 from cli.config.command import config
 from cli.explain.command import explain
 from cli.legacy.command import convert_policy
@@ -20,5 +21,5 @@ def main() -> None:
     """Kubernetes scheduling logic in Python, beside an unmodified kube-scheduler."""
 
 
-for command in (annotate, bind, config, convert_policy, explain, new_plugin, up):
+for command in (annotate, bind, certs, config, convert_policy, explain, new_plugin, up):
     main.add_command(command)

@@ -15,10 +15,12 @@ from gateway.binding.connection import BinderConnection
 from gateway.binding.retries import Retries, RetryMetrics
 from gateway.binding.settling import Settling
 from gateway.binding.snapshots import BinderSnapshots
+from gateway.binding.unseen import UnseenPods
 from gateway.cache.filter_cache import FilterCache
 from gateway.cache.score_cache import ScoreCache
 from gateway.cluster.cluster import Cluster
 from gateway.cluster.state import ClusterState
+from gateway.cluster.watch.limits import ReflectorLimits
 from gateway.cycle.bind_check import BindCheck
 from gateway.cycle.claims import Claims
 from gateway.cycle.filtering import FilterPhase
@@ -33,7 +35,8 @@ from gateway.decisions.hint import hint
 from gateway.decisions.log import DecisionLog
 from gateway.decisions.rejected import RejectedPods
 from gateway.decisions.serving import decision_route
-from gateway.edge import make_app, run_edge
+from gateway.edge import Edge, make_app, run_edge
+from gateway.handover import hand_over
 from gateway.health import readiness_checks, readiness_notes
 from gateway.leadership import Leadership, make_leadership
 from gateway.metrics import ClusterCollector, CycleMetrics
@@ -102,6 +105,7 @@ async def running(
             scorers=parts.scorers,
             term=parts.leadership.term,
             max_cache_age=settings.max_cache_age,
+            max_interruption=settings.max_interruption,
         )
         admin = await stack.enter_async_context(
             admin_server(
@@ -124,11 +128,13 @@ async def running(
                 registry=registry,
             )
         )
-        extender = await stack.enter_async_context(_edge(parts, settings, security, registry))
+        edge = await stack.enter_async_context(_edge(parts, settings, security, registry))
         phase.name = "serving"
-        yield Running(extender=extender, admin=admin)
+        yield Running(extender=address(settings.extender_host, edge.port), admin=admin)
+        if not await hand_over(parts.leadership.election, edge.app, settings):
+            phase.name = "shutting down"
+            await asyncio.sleep(settings.shutdown_delay)
         phase.name = "shutting down"
-        await asyncio.sleep(settings.shutdown_delay)
 
 
 @asynccontextmanager
@@ -137,7 +143,7 @@ async def _edge(
     settings: GatewaySettings,
     security: Security,
     registry: CollectorRegistry,
-) -> AsyncIterator[str]:
+) -> AsyncIterator[Edge]:
     host, port = settings.extender_host, settings.extender_port
     async with AsyncExitStack() as stack:
         app = make_app(parts.cycles, settings, registry)
@@ -148,7 +154,7 @@ async def _edge(
                 f"cannot listen on {address(host, port)} for kube-scheduler: {cause_of(error)}; "
                 "choose another --extender-port or --extender-host"
             ) from error
-        yield address(host, edge.port)
+        yield edge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,13 +181,24 @@ def _parts(
 ) -> _Parts:
     for target in (*settings.filter, *settings.scorer, settings.binder):
         require_reachable(target, security)
-    state = ClusterState(assumed_ttl=settings.assumed_pod_ttl, claim_ttl=settings.claim_ttl)
+    state = ClusterState(
+        assumed_ttl=settings.assumed_pod_ttl,
+        claim_ttl=settings.claim_ttl,
+        ended_pods=settings.ended_pods,
+        kept_changes=settings.kept_changes,
+    )
     cluster = Cluster(
         client,
         state,
         registry,
         max_object_bytes=settings.max_object_bytes,
         max_age=settings.max_cache_age,
+        limits=ReflectorLimits(
+            silence=settings.watch_silence,
+            list_timeout=settings.watch_list_time,
+            outage_maximum=settings.watch_outage_wait,
+            backoff_maximum=settings.watch_longest_wait,
+        ),
     )
 
     def follow(policy: PolicyHolder) -> None:
@@ -236,6 +253,7 @@ def _parts(
         snapshots.generation,
         term=leadership.term,
         settling=settling,
+        unseen=UnseenPods(state, settings.unseen_pods),
     )
     retries = Retries(connection, rejected, state, RetryMetrics(registry))
     filters = pool(FILTER, settings.filter, settings.filter_wait, retries.ask)

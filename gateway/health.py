@@ -10,9 +10,6 @@ from gateway.policy.reload import PolicyReloader
 from gateway.replicas.pool import ReplicaPool
 from moorage_host.process.admin import Check
 
-LONGEST_INTERRUPTION = 2.0
-"""Seconds without a watch of nodes or pods after which what is known of them counts as stale."""
-
 
 def readiness_checks(
     *,
@@ -22,6 +19,7 @@ def readiness_checks(
     scorers: ReplicaPool,
     term: Term,
     max_cache_age: float,
+    max_interruption: float,
 ) -> Mapping[str, Check]:
     """Return what must hold before kube-scheduler's calls are worth sending here, by name.
 
@@ -33,13 +31,14 @@ def readiness_checks(
             pods are still placed.
         term: Must have begun.
         max_cache_age: Seconds for which the API server may be silent.
+        max_interruption: Seconds for which nodes or pods may not be followed.
     """
 
     def cache() -> str | None:
         if not cluster.synced():
             return "nodes and pods have not been read yet"
         for name, (seconds, problem) in cluster.interruptions().items():
-            if seconds > LONGEST_INTERRUPTION:
+            if seconds > max_interruption:
                 return f"{name} have not been followed for {seconds:.0f} s: {problem}"
         age = cluster.age()
         return f"the API server is silent for {age:.0f} s" if age > max_cache_age else None

@@ -83,6 +83,48 @@ class GatewaySettings(EdgeSettings):
         unit="seconds",
         minimum=1,
     )
+    max_interruption: float = setting(
+        2.0,
+        "How long nodes or pods may not be followed until the gateway is not ready.",
+        unit="seconds",
+        minimum=0,
+    )
+    watch_silence: float = setting(
+        120.0,
+        "Silence after which a watch is given up; the API server sends a bookmark each minute.",
+        unit="seconds",
+        minimum=1,
+    )
+    watch_list_time: float = setting(
+        60.0, "Time that the API server has for a page of a list.", unit="seconds", minimum=1
+    )
+    watch_outage_wait: float = setting(
+        1.0,
+        "Longest wait between two tries while the API server is unreachable or fails.",
+        unit="seconds",
+        minimum=0.01,
+    )
+    watch_longest_wait: float = setting(
+        30.0,
+        "Longest wait between two tries while it refuses, or is busy and names no time.",
+        unit="seconds",
+        minimum=0.1,
+    )
+    kept_changes: int = setting(
+        200_000,
+        "Changes of the state that are kept; a replica that is further behind gets everything.",
+        minimum=1,
+    )
+    ended_pods: int = setting(
+        1000,
+        "Pods that ended last which are known as ended: calls about them may be on their way.",
+        minimum=0,
+    )
+    unseen_pods: int = setting(
+        512,
+        "Pods of filter calls that the watch has not shown yet; the oldest are forgotten first.",
+        minimum=0,
+    )
     max_object_bytes: int = setting(
         65_536,
         "Largest object of a further kind that plugins read; larger ones are left out.",

@@ -70,7 +70,7 @@ def show(file: Path | None, plugins: tuple[GivenPlugin, ...]) -> None:
 @click.option(
     "--url",
     metavar="URL",
-    default="http://gateway.moorage.svc:8888",
+    default="https://gateway.moorage.svc:8888",
     show_default=True,
     help="Where kube-scheduler finds Moorage's gateway.",
 )

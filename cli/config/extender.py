@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 import yaml
 
 from cli.config.entries import VERBS, ExtenderEntry, Verb
+from moorage_host.tls.identities import service_identity
 
 WIDTH = 118
 
@@ -57,6 +58,11 @@ REASONS: Mapping[Verb, str] = {
 }
 """Why an entry lacks a verb."""
 
+TLS_FOLDER = "/etc/moorage/tls"
+"""Where kube-scheduler finds its certificate in deploy/scheduler."""
+
+TLS = """Who kube-scheduler is, and whom it believes; see docs/security.md."""
+
 RESOURCES = """
     All plugins concern only pods of which a container or init container requests or limits one of
     these; kube-scheduler asks about no others. It goes on counting the resources itself: add
@@ -97,6 +103,11 @@ def _fields(entry: ExtenderEntry, url: str, score_scale: int) -> Iterator[str]:
     yield _field("urlPrefix", url)
     if url.startswith("https:"):
         yield "enableHTTPS: true"
+        yield from _comment(TLS)
+        yield "tlsConfig:"
+        yield f"  serverName: {service_identity('gateway')}"
+        for name, file in (("caFile", "ca.crt"), ("certFile", "tls.crt"), ("keyFile", "tls.key")):
+            yield f"  {name}: {TLS_FOLDER}/{file}"
     for verb, plugins in entry.verbs.items():
         separator = "; " if verb == "bind" else ", "
         yield from _comment(f"{COSTS[verb]} For {separator.join(plugins)}.")

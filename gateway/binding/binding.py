@@ -77,6 +77,7 @@ class Binding:
         *,
         term: Term,
         settling: Settling,
+        unseen: UnseenPods,
     ) -> None:
         """Call the binder on *connection* in a *term*; have it run the bind plugins of *policy*.
 
@@ -86,7 +87,7 @@ class Binding:
         self.connection = connection
         self.problems: Mapping[str, str] = {}
         self._state = state
-        self.unseen = UnseenPods(state)
+        self.unseen = unseen
         self._policy = policy
         self._cycle_states = cycle_states
         self._generation = generation

@@ -8,16 +8,14 @@ from collections import OrderedDict
 from gateway.cluster.state import ClusterState
 from moorage.models import Pod
 
-MOST_PODS = 512
-"""Pods that are kept; the oldest is forgotten first. The watch is late by less than this many."""
-
 
 class UnseenPods:
     """The newest pods of filter calls that the state did not have."""
 
-    def __init__(self, state: ClusterState) -> None:
-        """Keep pods until *state* has them."""
+    def __init__(self, state: ClusterState, limit: int) -> None:
+        """Keep pods until *state* has them, the newest *limit*."""
         self._state = state
+        self._limit = limit
         self._by_uid: OrderedDict[str, Pod] = OrderedDict()
 
     def note(self, pod: Pod) -> None:
@@ -27,7 +25,7 @@ class UnseenPods:
             return
         self._by_uid[pod.uid] = pod
         self._by_uid.move_to_end(pod.uid)
-        if len(self._by_uid) > MOST_PODS:
+        if len(self._by_uid) > self._limit:
             self._by_uid.popitem(last=False)
 
     def pod(self, uid: str) -> Pod | None:

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from gateway.cluster.state import ClusterState
 from gateway.cluster.watch.extra import ExtraInformers
+from gateway.cluster.watch.limits import ReflectorLimits
 from gateway.cluster.watch.metrics import WatchFamilies, WatchMetrics
 from gateway.cluster.watch.reflector import Reflector
 from gateway.cluster.watch.resources import node_reflector, pod_reflector
@@ -35,18 +36,23 @@ class Cluster:
         *,
         max_object_bytes: int,
         max_age: float,
+        limits: ReflectorLimits | None = None,
     ) -> None:
         """Feed *state*; objects of further kinds of up to *max_object_bytes*.
 
-        After *max_age* seconds of silence the state is stale.
+        After *max_age* seconds of silence the state is stale. All watches have the same *limits*.
         """
         families = WatchFamilies(registry)
         self.state = state
         self._max_age = max_age
-        self.kinds = ExtraInformers(client, state.objects, families, limit=max_object_bytes)
+        self.kinds = ExtraInformers(
+            client, state.objects, families, limit=max_object_bytes, limits=limits
+        )
         self._reflectors: dict[str, Reflector[Any]] = {
-            "nodes": node_reflector(client, NodeSink(state), WatchMetrics(families, "nodes")),
-            "pods": pod_reflector(client, PodSink(state), WatchMetrics(families, "pods")),
+            "nodes": node_reflector(
+                client, NodeSink(state), WatchMetrics(families, "nodes"), limits
+            ),
+            "pods": pod_reflector(client, PodSink(state), WatchMetrics(families, "pods"), limits),
         }
 
     @asynccontextmanager

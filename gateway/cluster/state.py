@@ -12,16 +12,11 @@ from dataclasses import dataclass, replace
 
 from gateway.cluster.assumed import AssumedPods
 from gateway.cluster.backlog import Backlog
+from gateway.cluster.change_log import ChangeLog, Key
 from gateway.cluster.changes import Changes
 from gateway.cluster.objects import ObjectTable
 from gateway.cluster.touched import Touched
 from moorage.models import NodeManifest, ObjectName, Pod, encode
-
-ENDED_PODS = 1000
-"""Pods that ended last: a call about one of them may still be on its way."""
-
-LOG_LENGTH = 200_000
-"""Changes that are kept; a replica that is further behind gets a full snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +45,8 @@ class ClusterState:
         *,
         assumed_ttl: float = 300.0,
         claim_ttl: float = 120.0,
+        ended_pods: int = 1000,
+        kept_changes: int = 200_000,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Start empty.
@@ -57,6 +54,8 @@ class ClusterState:
         Args:
             assumed_ttl: Seconds that a pod stays assumed after its bind until it is seen bound.
             claim_ttl: Seconds that a pod keeps a claimed node while no bind comes.
+            ended_pods: Pods that ended last: a call about one of them may still be on its way.
+            kept_changes: Changes that are kept; a replica that is further behind gets everything.
             clock: A monotonic clock in seconds.
         """
         self.generation = 1
@@ -69,10 +68,10 @@ class ClusterState:
         self._free_rows: list[int] = []
         self._known: dict[str, Pod] = {}
         self._assumed = AssumedPods(assumed_ttl=assumed_ttl, claim_ttl=claim_ttl, clock=clock)
-        self._ended: deque[str] = deque(maxlen=ENDED_PODS)
+        self._ended: deque[str] = deque(maxlen=ended_pods)
         self._place: dict[str, str] = {}
         self._on_node: dict[str, set[str]] = {}
-        self._log: deque[tuple[int, int | str | ObjectName]] = deque(maxlen=LOG_LENGTH)
+        self._log = ChangeLog(kept_changes)
         self._backlogs: list[Backlog] = []
         self.objects = ObjectTable(self._record_object)
         self.listeners: list[Callable[[], None]] = []
@@ -171,21 +170,8 @@ class ClusterState:
         """Return what happened after *generation*; None if the log no longer goes back that far."""
         if generation == self.generation:
             return Changes(generation=generation)
-        if len(self._log) == LOG_LENGTH and self._log[0][0] > generation:
-            return None
-        rows: dict[int, None] = {}
-        uids: dict[str, None] = {}
-        names: dict[ObjectName, None] = {}
-        for changed, key in reversed(self._log):
-            if changed <= generation:
-                break
-            if isinstance(key, int):
-                rows[key] = None
-            elif isinstance(key, str):
-                uids[key] = None
-            else:
-                names[key] = None
-        return self._changes(list(rows), list(uids), list(names))
+        changed = self._log.since(generation)
+        return None if changed is None else self._changes(*changed)
 
     def everything(self, size: int) -> Generator[Changes, None, None]:
         """Yield the whole state in parts of at most *size* objects: nodes, pods on them, others.
@@ -311,9 +297,9 @@ class ClusterState:
         self.rows_version += 1
         return row
 
-    def _record(self, *keys: int | str | ObjectName) -> None:
+    def _record(self, *keys: Key) -> None:
         self.generation += 1
-        self._log.extend((self.generation, key) for key in keys)
+        self._log.add(self.generation, *keys)
         for backlog in self._backlogs:
             for key in keys:
                 backlog.note(key)

@@ -6,6 +6,7 @@ from prometheus_client import CollectorRegistry
 
 from gateway.calls import Cycles
 from gateway.edge.aliases import read_aliases
+from gateway.edge.calls import Calls
 from gateway.edge.exchange import Exchange
 from gateway.edge.in_flight import BytesInFlight
 from gateway.edge.json.names import NodeNamesCache
@@ -38,6 +39,7 @@ class App:
         settings: Limits of the connections.
         refusals: What the port refuses.
         draining: Whether each connection is to end after its next response.
+        calls: Those that are being answered.
         finish: Waits for the binds whose callers are gone; call it when nothing else is answered.
     """
 
@@ -47,6 +49,7 @@ class App:
         self.settings = settings
         self.refusals = Refusals("extender")
         self.draining = False
+        self.calls = Calls()
         self.finish = bind.finish
         self._routes = routes
         self._callers = Callers(settings.scheduler_identity, "--scheduler-identity", self.refusals)
@@ -65,7 +68,8 @@ class App:
             return self._wrong_method(route.verb, request.method)
         if hdrs.EXPECT in request.headers and not await _continue(request):
             return empty_response(web.HTTPExpectationFailed.status_code)
-        response = await route.exchange.respond(request, route.plugin)
+        with self.calls.call():
+            response = await route.exchange.respond(request, route.plugin)
         if self.draining or not request.content.at_eof():
             response.force_close()
         return response

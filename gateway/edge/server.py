@@ -18,9 +18,10 @@ _READ_BUFFER = 1 << 20  # bytes; with aiohttp's own, reading stops and restarts 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
-    """An edge that is listening."""
+    """An edge that is listening: its port, and what answers."""
 
     port: int
+    app: App
 
 
 @asynccontextmanager
@@ -60,7 +61,7 @@ async def run_edge(
     )
     async with connections.listening(server, host, port, backlog=settings.http_backlog) as listener:
         try:
-            yield Edge(port=listener.sockets[0].getsockname()[1])
+            yield Edge(port=listener.sockets[0].getsockname()[1], app=app)
         finally:
             app.draining = True
             listener.close()

@@ -61,6 +61,7 @@ class Election:
         self._seen_at = -math.inf
         self._valid_until = -math.inf
         self._writing = asyncio.Lock()
+        self._leaving = False
 
     async def run(self) -> None:
         """Take part until cancelled; then release the Lease."""
@@ -73,7 +74,7 @@ class Election:
                 _log.warning("The Lease was lost", lease=self._store.name, problem=problem)
                 self._term.stand_by(problem)
         finally:
-            await self._release()
+            await self.release()
 
     async def _acquire(self) -> None:
         """Return once this process has the Lease."""
@@ -90,11 +91,26 @@ class Election:
         lease = await self._store.read(self._timeout)
         if lease.version != self._lease.version:
             self._lease, self._seen_at = lease, time.monotonic()
-        if lease.holder:
+        if lease.holder and lease.leaving:
+            self._term.expect()
+        elif lease.holder:
             self._term.stand_by(f"{lease.holder} holds the Lease {self._store.name}")
+
+    async def leave(self) -> bool:
+        """Announce that the Lease will be released, if it is held; return whether that is so."""
+        self._leaving = True
+        if not self._term.is_active:
+            return False
+        try:
+            await self._keep(self._lease.epoch)
+        except LeaseLostError:
+            return False
+        return True
 
     async def _take(self) -> bool:
         lease = self._lease
+        if self._leaving:
+            return False
         ends = self._seen_at + max(lease.seconds, self._durations.lease)
         if lease.holder not in ("", self._holder) and time.monotonic() < ends:
             return False
@@ -166,12 +182,17 @@ class Election:
                 )
             seconds = self._durations.lease
             self._lease = await self._store.write(
-                self._lease, self._holder, seconds=seconds, epoch=epoch, timeout=self._timeout
+                self._lease,
+                self._holder,
+                seconds=seconds,
+                epoch=epoch,
+                leaving=self._leaving,
+                timeout=self._timeout,
             )
             self._seen_at, self._valid_until = sent, sent + self._durations.renew
             self._term.extend(self._valid_until)
 
-    async def _release(self) -> None:
+    async def release(self) -> None:
         """Let another process take the Lease at once."""
         self._term.stand_by("this process ends")
         if self._lease.holder != self._holder or time.monotonic() >= self._valid_until:

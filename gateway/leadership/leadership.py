@@ -69,6 +69,7 @@ class Leadership:
     term: Term
     barriers: Barriers
     run: Callable[[], Coroutine[Any, Any, None]]
+    election: Election | None = None
 
 
 def make_leadership(
@@ -97,7 +98,7 @@ def make_leadership(
         return Leadership(term=term, barriers=barriers, run=terms.run)
     store = LeaseStore(client, settings.lease_namespace, settings.lease_name)
     election = Election(store, term, terms, holder, _durations(settings))
-    return Leadership(term=term, barriers=barriers, run=election.run)
+    return Leadership(term=term, barriers=barriers, run=election.run, election=election)
 
 
 def _durations(settings: LeadershipSettings) -> Durations:

@@ -14,6 +14,9 @@ from moorage_host.kube import KubeClient, KubeStatusError, micro_time
 
 EPOCH = "moorage.io/epoch"
 
+LEAVING = "moorage.io/leaving"
+"""Whether the holder is about to release the Lease, so that the next one may get ready."""
+
 CONFLICT, NOT_FOUND = 409, 404
 
 
@@ -29,6 +32,7 @@ class Lease:
         holder: Who decides; empty for nobody.
         seconds: How long after its last change the Lease ends.
         epoch: Of the newest term.
+        leaving: Whether the holder is about to release it.
         version: Changes with every write; empty if there is none yet.
         document: Everything, as the API server has it.
     """
@@ -36,6 +40,7 @@ class Lease:
     holder: str = ""
     seconds: float = 0.0
     epoch: int = 0
+    leaving: bool = False
     version: str = ""
     document: dict[str, Any] = field(default_factory=dict)
 
@@ -63,7 +68,14 @@ class LeaseStore:
         return _read(answer.check().body)
 
     async def write(
-        self, before: Lease, holder: str, *, seconds: float, epoch: int, timeout: float
+        self,
+        before: Lease,
+        holder: str,
+        *,
+        seconds: float,
+        epoch: int,
+        leaving: bool = False,
+        timeout: float,
     ) -> Lease:
         """Replace a version, or create the Lease; return the new version.
 
@@ -72,7 +84,8 @@ class LeaseStore:
             KubeError: The API server refuses, or is not reached.
             TimeoutError: It does not answer in time; the write may have been done.
         """
-        body = msgspec.json.encode(self._document(before, holder, seconds, epoch))
+        notes = {EPOCH: str(epoch), **({LEAVING: "true"} if leaving else {})}
+        body = msgspec.json.encode(self._document(before, holder, seconds, notes))
         method, path = "POST", self._folder
         if before.version:
             method, path = "PUT", f"{self._folder}/{self._metadata['name']}"
@@ -84,10 +97,13 @@ class LeaseStore:
                 raise LeaseTakenError(str(error)) from error
             raise
 
-    def _document(self, before: Lease, holder: str, seconds: float, epoch: int) -> dict[str, Any]:
+    def _document(
+        self, before: Lease, holder: str, seconds: float, notes: dict[str, str]
+    ) -> dict[str, Any]:
         old, now = before.document, micro_time(datetime.now(UTC))
         metadata = {**self._metadata, **old.get("metadata", {})}
-        metadata["annotations"] = {**metadata.get("annotations", {}), EPOCH: str(epoch)}
+        others = {k: v for k, v in metadata.get("annotations", {}).items() if k != LEAVING}
+        metadata["annotations"] = others | notes
         spec = {**old.get("spec", {}), "renewTime": now, "holderIdentity": holder}
         spec["leaseDurationSeconds"] = max(1, math.ceil(seconds))
         if holder and holder != before.holder:
@@ -100,11 +116,13 @@ class LeaseStore:
 def _read(body: bytes) -> Lease:
     document = msgspec.json.decode(body, type=dict[str, Any])
     metadata, spec = document["metadata"], document.get("spec", {})
-    epoch = str((metadata.get("annotations") or {}).get(EPOCH, "0"))
+    notes = metadata.get("annotations") or {}
+    epoch = str(notes.get(EPOCH, "0"))
     lease = Lease(version=metadata["resourceVersion"], document=document)
     return replace(
         lease,
         holder=spec.get("holderIdentity") or "",
         seconds=float(spec.get("leaseDurationSeconds") or 0),
         epoch=int(epoch) if epoch.isdecimal() else 0,
+        leaving=notes.get(LEAVING) == "true",
     )

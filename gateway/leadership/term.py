@@ -79,6 +79,10 @@ class Term:
         self._begun.clear()
         self.ended.set()
 
+    def expect(self) -> None:
+        """Let calls come, and wait: the gateway that decides is about to hand over."""
+        self.problem, self.stands_by = "", False
+
     def await_beginning(self, problem: str) -> None:
         """Let calls wait from here on: a term is about to begin."""
         self.problem, self.stands_by = problem, False

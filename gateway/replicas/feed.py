@@ -17,6 +17,9 @@ PART = 50
 A cycle may wait for a part, about a millisecond, whenever it waits for anything.
 """
 
+PART_BYTES = 2 << 20
+"""Bytes after which a message is sent in parts: replicas take no message of any length."""
+
 Kinds = frozenset[ObjectKind]
 
 
@@ -82,6 +85,34 @@ class StateFeed:
             reached, message = changes.generation, _message(changes, kinds)
             self._newest[kinds] = (generation, reached, message)
         return reached, message
+
+
+def in_parts(state: pb.State) -> Iterator[pb.State]:
+    """Yield a state as messages that replicas take, in order; nearly always it is one.
+
+    All but the last are partial. One is longer than the limit by an object at most, or by what is
+    removed.
+    """
+    if state.ByteSize() <= PART_BYTES:
+        yield state
+        return
+    part = pb.State()
+    part.CopyFrom(state)
+    del part.nodes[:], part.pods[:], part.objects[:]
+    part.partial, size = True, part.ByteSize()
+    for field in _LONG:
+        for item in getattr(state, field):
+            if size >= PART_BYTES:
+                yield part
+                part, size = pb.State(generation=state.generation, partial=True), 0
+            getattr(part, field).append(item)
+            size += item.ByteSize()
+    part.partial = state.partial
+    yield part
+
+
+_LONG = ("nodes", "pods", "objects")
+"""What a state has many of, in the order in which it is applied."""
 
 
 def _message(changes: Changes, kinds: Kinds) -> pb.State | None:

@@ -71,10 +71,6 @@ class Members:
         idle = Counter(m.session.version for m in self._members.values() if not m.unanswered)
         return max(idle.items(), key=lambda each: (each[1], each[0]), default=("", 0))
 
-    def have(self, version: str) -> bool:
-        """Whether there is a replica with a version of plugins; empty stands for any."""
-        return any(self._with(version))
-
     def add(self, place: str, session: Session) -> None:
         """Let a replica take part."""
         self._members[place] = Member(place, session)

@@ -10,7 +10,7 @@ from typing import Any
 
 import grpc.aio
 
-from gateway.replicas.feed import Kinds, StateFeed
+from gateway.replicas.feed import Kinds, StateFeed, in_parts
 from gateway.replicas.metrics import SessionMetrics
 from gateway.replicas.service import ServiceKind
 from gateway.replicas.work import Sent, Work
@@ -194,6 +194,9 @@ class Session:
         set_duration(cycle.timeout, max((work.deadline - start) * REPLICA_SHARE, 0.001))
         size = 0
         if state is not None:
+            *before, state = in_parts(state)
+            for part in before:
+                self._send(part, "delta")
             request.state.CopyFrom(state)
             size = state.ByteSize()
             self._metrics.sent("delta", size)
@@ -261,6 +264,12 @@ class Session:
 
     def _send(self, state: pb.State, part: str = "") -> "asyncio.Future[Any]":
         """Send a state; return its acknowledgement. *part* is what its bytes are counted as."""
+        *before, state = in_parts(state)
+        for each in before:
+            self._send_one(each, part)
+        return self._send_one(state, part)
+
+    def _send_one(self, state: pb.State, part: str) -> "asyncio.Future[Any]":
         if not state.partial:
             self.state_generation = state.generation
         number, acknowledgement = self._stream.expect(math.inf)

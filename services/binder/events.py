@@ -21,11 +21,8 @@ from services.binder.cluster import Cluster
 
 Mode = Literal["failures", "all", "none"]
 
-SERIES_WINDOW = 360.0
-"""Seconds within which the same failure counts as repeated; kube-scheduler's own number."""
-TRIES = 3
 LONGEST_NOTE = 1024
-"""Bytes of a note that the API server accepts."""
+"""Bytes of a note that the API server accepts: no setting can change that."""
 LONGEST_POD_NAME = 230
 """Characters of a pod's name in an Event's, which must stay within 253."""
 
@@ -68,17 +65,29 @@ class EventRecorder:
         cluster: Where to write them.
         mode: "failures" leaves "Scheduled" to kube-scheduler, which writes it for every bind.
         queue: Events that may wait; more are dropped. Also how many are kept for counting.
+        series_window: Seconds within which the same failure counts as repeated.
+        tries: How often an Event is tried to be written.
         instance: The name of this process.
         observer: Who counts.
     """
 
     def __init__(
-        self, cluster: Cluster, *, mode: Mode, queue: int, instance: str, observer: EventObserver
+        self,
+        cluster: Cluster,
+        *,
+        mode: Mode,
+        queue: int,
+        instance: str,
+        observer: EventObserver,
+        series_window: float = 360.0,
+        tries: int = 3,
     ) -> None:
         self._cluster = cluster
         self._mode = mode
         self._instance = instance
         self._observer = observer
+        self._series_window = series_window
+        self._tries = tries
         self._queue: asyncio.Queue[_Message] = asyncio.Queue(queue)
         self._recent: OrderedDict[Identity, _Series] = OrderedDict()
 
@@ -140,7 +149,7 @@ class EventRecorder:
 
     async def _write_with_retries(self, message: _Message) -> None:
         backoff = Backoff(0.2, 2.0)
-        for remaining in reversed(range(TRIES)):
+        for remaining in reversed(range(self._tries)):
             try:
                 await self._write(message)
             except (KubeError, TimeoutError) as error:
@@ -152,7 +161,7 @@ class EventRecorder:
 
     async def _write(self, message: _Message) -> None:
         series = self._recent.get(message.identity)
-        if series and time.monotonic() - series.last > SERIES_WINDOW:
+        if series and time.monotonic() - series.last > self._series_window:
             series = None
         if not series or not await self._repeat(message, series):
             await self._create(message)

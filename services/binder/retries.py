@@ -15,10 +15,8 @@ from services.binder.cluster import Cluster
 
 CONDITION = "moorage.io/RetryRequested"
 
-AT_A_TIME = 8
-"""Pods that are written to side by side."""
-
 LONGEST_TEXT = 256
+"""Characters of a condition's reason and message: what plugins write is for people to read."""
 
 GONE = frozenset((404, 409))
 """There is no such pod, or another one of the same name."""
@@ -36,11 +34,11 @@ class PodReference(Protocol):
 
 
 class Retries:
-    """Writes to pods."""
+    """Writes to pods, to so many at the same time."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, *, concurrency: int = 8) -> None:
         self._cluster = cluster
-        self._slots = asyncio.Semaphore(AT_A_TIME)
+        self._slots = asyncio.Semaphore(concurrency)
 
     async def retry(self, pods: Iterable[PodReference], plugin: str, reason: str) -> int:
         """Write to each of the pods that are still there; return how many these are.

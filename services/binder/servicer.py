@@ -27,6 +27,7 @@ from moorage_host.rpc.serve import ServiceDefinition, Servicer
 from services.binder.binding.attempt import RetryLimits
 from services.binder.binding.binder import Binder, BindLimits
 from services.binder.binding.outcomes import BindError
+from services.binder.binding.past import PastLimits
 from services.binder.binding.permit import PermitLimits
 from services.binder.binding.policies import Policies
 from services.binder.binding.written import WrittenLimits
@@ -66,7 +67,11 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
         """
         self._settings = settings
         self._registry = load_registry(BindPlugin, BUILT_INS, settings.plugin)
-        self._policies = Policies(self._registry, count_failure=count_background_failure)
+        self._policies = Policies(
+            self._registry,
+            retry_interval=settings.policy_retry_interval,
+            count_failure=count_background_failure,
+        )
         self._stack = AsyncExitStack()
         self._access = Access(None, ttl=settings.admin_token_ttl)
         self._replica = uuid.uuid4().hex[:12]
@@ -87,17 +92,19 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
             cluster,
             mode=settings.events,
             queue=settings.event_queue,
+            series_window=settings.event_series_window,
+            tries=settings.event_tries,
             instance=f"moorage-binder-{socket.gethostname()}",
             observer=EventMetrics(),
         )
         self._stack.push_async_callback(self._policies.close)
-        snapshots = Snapshots()
+        snapshots = Snapshots(settings.max_sessions)
         self._binder = Binder(
             cluster, self._policies, snapshots, limits=limits, observer=BindReporter(recorder)
         )
         self._snapshots = snapshots
-        self._sessions = Sessions(self._binder, self._deadline)
-        self._retries = Retries(cluster)
+        self._sessions = Sessions(self._binder, self._deadline, settings.max_sessions)
+        self._retries = Retries(cluster, concurrency=settings.retry_pods_concurrency)
         await self._write_in_background(recorder)
         self._stack.push_async_callback(self._binder.drain)
         _log.info("The binder writes to an API server", host=client.host)
@@ -216,6 +223,11 @@ def _limits(settings: BinderSettings) -> BindLimits:
         concurrency=settings.concurrency,
         waiting=settings.max_waiting,
         retries=retries,
-        permit=PermitLimits(waiting=settings.max_permit_waiting, reserve=settings.permit_reserve),
+        past=PastLimits(pods=settings.kept_attempts, longest_wait=settings.retry_after_limit),
+        permit=PermitLimits(
+            waiting=settings.max_permit_waiting,
+            reserve=settings.permit_reserve,
+            ask_interval=settings.permit_ask_interval,
+        ),
         written=WrittenLimits(binds=settings.written_binds, seconds=settings.written_binds_age),
     )

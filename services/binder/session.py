@@ -13,6 +13,7 @@ from moorage import Binding
 from moorage.v1 import binder_pb2 as pb
 from moorage_host.rpc.convert import from_duration
 from moorage_host.rpc.errors import CallError, reason_of, report, status_of
+from moorage_host.rpc.sessions.state import check_room
 from services.binder.binding.binder import Binder, too_late
 from services.binder.binding.outcomes import BindError, Outcome
 from services.binder.wire import OUTCOMES, binding_from_proto, call_error, policy_from_proto
@@ -25,11 +26,19 @@ DeadlineOf = Callable[[float | None], float]
 """Of the time that the caller has, until when a bind may work, on the monotonic clock."""
 
 
+UNREAD_ANSWERS = 1024
+"""Answers that a caller has not read, after which no more binds are read of it."""
+
+
 class Sessions:
     """The streams that are open."""
 
-    def __init__(self, binder: Binder, deadline_of: DeadlineOf) -> None:
-        """Have *binder* do the binds, each until `deadline_of` its caller's time."""
+    def __init__(self, binder: Binder, deadline_of: DeadlineOf, most: int) -> None:
+        """Have *binder* do the binds, each until `deadline_of` its caller's time.
+
+        At most so many sessions may be open.
+        """
+        self._most = most
         self._binder = binder
         self._deadline_of = deadline_of
         self._sessions: set[_Session] = set()
@@ -41,10 +50,12 @@ class Sessions:
         """Do the binds of one stream.
 
         Raises:
-            CallError: The binder drains (UNAVAILABLE).
+            CallError: The binder drains (UNAVAILABLE), or too many sessions are open
+                (RESOURCE_EXHAUSTED).
         """
         if self._is_draining:
             raise _ending()
+        check_room(len(self._sessions), self._most)
         session = _Session(self._binder, self._deadline_of)
         reader = asyncio.create_task(session.read(requests))
         reader.add_done_callback(session.read_all)
@@ -53,6 +64,7 @@ class Sessions:
             await context.send_initial_metadata(())  # the caller waits for somebody
             # It is written here and nowhere else: a stream takes one message at a time.
             while (answer := await session.answers.get()) is not None:
+                session.may_read.set()
                 yield answer
             if reader.done():
                 reader.result()  # what cannot be read ends the stream
@@ -73,6 +85,7 @@ class _Session:
 
     def __init__(self, binder: Binder, deadline_of: DeadlineOf) -> None:
         self.answers: asyncio.Queue[Response | None] = asyncio.Queue()
+        self.may_read = asyncio.Event()
         self._binder = binder
         self._deadline_of = deadline_of
         self._takes_more = True
@@ -82,6 +95,9 @@ class _Session:
     async def read(self, requests: AsyncIterator[Request]) -> None:
         """Begin the binds, until the caller has no more."""
         async for request in requests:
+            while self.answers.qsize() >= UNREAD_ANSWERS:  # a caller must read what it asks for
+                self.may_read.clear()
+                await self.may_read.wait()
             try:
                 self._begin(request)
             except Exception as error:  # noqa: BLE001 - every bind gets an answer

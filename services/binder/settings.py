@@ -37,6 +37,19 @@ class BinderSettings(ServerSettings):
         unit="seconds",
         minimum=0,
     )
+    permit_ask_interval: float = setting(
+        0.05,
+        "How long binds that wait for others are not asked again after another one came that waits "
+        "too: not every pod of a large gang has to be asked for every other.",
+        unit="seconds",
+        minimum=0,
+    )
+    policy_retry_interval: float = setting(
+        5.0,
+        "How long a policy that cannot be used is not tried again.",
+        unit="seconds",
+        minimum=0,
+    )
     bind_timeout: float = setting(
         10.0,
         "Time for a bind when the caller gives no deadline or a later one.",
@@ -72,6 +85,21 @@ class BinderSettings(ServerSettings):
         unit="seconds",
         minimum=0,
     )
+    retry_after_limit: float = setting(
+        600.0,
+        "How long the API server's Retry-After is kept; a longer one is taken for a mistake.",
+        unit="seconds",
+        minimum=0,
+    )
+    kept_attempts: int = setting(
+        4096,
+        "Pods whose unknown outcome or Retry-After is kept for their next attempt; the oldest is "
+        "forgotten first, which costs one request at most.",
+        minimum=1,
+    )
+    retry_pods_concurrency: int = setting(
+        8, "Rejected pods that are written to at the same time (RetryPods).", minimum=1
+    )
     written_binds: int = setting(
         30_000,
         "Binds that a gateway which takes over can learn of (Barrier): 100 a second for 5 minutes. "
@@ -91,3 +119,10 @@ class BinderSettings(ServerSettings):
     event_queue: int = setting(
         1000, "Events that may wait to be written; more are dropped and counted.", minimum=1
     )
+    event_series_window: float = setting(
+        360.0,
+        "Within this time the same failure is one Event with a count; kube-scheduler's number.",
+        unit="seconds",
+        minimum=0,
+    )
+    event_tries: int = setting(3, "How often an Event is tried to be written.", minimum=1)

@@ -9,19 +9,23 @@ from moorage.snapshot import Snapshot
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import types_pb2
 from moorage_host.plugins import Replica
-from moorage_host.rpc.sessions.state import MISTAKES, apply_state, refusal_of
+from moorage_host.rpc.sessions.state import MISTAKES, apply_state, check_room, refusal_of
 
 Request = pb.BinderServiceFollowStateRequest
 Response = pb.BinderServiceFollowStateResponse
 
 
 class Snapshots:
-    """The state that gateways send; binds see the one that was completed last."""
+    """The states that gateways send, one for each stream.
 
-    def __init__(self) -> None:
-        self.latest = Replica()
+    Binds see the one of the stream that has been open longest, of those that have their generation.
+    """
+
+    def __init__(self, most: int = 8) -> None:
+        """Keep at most so many states."""
+        self._most = most
         self._changed = asyncio.Condition()
-        self._streams: set[asyncio.Task[object]] = set()
+        self._streams: dict[Replica, asyncio.Task[object]] = {}
 
     async def follow(
         self, requests: AsyncIterator[Request], plugins: Sequence[types_pb2.Plugin]
@@ -29,12 +33,14 @@ class Snapshots:
         """Keep the state of one stream for as long as it lasts.
 
         Raises:
-            CallError: A state cannot be applied (INVALID_ARGUMENT).
+            CallError: A state cannot be applied (INVALID_ARGUMENT), or too many streams are open
+                (RESOURCE_EXHAUSTED).
         """
+        check_room(len(self._streams), self._most)
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - we are in one
-        self._streams.add(task)
         replica = Replica()
+        self._streams[replica] = task
         try:
             name = uuid.uuid4().hex[:12]
             yield Response(hello=types_pb2.Hello(replica=name, plugins=plugins))
@@ -45,9 +51,7 @@ class Snapshots:
                 )
                 yield Response(acknowledgement=acknowledgement)
         finally:
-            self._streams.discard(task)
-            if self.latest is replica:
-                self.latest = Replica()  # nobody keeps it up to date any more
+            del self._streams[replica]
 
     async def at_least(self, generation: int, deadline: float) -> Snapshot:
         """Return the snapshot once it has a generation.
@@ -56,13 +60,17 @@ class Snapshots:
             TimeoutError: It does not by *deadline*, on the monotonic clock.
         """
         async with asyncio.timeout(deadline - time.monotonic()), self._changed:
-            await self._changed.wait_for(lambda: self.latest.generation >= max(generation, 1))
-        return self.latest.snapshot
+            found = await self._changed.wait_for(lambda: self._state_at(max(generation, 1)))
+        assert found is not None  # noqa: S101 - waited for
+        return found.snapshot
 
     def drain(self) -> None:
         """End the streams; gateways go on with other binders."""
-        for task in self._streams:
+        for task in self._streams.values():
             task.cancel()
+
+    def _state_at(self, generation: int) -> Replica | None:
+        return next((state for state in self._streams if state.generation >= generation), None)
 
     async def _apply(self, replica: Replica, state: types_pb2.State) -> None:
         try:
@@ -72,5 +80,5 @@ class Snapshots:
         if state.partial:
             return
         async with self._changed:
-            replica.generation, self.latest = state.generation, replica
+            replica.generation = state.generation
             self._changed.notify_all()

@@ -10,8 +10,9 @@ import pytest
 from moorage_host.kube import KubeClient, connect
 from sandbox.apiserver import ApiServer, Settings
 from services.binder.binding.outcomes import BindError, Outcome, Reason
+from services.binder.binding.past import PastLimits, Pasts
 from tests.binder.world import World, binding_of
-from tests.live_api import Api, Object, send, until
+from tests.live_api import COUNTED, Api, Object, send, until
 
 BINDINGS = ("create", "pods/binding")
 
@@ -134,15 +135,34 @@ async def test_a_bind_that_happened_is_found_even_if_the_pod_cannot_be_read_at_f
     assert world.observed.retries == ["unreachable"]
 
 
-@pytest.mark.parametrize("latency", [0.1, 0.5, 2.2])
 async def test_a_bind_is_one_request_at_every_latency_below_the_deadline(
-    world: World, api: Api, latency: float
+    world: World, api: Api
 ) -> None:
-    posts = api.count(*BINDINGS, delay_seconds=latency)
-    pods = [api.pod(f"web-{number}") for number in range(10)]
-    outcomes = await asyncio.gather(*[world.bind(pod) for pod in pods])
+    latencies = (0.1, 0.5, 1, 1.8, 2.2, 4)
+    pods = {latency: [f"web-{latency}-{number}" for number in range(10)] for latency in latencies}
+    for latency, names in pods.items():
+        for name in names:
+            api.fault(*BINDINGS, name=name, times=COUNTED, delay_seconds=latency)
+    binds = [world.bind(api.pod(name)) for names in pods.values() for name in names]
+    assert set(await asyncio.gather(*binds)) == {Outcome.BOUND}
+    posts = {
+        latency: sum(post.startswith(f"web-{latency}-") for post in world.cluster.posts)
+        for latency in latencies
+    }
+    assert posts == dict.fromkeys(latencies, 10)
+
+
+async def test_a_slow_api_server_that_fails_at_times_gets_few_more_requests_than_binds(
+    world: World, api: Api
+) -> None:
+    pods = [f"web-{number}" for number in range(50)]
+    for number, name in enumerate(pods):
+        if number % 10 == 0:
+            api.fault(*BINDINGS, name=name, status=500 if number % 20 else 429, delay_seconds=0.5)
+        api.fault(*BINDINGS, name=name, times=COUNTED, delay_seconds=1.0)
+    outcomes = await asyncio.gather(*[world.bind(api.pod(name)) for name in pods])
     assert set(outcomes) == {Outcome.BOUND}
-    assert posts() == len(pods)
+    assert len(world.cluster.posts) <= 1.2 * len(pods)
 
 
 async def test_a_bind_without_an_answer_is_unknown_and_the_next_attempt_looks_first(
@@ -344,6 +364,15 @@ async def test_a_bind_whose_turn_comes_too_late_is_not_begun(client: KubeClient,
     await world.binder.drain()
     assert api.node_of("late") is None
     assert posts() == 1
+
+
+def test_of_attempts_that_failed_the_oldest_are_forgotten_first_and_waits_are_bounded() -> None:
+    pasts = Pasts(PastLimits(pods=2, longest_wait=5.0))
+    for uid in ("a", "b", "c"):
+        past = pasts.take(uid)
+        past.wait(100.0, 3600.0)
+        pasts.keep(uid, past, 100.0)
+    assert [pasts.take(uid).not_before for uid in ("a", "b", "c")] == [0.0, 105.0, 105.0]
 
 
 async def test_nothing_is_kept_of_binds_that_have_ended(world: World, api: Api) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from moorage import DecisionSummary, ScoredNode
 from moorage.testing import make_binding, make_pod, run_pre_bind
-from services.binder.plugins.decision_annotation import KEY, LONGEST, DecisionAnnotation
+from services.binder.plugins.decision_annotation import KEY, DecisionAnnotation
 
 DECISION = DecisionSummary(
     winner=ScoredNode(
@@ -58,7 +58,12 @@ def test_it_stays_small_however_long_the_names_are() -> None:
     winner = ScoredNode(node="n" * 253, score=50.0, plugins=names)
     written = annotation(DecisionSummary(winner=winner, runner_up=winner), plugins=20)
     assert written is not None
-    assert 2000 < len(written) < LONGEST
+    assert 2000 < len(written) <= 4096
+    written = annotation(
+        DecisionSummary(winner=winner, runner_up=winner), plugins=20, max_bytes=2000
+    )
+    assert written is not None
+    assert 1000 < len(written) <= 2000
 
 
 def test_nothing_is_written_about_a_decision_that_nobody_remembers() -> None:

@@ -254,6 +254,7 @@ async def test_a_process_without_a_kubeconfig_says_so_in_one_line(
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *("-m", "services.binder", "--kubeconfig", "nowhere", "--port", "0", "--admin-port", "0"),
+        *("--host", "127.0.0.1", "--admin-host", "127.0.0.1"),
         cwd=pytestconfig.rootpath,
         env={"PYTHONPATH": "sdk:."},
         stderr=asyncio.subprocess.PIPE,

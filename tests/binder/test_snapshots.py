@@ -1,6 +1,7 @@
 """Bind plugins that read the snapshot, which a gateway sends."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import types_pb2
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
 from moorage_host.kube import KubeClient
+from moorage_host.rpc.errors import CallError
 from moorage_host.rpc.serve import running
 from services.binder.binding.outcomes import BindError, Outcome, Reason
 from services.binder.servicer import binder_service
@@ -156,3 +158,20 @@ async def failure(bind: Any) -> BindError:
     with pytest.raises(BindError) as caught:
         await bind
     return caught.value
+
+
+async def test_a_stream_that_began_later_hides_no_gateways_state() -> None:
+    snapshots = Snapshots(most=2)
+    gateway, by_hand = Sent(snapshots), Sent(snapshots)
+    for stream in (gateway, by_hand):
+        assert (await stream.answer()).HasField("hello")
+    await gateway.send(state(3, "n1", "n2", full=True))
+    await by_hand.send(state(3, "x1", full=True))
+    soon = time.monotonic() + 10
+    assert len(await snapshots.at_least(2, soon)) == 2
+    third = Sent(snapshots)
+    with pytest.raises(CallError, match="--max-sessions"):
+        await third.answer()
+    await gateway.end()
+    assert len(await snapshots.at_least(2, soon)) == 1
+    await by_hand.end()

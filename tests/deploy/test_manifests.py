@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
+from cli.certs.folders import CertificateOptions, identities
 from gateway.settings import GatewaySettings
 from moorage_apps.__main__ import PROCESSES as PROCESSES_BY_NAME
 from moorage_host.policy import parse as parse_policy
@@ -322,3 +323,69 @@ def test_every_process_understands_its_options(
     template = container(one(base, "Deployment", name))
     environ = {e["name"]: e.get("value", "") for e in template.get("env", ())}
     parse_settings(settings, name, template.get("args", ()), environ)
+
+
+@pytest.fixture(scope="module")
+def with_cert_manager(tmp_path_factory: pytest.TempPathFactory) -> list[Manifest]:
+    folder = tmp_path_factory.mktemp("overlay")
+    shutil.copytree(DEPLOY, folder / "deploy")
+    parts = {
+        "resources": ["deploy/overlays/second-scheduler"],
+        "components": ["deploy/cert-manager"],
+    }
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(parts))
+    return build(str(folder))
+
+
+def mounted_secret(deployment: Manifest) -> tuple[str, str]:
+    """Return where a process finds its certificate, and the name of the Secret."""
+    (volume,) = (v for v in pod_spec(deployment)["volumes"] if v["name"] == "tls")
+    (mount,) = (m for m in container(deployment)["volumeMounts"] if m["name"] == "tls")
+    assert mount["readOnly"]
+    assert "subPath" not in mount  # such a mount never sees a renewed certificate
+    return mount["mountPath"], volume["secret"]["secretName"]
+
+
+def test_every_process_has_a_certificate_and_plain_text_is_not_allowed(
+    second_scheduler: list[Manifest],
+) -> None:
+    (settings,) = (m["data"] for m in second_scheduler if m["metadata"]["name"][:9] == "settings-")
+    assert settings["MOORAGE_TLS"] == "/etc/moorage/tls"
+    assert "MOORAGE_INSECURE" not in settings
+    for name in (*PROCESSES, "scheduler"):
+        found = one(second_scheduler, "Deployment", name)
+        assert mounted_secret(found) == ("/etc/moorage/tls", f"{name}-tls")
+        assert pod_spec(found)["securityContext"]["fsGroup"] == 65532
+    for name in PROCESSES:
+        main = container(one(second_scheduler, "Deployment", name))
+        for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+            assert main[probe]["httpGet"]["scheme"] == "HTTPS"
+
+
+def test_kube_scheduler_shows_its_certificate_and_checks_the_gateways_name() -> None:
+    (extender,) = load_configuration(DEPLOY / "scheduler/kube-scheduler-config.yaml").extenders
+    assert extender.url_prefix.startswith("https:")
+    assert extender.enable_https
+    assert extender.tls_config is not None
+    assert extender.tls_config.server_name == "moorage-gateway"
+    assert extender.tls_config.cert_file == "/etc/moorage/tls/tls.crt"
+    assert not extender.tls_config.insecure
+
+
+def test_cert_manager_writes_the_secrets_that_are_mounted(
+    with_cert_manager: list[Manifest],
+) -> None:
+    certificates = {
+        m["spec"]["secretName"]: m["spec"]
+        for m in with_cert_manager
+        if m["kind"] == "Certificate" and not m["spec"].get("isCA")
+    }
+    mounted = {mounted_secret(each)[1] for each in deployments(with_cert_manager)}
+    assert set(certificates) == mounted | {"operator-tls"}
+    names = identities(CertificateOptions())
+    for secret, spec in certificates.items():
+        expected = [n for n in names[secret.removesuffix("-tls")] if n[0].isalpha()]
+        assert spec["dnsNames"] == [name for name in expected if name != "localhost"]
+        assert (spec["duration"], spec["renewBefore"]) == ("24h", "8h")
+        assert {"server auth", "client auth"} <= set(spec["usages"])
+        one(with_cert_manager, spec["issuerRef"]["kind"], spec["issuerRef"]["name"])

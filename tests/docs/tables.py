@@ -35,6 +35,7 @@ from moorage_host.rpc.serve import ServerSettings
 from moorage_host.rpc.sessions.settings import CycleSettings
 from moorage_host.settings import SettingRow, settings_table
 from moorage_host.settings.fields import Dataclass
+from moorage_host.tls.authorization import METHODS
 from moorage_host.tls.reload import EXPIRY, RELOADS
 from sandbox.apiserver.__main__ import Options as ApiServerOptions
 from sandbox.apiserver.resources.builtin import BUILT_IN
@@ -114,6 +115,23 @@ def resources(_: str) -> str:
     return table(("group", "resources"), ((key, ", ".join(each)) for key, each in groups.items()))
 
 
+def methods(_: str) -> str:
+    """Return who may call each gRPC method."""
+    who = {"gateway": "gateway", "operator": "people", "anyone": "everybody with a certificate"}
+    rows: dict[tuple[str, str], list[str]] = {}
+    for method, roles in METHODS.items():
+        service, _, name = method.partition("/")
+        allowed = ", ".join(who[role] for role in roles) or "nobody"
+        rows.setdefault((service, allowed), []).append(name)
+    return table(
+        ("service", "methods", "who may call them"),
+        (
+            (code(service), ", ".join(map(code, names)), allowed)
+            for (service, allowed), names in rows.items()
+        ),
+    )
+
+
 TABLES: Mapping[str, Callable[[str], str]] = {
     "settings": settings,
     "metrics": metrics,
@@ -122,6 +140,7 @@ TABLES: Mapping[str, Callable[[str], str]] = {
     "in-tree": in_tree,
     "legacy": legacy,
     "make": make,
+    "methods": methods,
     "command": command,
     "resources": resources,
 }

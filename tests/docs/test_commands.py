@@ -30,7 +30,9 @@ KUBECTL = {
     *("--cascade", "--field-selector", "--flatten", "--for", "--image", "--minify", "--overrides"),
     *("--replicas", "--server-side", "--sort-by"),
 }
-FOREIGN = {"--help", "--quiet", "--require-hashes", "--secure-port", "--strict", *KUBECTL}
+CURL = {"--cacert", "--cert", "--key"}
+
+FOREIGN = {"--help", "--quiet", "--require-hashes", "--secure-port", "--strict", *KUBECTL, *CURL}
 """Options of other people's commands."""
 
 FOREIGN_MODULES = {"json.tool", "pytest", "venv"}

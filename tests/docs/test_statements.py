@@ -10,12 +10,12 @@ import yaml
 from google.protobuf.descriptor import ServiceDescriptor
 
 from gateway.binding.binding import REFUSALS
-from gateway.cluster.state import LOG_LENGTH
-from gateway.cluster.watch.limits import ReflectorLimits, Restart
+from gateway.cluster.watch.limits import Restart
 from gateway.cycle.filtering import UNKNOWN_NODE
 from gateway.decisions.log import Decision, PluginRecord
 from gateway.edge.exchange import INTERNAL, NOT_UNDERSTOOD, TOO_SLOW
 from gateway.edge.metrics import Result, Verb
+from gateway.settings import GatewaySettings
 from moorage.execution.breaker import OVERRUNS, SUSPENSION_SECONDS
 from moorage.execution.lifetime import START_SECONDS, STOP_SECONDS
 from moorage.plugin.base import DEFAULT_TIME_BUDGET, MAX_NOTE_LENGTH, MAX_TIME_BUDGET
@@ -143,8 +143,8 @@ def test_the_limits_of_plugins_are_as_said() -> None:
 
 
 def test_the_limits_of_the_state_are_as_said() -> None:
-    assert f"last {LOG_LENGTH:,} changes" in page("state.md")
-    assert ReflectorLimits().silence == 120, "docs/state.md says 2 minutes"
+    assert f"last {GatewaySettings().kept_changes:,} changes" in page("state.md")
+    assert GatewaySettings().watch_silence == 120, "docs/state.md says 2 minutes"
 
 
 def test_the_decision_that_is_explained_has_the_fields_of_one() -> None:

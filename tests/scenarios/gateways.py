@@ -53,11 +53,13 @@ class Front:
     Attributes:
         url: Where kube-scheduler calls.
         failed: What callers got other than an answer.
+        leaving: Gateways that got SIGTERM: others that are ready go first.
     """
 
     def __init__(self, choose: Callable[[], Gateway | None]) -> None:
         self.url = ""
         self.failed: list[str] = []
+        self.leaving: list[Gateway] = []
         self._choose = choose
 
     async def start(self, stack: AsyncExitStack) -> None:
@@ -141,9 +143,12 @@ async def service(all_: Sequence[Gateway]) -> AsyncIterator[Front]:
             ready[:] = [each for each in all_ if await each.is_ready()]
             await asyncio.sleep(0.05)
 
+    def is_leaving(gateway: Gateway) -> bool:
+        return gateway in front.leaving
+
     probing = asyncio.create_task(probe())
     try:
-        async with before(lambda: ready[0] if ready else None) as front:
+        async with before(lambda: min(ready, key=is_leaving, default=None)) as front:
             yield front
     finally:
         probing.cancel()

@@ -43,8 +43,10 @@ class Plane(Protocol):
 
 
 def shipped_config() -> Object:
-    """Return the configuration that kube-scheduler is deployed with."""
+    """Return the configuration that kube-scheduler is deployed with, but for plain text."""
     config: Object = yaml.safe_load(SHIPPED.read_text())
+    for extender in config["extenders"]:
+        del extender["enableHTTPS"], extender["tlsConfig"]
     return config
 
 

@@ -20,7 +20,7 @@ from typing import NoReturn
 import structlog
 
 from gateway.cluster.objects import ObjectContent, ObjectSink, ObjectTable
-from gateway.cluster.watch.limits import Restart
+from gateway.cluster.watch.limits import ReflectorLimits, Restart
 from gateway.cluster.watch.metrics import WatchFamilies, WatchMetrics
 from gateway.cluster.watch.reflector import Reflector
 from gateway.cluster.watch.resources import object_reflector
@@ -37,13 +37,20 @@ class ExtraInformers:
     """The informers of the further kinds of objects that plugins read."""
 
     def __init__(
-        self, client: KubeClient, table: ObjectTable, families: WatchFamilies, *, limit: int
+        self,
+        client: KubeClient,
+        table: ObjectTable,
+        families: WatchFamilies,
+        *,
+        limit: int,
+        limits: ReflectorLimits | None = None,
     ) -> None:
-        """Put objects of up to *limit* bytes into *table*."""
+        """Put objects of up to *limit* bytes into *table*; watches have *limits*."""
         self._client = client
         self._table = table
         self._families = families
         self._limit = limit
+        self._limits = limits
         self._needs: dict[Hashable, Readers] = {}
         self._wanted: dict[Hashable, Readers] = {}
         self._watches: dict[ObjectKind, _Watch] = {}
@@ -111,7 +118,7 @@ class ExtraInformers:
         too_large = self._families.refused.labels(str(kind)).inc
         sink = ObjectSink(self._table, kind, limit=self._limit, refused=too_large)
         observer = _Observer(self._families, str(kind), lambda: self._explain_refusal(kind))
-        reflector = object_reflector(self._client, kind, sink, observer)
+        reflector = object_reflector(self._client, kind, sink, observer, self._limits)
         return _Watch(kind, reflector, group.create_task(reflector.run()))
 
     def _close(self, watch: "_Watch") -> None:

@@ -17,7 +17,7 @@ from sandbox.scheduler.config.document import Configuration, ExtenderConfig
 
 
 def load_configuration(path: Path, extender_url: str | None = None) -> Configuration:
-    """Read a configuration file; `extender_url` replaces every extender's urlPrefix.
+    """Read a configuration file; `extender_url` replaces every urlPrefix, and TLS if it is plain.
 
     Raises:
         ConfigurationError: The file cannot be read, or kube-scheduler would not start with it.
@@ -40,8 +40,10 @@ def parse_configuration(text: str, extender_url: str | None = None) -> Configura
     except (yaml.YAMLError, msgspec.ValidationError) as error:
         raise ConfigurationError(f"not a valid KubeSchedulerConfiguration: {error}") from error
     if extender_url is not None:
+        is_plain = extender_url.startswith("http:")
+        plain = {"enable_https": False, "tls_config": None} if is_plain else {}
         moved = (
-            msgspec.structs.replace(extender, url_prefix=extender_url)
+            msgspec.structs.replace(extender, url_prefix=extender_url, **plain)
             for extender in configuration.extenders
         )
         configuration = msgspec.structs.replace(configuration, extenders=tuple(moved))

@@ -5,6 +5,7 @@ from typing import Any
 
 import aiohttp
 
+from moorage.errors import ConfigurationError
 from moorage.models import Pod
 from sandbox.scheduler.config import ExtenderConfig
 from sandbox.scheduler.extenders.answers import AnswerError, decode_answer
@@ -95,9 +96,15 @@ class Extender:
         tls = self.config.tls_config
         if tls is None and not self.config.enable_https:
             return True
-        context = ssl.create_default_context(cafile=(tls.ca_file or None) if tls else None)
-        if tls and tls.cert_file:
-            context.load_cert_chain(tls.cert_file, tls.key_file)
+        try:
+            context = ssl.create_default_context(cafile=(tls.ca_file or None) if tls else None)
+            if tls and tls.cert_file:
+                context.load_cert_chain(tls.cert_file, tls.key_file)
+        except OSError as error:  # those of ssl too
+            raise ConfigurationError(
+                f"cannot use the files in tlsConfig of the extender at {self.config.url_prefix}: "
+                f"{error}"
+            ) from error
         # Like kube-scheduler: enableHTTPS without a CA verifies nothing.
         trusts = tls is not None and bool(tls.ca_file)
         if (tls and tls.insecure) or (self.config.enable_https and not trusts):

@@ -20,6 +20,9 @@ from moorage_host.policy.effective import EffectivePlugin, EffectivePolicy, deco
 PROBLEMS_SECONDS = 1.0
 """How often to look whether background work of plugins fails, while somebody follows that."""
 
+MOST_POLICIES = 32
+"""Policies that run at a time, one for each session and bind at most; each has plugin instances."""
+
 log = logging.getLogger(__name__)
 
 
@@ -117,11 +120,15 @@ class PluginHost:
 
         Raises:
             ConfigurationError: It names an unknown plugin, arguments that one does not take, or
-                one that does not start.
+                one that does not start; or too many policies run.
         """
         async with self._starting:
             policy = self._policies.get(revision)
             if policy is None:
+                if len(self._policies) >= MOST_POLICIES:
+                    raise ConfigurationError(
+                        f"this replica runs {MOST_POLICIES} policies already, and no more at a time"
+                    )
                 profiles = self._build(decode_effective(content))
                 policy = Policy(revision=revision, profiles=profiles)
                 await _start(policy)

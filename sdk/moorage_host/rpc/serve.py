@@ -74,6 +74,12 @@ class ServerSettings(AdminSettings):
         unit="bytes",
         minimum=8 << 20,
     )
+    max_sessions: int = setting(
+        8,
+        "Sessions (and streams of states) that may be open; more get RESOURCE_EXHAUSTED. A gateway "
+        "has one, and a second one while its policy or its certificate changes.",
+        minimum=1,
+    )
     max_connections: int = setting(
         64, "Connections that may be open; more are closed at once.", minimum=1
     )

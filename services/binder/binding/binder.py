@@ -18,7 +18,7 @@ from services.binder.binding.calls import PluginCalls, PluginObserver
 from services.binder.binding.cycle import BindingCycles, SnapshotSource
 from services.binder.binding.fence import Fence, FenceObserver, Guard
 from services.binder.binding.outcomes import BindError, Outcome, Reason
-from services.binder.binding.past import Pasts
+from services.binder.binding.past import PastLimits, Pasts
 from services.binder.binding.permit import PermitLimits, PermitObserver, Permits
 from services.binder.binding.policies import Policies, PolicyText
 from services.binder.binding.written import WrittenBinds, WrittenLimits
@@ -42,6 +42,8 @@ class BindLimits:
     """Binds that may wait for that; more are refused."""
     retries: RetryLimits = field(default_factory=RetryLimits)
     """When to try again."""
+    past: PastLimits = field(default_factory=PastLimits)
+    """How much to keep of attempts that failed."""
     permit: PermitLimits = field(default_factory=PermitLimits)
     """How many binds may wait for others, and how long."""
     written: WrittenLimits = field(default_factory=WrittenLimits)
@@ -98,7 +100,7 @@ class Binder:
         self._tasks: set[asyncio.Task[Outcome]] = set()
         # The newest run for each uid; it waits for the one before it.
         self._newest: dict[str, _Run] = {}
-        self._pasts = Pasts()
+        self._pasts = Pasts(limits.past)
         self._written = WrittenBinds(limits.written, clock=time.monotonic)
         self.fence = Fence(self._written, observer)
 

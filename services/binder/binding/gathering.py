@@ -7,12 +7,6 @@ from dataclasses import dataclass, field
 
 from moorage import Binding
 
-ASK_AGAIN_SECONDS = 0.05
-"""How long those that wait are not asked again after another one came that waits too.
-
-Of a gang of hundreds that comes within a second, not every pod has to be asked for every other.
-"""
-
 
 @dataclass(slots=True, eq=False)
 class Member:
@@ -52,12 +46,18 @@ class Member:
 class Gathering:
     """Binds of one plugin with one key.
 
+    Args:
+        ask_interval: How many seconds those that wait are not asked again after another one came
+            that waits too. Of a gang of hundreds that comes within a second, not every pod has to
+            be asked for every other.
+
     Attributes:
         members: By uid, those that have not gone on, in order of arrival.
         left: When others left, by uid, while one of the members was there; the latest are last.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ask_interval: float) -> None:
+        self._ask_interval = ask_interval
         self.members: dict[str, Member] = {}
         self.left: dict[str, float] = {}
         self.timer: asyncio.TimerHandle | None = None
@@ -94,7 +94,7 @@ class Gathering:
         """Have all asked again that wait."""
         if self.timer is None and len(self.members) > 1:
             loop = asyncio.get_running_loop()
-            self.timer = loop.call_later(ASK_AGAIN_SECONDS, self._ask_all)
+            self.timer = loop.call_later(self._ask_interval, self._ask_all)
 
     def _ask_all(self) -> None:
         self.timer = None

@@ -31,6 +31,8 @@ class PermitLimits:
     """Binds that may wait for others; more are refused."""
     reserve: float = 0.5
     """Seconds that are left for PreBind plugins and the write when the wait ends."""
+    ask_interval: float = 0.05
+    """Seconds between two questions to binds that wait, when others come that wait too."""
 
 
 class PermitObserver(Protocol):
@@ -145,7 +147,9 @@ class Permits:
     ) -> Iterator[tuple[Gathering, Member]]:
         """Keep a bind among those with its key; without one it is alone."""
         name, member = (enabled.name, key), Member(binding)
-        gathering = (self._gatherings.get(name) if key else None) or Gathering()
+        gathering = (self._gatherings.get(name) if key else None) or Gathering(
+            self._limits.ask_interval
+        )
         if key:
             self._gatherings[name] = gathering
         gathering.members[binding.uid] = member

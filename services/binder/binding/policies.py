@@ -18,9 +18,6 @@ from moorage_host.plugins import PluginHost
 from moorage_host.plugins.host import Policy
 from moorage_host.plugins.registry import Registry
 
-REFUSED_SECONDS = 5.0
-"""How long a policy that cannot be used is not tried again: its plugins may take long to fail."""
-
 _log = structlog.get_logger()
 
 
@@ -41,6 +38,8 @@ class Policies:
 
     Args:
         registry: The plugins that can run here.
+        retry_interval: For how many seconds a policy that cannot be used is not tried again: its
+            plugins may take long to fail.
         clock: A monotonic clock.
         count_failure: Called with a plugin's name when its background work fails.
 
@@ -52,10 +51,12 @@ class Policies:
         self,
         registry: Registry,
         *,
+        retry_interval: float = 5.0,
         clock: Callable[[], float] = time.monotonic,
         count_failure: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.plugins = PluginHost(registry, count_failure=count_failure)
+        self._retry_interval = retry_interval
         self._clock = clock
         self._turn = asyncio.Lock()
         # The revision that was refused last, until when it stays so, and why.
@@ -87,6 +88,6 @@ class Policies:
             try:
                 return await self.plugins.use(text.revision, text.content)
             except (ConfigurationError, msgspec.DecodeError) as error:
-                self._refused = text.revision, self._clock() + REFUSED_SECONDS, str(error)
+                self._refused = text.revision, self._clock() + self._retry_interval, str(error)
                 _log.warning("The policy of a bind cannot be used", error=str(error))
                 raise PolicyRefusedError(str(error)) from error

@@ -11,8 +11,6 @@ import msgspec
 from moorage import Arguments, Binding, BindPlugin, DecisionSummary, Meta, Refusal, ScoredNode
 
 KEY = "moorage.io/decision"
-LONGEST = 4096
-"""Bytes of the annotation, at most."""
 
 
 class DecisionAnnotation(BindPlugin):
@@ -26,9 +24,11 @@ class DecisionAnnotation(BindPlugin):
 
         Attributes:
             plugins: How many plugins are written with their scores, those first that counted most.
+            max_bytes: How long the annotation may be; it names fewer plugins if it would be longer.
         """
 
         plugins: Annotated[int, Meta(ge=0, le=20)] = 3
+        max_bytes: Annotated[int, Meta(ge=1, le=262144)] = 4096
 
     reads_pod = False
 
@@ -41,7 +41,7 @@ class DecisionAnnotation(BindPlugin):
     def _text(self, decision: DecisionSummary) -> str:
         for count in range(self.args.plugins, 0, -1):
             text = msgspec.json.encode(_shortened(decision, count))
-            if len(text) < LONGEST:
+            if len(text) <= self.args.max_bytes:
                 return text.decode()
         return msgspec.json.encode(_shortened(decision, 0)).decode()
 

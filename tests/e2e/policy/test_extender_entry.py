@@ -102,5 +102,5 @@ def test_kube_scheduler_takes_every_entry(
 def test_kube_scheduler_takes_the_shipped_configuration(tmp_path: Path) -> None:
     shipped = (ROOT / "deploy" / "scheduler" / "kube-scheduler-config.yaml").read_text()
     (entry,) = understood(tmp_path, "extenders:\n" + shipped.partition("\nextenders:\n")[2])
-    assert entry["urlPrefix"] == "http://gateway.moorage.svc:8888"
+    assert entry["urlPrefix"] == "https://gateway.moorage.svc:8888"
     assert "bindVerb" not in entry

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from itertools import permutations
+from itertools import count, permutations
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ from moorage import FilterPlugin, Node, Pod, ScorePlugin
 from moorage.v1 import filter_pb2 as pb
 from moorage.v1 import types_pb2
 from tests.gateway.running import (
+    Gateway,
     filter_service,
     gateway,
     misbehaving_filter,
@@ -70,17 +71,30 @@ async def test_a_gateway_that_cannot_follow_the_cluster_is_not_ready_until_it_ca
         await ready(running)
 
 
+async def change(running: Gateway, *paths: str) -> None:
+    """Change objects again and again, so that the API server is never silent."""
+    for number in count():
+        for path in paths:
+            running.api.label(path, number=str(number))
+        await asyncio.sleep(0.1)
+
+
 async def test_nobody_decides_by_state_that_is_too_old(tmp_path: Path) -> None:
     async with (
         filter_service() as filters,
         scorer_service() as scorer,
-        gateway(tmp_path, filters=filters, scorer=scorer, max_cache_age=1.0) as running,
+        gateway(tmp_path, filters=filters, scorer=scorer, max_cache_age=2.0) as running,
     ):
         await running.node("n1")
+        running.api.pod("other", nodeName="n1")
+        paths = ("/api/v1/nodes/n1", "/api/v1/namespaces/default/pods/other")
+        changing = asyncio.create_task(change(running, *paths))
+        await ready(running)
         running.api.fault("watch", "pods", drop=True, times=1000)
         running.api.faults.drop_watches()
-        await until(lambda: running.sample("moorage_cache_age_seconds", resource="pods") > 1)
+        await until(lambda: running.sample("moorage_cache_age_seconds", resource="pods") > 2)
         answer = await running.filter(pod(), "n1")
+        changing.cancel()
         assert answer["Error"].startswith("Moorage's view of the cluster is too old")
         assert answer["NodeNames"] is None
         assert running.sample("moorage_stale_calls_total") == 1
@@ -259,15 +273,12 @@ async def test_a_plugin_that_fails_is_named_with_file_and_line(tmp_path: Path) -
             assert running.sample("moorage_plugin_failures_total", plugin=name, phase=half) == 1
 
 
-async def test_a_replica_that_is_too_far_behind_starts_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gateway.cluster.state.LOG_LENGTH", 1)
+async def test_a_replica_that_is_too_far_behind_starts_anew(tmp_path: Path) -> None:
     names = [f"n{number}" for number in range(20)]
     async with (
         filter_service() as filters,
         scorer_service() as scorer,
-        gateway(tmp_path, filters=filters, scorer=scorer) as process,
+        gateway(tmp_path, filters=filters, scorer=scorer, kept_changes=1) as process,
     ):
         await ready(process)
         await process.node(*names)

@@ -201,9 +201,12 @@ for case in (TestReplicasFollow, TestReplicasCatchUp, TestReplicasJoin):
 class World:
     clock: Clock = field(default_factory=Clock)
     state: ClusterState = field(init=False)
+    kept_changes: int = 1000
 
     def __post_init__(self) -> None:
-        self.state = ClusterState(assumed_ttl=10, claim_ttl=5, clock=self.clock)
+        self.state = ClusterState(
+            assumed_ttl=10, claim_ttl=5, kept_changes=self.kept_changes, clock=self.clock
+        )
         for name in ("a", "b"):
             self.state.set_node(make_node(name))
 
@@ -311,11 +314,8 @@ def test_a_full_list_forgets_what_it_lacks(world: World) -> None:
     assert world.placed() == {}
 
 
-def test_a_replica_too_far_behind_gets_no_delta(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gateway.cluster.state.LOG_LENGTH", 3)
-    state = ClusterState()
+def test_a_replica_too_far_behind_gets_no_delta() -> None:
+    state = ClusterState(kept_changes=3)
     first = state.generation
     for i in range(5):
         state.set_node(make_node(f"n{i}"))
@@ -376,11 +376,8 @@ def test_a_joining_replica_is_told_of_what_changes_meanwhile(world: World) -> No
     assert picture(joining) == picture(synchronised(world.state))
 
 
-def test_a_joining_replica_reaches_a_state_that_changes_all_the_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("gateway.cluster.state.LOG_LENGTH", 5)
-    world = World()
+def test_a_joining_replica_reaches_a_state_that_changes_all_the_time() -> None:
+    world = World(kept_changes=5)
     for number in range(50):
         world.state.set_pod(place(f"p{number}", "a"))
     joining = Replica()

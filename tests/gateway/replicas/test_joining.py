@@ -83,13 +83,14 @@ async def test_replicas_get_the_state_when_the_cluster_has_been_read(
 async def test_a_replica_that_takes_long_to_get_everything_is_told_what_changes_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gateway.cluster.state.LOG_LENGTH", 10)
     monkeypatch.setattr("gateway.replicas.feed.PART", 2)
     slow = Listener()
     async with (
         scorer_service() as scorer,
         filter_service(gate=slow) as filters,
-        gateway(tmp_path, filters=filters, scorer=scorer, fault=refuses("pods")) as running,
+        gateway(
+            tmp_path, filters=filters, scorer=scorer, fault=refuses("pods"), kept_changes=10
+        ) as running,
     ):
         await running.node(*NAMES)
         slow.open.clear()

@@ -7,6 +7,7 @@ import pytest
 from moorage import Arguments, ConfigurationError, FilterPlugin, Meta
 from moorage.errors import UnknownNameError
 from moorage_host.plugins import PluginHost
+from moorage_host.plugins.host import MOST_POLICIES
 from moorage_host.plugins.registry import Registry
 from moorage_host.policy.effective import (
     EffectivePlugin,
@@ -160,3 +161,11 @@ async def test_profiles_and_their_plugins_are_found_by_name(host: PluginHost) ->
         running.profile("x")
     with pytest.raises(UnknownNameError, match=r"'Y' is not enabled here.*enabled: Tracked"):
         running.profile("m", "Y")
+
+
+async def test_policies_that_nobody_ends_are_bounded(host: PluginHost) -> None:
+    held = [await host.use(f"r{i}", policy({"label": "a"})) for i in range(MOST_POLICIES)]
+    with pytest.raises(ConfigurationError, match="runs 32 policies already"):
+        await host.use("more", policy({"label": "a"}))
+    await host.release(held[0])
+    assert (await host.use("more", policy({"label": "a"}))).revision == "more"

@@ -98,7 +98,8 @@ async def decision(port: int, pod: str) -> dict[str, Any]:
 
 
 async def test_it_stops_while_the_api_server_is_away() -> None:
-    process = await start(f"--config={CONFIG}", "--api-server=http://127.0.0.1:9")
+    plain = "--extender-url=http://127.0.0.1:9"
+    process = await start(f"--config={CONFIG}", "--api-server=http://127.0.0.1:9", plain)
     assert process.stderr
     await process.stderr.readline()  # the first complaint
     process.send_signal(signal.SIGTERM)

@@ -3,7 +3,6 @@
 So a session's cycle waits for one step at most, and not for all the nodes that a person asks about.
 """
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Generic, TypeVar
@@ -61,6 +60,7 @@ class Steps(Generic[Run]):
         self._is_open = is_open
         self._deadline = deadline
         self._size = FIRST_NODES
+        self._in_part = 0
 
     @property
     def is_one(self) -> bool:
@@ -72,6 +72,7 @@ class Steps(Generic[Run]):
         at = 0
         while at < len(self.names) or not at:  # plugins are asked even if there is no node
             part = slice(at, at + self._size)
+            self._in_part = len(self.names[part])
             yield part
             at = part.stop
 
@@ -90,14 +91,16 @@ class Steps(Generic[Run]):
                     "the policy has changed, or the gateway is gone, since the call began: "
                     "call again",
                 )
-            start = time.perf_counter()
             supervisor = Supervisor(deadline=self._deadline)
             work = replace(self._work, names=names)
             _, run = await self._replica.run(work, engine, supervisor)
-            seconds = time.perf_counter() - start
-        fitting = int(self._size * STEP_SECONDS / seconds)
-        self._size = min(max(fitting, FEWEST_NODES), MOST_NODES)
+        self._fit(sum(each.node_seconds for each in supervisor.runs))
         return run
+
+    def _fit(self, seconds: float) -> None:
+        """Choose how many nodes the next step has, by how long plugins needed for the last ones."""
+        fitting = self._in_part * STEP_SECONDS / max(seconds, 1e-6)
+        self._size = int(min(max(fitting, FEWEST_NODES), MOST_NODES))
 
 
 def joined(steps: Sequence[Sequence[PluginRun]]) -> list[PluginRun]:

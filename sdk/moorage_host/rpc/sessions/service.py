@@ -31,7 +31,7 @@ from moorage_host.rpc.errors import CallError
 from moorage_host.rpc.sessions.by_hand import Steps
 from moorage_host.rpc.sessions.pace import Pace
 from moorage_host.rpc.sessions.settings import CycleSettings
-from moorage_host.rpc.sessions.state import apply_state
+from moorage_host.rpc.sessions.state import apply_state, check_room
 
 Run = TypeVar("Run")
 
@@ -131,11 +131,7 @@ class CycleService(Generic[Run]):
             CallError: Too many are open (RESOURCE_EXHAUSTED).
         """
         limits = self._settings
-        if len(self._sessions) >= limits.max_sessions:
-            raise CallError(
-                grpc.StatusCode.RESOURCE_EXHAUSTED,
-                f"{len(self._sessions)} sessions are open, as many as --max-sessions allows",
-            )
+        check_room(len(self._sessions), limits.max_sessions)
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - we are in one
         replica = Replica(

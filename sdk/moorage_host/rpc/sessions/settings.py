@@ -23,12 +23,6 @@ class CycleSettings(ServerSettings):
         unit="bytes",
         minimum=0,
     )
-    max_sessions: int = setting(
-        8,
-        "Sessions that may be open, each with a state and a policy; more get RESOURCE_EXHAUSTED. "
-        "A gateway has one, and a second one while its policy changes.",
-        minimum=1,
-    )
     max_nodes: int = setting(
         MAX_NODES,
         "Rows of a session's tables; a session message with a node beyond them is refused.",

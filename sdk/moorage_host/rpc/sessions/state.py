@@ -54,6 +54,17 @@ async def apply_state(replica: Replica, state: pb.State) -> None:
         await _in_parts(objects, replica.put_objects)
 
 
+def check_room(sessions: int, most: int) -> None:
+    """Refuse a session if so many are open already.
+
+    Raises:
+        CallError: They are (RESOURCE_EXHAUSTED).
+    """
+    if sessions >= most:
+        message = f"{sessions} sessions are open, as many as --max-sessions allows"
+        raise CallError(grpc.StatusCode.RESOURCE_EXHAUSTED, message)
+
+
 def refusal_of(error: Exception) -> CallError:
     """Return the caller's error for a state that cannot be applied."""
     message = f"cannot apply the state: {error}"

@@ -1,0 +1,103 @@
+import stat
+import subprocess
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from cli.certs.folders import CertificateOptions, keep_certificates
+from cli.main import main
+from moorage.errors import ConfigurationError
+from moorage_host.tls.certificate import read_certificate
+
+FOLDERS = {"gateway", "filter", "scorer", "binder", "scheduler", "operator"}
+
+
+def certs(*options: str) -> Result:
+    done = CliRunner().invoke(main, ["certs", *options])
+    assert done.exit_code == 0, done.output
+    return done
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
+
+
+def test_each_identity_gets_a_folder_for_tls_that_only_its_owner_reads(tmp_path: Path) -> None:
+    root = tmp_path / "certs"
+    certs(f"--dir={root}", "--san=moorage.example", "--san=10.1.2.3")
+    assert {path.name for path in root.iterdir()} == FOLDERS | {"ca"}
+    for folder in FOLDERS:
+        found = read_certificate(root / folder)
+        assert found.names[0] == f"moorage-{folder}"
+        assert ("moorage.example" in found.names) is (folder not in ("scheduler", "operator"))
+    assert "gateway.moorage.svc" in read_certificate(root / "gateway").names
+    for path in (root, *root.rglob("*")):
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
+
+
+def test_openssl_accepts_them(tmp_path: Path) -> None:
+    certs(f"--dir={tmp_path}")
+    for folder in FOLDERS:
+        files = (str(tmp_path / "ca/ca.crt"), str(tmp_path / folder / "tls.crt"))
+        for purpose in ("sslserver", "sslclient"):
+            command = ["openssl", "verify", "-x509_strict", "-purpose", purpose, "-CAfile", *files]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+
+
+def test_a_second_run_changes_nothing(tmp_path: Path) -> None:
+    certs(f"--dir={tmp_path}")
+    before = contents(tmp_path)
+    assert "gateway: kept" in certs(f"--dir={tmp_path}").output
+    assert contents(tmp_path) == before
+
+
+def test_what_is_near_its_end_or_lacks_a_name_is_renewed_by_the_same_authority(
+    tmp_path: Path,
+) -> None:
+    keep_certificates(tmp_path, CertificateOptions(life=timedelta(minutes=2)))
+    before = contents(tmp_path)
+    certs(f"--dir={tmp_path}")  # the certificates begin five minutes ago
+    after = contents(tmp_path)
+    assert after["ca/ca.crt"] == before["ca/ca.crt"]
+    for folder in FOLDERS:
+        assert after[f"{folder}/tls.crt"] != before[f"{folder}/tls.crt"]
+        left = read_certificate(tmp_path / folder).not_after - datetime.now(UTC)
+        assert left > timedelta(days=89)
+    certs(f"--dir={tmp_path}", "--san=other.example")
+    named = contents(tmp_path)
+    changed = {name.partition("/")[0] for name in named if named[name] != after[name]}
+    assert changed == {"gateway", "filter", "scorer", "binder"}
+
+
+def test_another_authority_is_made_on_demand_only(tmp_path: Path) -> None:
+    certs(f"--dir={tmp_path}")
+    before = contents(tmp_path)
+    certs(f"--dir={tmp_path}", "--force-ca")
+    after = contents(tmp_path)
+    assert all(after[name] != before[name] for name in before)
+    for folder in FOLDERS:
+        read_certificate(tmp_path / folder)
+
+
+def test_secrets_are_what_the_deployments_mount(tmp_path: Path) -> None:
+    done = certs(f"--dir={tmp_path}", "--secrets=elsewhere")
+    manifests = list(yaml.safe_load_all(done.stdout))
+    assert {each["metadata"]["name"] for each in manifests} == {f"{f}-tls" for f in FOLDERS}
+    for each in manifests:
+        assert each["kind"] == "Secret"
+        assert each["type"] == "kubernetes.io/tls"
+        assert each["metadata"]["namespace"] == "elsewhere"
+        assert set(each["data"]) == {"tls.crt", "tls.key", "ca.crt"}
+    assert "gateway.elsewhere.svc" in read_certificate(tmp_path / "gateway").names
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(
+        ConfigurationError, match=r"cannot write certificates in .*/file/certs: not"
+    ):
+        keep_certificates(tmp_path / "file" / "certs", CertificateOptions())

@@ -1,0 +1,204 @@
+"""Certificates are replaced again and again while pods are filtered, scored and bound."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from cli.certs.issuing import Issued
+from cli.up.processes import Process, free_ports
+from moorage_host.tls.certificate import read_certificate
+from moorage_host.tls.contexts import client_context
+from sandbox.apiserver import ApiServer
+from tests.gateway.running import IN_TREE, pod
+from tests.host.tls.support import authority, write_folder
+from tests.live_api import Api, until
+
+ROUNDS = 20
+IDENTITIES = ("gateway", "filter", "scorer", "binder", "scheduler")
+OLD, NEW = authority("old"), authority("new")
+
+
+@dataclass
+class Calls:
+    """What kube-scheduler's calls came to."""
+
+    done: int = 0
+    failed: list[str] = field(default_factory=list)
+    bound: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Caller:
+    """Calls the gateway as kube-scheduler, with the certificate that its folder has."""
+
+    url: str
+    session: aiohttp.ClientSession
+    context: ssl.SSLContext
+    calls: Calls = field(default_factory=Calls)
+
+    async def call(self, verb: str, body: Any) -> Any:
+        try:
+            async with self.session.post(
+                f"{self.url}/{verb}",
+                json=body,
+                ssl=self.context,
+                server_hostname="moorage-gateway",
+            ) as response:
+                text = await response.text()
+                assert response.status == 200, text
+                answer = await response.json(content_type=None)
+                assert not (isinstance(answer, dict) and answer.get("Error")), text
+        except (aiohttp.ClientError, AssertionError) as error:
+            self.calls.failed.append(f"{verb}: {error!r}")
+            return None
+        self.calls.done += 1
+        return answer
+
+    async def schedule(self, obj: Any, nodes: list[str]) -> None:
+        """Filter, score and bind a pod."""
+        request = {"Pod": obj, "NodeNames": nodes}
+        await self.call("filter", request)
+        await self.call("prioritize", request)
+        metadata = obj["metadata"]
+        bind = {"PodName": metadata["name"], "PodNamespace": "default"}
+        await self.call("bind", bind | {"PodUID": metadata["uid"], "Node": nodes[0]})
+        self.calls.bound.append(metadata["name"])
+
+
+def write_all(folder: Path, signer: Issued, believed: bytes, number: int) -> None:
+    for name in IDENTITIES:
+        names = (f"moorage-{name}", "localhost")
+        life = timedelta(days=1, minutes=number)
+        write_folder(folder / name, signer, *names, life=life, believed=believed)
+
+
+@asynccontextmanager
+async def processes(folder: Path, kubeconfig: Path) -> AsyncIterator[tuple[int, list[Process]]]:
+    """Run the four processes; give the extender's port."""
+    extender, *ports = free_ports(4)
+    places = dict(zip(("filter", "scorer", "binder"), ports, strict=True))
+    (folder / "policy.yaml").write_text(IN_TREE)
+    started = [
+        Process(
+            name=name,
+            module=f"services.{name}",
+            options=[
+                *common(folder, name),
+                "--host=127.0.0.1",
+                f"--port={port}",
+                *([f"--kubeconfig={kubeconfig}"] if name == "binder" else []),
+            ],
+            log=folder / f"{name}.log",
+        )
+        for name, port in places.items()
+    ]
+    gateway = Process(
+        name="gateway",
+        module="gateway",
+        options=[
+            *common(folder, "gateway"),
+            "--extender-host=127.0.0.1",
+            f"--extender-port={extender}",
+            f"--kubeconfig={kubeconfig}",
+            f"--config={folder / 'policy.yaml'}",
+            *(f"--{name}=127.0.0.1:{port}" for name, port in places.items()),
+        ],
+        log=folder / "gateway.log",
+    )
+    async with AsyncExitStack() as stack:
+        for process in (*started, gateway):
+            stack.push_async_callback(process.stop)
+        async with asyncio.TaskGroup() as group:
+            for process in (*started, gateway):
+                group.create_task(process.start())
+        yield extender, [*started, gateway]
+
+
+def common(folder: Path, name: str) -> list[str]:
+    return [
+        f"--tls={folder / name}",
+        "--tls-reload-interval=100ms",
+        "--admin-host=127.0.0.1",
+        "--admin-port=0",
+        "--log-format=json",
+        "--shutdown-delay=0s",
+        "--shutdown-grace=1s",
+    ]
+
+
+def count(process: Process, text: str) -> int:
+    return process.log.read_text().count(text)
+
+
+async def logged(processes: list[Process], text: str, times: int) -> None:
+    """Wait until each process has logged a sentence so often."""
+    await until(lambda: all(count(each, text) >= times for each in processes), 30)
+
+
+async def test_no_call_fails_while_certificates_are_replaced_and_an_authority_is_removed(
+    tmp_path: Path,
+) -> None:
+    both = OLD.certificate + NEW.certificate
+    write_all(tmp_path, OLD, OLD.certificate, 0)
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(ApiServer())
+        api = Api(server)
+        (tmp_path / "kubeconfig").write_text(server.kubeconfig())
+        nodes = [f"n{i}" for i in range(20)]
+        for name in nodes:
+            amounts = {"cpu": "900", "memory": "900Gi", "pods": "9000"}
+            meta = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
+            api.create("/api/v1/nodes", {**meta, "status": {"allocatable": amounts}})
+        port, running = await stack.enter_async_context(
+            processes(tmp_path, tmp_path / "kubeconfig")
+        )
+        session = await stack.enter_async_context(aiohttp.ClientSession())
+
+        def context() -> ssl.SSLContext:
+            return client_context(read_certificate(tmp_path / "scheduler"))
+
+        caller = Caller(f"https://127.0.0.1:{port}", session, context())
+        probe = {"Pod": pod("probe"), "NodeNames": nodes}
+        async with asyncio.timeout(30):
+            while not (  # noqa: ASYNC110 - over HTTP
+                await caller.call("filter", probe) and await caller.call("prioritize", probe)
+            ):
+                await asyncio.sleep(0.05)
+        caller.calls = Calls()
+        stop = asyncio.Event()
+
+        async def work(number: int) -> None:
+            for index in range(100_000):
+                if stop.is_set():
+                    return
+                await caller.schedule(api.pod(f"p{number}-{index}"), nodes)
+
+        async with asyncio.TaskGroup() as group:
+            for number in range(3):
+                group.create_task(work(number))
+            for number in range(1, ROUNDS + 1):
+                share = number / ROUNDS
+                signer = OLD if share < 0.5 else NEW
+                believed = OLD.certificate if share < 0.25 else both
+                if share > 0.75:
+                    believed = NEW.certificate
+                begun = asyncio.get_running_loop().time()
+                write_all(tmp_path, signer, believed, number)
+                await logged(running, "The certificate is reloaded", number)
+                await logged(running[-1:], "A replica takes part", 2 * (number + 1))
+                caller.context = context()
+                await asyncio.sleep(max(begun + 1.0 - asyncio.get_running_loop().time(), 0))
+            stop.set()
+        assert caller.calls.failed == []
+        assert caller.calls.done > 5 * ROUNDS
+        for process in running:
+            assert count(process, "A replica is lost") == 0
+            assert count(process, "is not reloaded") == 0
+        assert {api.node_of(name) for name in caller.calls.bound} == {nodes[0]}
