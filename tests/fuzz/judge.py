@@ -6,8 +6,9 @@ answer in time, and at most 1 kB of log.
 
 import asyncio
 import hashlib
-import io
+import os
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable
@@ -26,24 +27,23 @@ MINIMISING = 300  # runs
 ROOT = str(Path(__file__).parents[2])
 
 
-class Log(io.TextIOBase):
-    """Standard error: counts what is written, and keeps its end."""
+class Log:
+    """A file in the place of standard error, so that what is written can be counted."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.size = 0
-        self.end = ""
+        self._file = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115 - until the end
+        sys.stderr = self._file
+        self.flush = configure_logging("info", "json")
 
-    def writable(self) -> bool:
-        return True
+    def size(self) -> int:
+        """Return how much was written, once all is."""
+        self.flush()
+        return os.fstat(self._file.fileno()).st_size
 
-    def fileno(self) -> int:
-        return 2  # for what must write past Python
-
-    def write(self, text: str) -> int:
-        self.size += len(text.encode(errors="replace"))
-        self.end = (self.end + text)[-2 * LOG_BYTES :]
-        return len(text)
+    def end(self, size: int) -> str:
+        """Return what was written last."""
+        start = max(self.size() - size, 0)
+        return os.pread(self._file.fileno(), size, start).decode(errors="replace")
 
 
 class Judge:
@@ -53,8 +53,6 @@ class Judge:
         self.target = target
         self.problem = ""
         self._log = Log()
-        sys.stderr = self._log
-        configure_logging("info", "json")
         self._loop = asyncio.new_event_loop()
         self._stack = AsyncExitStack()
         self._loop.run_until_complete(target.open(self._stack))
@@ -69,7 +67,7 @@ class Judge:
 
         `problem` has the whole of it.
         """
-        before, start = self._log.size, time.monotonic()
+        before, start = self._log.size(), time.monotonic()
         try:
             self._loop.run_until_complete(self._case(data))
         except TimeoutError:
@@ -80,12 +78,15 @@ class Judge:
             return self._wrong(f"{type(error).__name__} in {_place(error)}", traceback.format_exc())
         if (seconds := time.monotonic() - start) > SECONDS:
             return self._wrong("takes too long", f"{seconds:.1f} s")
-        if (size := self._log.size - before) > self.target.log_bytes:
-            return self._wrong("logs too much", f"{size} bytes: ...{self._log.end}")
+        if (size := self._log.size() - before) > self.target.log_bytes:
+            return self._wrong("logs too much", f"{size} bytes: {self._log.end(size)}")
         return ""
 
     def minimised(self, data: bytes, signature: str) -> bytes:
-        """Return a smaller case with the same signature."""
+        """Return a smaller case with the same signature; one that takes long stays as it is."""
+        start = time.monotonic()
+        if self.signature(data) != signature or time.monotonic() - start > 1:
+            return data
 
         def same(smaller: bytes) -> bool:
             return self.signature(smaller) == signature

@@ -22,21 +22,27 @@ class Services:
     Attributes:
         extender: The URL for kube-scheduler.
         admin: The URL of the gateway's admin server.
+        admins: Those of all processes.
         targets: Where each gRPC service listens, as host:port.
         proxy: Between the binder and the API server.
         programs: By name.
     """
 
-    def __init__(self, plane: Plane, *, through_proxy: bool = True) -> None:
+    def __init__(
+        self, plane: Plane, *, through_proxy: bool = True, certificates: Path | None = None
+    ) -> None:
         self._plane = plane
+        self._certificates = certificates
+        scheme = "https" if certificates else "http"
         self._through_proxy = through_proxy
         self.proxy = Proxy(plane.directory, plane.kubeconfig("binder"))
         ports = free_ports(2 * len(SERVICES) + 2)
         self.targets = {n: f"{HOST}:{port}" for n, port in zip(SERVICES, ports, strict=False)}
         self._admins = dict(zip(SERVICES, ports[len(SERVICES) :], strict=False))
-        self.extender = f"http://{HOST}:{ports[-1]}"
+        self.extender = f"{scheme}://{HOST}:{ports[-1]}"
         self._admins["gateway"] = ports[-2]
-        self.admin = f"http://{HOST}:{ports[-2]}"
+        self.admins = [f"{scheme}://{HOST}:{each}" for each in self._admins.values()]
+        self.admin = f"{scheme}://{HOST}:{ports[-2]}"
         self.programs: dict[str, Program] = {}
 
     async def start(self, stack: AsyncExitStack) -> None:
@@ -101,11 +107,15 @@ class Services:
         ]
         # A service is not ready before a gateway has told it the policy.
         probe = "readyz" if name in ("gateway", "binder") else "livez"
+        scheme = "http"
+        if self._certificates is not None:
+            common.append(f"--tls={self._certificates / name.partition('-')[0]}")
+            scheme = "https"
         return Program(
             name=name,
             command=[*python(module), *common, *options],
             log=self._plane.directory / f"{name}.log",
-            ready=lambda: answers(f"http://{HOST}:{admin}/{probe}"),
+            ready=lambda: answers(f"{scheme}://{HOST}:{admin}/{probe}", ssl=False),
         )
 
 

@@ -1,6 +1,7 @@
 """Counts what an HTTP port refuses before a handler sees it, and logs some of it."""
 
 import logging
+import re
 import time
 from typing import Literal, TypeAlias
 
@@ -34,6 +35,7 @@ LOG_INTERVAL = 10.0
 """Seconds in which one refusal for each reason is logged; all are counted."""
 
 _LONGEST = 200  # characters
+_QUOTATION = re.compile(r"""[:\n"'\\]|\bb['"]""")
 
 
 class Refusals:
@@ -64,5 +66,7 @@ class Refusals:
         error = record.exc_info[1] if record.exc_info else None
         if not isinstance(error, HttpProcessingError):
             return True
-        self.note("head", f"a request's head is malformed or too large: {error.message}")
+        # What follows is quoted from the head, and may be a token.
+        kind = _QUOTATION.split(error.message, maxsplit=1)[0].strip()
+        self.note("head", f"a request's head is malformed or too large: {kind}")
         return False

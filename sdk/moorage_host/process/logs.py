@@ -14,7 +14,6 @@ from types import TracebackType
 from typing import Any, Literal
 
 import structlog
-from aiohttp.http_exceptions import HttpProcessingError
 from structlog.typing import Processor
 
 from moorage_host.process.log_limits import EventDict, LogLimits, Repeats, fitted
@@ -181,17 +180,7 @@ def _route_standard_logging(handler: logging.Handler, level: int, rendering: Pro
         )
     )
     logging.captureWarnings(capture=True)
-    logging.getLogger("aiohttp.server").addFilter(_as_one_line)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     # The debug logs of asyncio and aiohttp help nobody here.
     root.setLevel(max(level, logging.INFO))
-
-
-def _as_one_line(record: logging.LogRecord) -> bool:
-    """Leave out the traceback of bytes that are no HTTP, and the bytes, which may be a token."""
-    error = record.exc_info[1] if record.exc_info else None
-    if isinstance(error, HttpProcessingError):
-        record.msg, record.args = "A request was no HTTP: %s", (type(error).__name__,)
-        record.exc_info = None
-    return True
