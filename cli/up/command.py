@@ -66,6 +66,9 @@ PORT = click.IntRange(0, 65535)
 )
 @click.option("--extender-port", default=0, type=PORT, help="The extender's port; 0: a free one.")
 @click.option("--admin-port", default=0, type=PORT, help="The admin port; 0: a free one.")
+@click.option(
+    "--tls", is_flag=True, help="Make certificates, as `moorage certs` does, and use them."
+)
 @click.option("--api-port", default=0, type=PORT, help="The API server's port; 0: a free one.")
 def up(
     nodes: str | None,
@@ -82,6 +85,7 @@ def up(
     extender_port: int,
     admin_port: int,
     api_port: int,
+    tls: bool,
 ) -> None:
     """Start every process, schedule the pods, and show where each went and why.
 
@@ -121,5 +125,6 @@ def up(
             extender_port=extender_port,
             admin_port=admin_port,
             api_port=api_port,
+            tls=tls,
         )
         sys.exit(run(options))

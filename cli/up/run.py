@@ -10,6 +10,7 @@ from typing import Any
 
 import aiohttp
 
+from cli.certs.folders import CertificateOptions, keep_certificates
 from cli.config.policies import Policy, choose_policy
 from cli.failures import clear_failures
 from cli.screen import Screen
@@ -56,6 +57,7 @@ class UpOptions:
     extender_port: int
     admin_port: int
     api_port: int
+    tls: bool
 
 
 def up(options: UpOptions) -> int:
@@ -74,6 +76,9 @@ def up(options: UpOptions) -> int:
     with _kubeconfig(options) as kubeconfig, run_directory() as run, clear_failures():
         for note in (*policy.notes, *workload.notes):
             screen.sentence(f"Note: {note}", style="yellow")
+        certificates = run.path / "certs" if options.tls else None
+        if certificates:
+            keep_certificates(certificates, CertificateOptions())
         stack = StackOptions(
             directory=run.path,
             kubeconfig=options.kubeconfig,
@@ -85,6 +90,7 @@ def up(options: UpOptions) -> int:
             extender_port=options.extender_port,
             admin_port=options.admin_port,
             api_port=options.api_port,
+            certificates=certificates,
         )
         work = _Up(screen, stack, options, policy=policy, kubeconfig=kubeconfig)
         code = asyncio.run(work.run(workload))
@@ -139,9 +145,11 @@ class _Up:
         path = self._kubeconfig.path if self._kubeconfig else addresses.kubeconfig
         self._screen.write(f"export KUBECONFIG={shlex.quote(str(path))}")
         self._screen.write(f"Logs: {self._stack.directory}", style="dim")
+        if self._stack.certificates:
+            self._screen.write(f"Certificates: {self._stack.certificates}", style="dim")
         async with (
             self._processes.kept(),
-            gateway_at(addresses.admin) as gateway,
+            gateway_at(addresses.admin, self._stack.certificates) as gateway,
             self._background_shown(gateway),
         ):
             if addresses.api:

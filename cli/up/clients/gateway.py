@@ -5,11 +5,14 @@ import re
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 
 from cli.up.processes import ProcessFailedError
+from moorage_host.tls.certificate import read_certificate
+from moorage_host.tls.contexts import client_context
 
 READY_SECONDS = 30.0
 """How long the gateway may take to know the cluster and to reach its services."""
@@ -145,7 +148,10 @@ def _notes(answer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 @asynccontextmanager
-async def gateway_at(admin: str) -> AsyncIterator[Gateway]:
-    """Connect to the admin port at the URL *admin*."""
-    async with aiohttp.ClientSession() as session:
+async def gateway_at(admin: str, certificates: Path | None = None) -> AsyncIterator[Gateway]:
+    """Connect to the admin port at the URL *admin*; as an operator, if there are certificates."""
+    operator = certificates and client_context(read_certificate(certificates / "operator"))
+    async with aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(ssl=operator or True)
+    ) as session:
         yield Gateway(session, admin)

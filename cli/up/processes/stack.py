@@ -12,6 +12,8 @@ from cli.up.processes.keeping import Processes
 from cli.up.processes.ports import free_ports
 from cli.up.processes.process import Process
 from cli.up.processes.scheduling import SchedulerConfig, read_scheduler_config
+from moorage_host.tls.certificate import AUTHORITIES, CHAIN, KEY
+from moorage_host.tls.identities import service_identity
 
 HOST = "127.0.0.1"
 
@@ -35,6 +37,7 @@ class StackOptions:
         extender_port: The gateway's port for kube-scheduler, 0 for a free one.
         admin_port: The gateway's admin port, 0 for a free one.
         api_port: The embedded API server's port, 0 for a free one.
+        certificates: What `moorage certs` has written; None for plain text.
     """
 
     directory: Path
@@ -48,6 +51,7 @@ class StackOptions:
     extender_port: int = 0
     admin_port: int = 0
     api_port: int = 0
+    certificates: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +86,10 @@ async def start_stack(options: StackOptions, processes: Processes) -> Addresses:
 def _choose_addresses(options: StackOptions) -> Addresses:
     names = ["filter", *(f"scorer-{i + 1}" for i in range(options.scorers)), "binder"]
     extender, admin, scheduler, api, *ports = free_ports(4 + len(names))
+    scheme = "https" if options.certificates else "http"
     return Addresses(
-        extender=f"http://{HOST}:{options.extender_port or extender}",
-        admin=f"http://{HOST}:{options.admin_port or admin}",
+        extender=f"{scheme}://{HOST}:{options.extender_port or extender}",
+        admin=f"{scheme}://{HOST}:{options.admin_port or admin}",
         scheduler="" if options.kubeconfig else f"http://{HOST}:{scheduler}",
         services={name: f"{HOST}:{port}" for name, port in zip(names, ports, strict=True)},
         api="" if options.kubeconfig else f"http://{HOST}:{options.api_port or api}",
@@ -114,7 +119,7 @@ def _scheduler(options: StackOptions, addresses: Addresses) -> Process:
     """
     config = options.scheduler or read_scheduler_config(None, options.profiles, 100)
     file = options.directory / "kube-scheduler-config.yaml"
-    file.write_text(config.text)
+    file.write_text(_with_tls(config.text, options.certificates))
     return Process(
         name="kube-scheduler",
         module="sandbox.scheduler",
@@ -141,7 +146,7 @@ def _service(name: str, options: StackOptions, addresses: Addresses) -> Process:
     return Process(
         name=name,
         module=f"services.{service}",
-        options=[*address, *_common(), *more],
+        options=[*address, *_common(), *_tls(options, service), *more],
         log=options.directory / f"{name}.log",
     )
 
@@ -161,6 +166,7 @@ def _gateway(options: StackOptions, addresses: Addresses) -> Process:
             f"--filter={services['filter']}",
             f"--binder={services['binder']}",
             *_common(),
+            *_tls(options, "gateway"),
             *_admin(_port(addresses.admin)),
             *SOON,
             *more,
@@ -168,6 +174,22 @@ def _gateway(options: StackOptions, addresses: Addresses) -> Process:
         ],
         log=options.directory / "gateway.log",
     )
+
+
+def _tls(options: StackOptions, identity: str) -> list[str]:
+    return [f"--tls={options.certificates / identity}"] if options.certificates else []
+
+
+def _with_tls(config: str, certificates: Path | None) -> str:
+    """Return a configuration of kube-scheduler whose extender is called with its certificate."""
+    if certificates is None:
+        return config
+    document, folder = yaml.safe_load(config), certificates / "scheduler"
+    files = {"caFile": AUTHORITIES, "certFile": CHAIN, "keyFile": KEY}
+    tls = {key: str(folder / name) for key, name in files.items()}
+    tls["serverName"] = service_identity("gateway")
+    document["extenders"][0] |= {"enableHTTPS": True, "tlsConfig": tls}
+    return yaml.safe_dump(document)
 
 
 def _common() -> list[str]:

@@ -21,11 +21,14 @@ MOST_PROBLEMS = 10
 
 
 def show_addresses(screen: Screen, addresses: Addresses) -> None:
-    """Show where everything listens."""
+    """Show where everything listens; with TLS, the certificates are shown below."""
+    is_plain = addresses.extender.startswith("http:")
+    how = "-plaintext" if is_plain else "-cacert, -cert and -key of certs/operator,"
+    services = addresses.services.items()
     rows = [
         ("gateway", addresses.extender, "kube-scheduler's extender: urlPrefix"),
         ("admin port", addresses.admin, "/readyz /metrics /decisions/NAMESPACE/POD"),
-        *((n, p, f"grpcurl -plaintext {p} list") for n, p in addresses.services.items()),
+        *((name, place, f"grpcurl {how} {place} list") for name, place in services),
     ]
     if addresses.api:
         rows.append(("API server", addresses.api, "kubectl, with the kubeconfig below"))

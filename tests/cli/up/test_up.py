@@ -117,6 +117,15 @@ async def test_the_ten_line_plugin_decides_placements_on_a_dump_of_a_cluster(
     assert command.lines[0] == note
 
 
+async def test_with_tls_every_process_has_a_certificate(tmp_path: Path) -> None:
+    command, code, errors = await once(tmp_path, "--tls", "--nodes", 2, "--pods", 2)
+    assert (code, errors) == (0, "")
+    shown = "\n".join(command.lines)
+    assert re.search(r"gateway +https://127\.0\.0\.1:", shown)
+    assert re.search(r"Certificates: .*/certs", shown)
+    assert "2 of 2 pods bound" in shown
+
+
 async def test_the_pods_of_a_deployment_are_made_and_placed(tmp_path: Path) -> None:
     template = {"metadata": {"labels": {"app": "web"}}, "spec": pod("any")["spec"]}
     deployment = {
