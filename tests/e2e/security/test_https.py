@@ -32,8 +32,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folders that `moorage certs` writes; the next authority is believed too."""
     root = tmp_path_factory.mktemp("certs")
     keep_certificates(root, CertificateOptions(further_names=("127.0.0.1", "localhost")))
-    for service in ("gateway", "filter", "scorer", "binder"):
-        with (root / service / "ca.crt").open("ab") as file:
+    for name in ("gateway", "filter", "scorer", "binder", "operator"):
+        with (root / name / "ca.crt").open("ab") as file:
             file.write(OTHER.certificate)
     return root
 
