@@ -5,7 +5,7 @@ BIN := .venv/bin
 WORKERS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test fuzz soak lint protos protos-check lock bench bench-quick e2e chaos clean
+.PHONY: help demo up test fuzz soak lint protos protos-check lock bench bench-quick e2e chaos chaos-mutations clean
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}'
@@ -72,7 +72,10 @@ e2e: .venv/.dev ## Build a real control plane once, run the same scenarios on it
 	MOORAGE_E2E=1 $(BIN)/pytest tests/scenarios tests/e2e tests/bench/edge
 
 chaos: .venv/.dev ## Break Moorage's processes and links in every known way under load, judge by the audit log; FULL=1 MINUTES=n SEED=n
-	PYTHONPATH=.:sdk $(BIN)/python -m tests.chaos $(if $(FULL),--full) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)")
+	PYTHONPATH=.:sdk $(BIN)/python -m tests.chaos $(if $(FULL),--full) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)") $(if $(REAL),--real) $(if $(WRITE),--write)
+
+chaos-mutations: .venv/.dev ## Take out one safeguard after another, and show that make chaos fails then
+	PYTHONPATH=.:sdk $(BIN)/python -m tests.chaos.mutations $(if $(ONLY),--only "$(ONLY)") $(if $(SEED),--seed $(SEED))
 
 clean: ## Remove the virtual environment and caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

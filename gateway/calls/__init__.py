@@ -13,6 +13,7 @@ from gateway.calls.outcomes import (
     PreemptCall,
     PreemptOutcome,
     PrioritizeOutcome,
+    StandsByError,
     Victims,
 )
 from gateway.calls.request import CycleRequest
@@ -28,5 +29,6 @@ __all__ = [
     "PreemptCall",
     "PreemptOutcome",
     "PrioritizeOutcome",
+    "StandsByError",
     "Victims",
 ]

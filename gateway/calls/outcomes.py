@@ -91,6 +91,10 @@ class CallFailedError(MoorageError):
     """
 
 
+class StandsByError(CallFailedError):
+    """Another gateway decides: the caller reaches it by a new connection."""
+
+
 class Cycles(Protocol):
     """Answers calls. Any exception fails the call; users read only CallFailedError's message.
 

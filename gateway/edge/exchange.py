@@ -5,7 +5,7 @@ import asyncio
 import structlog
 from aiohttp import web
 
-from gateway.calls import CallFailedError
+from gateway.calls import CallFailedError, StandsByError
 from gateway.edge.in_flight import BytesInFlight
 from gateway.edge.json.errors import TOO_LARGE, BadRequestError
 from gateway.edge.messages import JsonResponse, empty_response, read_body
@@ -67,7 +67,10 @@ class Exchange:
             return "bad_request", self._bad(error)
         except CallFailedError as error:
             log.warning("a call failed", verb=handler.verb, problem=str(error))
-            return "failed", handler.failed(str(error))
+            response = handler.failed(str(error))
+            if isinstance(error, StandsByError):
+                response.force_close()
+            return "failed", response
         except TimeoutError:
             if body is None:
                 slow = BadRequestError("its body did not arrive in time", reason="slow_body")

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import structlog
 
-from gateway.calls import CallFailedError
+from gateway.calls import CallFailedError, StandsByError
 from gateway.calls.outcomes import ANSWER_SECONDS
 
 NOT_YET = "this gateway of Moorage has just started or taken over; see its /readyz"
@@ -102,7 +102,7 @@ class Term:
         """
         while not self.is_active:
             if self.stands_by or not self.ended.is_set():
-                raise CallFailedError(STANDS_BY)
+                raise StandsByError(STANDS_BY)
             self.wanted.set()
             try:
                 async with asyncio.timeout_at(deadline - ANSWER_SECONDS):

@@ -5,12 +5,14 @@ python -m tests.chaos [--full] [--minutes N] [--seed N] [--only TEXT] [--keep]
 
 import argparse
 import asyncio
+import itertools
+import math
 import random
 import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -19,10 +21,28 @@ import aiohttp
 from moorage_host.kube import connect
 from tests.chaos.campaign import Campaign, Outcome
 from tests.chaos.oracle.audit import AuditReader
-from tests.chaos.report import rows, text
-from tests.chaos.schedule import ONE_GATEWAY, Draw, Extent, Round, rounds
-from tests.chaos.stack import Stack
-from tests.scenarios.planes import EmbeddedPlane
+from tests.chaos.plan.schedule import (
+    ELECTED,
+    IN_TURN,
+    ONE_GATEWAY,
+    REAL,
+    Draw,
+    Extent,
+    Round,
+    rounds,
+)
+from tests.chaos.report import rows, text, write
+from tests.chaos.stack import Layout, Stack
+from tests.e2e.plane.real import RealPlane
+from tests.scenarios.planes import EmbeddedPlane, Plane
+
+LAYOUTS: Mapping[Layout, Mapping[str, Draw]] = {
+    "one gateway": ONE_GATEWAY,
+    "in turn": IN_TURN,
+    "elected": ELECTED,
+}
+
+ON_REAL: Mapping[Layout, Mapping[str, Draw]] = {"one gateway": REAL}
 
 SHORT = Extent()
 FULL = Extent(seconds=10.0, rate=20.0, longest=20.0, slowest=4.0)
@@ -34,7 +54,10 @@ def main() -> None:
     print(f"seed {options.seed}; the same again: make chaos SEED={options.seed}", flush=True)
     directory = Path(tempfile.mkdtemp(prefix="moorage-chaos-"))
     outcomes = asyncio.run(_campaign(options, directory))
-    print("\n" + text(rows(outcomes)))
+    table = rows(outcomes)
+    print("\n" + text(table))
+    if options.write:
+        write(table, "real" if options.real else "full" if options.full else "short", options.seed)
     failed = [each for each in outcomes if each.problems]
     for each in failed:
         print(f"\nround {each.round.number}, {each.round.row}:", *each.problems, sep="\n  ")
@@ -50,42 +73,63 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=60.0, help="how long a full campaign is")
     parser.add_argument("--seed", type=int, default=None, help="what the schedule is drawn from")
     parser.add_argument("--only", default="", help="only rows whose name matches this expression")
+    parser.add_argument("--rounds", type=int, default=1, help="rounds of each row, if not --full")
+    parser.add_argument("--real", action="store_true", help="on kube-apiserver, etcd and the rest")
+    parser.add_argument("--write", action="store_true", help="put the table on the page")
+    parser.add_argument("--fail-fast", action="store_true", help="end with the first failure")
     options = parser.parse_args()
     if options.seed is None:
         options.seed = random.randrange(1_000_000)
     return options
 
 
-def _schedule(options: argparse.Namespace, table: Mapping[str, Draw]) -> Iterator[Round]:
-    if not options.full:
-        yield from rounds(options.seed, SHORT, table)
-        return
-    end, first = time.monotonic() + 60 * options.minutes, 0
-    while True:
-        for each in rounds(options.seed, FULL, table, first):
+def _schedule(
+    options: argparse.Namespace, table: Mapping[str, Draw], chosen: Collection[str], minutes: float
+) -> Iterator[Round]:
+    """Yield the rounds of the *chosen* rows; those of a full campaign until its time is over."""
+    end = time.monotonic() + 60 * minutes if options.full else math.inf
+    for again in range(options.rounds) if not options.full else itertools.count():
+        extent = FULL if options.full else SHORT
+        for each in rounds(options.seed, extent, table, again * len(table)):
             if time.monotonic() > end:
                 return
-            yield each
-        first += len(table)
+            if each.row in chosen:
+                yield each
 
 
 async def _campaign(options: argparse.Namespace, directory: Path) -> Sequence[Outcome]:
+    """Run the rounds of each layout, one layout after another."""
     outcomes: list[Outcome] = []
+    layouts = ON_REAL if options.real else LAYOUTS
+    for layout, table in layouts.items():
+        chosen = {row for row in table if re.search(options.only, row)}
+        if chosen and not (options.fail_fast and any(each.problems for each in outcomes)):
+            place = directory / layout.replace(" ", "-")
+            place.mkdir()
+            share = options.minutes * len(chosen) / sum(map(len, layouts.values()))
+            schedule = _schedule(options, table, chosen, share)
+            outcomes += [outcome async for outcome in _rounds(options, place, layout, schedule)]
+    return outcomes
+
+
+async def _rounds(
+    options: argparse.Namespace, directory: Path, layout: Layout, schedule: Iterator[Round]
+) -> AsyncIterator[Outcome]:
     async with AsyncExitStack() as opened:
-        plane = EmbeddedPlane(directory)
-        stack = Stack(plane)
+        plane: Plane = RealPlane(directory) if options.real else EmbeddedPlane(directory)
+        stack = Stack(plane, layout)
         await stack.start(opened)
         client = await connect(plane.kubeconfig("admin"))
         opened.push_async_callback(client.close)
         session = await opened.enter_async_context(aiohttp.ClientSession())
         campaign = Campaign(stack, client, session, AuditReader(plane.audit_log))
         await campaign.prepare()
-        for each in _schedule(options, ONE_GATEWAY):
-            if re.search(options.only, each.row):
-                outcome = await campaign.run(each)
-                outcomes.append(outcome)
-                _progress(outcome)
-    return outcomes
+        for each in schedule:
+            outcome = await campaign.run(each)
+            _progress(outcome)
+            yield outcome
+            if outcome.problems and options.fail_fast:
+                return
 
 
 def _progress(outcome: Outcome) -> None:

@@ -10,13 +10,15 @@ import aiohttp
 import grpc.aio
 import msgspec
 
+from moorage.v1.binder_pb2 import BindRequest
+from moorage.v1.binder_pb2_grpc import BinderServiceStub
 from moorage_host.kube import KubeClient
 from tests.chaos.inject import Injector
-from tests.chaos.load import Wanted, nodes
 from tests.chaos.oracle.audit import AuditReader
 from tests.chaos.oracle.picture import difference, picture
 from tests.chaos.oracle.rules import Verdict, judge
-from tests.chaos.schedule import Round
+from tests.chaos.plan.load import Wanted, nodes
+from tests.chaos.plan.schedule import Round
 from tests.chaos.stack import Stack
 from tests.scenarios.objects import NAMESPACE
 
@@ -44,6 +46,9 @@ class Outcome:
     picture: str = ""
     """How Moorage's picture differs from the API server's, nothing if it does not."""
 
+    old_epochs: int = 0
+    """Binds of an old epoch that the binder has done."""
+
     others: list[str] = field(default_factory=list)
     """What went wrong that the audit log does not show."""
 
@@ -54,7 +59,8 @@ class Outcome:
         found = [f"{len(self.lost)} not bound: {', '.join(self.lost[:5])}"] if self.lost else []
         found += [f"{verdict.twice} pods bound twice"] if verdict.twice else []
         found += verdict.broken
-        if verdict.posts_per_bind > MOST_POSTS and not self.round.cuts_binds_off:
+        found += [f"{self.old_epochs} binds of an old epoch were done"] if self.old_epochs else []
+        if verdict.posts_per_bind > MOST_POSTS and self.round.limits_posts:
             found.append(f"{verdict.posts} POSTs for {verdict.bound} binds")
         found += [f"picture: {self.picture}"] if self.picture else []
         return found + self.others
@@ -98,25 +104,34 @@ class Campaign:
         await self._until(self._is_right, PICTURE_SECONDS)
         seen = "" if lost else await self._difference()
         verdict = judge(self._audit.read(), chosen.wanted)
-        await self._clear()
+        old_epochs = await self._bind_with_old_epoch(f"r{chosen.number}-probe")
         if lost:
             await self._stack.restart()
+        await self._clear()
         others, self._injector.problems = self._injector.problems, []
-        return Outcome(round=chosen, verdict=verdict, lost=lost, picture=seen, others=others)
+        return Outcome(
+            round=chosen,
+            verdict=verdict,
+            lost=lost,
+            picture=seen,
+            old_epochs=old_epochs,
+            others=others,
+        )
 
     # ---- load
 
     async def _create(self, wanted: Sequence[Wanted]) -> None:
         clock = asyncio.get_running_loop().time
         start = clock()
+        created: dict[str, asyncio.Task[Object]] = {}
         async with asyncio.TaskGroup() as group:
             for each in wanted:
                 await asyncio.sleep(max(0.0, start + each.at - clock()))
                 if each.replaces:
+                    await created[each.name]
                     await self._delete(f"{PODS}/{each.name}")
-                    await self._request("POST", PODS, each.manifest())
-                else:
-                    group.create_task(self._request("POST", PODS, each.manifest()))
+                request = self._request("POST", PODS, each.manifest())
+                created[each.name] = group.create_task(request)
 
     async def _settle(self) -> list[str]:
         """Wait until all pods are bound; return those that are not in time."""
@@ -141,6 +156,28 @@ class Campaign:
         await self._delete(PODS)
         await self._until(self._is_right, PICTURE_SECONDS)
 
+    async def _bind_with_old_epoch(self, name: str) -> int:
+        """Ask the binder for a bind of the epoch before; return how many it has done."""
+        epochs = [await self._metric(each, "moorage_term_epoch") for each in self._stack.gateways]
+        old = int(max(epochs)) - 1
+        if old < 1:
+            return 0
+        probe = Wanted(name=name, kind="probe", at=0, pool="plain", profile="nobody")
+        created = await self._request("POST", PODS, probe.manifest())
+        request = BindRequest(
+            namespace=NAMESPACE,
+            name=name,
+            uid=created["metadata"]["uid"],
+            node="plain-0",
+            epoch=old,
+        )
+        at = f"127.0.0.1:{self._stack.port('binder')}"
+        async with grpc.aio.insecure_channel(at) as channel:
+            with suppress(grpc.aio.AioRpcError):
+                await BinderServiceStub(channel).Bind(request, timeout=5)
+                return 1
+        return 0
+
     # ---- picture
 
     async def _difference(self) -> str:
@@ -156,20 +193,21 @@ class Campaign:
     async def _leftovers(self) -> str:
         """Return which assumed pods and claims gateways still keep."""
         for name in self._stack.gateways:
-            url = f"{self._stack.admin(name)}/metrics"
-            try:
-                async with self._session.get(url) as answer:
-                    text = await answer.text()
-            except aiohttp.ClientError as error:
-                return f"{name} does not answer: {error}"
             for kind in ("assumed_pods", "claims"):
-                prefix = f'moorage_cache_size{{type="{kind}"}} '
-                count = next(
-                    (x[len(prefix) :] for x in text.splitlines() if x.startswith(prefix)), "0"
-                )
-                if float(count):
-                    return f"{name} keeps {float(count):g} {kind.replace('_', ' ')}"
+                try:
+                    count = await self._metric(name, f'moorage_cache_size{{type="{kind}"}}')
+                except aiohttp.ClientError as error:
+                    return f"{name} does not answer: {error}"
+                if count:
+                    return f"{name} keeps {count:g} {kind.replace('_', ' ')}"
         return ""
+
+    async def _metric(self, gateway: str, sample: str) -> float:
+        """Return a sample of a gateway's metrics, 0 if there is none."""
+        async with self._session.get(f"{self._stack.admin(gateway)}/metrics") as answer:
+            lines = (await answer.text()).splitlines()
+        found = (line.removeprefix(f"{sample} ") for line in lines if line.startswith(f"{sample} "))
+        return float(next(found, 0))
 
     async def _is_right(self) -> bool:
         return not await self._difference()

@@ -1,6 +1,7 @@
 """Carries out the faults of a schedule on a running stack."""
 
 import asyncio
+import dataclasses
 import fcntl
 import os
 from collections.abc import Awaitable, Callable
@@ -10,8 +11,8 @@ from typing import Any
 
 import aiohttp
 
-from tests.chaos.schedule import Injection
-from tests.chaos.stack import HOST, Stack
+from tests.chaos.plan.schedule import LEADER, Injection
+from tests.chaos.stack import FIRST, HOST, SECOND, Stack
 from tests.scenarios.programs import ProgramError
 
 BINDINGS_AHEAD = 200
@@ -33,6 +34,10 @@ class Injector:
     async def run(self, injection: Injection) -> None:
         """Wait for the time of a fault, carry it out, and end it."""
         await asyncio.sleep(injection.at)
+        if injection.target.startswith(LEADER):
+            leader = await self._stack.leader()
+            target = injection.target.replace(LEADER, leader)
+            injection = dataclasses.replace(injection, target=target)
         act: Callable[[Injection], Awaitable[None]] = getattr(self, injection.fault)
         await act(injection)
 
@@ -53,6 +58,18 @@ class Injector:
             program.hold()
             await asyncio.sleep(injection.seconds)
             program.go_on()
+
+    async def other_version(self, injection: Injection) -> None:
+        """Let a program run the other version of a plugin for a while."""
+        program = self._stack.programs[injection.target]
+        usual = list(program.command)
+        for command in ([part.replace(FIRST, SECOND) for part in usual], usual):
+            with self._stack.away(injection.target):
+                await program.stop()
+                program.command = command
+                await program.start()
+            if command is not usual:
+                await asyncio.sleep(injection.seconds)
 
     async def full_log(self, injection: Injection) -> None:
         """Restart a program with its log on a full disk, and call it with bad requests."""
@@ -121,6 +138,13 @@ class Injector:
         await asyncio.sleep(injection.seconds)
         link.heal()
 
+    async def freeze(self, injection: Injection) -> None:
+        """Hold what was sent on connections that are open now, also when its sender has died."""
+        link = self._stack.links[injection.target]
+        link.freeze()
+        await asyncio.sleep(injection.seconds)
+        link.heal()
+
     async def cut(self, injection: Injection) -> None:
         """Reset all connections between two programs."""
         self._stack.links[injection.target].cut()
@@ -139,7 +163,13 @@ class Injector:
     # ---- the API server
 
     async def slow_bindings(self, injection: Injection) -> None:
-        """Have each Binding take between a fifth and all of an amount of seconds."""
+        """Have each Binding take between a fifth and all of an amount of seconds.
+
+        What the binder exchanges with a real API server is late instead.
+        """
+        if self._stack.plane.name == "real":
+            self._stack.links["binder>api"].delay = injection.amount / 8
+            return
         for i in range(BINDINGS_AHEAD):
             delay = injection.amount * (0.2 + 0.8 * ((i * 7) % 11) / 10)
             await self._fault(delaySeconds=round(delay, 2))

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tests.chaos.campaign import Outcome
+from tests.scenarios.planes import ROOT
 
 COLUMNS = (
     "fault",
@@ -12,6 +13,7 @@ COLUMNS = (
     "lost",
     "twice",
     "rules broken",
+    "old epochs done",
     "picture wrong",
     "POSTs per bind",
     "longest pause (s)",
@@ -37,10 +39,23 @@ class Row:
             str(sum(len(each.lost) for each in self.outcomes)),
             str(sum(verdict.twice for verdict in verdicts)),
             str(sum(len(verdict.broken) for verdict in verdicts)),
+            str(sum(each.old_epochs for each in self.outcomes)),
             str(sum(bool(each.picture) for each in self.outcomes)),
             f"{posts / bound:.2f}" if bound else "-",
             f"{max(verdict.pause for verdict in verdicts):.1f}",
         )
+
+
+PAGE = ROOT / "docs" / "reliability.md"
+
+
+def write(cells: Sequence[Sequence[str]], campaign: str, seed: int) -> None:
+    """Put the table of a campaign on the page, with the seed that gives it again."""
+    page = PAGE.read_text()
+    begin, end = f"<!-- campaign: {campaign} -->\n", "<!-- end -->"
+    before, _, rest = page.partition(begin)
+    _, _, after = rest.partition(end)
+    PAGE.write_text(f"{before}{begin}\nSeed {seed}.\n\n{markdown(cells)}\n{end}{after}")
 
 
 def rows(outcomes: Iterable[Outcome]) -> list[Sequence[str]]:

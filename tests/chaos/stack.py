@@ -5,19 +5,35 @@ import json
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 
 from cli.up.processes import free_ports
 from tests.chaos.network.link import Link
+from tests.chaos.plan.schedule import LEASE_SECONDS
 from tests.scenarios.planes import Identity, Plane, answers, python, shipped_config
 from tests.scenarios.programs import Program, ProgramError, start_all, stop_all
 
 HERE = Path(__file__).parent
+FIRST, SECOND = (str(HERE / "plugins" / version) for version in ("first", "second"))
+"""Where the two versions of a plugin are."""
+
 HOST = "127.0.0.1"
+PROFILES = ("moorage", "ranked")
 SCHEDULER = "kube-scheduler"
 SERVICES = ("filter", "scorer-1", "scorer-2", "binder")
+Layout = Literal["one gateway", "in turn", "elected"]
+"""How many gateways there are, and which of them kube-scheduler calls."""
+
+LEASE = (
+    "--leader-election=lease",
+    "--lease-namespace=default",
+    f"--lease-duration={LEASE_SECONDS}s",
+    f"--lease-renew-deadline={LEASE_SECONDS * 0.6}s",
+    f"--lease-retry-period={LEASE_SECONDS * 0.1}s",
+)
+
 RESTART_SECONDS = 0.3
 """How long a process stays away that has ended, as a kubelet starts it again."""
 
@@ -39,12 +55,14 @@ class Stack:
         kept: Whether programs that end are started again.
     """
 
-    def __init__(self, plane: Plane, *, gateways: int = 1, http_timeout: float = 5.0) -> None:
+    def __init__(
+        self, plane: Plane, layout: Layout = "one gateway", *, http_timeout: float = 10.0
+    ) -> None:
         self.plane = plane
         self.directory = plane.directory
-        self.gateways = (
-            ["gateway"] if gateways == 1 else [f"gateway-{i + 1}" for i in range(gateways)]
-        )
+        self.layout = layout
+        two = layout != "one gateway"
+        self.gateways = ["gateway-1", "gateway-2"] if two else ["gateway"]
         self.links: dict[str, Link] = {}
         self.programs: dict[str, Program] = {}
         self._held_back: set[str] = set()
@@ -68,8 +86,12 @@ class Stack:
         stack.push_async_callback(scheduler.stop)
         self.programs[SCHEDULER] = scheduler
         await scheduler.start()
-        keeping = [asyncio.create_task(self._keep(name)) for name in self.programs]
-        stack.push_async_callback(_cancel, keeping)
+        if self.plane.name == "real":
+            self.programs |= {program.name: program for program in self.plane.programs()}
+        tasks = [asyncio.create_task(self._keep(name)) for name in self.programs]
+        if self.layout == "elected":
+            tasks.append(asyncio.create_task(self._route()))
+        stack.push_async_callback(_cancel, tasks)
 
     def port(self, name: str) -> int:
         """Return where a program serves gRPC, or the extender."""
@@ -78,6 +100,13 @@ class Stack:
     def admin(self, name: str) -> str:
         """Return the URL of a program's admin server."""
         return f"http://{HOST}:{self._admins[name]}"
+
+    async def leader(self) -> str:
+        """Return the gateway that is ready; the first one if none is."""
+        for name in self.gateways:
+            if await self._is_ready(name):
+                return name
+        return self.gateways[0]
 
     def heal(self) -> None:
         """End all faults of links, and let held programs go on."""
@@ -101,7 +130,20 @@ class Stack:
         """Whether all programs run and one gateway is ready."""
         if not all(program.running for program in self.programs.values()):
             return False
-        return any([await answers(f"{self.admin(name)}/readyz") for name in self.gateways])
+        return any([await self._is_ready(name) for name in self.gateways])
+
+    async def _is_ready(self, gateway: str) -> bool:
+        return await answers(f"{self.admin(gateway)}/readyz", seconds=1)
+
+    async def _route(self) -> None:
+        """Lead new connections of kube-scheduler to the ready gateway, as a Service does."""
+        link = self.links[f"{SCHEDULER}>gateway"]
+        while True:
+            ready = await asyncio.gather(*map(self._is_ready, self.gateways))
+            places = [self._ports[name] for name in self.gateways]
+            chosen = [port for port, is_ready in zip(places, ready, strict=True) if is_ready]
+            link.targets = chosen or link.targets
+            await asyncio.sleep(0.1)
 
     # ---- links
 
@@ -110,13 +152,16 @@ class Stack:
             for service in SERVICES:
                 await self._link(stack, f"{gateway}>{service}", [self._ports[service]])
         extender = [self._ports[name] for name in self.gateways]
-        await self._link(stack, f"{SCHEDULER}>gateway", extender)
+        in_turn = self.layout == "in turn"
+        await self._link(stack, f"{SCHEDULER}>gateway", extender, in_turn=in_turn)
         api = int(self.plane.url.rpartition(":")[2])
         for client in (*self.gateways, "binder", SCHEDULER):
             await self._link(stack, f"{client}>api", [api])
 
-    async def _link(self, stack: AsyncExitStack, name: str, targets: Sequence[int]) -> None:
-        link = self.links[name] = Link(name, targets)
+    async def _link(
+        self, stack: AsyncExitStack, name: str, targets: Sequence[int], *, in_turn: bool = False
+    ) -> None:
+        link = self.links[name] = Link(name, targets, in_turn=in_turn)
         await link.start()
         stack.push_async_callback(link.stop)
 
@@ -136,7 +181,10 @@ class Stack:
     def _service(self, name: str) -> Program:
         kind = name.partition("-")[0]
         options = [f"--host={HOST}", f"--port={self._ports[name]}"]
-        options.append(f"--plugin={HERE / 'plugins'}")
+        if kind == "filter":
+            options.append(f"--plugin={HERE / 'plugins' / 'rules'}")
+        if kind == "scorer":
+            options.append(f"--plugin={FIRST}")
         if kind == "binder":
             options.append(f"--kubeconfig={self._kubeconfig(name)}")
             options.append(f"--bind-timeout={self._http_timeout}s")
@@ -148,13 +196,15 @@ class Stack:
             f"--extender-host={HOST}",
             f"--extender-port={self._ports[name]}",
             f"--kubeconfig={self._kubeconfig(name)}",
-            f"--config={HERE / 'policy.yaml'}",
+            f"--config={HERE / 'plugins' / 'policy.yaml'}",
             f"--filter={at['filter']}",
             *(f"--scorer={at[service]}" for service in SERVICES if "scorer" in service),
             f"--binder={at['binder']}",
             f"--http-timeout={self._http_timeout}s",
             "--resolve-interval=1s",
         ]
+        if self.layout == "elected":
+            options += LEASE
         return self._program(name, "gateway", options)
 
     def _program(self, name: str, module: str, options: list[str]) -> Program:
@@ -176,7 +226,7 @@ class Stack:
     def _scheduler(self) -> Program:
         config: dict[str, Any] = shipped_config()
         config["leaderElection"] = {"leaderElect": False}
-        config["profiles"] = [{"schedulerName": "moorage"}]
+        config["profiles"] = [{"schedulerName": name} for name in PROFILES]
         config["podInitialBackoffSeconds"], config["podMaxBackoffSeconds"] = 1, 2
         entry = config["extenders"][0]
         entry["urlPrefix"] = f"http://{HOST}:{self.links[f'{SCHEDULER}>gateway'].port}"

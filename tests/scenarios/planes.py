@@ -55,11 +55,11 @@ def python(module: str) -> list[str]:
     return [sys.executable, "-P", "-m", module]
 
 
-async def answers(url: str, *, ssl: bool = True) -> bool:
-    """Whether a GET is answered with success."""
+async def answers(url: str, *, ssl: bool = True, seconds: float = 5) -> bool:
+    """Whether a GET is answered with success in time."""
     try:
         async with (
-            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=5)) as session,
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=seconds)) as session,
             session.get(url, ssl=ssl) as response,
         ):
             return response.status == 200

@@ -30,7 +30,8 @@ _OPTIONS = (
     ("grpc.use_local_subchannel_pool", 1),  # a new channel must not wait for an older one's backoff
     ("grpc.dns_min_time_between_resolutions_ms", 5_000),
     ("grpc.keepalive_time_ms", 10_000),
-    ("grpc.keepalive_timeout_ms", 3_000),
+    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.http2.ping_timeout_ms", 5_000),  # by default a minute, and no earlier than that
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.min_reconnect_backoff_ms", 200),

@@ -1,6 +1,7 @@
 """One direction-aware TCP proxy: from one process to another, with faults that can be set."""
 
 import asyncio
+import itertools
 import socket
 import struct
 from collections.abc import Sequence
@@ -26,7 +27,8 @@ class Link:
         rate: Bytes a second of each connection and direction; 0 is no limit.
     """
 
-    def __init__(self, name: str, targets: Sequence[int]) -> None:
+    def __init__(self, name: str, targets: Sequence[int], *, in_turn: bool = False) -> None:
+        """Lead to the first of *targets* that takes a connection, or to each *in_turn*."""
         self.name = name
         self.targets = list(targets)
         self.port = 0
@@ -37,6 +39,7 @@ class Link:
             "down": asyncio.Event(),
         }
         self._connections: set[_Connection] = set()
+        self._turns = itertools.count() if in_turn else itertools.repeat(0)
         self._server: asyncio.Server | None = None
         self.heal()
 
@@ -56,11 +59,18 @@ class Link:
         self.delay, self.rate = 0.0, 0
         for event in self._open.values():
             event.set()
+        for connection in self._connections:
+            connection.thawed.set()
 
     def hold(self, *directions: Direction) -> None:
         """Pass nothing on in these directions until `heal`: connections stay open."""
         for direction in directions:
             self._open[direction].clear()
+
+    def freeze(self) -> None:
+        """Pass nothing more on of the connections that are open now, until `heal`."""
+        for connection in self._connections:
+            connection.thawed.clear()
 
     def cut(self) -> None:
         """Reset all connections; new ones are taken."""
@@ -73,7 +83,8 @@ class Link:
             connection.lose_server()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        for port in self.targets:
+        first = next(self._turns) % max(1, len(self.targets))
+        for port in (*self.targets[first:], *self.targets[:first]):
             with suppress(OSError):
                 upstream = await asyncio.open_connection("127.0.0.1", port)
                 break
@@ -108,6 +119,8 @@ class _Connection:
         self._client = client
         self._server = server
         self._lost = asyncio.Event()
+        self.thawed = asyncio.Event()
+        self.thawed.set()
 
     async def run(self) -> None:
         """Pass bytes on until both ends have closed."""
@@ -149,6 +162,7 @@ class _Connection:
             while True:
                 due, data = await chunks.get()
                 await self._link.passable(direction, due, len(data))
+                await self.thawed.wait()
                 if self._lost.is_set():
                     raise ConnectionResetError
                 if not data:

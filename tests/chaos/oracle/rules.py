@@ -4,9 +4,9 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tests.chaos.load import RUN, Wanted, pool_of
 from tests.chaos.oracle.audit import Write
-from tests.chaos.plugins.rules import EXCLUSIVE, LIMITED, MOST_LIMITED
+from tests.chaos.plan.load import RANKED, RUN, Wanted, pool_of
+from tests.chaos.plugins.rules.rules import EXCLUSIVE, LIMITED, MOST_LIMITED
 
 
 @dataclass(slots=True, kw_only=True)
@@ -94,6 +94,8 @@ def _broken(
     here = [other for name, other in others.items() if places[name] == node]
     if pool_of(node) != pod.pool:
         yield f"{where}: it belongs into the pool {pod.pool}"
+    if pod.kind == "ranked" and node not in RANKED:
+        yield f"{where}: no version of the plugin finds this node the best"
     if run := pod.labels.get(RUN):
         own = Counter(
             places[name] for name, other in others.items() if other.labels.get(RUN) == run

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.chaos.load import RUN, Wanted
 from tests.chaos.oracle.audit import Act, Write
 from tests.chaos.oracle.rules import Verdict, judge
-from tests.chaos.plugins.rules import EXCLUSIVE, LIMITED
+from tests.chaos.plan.load import RUN, Wanted
+from tests.chaos.plugins.rules.rules import EXCLUSIVE, LIMITED
 
 
 def pods(pool: str, *labels: dict[str, str]) -> list[Wanted]:
@@ -47,9 +47,9 @@ def write(at: int, text: str) -> Write:
             "exclusive pod",
         ),
         (
-            pods("limited", *[{LIMITED: ""}] * 4),
-            [f"bind p{i} limited-1" for i in range(4)],
-            "3 limited pods",
+            pods("limited", *[{LIMITED: ""}] * 2),
+            [f"bind p{i} limited-1" for i in range(2)],
+            "1 limited pods",
         ),
     ],
 )

@@ -43,6 +43,11 @@ apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
+- level: Request
+  resources: [{resources: [pods/binding, bindings]}]
+- level: Metadata
+  verbs: [create, delete]
+  resources: [{resources: [pods]}]
 - level: Metadata
   userGroups: ["system:serviceaccounts:moorage"]
 - level: None

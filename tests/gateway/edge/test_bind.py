@@ -2,10 +2,11 @@
 
 import asyncio
 import contextlib
+import json
 
 import pytest
 
-from gateway.calls import BindCall, CallFailedError
+from gateway.calls import BindCall, CallFailedError, StandsByError
 from tests.gateway.edge.support import ScriptedCycles, go_request, serving, text
 
 ARGS = {"PodName": "web-0", "PodNamespace": "default", "PodUID": "u-1", "Node": "n1"}
@@ -108,3 +109,15 @@ async def test_binds_run_side_by_side() -> None:
         await arrived.wait()
         bind.go.set()
     assert {call.result().body for call in calls} == {b'{"Error":""}'}
+
+
+async def test_a_gateway_that_stands_by_closes_the_connection_so_that_the_next_finds_another() -> (
+    None
+):
+    async def refuse(_: BindCall) -> None:
+        raise StandsByError("another one decides")
+
+    async with serving(ScriptedCycles(on_bind=refuse)) as edge, edge.connect() as wire:
+        answer = await wire.post("/bind", json.dumps(ARGS).encode())
+        assert answer.json == {"Error": "another one decides"}
+        assert await wire.closed_by_server()

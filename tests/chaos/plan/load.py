@@ -2,10 +2,10 @@
 
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tests.chaos.plugins.rules import EXCLUSIVE, LIMITED
+from tests.chaos.plugins.rules.rules import EXCLUSIVE, LIMITED
 from tests.scenarios.objects import NAMESPACE, node
 
 Object = dict[str, Any]
@@ -13,7 +13,15 @@ Object = dict[str, Any]
 RUN = "tekton.dev/pipelineRun"
 POOL = "chaos/pool"
 
-POOLS: Mapping[str, int] = {"plain": 6, "runs": 9, "exclusive": 12, "limited": 7, "a": 2, "b": 2}
+POOLS: Mapping[str, int] = {
+    "plain": 6,
+    "runs": 9,
+    "exclusive": 12,
+    "limited": 18,
+    "a": 2,
+    "b": 2,
+    "ranked": 4,
+}
 """Nodes of each pool; so few that a wrong choice soon breaks a rule, and all pods fit."""
 
 SHARES: Mapping[str, float] = {
@@ -25,9 +33,14 @@ SHARES: Mapping[str, float] = {
 }
 """Of all pods, how many are of each kind."""
 
+RANKED = ("ranked-0", "ranked-2")
+"""The best nodes by the two versions of the plugin Rank; what mixes them finds another."""
+
+RANKED_PODS = 12
+
 MOST_EXCLUSIVE = 9
 MOST_RUNS = 7
-MOST_LIMITED = 16
+MOST_LIMITED = 14
 PODS_OF_A_RUN = 4
 
 
@@ -50,6 +63,7 @@ class Wanted:
     pool: str
     labels: Mapping[str, str] = field(default_factory=dict)
     replaces: bool = False
+    profile: str = "moorage"
 
     def manifest(self) -> Object:
         """Return the pod as it is created."""
@@ -59,7 +73,7 @@ class Wanted:
             "kind": "Pod",
             "metadata": {"name": self.name, "namespace": NAMESPACE, "labels": dict(self.labels)},
             "spec": {
-                "schedulerName": "moorage",
+                "schedulerName": self.profile,
                 "terminationGracePeriodSeconds": 0,
                 "nodeSelector": {POOL: self.pool},
                 "containers": [
@@ -73,7 +87,8 @@ def nodes(scale: int = 1) -> list[Object]:
     """Return the nodes of all pools, *scale* times as many plain ones as it takes."""
     counts = {**POOLS, "plain": POOLS["plain"] * scale}
     return [
-        node(f"{pool}-{number}", labels={POOL: pool})
+        # Each has more room than the one before, so that scores send all pods of a burst to one.
+        node(f"{pool}-{number}", cpu=str(8 + 2 * number), labels={POOL: pool})
         for pool, count in counts.items()
         for number in range(count)
     ]
@@ -92,9 +107,23 @@ def pods(prefix: str, count: int, seconds: float, rng: random.Random) -> list[Wa
     wanted += _limited(prefix, counts["limited"])
     rng.shuffle(wanted)
     bursts = max(1, round(seconds * 2))
-    timed = [_at(each, rng.randrange(bursts) / 2) for each in wanted]
+    timed = [replace(each, at=rng.randrange(bursts) / 2) for each in wanted]
     timed += _replaced(prefix, counts["replaced"], seconds, rng)
     return sorted(timed, key=lambda each: each.at)
+
+
+def ranked(prefix: str, seconds: float, rng: random.Random) -> list[Wanted]:
+    """Return pods that are placed by nothing but scores of the plugin Rank."""
+    return [
+        Wanted(
+            name=f"{prefix}-ranked-{i}",
+            kind="ranked",
+            at=rng.uniform(0, seconds),
+            pool="ranked",
+            profile="ranked",
+        )
+        for i in range(RANKED_PODS)
+    ]
 
 
 def _plain(prefix: str, count: int) -> Iterator[Wanted]:
@@ -128,7 +157,3 @@ def _replaced(prefix: str, count: int, seconds: float, rng: random.Random) -> It
         yield Wanted(name=name, kind="replaced", at=at, pool="a")
         later = at + rng.uniform(0.01, 0.4)
         yield Wanted(name=name, kind="replaced", at=later, pool="b", replaces=True)
-
-
-def _at(wanted: Wanted, at: float) -> Wanted:
-    return Wanted(name=wanted.name, kind=wanted.kind, at=at, pool=wanted.pool, labels=wanted.labels)

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tests.chaos.load import Wanted, pods
+from tests.chaos.plan.load import Wanted, pods, ranked
 
 SERVICES = ("filter", "scorer-1", "scorer-2", "binder")
 GATEWAY = "gateway"
@@ -46,15 +46,12 @@ class Round:
     injections: Sequence[Injection]
 
     @property
-    def cuts_binds_off(self) -> bool:
-        """Whether Bindings lose their connection or their time, so that others must follow."""
-        return self.row == SLOWER or any(
-            each.fault in CUTTING and each.target in ("binder", "binder>api")
-            for each in self.injections
-        )
+    def limits_posts(self) -> bool:
+        """Whether nothing happens that cuts Bindings off, so that few must be sent again."""
+        return self.row != SLOWER and all(each.fault in API_FAULTS for each in self.injections)
 
 
-CUTTING = frozenset({"kill", "terminate", "cut", "half_open"})
+API_FAULTS = frozenset({"slow_bindings", "refuse_bindings", "lose_answers", "latency"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,13 +65,19 @@ class Extent:
         slowest: The longest time that the API server takes for a Binding, in seconds.
     """
 
-    seconds: float = 4.0
-    rate: float = 10.0
+    seconds: float = 3.0
+    rate: float = 13.0
     longest: float = 3.0
-    slowest: float = 3.2
+    slowest: float = 6.0
 
 
 Draw = Callable[[random.Random, Extent], Iterator[Injection]]
+
+
+def _kill_gateway(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+    """The binds that it leaves behind take longer than its restart."""
+    yield Injection(at=0.0, fault="slow_bindings", amount=extent.slowest)
+    yield Injection(at=rng.uniform(0.4, 0.6) * extent.seconds, fault="kill", target=GATEWAY)
 
 
 def _kill(target: str) -> Draw:
@@ -161,8 +164,22 @@ def _log(fault: str) -> Draw:
     return draw
 
 
+def _delayed(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+    """What a gateway has sent arrives when it is long dead."""
+    yield Injection(at=0.0, fault="slow_bindings", amount=0.2)
+    for at in (rng.uniform(0.4, 0.6), rng.uniform(1.4, 1.6)):
+        yield Injection(at=at, fault="freeze", target=f"{GATEWAY}>binder", seconds=3.0)
+        yield Injection(at=at + 0.6, fault="kill", target=GATEWAY)
+
+
+def _versions(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+    """One replica goes over to another version of a plugin, and back."""
+    at = rng.uniform(0.0, 0.3)
+    yield Injection(at=at, fault="other_version", target="scorer-2", seconds=extent.seconds)
+
+
 def _slow_bindings(extent: Extent) -> Injection:
-    return Injection(at=0.0, fault="slow_bindings", amount=extent.slowest)
+    return Injection(at=0.0, fault="slow_bindings", amount=0.4 * extent.slowest)
 
 
 LINKS = (
@@ -174,11 +191,12 @@ LINKS = (
 OUR_LINKS = [link for link in LINKS if not link.startswith(f"{SCHEDULER}>api")]
 """Without the watches of the stand-in for kube-scheduler, which never notices a silent one."""
 
+VERSIONS = "two versions of a plugin"
 SLOWER = "API server slower than the timeout"
 
 ONE_GATEWAY: Mapping[str, Draw] = {
     "no fault": lambda rng, extent: iter(()),
-    "kill -9 gateway, slow Bindings": _kill(GATEWAY),
+    "kill -9 gateway, slow Bindings": _kill_gateway,
     "kill -9 binder, slow Bindings": _kill("binder"),
     "kill -9 filter": _kill("filter"),
     "kill -9 scorer": _kill("scorer-1"),
@@ -188,6 +206,8 @@ ONE_GATEWAY: Mapping[str, Draw] = {
     "SIGSTOP filter": _stop("filter"),
     "SIGSTOP scorer": _stop("scorer-1"),
     "SIGTERM of each, one after another": _rollout,
+    "binds of a dead gateway arrive late": _delayed,
+    VERSIONS: _versions,
     "partition": _link("hold_both", LINKS),
     "partition one way, requests": _link("hold_up", LINKS),
     "partition one way, answers": _link("hold_down", LINKS),
@@ -195,7 +215,7 @@ ONE_GATEWAY: Mapping[str, Draw] = {
     "half-open connections": _link("half_open", OUR_LINKS),
     "latency of every link": _latency,
     "API server nearly as slow as the timeout": _slow_api(1.0),
-    SLOWER: _slow_api(2.0),  # a third of the outcomes is unknown
+    SLOWER: _slow_api(1.6),  # a third of the outcomes is unknown
     "API server answers 429, 500, 503": _api("refuse_bindings"),
     "Bindings done, answers lost": _api("lose_answers"),
     "watches cut, expired, refused": _watches,
@@ -206,6 +226,61 @@ ONE_GATEWAY: Mapping[str, Draw] = {
 """The rows of the table with one gateway."""
 
 
+def _leader(fault: str, seconds: float, *links: str) -> Draw:
+    """Something happens to the gateway that decides, or to links of it."""
+
+    def draw(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+        yield _slow_bindings(extent)
+        at = rng.uniform(0.3, extent.seconds / 2)
+        for target in links or (LEADER,):
+            yield Injection(at=at, fault=fault, target=target, seconds=seconds)
+
+    return draw
+
+
+LEADER = "leader"
+"""Whichever gateway decides when the fault begins."""
+
+LEASE_SECONDS = 3.0
+"""The duration of the Lease; a leader that is cut off for longer has lost it."""
+
+IN_TURN: Mapping[str, Draw] = {
+    "two gateways called in turn": lambda rng, extent: iter([_slow_bindings(extent)]),
+}
+"""The rows with two gateways without an election."""
+
+ELECTED: Mapping[str, Draw] = {
+    "leader: kill -9": _leader("kill", 0.0),
+    "leader: SIGTERM": _leader("terminate", 0.0),
+    "leader: SIGSTOP, returns as a zombie": _leader("stop", 2 * LEASE_SECONDS),
+    "leader: cut off from the API server": _leader("hold_both", 2 * LEASE_SECONDS, "leader>api"),
+    "leader: requests to the API server held": _leader("hold_up", 2 * LEASE_SECONDS, "leader>api"),
+    "leader: answers of the API server held": _leader("hold_down", 2 * LEASE_SECONDS, "leader>api"),
+    "leader: cut off from the binder": _leader("hold_both", LEASE_SECONDS, "leader>binder"),
+    "leader: cut off from API server and binder": _leader(
+        "hold_both", 2 * LEASE_SECONDS, "leader>api", "leader>binder"
+    ),
+}
+"""The rows with two gateways of which one is elected."""
+
+
+REAL: Mapping[str, Draw] = {
+    "no fault": ONE_GATEWAY["no fault"],
+    "kill -9 gateway, slow Bindings": _kill_gateway,
+    "kill -9 binder, slow Bindings": _kill("binder"),
+    "kill -9 kube-scheduler": _kill(SCHEDULER),
+    "kill -9 kube-apiserver": _kill("kube-apiserver"),
+    "kill -9 etcd": _kill("etcd"),
+    "SIGSTOP gateway": _stop(GATEWAY),
+    "SIGTERM of each, one after another": _rollout,
+    "partition": _link("hold_both", LINKS),
+    "partition one way, answers": _link("hold_down", LINKS),
+    "half-open connections": _link("half_open", LINKS),
+    "binds of a dead gateway arrive late": _delayed,
+}
+"""The rows on a real control plane."""
+
+
 def rounds(seed: int, extent: Extent, rows: Mapping[str, Draw], first: int = 0) -> Iterator[Round]:
     """Yield a round of each row, in the order of the table."""
     for offset, (row, draw) in enumerate(rows.items()):
@@ -213,5 +288,8 @@ def rounds(seed: int, extent: Extent, rows: Mapping[str, Draw], first: int = 0) 
         # Each round has a generator of its own, so that it can be repeated alone.
         rng = random.Random(f"{seed}/{number}/{row}")
         wanted = pods(f"r{number}", round(extent.rate * extent.seconds), extent.seconds, rng)
+        if row == VERSIONS:
+            wanted += ranked(f"r{number}", extent.seconds, rng)
+            wanted.sort(key=lambda each: each.at)
         injections = sorted(draw(rng, extent), key=lambda each: each.at)
         yield Round(number=number, row=row, wanted=wanted, injections=injections)

@@ -6,7 +6,7 @@ from moorage import SKIP, FilterPlugin, Node, Nodes, Pod, Preparation, Rejection
 
 EXCLUSIVE = "chaos/exclusive"
 LIMITED = "chaos/limited"
-MOST_LIMITED = 3
+MOST_LIMITED = 1
 
 
 class ExclusiveNode(FilterPlugin):
@@ -26,7 +26,7 @@ class ExclusiveNode(FilterPlugin):
 
 
 class AtMost(FilterPlugin):
-    """Allows few pods with the label on a node; without claims, so that binds race with cycles."""
+    """Allows one pod with the label on a node; without claims, so that binds race with cycles."""
 
     pod_fields: ClassVar = ("metadata.labels",)
 

@@ -1,6 +1,6 @@
 """A campaign can be repeated from its seed."""
 
-from tests.chaos.schedule import ONE_GATEWAY, Extent, rounds
+from tests.chaos.plan.schedule import ONE_GATEWAY, Extent, rounds
 
 
 def test_the_same_seed_gives_the_same_schedule() -> None:
