@@ -61,6 +61,9 @@ class Api:
         obj = {**self.read(path), "status": status}
         self.server.cluster.update(parse(f"{path}/status"), obj)
 
+    def replace(self, path: str, obj: Object) -> None:
+        self.server.cluster.update(parse(path), obj)
+
     def read(self, path: str) -> Object:
         return self.server.cluster.get(parse(path)).object
 

@@ -28,6 +28,11 @@ from cli.failures import clear_failures
     help="The gateway's admin port. In a cluster: kubectl port-forward service/gateway 9090.",
 )
 @click.option(
+    "--tls",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder with an operator's tls.crt, tls.key and ca.crt, for https://.",
+)
+@click.option(
     "--kubeconfig",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="How to reach the cluster. Without it: KUBECONFIG, else ~/.kube/config.",
@@ -37,6 +42,7 @@ def explain(
     node: str | None,
     output: Literal["text", "wide", "json", "yaml"],
     admin: str,
+    tls: Path | None,
     kubeconfig: Path | None,
 ) -> None:
     """Explain why a pod is on its node, or why it has none.
@@ -49,5 +55,5 @@ def explain(
         from cli.explain.output import show
         from cli.explain.sources import read
 
-        facts = asyncio.run(read(pod, node or "", admin, kubeconfig))
+        facts = asyncio.run(read(pod, node or "", admin, kubeconfig, tls))
         show(explanation(facts), output)

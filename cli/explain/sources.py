@@ -12,6 +12,9 @@ import msgspec
 
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, KubeStatusError, connect
+from moorage_host.tls.certificate import read_certificate
+from moorage_host.tls.contexts import client_context
+from moorage_host.tls.identities import service_identity
 
 SECONDS = 5.0
 """How long the API server and the gateway may take for an answer."""
@@ -42,8 +45,10 @@ class Facts:
     views: Sequence[Object] = ()
 
 
-async def read(pod: str, node: str, admin: str, kubeconfig: Path | None) -> Facts:
-    """Read everything about a pod, given as "NAMESPACE/POD".
+async def read(
+    pod: str, node: str, admin: str, kubeconfig: Path | None, tls: Path | None = None
+) -> Facts:
+    """Read everything about a pod, given as "NAMESPACE/POD"; *tls* is an operator's certificate.
 
     Raises:
         ConfigurationError: The name is wrong, or there is no such pod or node.
@@ -53,6 +58,7 @@ async def read(pod: str, node: str, admin: str, kubeconfig: Path | None) -> Fact
     if words is None:
         raise ConfigurationError(f"{pod!r} is no pod: write NAMESPACE/POD, such as default/web")
     namespace, name = words["namespace"], words["name"]
+    secured = _secured(tls)
     client = await connect(kubeconfig)
     try:
         found = await _get(client, f"/api/v1/namespaces/{namespace}/pods/{name}", f"pod {pod}")
@@ -61,8 +67,10 @@ async def read(pod: str, node: str, admin: str, kubeconfig: Path | None) -> Fact
         uid = found["metadata"]["uid"]
         events, (attempts, silence), (views, _) = await asyncio.gather(
             _events(client, namespace, uid),
-            _attempts(f"{admin}/decisions/{namespace}/{name}", {}),
-            _attempts(f"{admin}/decisions/{namespace}/{name}", {"node": node} if node else None),
+            _attempts(f"{admin}/decisions/{namespace}/{name}", {}, secured),
+            _attempts(
+                f"{admin}/decisions/{namespace}/{name}", {"node": node} if node else None, secured
+            ),
         )
     finally:
         await client.close()
@@ -100,7 +108,17 @@ async def _events(client: KubeClient, namespace: str, uid: str) -> list[Object]:
     return sorted(items, key=last_seen, reverse=True)
 
 
-async def _attempts(url: str, query: Mapping[str, str] | None) -> tuple[list[Object], str]:
+def _secured(tls: Path | None) -> dict[str, Any]:
+    """Return what aiohttp needs to show the certificate of a folder, and to know the gateway."""
+    if tls is None:
+        return {}
+    context = client_context(read_certificate(tls))
+    return {"ssl": context, "server_hostname": service_identity("gateway")}
+
+
+async def _attempts(
+    url: str, query: Mapping[str, str] | None, secured: Mapping[str, Any]
+) -> tuple[list[Object], str]:
     """Return the attempts that the gateway keeps, or why it shows none."""
     if query is None:
         return [], ""
@@ -108,7 +126,7 @@ async def _attempts(url: str, query: Mapping[str, str] | None) -> tuple[list[Obj
     try:
         async with (
             aiohttp.ClientSession(timeout=timeout) as session,
-            session.get(url, params=query) as response,
+            session.get(url, params=query, **secured) as response,
         ):
             text = await response.text()
             if response.status == 200:

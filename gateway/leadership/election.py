@@ -141,7 +141,7 @@ class Election:
             if terms.done():
                 terms.result()
             try:
-                await self._write(self._lease.epoch)
+                await self._renew(self._lease.epoch)
             except LeaseTakenError:
                 await self._compare()
             except (KubeError, TimeoutError) as error:
@@ -151,7 +151,7 @@ class Election:
         """Write an epoch into the Lease; return once it is there."""
         while True:
             try:
-                await self._write(epoch)
+                await self._renew(epoch)
             except LeaseTakenError:
                 await self._compare()
             except (KubeError, TimeoutError) as error:
@@ -172,15 +172,18 @@ class Election:
             raise LeaseLostError(f"{lease.holder or 'nobody'} holds the Lease {self._store.name}")
         self._lease = lease
 
+    async def _renew(self, epoch: int) -> None:
+        """Write the Lease, as its holder who has not let it lapse."""
+        if time.monotonic() >= self._valid_until:
+            raise LeaseLostError(
+                f"the Lease {self._store.name} was not renewed for {self._durations.renew:g} s"
+            )
+        await self._write(epoch)
+
     async def _write(self, epoch: int) -> None:
         """Take or renew the Lease."""
         async with self._writing:
-            is_held, sent = self._lease.holder == self._holder, time.monotonic()
-            if is_held and sent >= self._valid_until:
-                raise LeaseLostError(
-                    f"the Lease {self._store.name} was not renewed for {self._durations.renew:g} s"
-                )
-            seconds = self._durations.lease
+            sent, seconds = time.monotonic(), self._durations.lease
             self._lease = await self._store.write(
                 self._lease,
                 self._holder,
@@ -195,20 +198,25 @@ class Election:
     async def release(self) -> None:
         """Let another process take the Lease at once."""
         self._term.stand_by("this process ends")
-        if self._lease.holder != self._holder or time.monotonic() >= self._valid_until:
-            return
-        self._valid_until = -math.inf
-        try:
-            await self._store.write(
-                self._lease,
-                "",
-                seconds=RELEASED_SECONDS,
-                epoch=self._lease.epoch,
-                timeout=self._timeout,
-            )
-            _log.info("The Lease was released", lease=self._store.name)
-        except (KubeError, TimeoutError, LeaseTakenError) as error:
-            _log.warning("The Lease was not released", lease=self._store.name, error=str(error))
+        async with self._writing:
+            if self._lease.holder != self._holder or time.monotonic() >= self._valid_until:
+                return
+            self._valid_until = -math.inf
+            try:
+                await self._write_free()
+            except (KubeError, TimeoutError, LeaseTakenError) as error:
+                _log.warning("The Lease stays taken", lease=self._store.name, error=str(error))
+            else:
+                _log.info("The Lease was released", lease=self._store.name)
+
+    async def _write_free(self) -> None:
+        await self._store.write(
+            self._lease,
+            "",
+            seconds=RELEASED_SECONDS,
+            epoch=self._lease.epoch,
+            timeout=self._timeout,
+        )
 
     @property
     def _timeout(self) -> float:

@@ -70,7 +70,7 @@ def test_each_kube_scheduler_calls_the_gateway_in_its_own_pod(sidecar: list[Mani
     assert config["leaderElection"]["leaderElect"] is True
     (extender,) = config["extenders"]
     (alias,) = pod["hostAliases"]
-    address = f"http://{alias['hostnames'][0]}:{settings.extender_port}"
+    address = f"https://{alias['hostnames'][0]}:{settings.extender_port}"
     assert (alias["ip"], extender["urlPrefix"]) == ("127.0.0.1", address)
 
 

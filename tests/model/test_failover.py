@@ -35,7 +35,7 @@ TTL = 1000.0
 """Longer than claims and assumed pods last."""
 
 STEPS = int(os.environ.get("MOORAGE_MODEL_STEPS", "0"))
-EXAMPLES, LENGTH = (max(STEPS // 50, 1), 50) if STEPS else (40, 30)
+EXAMPLES, LENGTH = (max(STEPS // 50, 1), 50) if STEPS else (20, 30)
 
 gateways = st.sampled_from((0, 1))
 picks = st.integers(0, 5)

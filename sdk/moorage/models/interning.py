@@ -11,10 +11,13 @@ from moorage.models.base import read_only
 T = TypeVar("T")
 R = TypeVar("R")
 
-CAPACITY: Final = 16_384
-"""Different values that a table holds; a full table starts again, which only costs some sharing."""
+CAPACITY: Final = 4_096
+"""Different values that a table holds; a full table starts again, which only costs some sharing.
 
-TEXT_CAPACITY: Final = 8 * CAPACITY
+Where every pod is unlike all others, a full table of specs takes some 20 MiB, for nothing.
+"""
+
+TEXT_CAPACITY: Final = 131_072
 """The same for texts: a large cluster has as many names of nodes as it has nodes."""
 
 _fingerprint = msgspec.msgpack.Encoder().encode

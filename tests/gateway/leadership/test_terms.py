@@ -1,0 +1,85 @@
+"""Another gateway decides: binds of this one are refused, until it has begun a new term."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from cli.up.processes import free_ports
+from moorage.v1 import binder_pb2 as pb
+from moorage.v1.binder_pb2_grpc import BinderServiceStub
+from moorage_host.rpc.channel import connect
+from tests.gateway.running import (
+    Gateway,
+    bind,
+    binder_service,
+    filter_service,
+    gateway,
+    pod,
+    ready,
+    scorer_service,
+)
+from tests.live_api import until
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+LEASE = {"leader_election": "lease", "lease_namespace": "default", "lease_retry_period": 0.1}
+
+
+@asynccontextmanager
+async def running(folder: Path, **more: Any) -> AsyncIterator[tuple[Gateway, str]]:
+    (port,) = free_ports(1)
+    binder = f"127.0.0.1:{port}"
+    async with (
+        filter_service() as filters,
+        scorer_service() as scorer,
+        gateway(folder, filters=filters, scorer=scorer, binder=binder, **more) as process,
+        binder_service(folder, port=port),
+    ):
+        await process.node("n1")
+        await ready(process)
+        yield process, binder
+
+
+async def test_a_bind_of_an_earlier_epoch_is_repeated_in_a_new_term(tmp_path: Path) -> None:
+    async with running(tmp_path, barrier_timeout=5.0) as (process, binder):
+        epoch = int(process.sample("moorage_term_epoch"))
+        async with connect(binder) as channel:
+            request = pb.BinderServiceBarrierRequest(epoch=epoch + 100, holder="another")
+            await BinderServiceStub(channel).Barrier(request, timeout=5)
+
+        obj = process.api.pod("p", schedulerName="moorage")
+        assert await bind(process, obj) == ""
+        assert process.api.node_of("p") == "n1"
+        assert process.sample("moorage_term_epoch") > epoch + 100
+
+
+async def test_a_gateway_whose_lease_another_one_takes_stands_by(tmp_path: Path) -> None:
+    async with running(tmp_path, barrier_timeout=5.0, **LEASE) as (process, _):
+        lease = process.api.read(f"{LEASES}/moorage-gateway")
+        epoch = int(lease["metadata"]["annotations"]["moorage.io/epoch"])
+        assert epoch == process.sample("moorage_term_epoch")
+
+        metadata = {k: v for k, v in lease["metadata"].items() if k != "resourceVersion"}
+        spec = {**lease["spec"], "holderIdentity": "another"}
+        changed = {**lease, "metadata": metadata, "spec": spec}
+        process.api.replace(f"{LEASES}/moorage-gateway", changed)
+        await until(lambda: process.sample("moorage_leader") == 0)
+
+        status, answer = await process.get("/readyz")
+        assert status == 503
+        (check,) = (each for each in answer["checks"] if each["name"] == "leader")
+        assert "another holds the Lease default/moorage-gateway" in str(check)
+        obj = process.api.pod("p", schedulerName="moorage")
+        assert "stands by" in await bind(process, obj)
+        assert "stands by" in (await process.filter(pod(), "n1"))["Error"]
+        assert not process.api.node_of("p")
+
+
+async def test_a_leader_that_cannot_renew_stops_before_its_lease_ends(tmp_path: Path) -> None:
+    durations = {"lease_duration": 60.0, "lease_renew_deadline": 0.5}
+    async with running(tmp_path, barrier_timeout=5.0, **LEASE | durations) as (process, _):
+        process.api.fault("update", "leases", status=500, times=1000)
+        await until(lambda: process.sample("moorage_leader") == 0)
+        obj = process.api.pod("p", schedulerName="moorage")
+        assert await bind(process, obj)
+        assert not process.api.node_of("p")
