@@ -33,7 +33,7 @@ def _rules(store: Reader, spec: Attributes, namespace: str) -> Iterator[tuple[st
         for binding in store.objects(f"{_GROUP}/{kind}"):
             space = binding["metadata"].get("namespace", "")
             if space in ("", namespace) and any(
-                _is_subject(each, spec) for each in binding.get("subjects") or ()
+                _names(each, spec) for each in binding.get("subjects") or ()
             ):
                 for rule in _role(store, binding["roleRef"], space).get("rules") or ():
                     yield binding["metadata"]["name"], rule
@@ -45,12 +45,12 @@ def _role(store: Reader, reference: Attributes, namespace: str) -> Object:
     return store.find(f"{_GROUP}/{kind}", space, reference.get("name", "")) or {}
 
 
-def _is_subject(subject: Attributes, spec: Attributes) -> bool:
-    kind, name = subject.get("kind"), subject.get("name")
+def _names(entry: Attributes, spec: Attributes) -> bool:
+    kind, name = entry.get("kind"), entry.get("name")
     if kind == "Group":
         return name in (spec.get("groups") or ())
     if kind == "ServiceAccount":
-        name = f"system:serviceaccount:{subject.get('namespace', '')}:{name}"
+        name = f"system:serviceaccount:{entry.get('namespace', '')}:{name}"
     return name == spec.get("user")
 
 
