@@ -5,15 +5,15 @@ asked. Called by `gateway.binding.binding`.
 """
 
 import asyncio
-from typing import NoReturn
+from typing import Literal, NoReturn
 from urllib.parse import quote
 
 import msgspec
 import structlog
+from prometheus_client import CollectorRegistry, Counter
 
 from gateway.calls import BindCall
 from gateway.cluster.state import ClusterState
-from gateway.metrics import CycleMetrics
 from moorage.models import Pod, decode_pod
 from moorage_host.kube import KubeClient, KubeError
 
@@ -27,11 +27,27 @@ class _Pods(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
 
+class SettlingMetrics:
+    """Counts the binds."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._binds = Counter(
+            "moorage_settled_binds",
+            "Binds with an unknown outcome about which the API server was asked, by outcome.",
+            ["outcome"],
+            registry=registry,
+        )
+
+    def settled(self, outcome: Literal["bound", "unbound"]) -> None:
+        """Count a bind whose outcome the API server was asked for."""
+        self._binds.labels(outcome).inc()
+
+
 class Settling:
     """Binds whose outcome is not known; their pods are assumed."""
 
     def __init__(
-        self, client: KubeClient, state: ClusterState, metrics: CycleMetrics, wait: float
+        self, client: KubeClient, state: ClusterState, metrics: SettlingMetrics, wait: float
     ) -> None:
         """Ask *client* about a pod that is assumed in *state*, *wait* seconds after its deadline.
 

@@ -18,11 +18,11 @@ from gateway.cluster.attempts import failure_of
 from gateway.cluster.state import ClusterState
 from gateway.cluster.waiters import wait_for
 from gateway.cycle.bind_check import changed_at
-from gateway.cycle.phase import Phase
-from gateway.cycle.scoring import ScorePhaseResult
+from gateway.cycle.metrics import CycleMetrics
+from gateway.cycle.phases.phase import Phase
+from gateway.cycle.phases.scoring import ScorePhaseResult
 from gateway.decisions.cycle_states import CycleStates
 from gateway.decisions.log import ClaimRecord, Decision
-from gateway.metrics import CycleMetrics
 from gateway.policy.policy import PolicyHolder
 
 

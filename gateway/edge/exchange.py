@@ -10,8 +10,8 @@ from gateway.edge.in_flight import BytesInFlight
 from gateway.edge.json.errors import TOO_LARGE, BadRequestError
 from gateway.edge.messages import JsonResponse, empty_response, read_body
 from gateway.edge.metrics import EdgeMetrics, Result
-from gateway.edge.settings import EdgeSettings
 from gateway.edge.verbs import VerbHandler
+from gateway.settings.edge import EdgeSettings
 
 log = structlog.get_logger()
 

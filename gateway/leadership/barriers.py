@@ -94,6 +94,11 @@ class Barriers:
         self.left_out = fenced.left_out
         return fenced
 
+    def note(self) -> str | None:
+        """Return what to note about binders that were left out, if there are any."""
+        problems = "; ".join(f"{address}: {why}" for address, why in self.left_out.items())
+        return f"left out of the barrier until they answer: {problems}" if problems else None
+
     async def _addresses(self) -> set[str]:
         """Look the names up until there is an address, but not for ever."""
         found: set[str] = set()

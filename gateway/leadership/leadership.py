@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from prometheus_client import CollectorRegistry
 
@@ -17,49 +17,10 @@ from gateway.leadership.election import Durations, Election
 from gateway.leadership.lease import LeaseStore
 from gateway.leadership.term import Term
 from gateway.leadership.terms import Terms
+from gateway.settings import GatewaySettings
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient
 from moorage_host.tls.security import Security
-
-
-class LeadershipSettings(Protocol):
-    """What the user has chosen; see `gateway.settings`."""
-
-    @property
-    def binder(self) -> str:
-        """Where the binders are."""
-
-    @property
-    def barrier_timeout(self) -> float:
-        """Seconds after which a binder is left out."""
-
-    @property
-    def leader_election(self) -> str:
-        """Whether a Lease decides."""
-
-    @property
-    def lease_namespace(self) -> str:
-        """Where the Lease is."""
-
-    @property
-    def lease_name(self) -> str:
-        """What it is called."""
-
-    @property
-    def lease_duration(self) -> float:
-        """Seconds of silence after which another gateway takes it."""
-
-    @property
-    def lease_renew_deadline(self) -> float:
-        """Seconds after which its holder stops."""
-
-    @property
-    def lease_retry_period(self) -> float:
-        """Seconds between renewals."""
-
-    @property
-    def resolve_interval(self) -> float:
-        """Seconds between looks for new binders."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +34,7 @@ class Leadership:
 
 
 def make_leadership(
-    settings: LeadershipSettings,
+    settings: GatewaySettings,
     client: KubeClient,
     cluster: Cluster,
     between_cycles: Callable[[], AbstractAsyncContextManager[None]],
@@ -101,7 +62,7 @@ def make_leadership(
     return Leadership(term=term, barriers=barriers, run=election.run, election=election)
 
 
-def _durations(settings: LeadershipSettings) -> Durations:
+def _durations(settings: GatewaySettings) -> Durations:
     lease, renew = settings.lease_duration, settings.lease_renew_deadline
     retry = settings.lease_retry_period
     if not lease > renew > retry:

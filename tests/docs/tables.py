@@ -10,11 +10,13 @@ from prometheus_client import CollectorRegistry
 from cli.annotate import metrics as annotator_metrics
 from cli.main import main
 from gateway.binding.retries import RetryMetrics
+from gateway.binding.settling import SettlingMetrics
+from gateway.cluster.metrics import ClusterCollector
 from gateway.cluster.watch.metrics import WatchFamilies
+from gateway.cycle.metrics import CycleMetrics
 from gateway.edge.metrics import EdgeMetrics
 from gateway.leadership.beginning import TermMetrics
 from gateway.leadership.term import Term
-from gateway.metrics import ClusterCollector, CycleMetrics
 from gateway.policy.reload import ReloadMetrics
 from gateway.replicas.metrics import SessionFamilies
 from gateway.settings import GatewaySettings
@@ -184,6 +186,7 @@ def _gateway_metrics() -> list[MetricRow]:
     SessionFamilies(registry)
     WatchFamilies(registry)
     RetryMetrics(registry)
+    SettlingMetrics(registry)
     TermMetrics(registry, Term())
     rows = metrics_table(registry)
     cluster = ClusterCollector(lambda: {"nodes": 0}, lambda: {"nodes": 0.0})
