@@ -128,12 +128,12 @@ def _connect_rooms(
     policy, queue = PolicyHolder(document, follow), CycleQueue()
     cluster, decisions = make_cluster(client, settings, registry), make_decisions(settings)
     state = cluster.state
-    pools = Pools(settings, cluster, policy, queue.wait_until_idle, registry, security)
-    snapshots = BinderSnapshots(pools.binders)
     settling = Settling(client, state, SettlingMetrics(registry), settings.unknown_bind_wait)
     leadership = make_leadership(
-        settings, client, cluster, queue.between_cycles, registry, security
+        settings, client, cluster, queue.between_cycles, settling.begin, registry, security
     )
+    pools = Pools(settings, cluster, policy, queue.wait_until_idle, registry, security)
+    snapshots = BinderSnapshots(lambda: pools.binders(leadership.holder))
     binders = make_binders(
         settings,
         state,
@@ -141,7 +141,7 @@ def _connect_rooms(
         snapshots,
         settling,
         decisions,
-        leadership.term,
+        leadership,
         registry,
         security,
     )

@@ -13,7 +13,7 @@ from gateway.binding.snapshots import BinderSnapshots
 from gateway.binding.unseen import UnseenPods
 from gateway.cluster.state import ClusterState
 from gateway.decisions.decisions import Decisions
-from gateway.leadership.term import Term
+from gateway.leadership import Leadership
 from gateway.settings import GatewaySettings
 from moorage_host.tls.security import Security
 
@@ -50,7 +50,7 @@ def make_binders(
     snapshots: BinderSnapshots,
     settling: Settling,
     decisions: Decisions,
-    term: Term,
+    leadership: Leadership,
     registry: CollectorRegistry,
     security: Security,
 ) -> Binders:
@@ -62,7 +62,8 @@ def make_binders(
         policy,
         decisions.cycle_states,
         snapshots.generation,
-        term=term,
+        holder=leadership.holder,
+        term=leadership.term,
         settling=settling,
         unseen=UnseenPods(state, settings.unseen_pods),
     )

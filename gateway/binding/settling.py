@@ -1,30 +1,25 @@
 """Finds out how binds ended whose outcome was not known, so that no node counts as full for long.
 
 The watch shows a pod that was bound. One that was not bound it shows never, so the API server is
-asked. Called by `gateway.binding.binding`.
+asked. Called by `gateway.binding.binding`, and by `gateway.leadership.catch_up` about binds of
+earlier terms.
 """
 
 import asyncio
 from typing import Literal, NoReturn
-from urllib.parse import quote
 
-import msgspec
 import structlog
 from prometheus_client import CollectorRegistry, Counter
 
 from gateway.calls import BindCall
+from gateway.cluster.reading import UNREAD, read_pod
 from gateway.cluster.state import ClusterState
-from moorage.models import Pod, decode_pod
-from moorage_host.kube import KubeClient, KubeError
+from moorage_host.kube import KubeClient
 
 INTERVAL = 0.5
 """How often it is looked which binds are due."""
 
 log = structlog.get_logger()
-
-
-class _Pods(msgspec.Struct):
-    items: list[msgspec.Raw] | None = None
 
 
 class SettlingMetrics:
@@ -80,8 +75,10 @@ class Settling:
 
     async def _settle(self, call: BindCall) -> None:
         try:
-            pod = await self._read(call)
-        except (KubeError, TimeoutError, msgspec.DecodeError) as error:
+            pod = await read_pod(
+                self._client, call.namespace, call.name, call.uid, timeout=self._wait or 1.0
+            )
+        except UNREAD as error:
             log.debug("The outcome of a bind is still not known", pod=call.name, problem=str(error))
             return
         if self._calls.get(call.uid) is not call:
@@ -91,15 +88,6 @@ class Settling:
         self._metrics.settled("bound" if bound else "unbound")
         if not bound:
             self._state.forget(call.uid)
-
-    async def _read(self, call: BindCall) -> Pod | None:
-        """Read the pod; None if it is gone. The gateway may list pods, not get one."""
-        path = f"/api/v1/namespaces/{quote(call.namespace, safe='')}/pods"
-        query = {"fieldSelector": f"metadata.name={call.name}"}
-        answer = await self._client.request("GET", path, query=query, timeout=self._wait or 1.0)
-        items = msgspec.json.decode(answer.check().body, type=_Pods).items or ()
-        pods = map(decode_pod, items)
-        return next((pod for pod in pods if pod.uid == call.uid), None)
 
     def _is_bound(self, call: BindCall) -> bool:
         """Whether the watch has shown the pod on a node."""

@@ -23,12 +23,13 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """A pod that a binder has bound, or may have."""
+    """A pod that a binder has bound, or may have if that is unknown."""
 
     namespace: str
     name: str
     uid: str
     node: str
+    is_unknown: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -148,4 +149,10 @@ class Barriers:
 
 def _written(bind: pb.WrittenBind) -> Written:
     pod = bind.pod
-    return Written(namespace=pod.namespace, name=pod.name, uid=pod.uid, node=bind.node)
+    return Written(
+        namespace=pod.namespace,
+        name=pod.name,
+        uid=pod.uid,
+        node=bind.node,
+        is_unknown=bind.unknown,
+    )

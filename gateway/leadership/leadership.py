@@ -9,6 +9,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from gateway.calls import BindCall
 from gateway.cluster.cluster import Cluster
 from gateway.leadership.barriers import Barriers
 from gateway.leadership.beginning import Beginning, TermMetrics
@@ -25,8 +26,17 @@ from moorage_host.tls.security import Security
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leadership:
-    """What the gateway needs to know of its terms, and what begins and ends them."""
+    """What the gateway needs to know of its terms, and what begins and ends them.
 
+    Attributes:
+        holder: The name of this process at the binders and in the Lease.
+        term: The current term, or the absence of one.
+        barriers: At the binders.
+        run: Begins and ends terms, until cancelled.
+        election: By the Lease, if there is one.
+    """
+
+    holder: str
     term: Term
     barriers: Barriers
     run: Callable[[], Coroutine[Any, Any, None]]
@@ -38,10 +48,11 @@ def make_leadership(
     client: KubeClient,
     cluster: Cluster,
     between_cycles: Callable[[], AbstractAsyncContextManager[None]],
+    settle: Callable[[BindCall], None],
     registry: CollectorRegistry,
     security: Security,
 ) -> Leadership:
-    """Return what begins and ends the terms of this process."""
+    """Return what begins and ends the terms of this process; *settle* as in `CatchUp`."""
     holder = f"{socket.gethostname()}_{uuid.uuid4().hex[:12]}"  # another one after a restart
     term = Term()
     barriers = Barriers(
@@ -50,16 +61,18 @@ def make_leadership(
     beginning = Beginning(
         term=term,
         barriers=barriers,
-        catch_up=CatchUp(client, cluster),
+        catch_up=CatchUp(client, cluster, settle),
         between_cycles=between_cycles,
         metrics=TermMetrics(registry, term),
     )
     terms = Terms(term, beginning, interval=settings.resolve_interval)
     if settings.leader_election == "none":
-        return Leadership(term=term, barriers=barriers, run=terms.run)
+        return Leadership(holder=holder, term=term, barriers=barriers, run=terms.run)
     store = LeaseStore(client, settings.lease_namespace, settings.lease_name)
     election = Election(store, term, terms, holder, _durations(settings))
-    return Leadership(term=term, barriers=barriers, run=election.run, election=election)
+    return Leadership(
+        holder=holder, term=term, barriers=barriers, run=election.run, election=election
+    )
 
 
 def _durations(settings: GatewaySettings) -> Durations:

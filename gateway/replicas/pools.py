@@ -10,7 +10,7 @@ from gateway.replicas.feed import StateFeed
 from gateway.replicas.metrics import SessionFamilies, SessionMetrics
 from gateway.replicas.pool import ReplicaPool
 from gateway.replicas.rollout import Rollout
-from gateway.replicas.service import BINDER, FILTER, SCORER, ServiceKind
+from gateway.replicas.service import FILTER, SCORER, ServiceKind, binder_of
 from gateway.replicas.session import ReportRetry, Session, WaitUntilIdle, ignore_retry
 from gateway.replicas.sources import PolicySource
 from gateway.settings import GatewaySettings
@@ -46,9 +46,9 @@ class Pools:
         """Return the scorer replicas."""
         return self._pool(SCORER, self._settings.scorer, self._settings.scorer_wait)
 
-    def binders(self) -> ReplicaPool:
-        """Return the binders, which get the state and no cycles."""
-        return self._pool(BINDER, (self._settings.binder,), math.inf)
+    def binders(self, holder: str) -> ReplicaPool:
+        """Return the binders, which get the state in the name of *holder*, and no cycles."""
+        return self._pool(binder_of(holder), (self._settings.binder,), math.inf)
 
     def rollout(self, pool: ReplicaPool) -> Rollout:
         """Return what changes the policy of a pool."""

@@ -175,7 +175,13 @@ class DirectBarriers:
             highest=answer.epoch,
             is_held=(answer.epoch, answer.holder) == (epoch, self._holder),
             binds=[
-                Written(namespace=b.namespace, name=b.name, uid=b.uid, node=b.node)
+                Written(
+                    namespace=b.namespace,
+                    name=b.name,
+                    uid=b.uid,
+                    node=b.node,
+                    is_unknown=b.unknown,
+                )
                 for b in answer.binds
             ],
             answered=now,
@@ -238,6 +244,7 @@ class ModelGateway:
             policy,
             cycle_states,
             lambda: 0,
+            holder="gateway",
             term=self.term,
             settling=self.settling,
             unseen=UnseenPods(state, 100),
@@ -271,7 +278,7 @@ class ModelGateway:
         self._beginning = Beginning(
             term=self.term,
             barriers=cast("Barriers", barriers),
-            catch_up=CatchUp(reads, cast("Cluster", self.view)),
+            catch_up=CatchUp(reads, cast("Cluster", self.view), self.settling.begin),
             between_cycles=queue.between_cycles,
             metrics=TermMetrics(registry, self.term),
         )
