@@ -64,10 +64,10 @@ SETTINGS: Mapping[str, tuple[type[Dataclass], type[Dataclass] | None]] = {
 
 
 def settings(name: str) -> str:
-    """Return the settings that a kind of process adds to those of all."""
+    """Return the settings that a kind of process adds to those of all, or has otherwise."""
     cls, base = SETTINGS[name]
-    elsewhere = {row.option for row in settings_table(base)} if base else set()
-    rows = [row for row in settings_table(cls) if row.option not in elsewhere]
+    elsewhere = settings_table(base) if base else []
+    rows = [row for row in settings_table(cls) if row not in elsewhere]
     return table(
         ("option", "environment variable", "default", "unit", "meaning"),
         ((code(r.option), code(r.environment), code(r.default), r.unit, _meaning(r)) for r in rows),
