@@ -87,6 +87,15 @@ class HoldingBinder(binder_pb2_grpc.BinderServiceServicer):
         self.ended = 0
         self.released = asyncio.Event()
 
+    async def Bind(self, request: Any, context: Any) -> Any:
+        raise AssertionError
+
+    def FollowState(self, request_iterator: Any, context: Any) -> Any:
+        raise AssertionError
+
+    async def RetryPods(self, request: Any, context: Any) -> Any:
+        raise AssertionError
+
     async def Barrier(self, request: Any, context: Any) -> Any:
         del request, context
         return pb.BinderServiceBarrierResponse()
@@ -95,7 +104,9 @@ class HoldingBinder(binder_pb2_grpc.BinderServiceServicer):
         del request, context
         return pb.BinderServiceListPluginsResponse()
 
-    async def Session(self, request_iterator: AsyncIterator[Any], context: Any) -> None:
+    async def Session(  # type: ignore[override]  # grpc takes either form
+        self, request_iterator: AsyncIterator[Any], context: Any
+    ) -> None:
         names: list[str] = []
         self.streams.append(names)
         await context.send_initial_metadata(())
