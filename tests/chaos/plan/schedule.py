@@ -77,7 +77,10 @@ Draw = Callable[[random.Random, Extent], Iterator[Injection]]
 def _kill_gateway(rng: random.Random, extent: Extent) -> Iterator[Injection]:
     """The binds that it leaves behind take longer than its restart."""
     yield Injection(at=0.0, fault="slow_bindings", amount=extent.slowest)
-    yield Injection(at=rng.uniform(0.4, 0.6) * extent.seconds, fault="kill", target=GATEWAY)
+    at = rng.uniform(0.4, 0.6) * extent.seconds
+    yield Injection(at=at, fault="kill", target=GATEWAY)
+    # So that pods are tried again in another order, and other nodes are chosen.
+    yield Injection(at=at, fault="kill", target=SCHEDULER)
 
 
 def _kill(target: str) -> Draw:
