@@ -13,7 +13,7 @@ from collections.abc import Callable
 from gateway.calls import BindCall, CallFailedError, CycleRequest, NodeSet
 from gateway.calls.outcomes import ANSWER_SECONDS
 from gateway.cluster.state import ClusterState
-from gateway.cluster.waiters import wait_for
+from gateway.cluster.waiters import wait_a_while
 from gateway.cycle.metrics import BindCheckOutcome, CycleMetrics
 from gateway.cycle.phases.filtering import FilterPhaseResult
 from gateway.cycle.phases.phase import Phase
@@ -122,9 +122,12 @@ class BindCheck:
             raise CallFailedError(NO_POLICY) from error
         pod = self._pod(call.uid)
         if pod is None:
-            end = asyncio.get_running_loop().time() + self._unknown_pod_wait
-            known = lambda: self._pod(call.uid) is not None  # noqa: E731
-            await wait_for(self._state, known, min(call.deadline - ANSWER_SECONDS, end))
+            await wait_a_while(
+                self._state,
+                lambda: self._pod(call.uid) is not None,
+                self._unknown_pod_wait,
+                call.deadline - ANSWER_SECONDS,
+            )
             pod = self._pod(call.uid)
         if pod is None:
             raise CallFailedError(UNKNOWN)
