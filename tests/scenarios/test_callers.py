@@ -222,7 +222,7 @@ async def test_people_with_rights_ask_with_their_token_why_a_pod_waits(
         config = kubeconfig(plane, tmp_path / "kubeconfig", token)
         return explanation(await read("default/web", "", admin, config)).headline
 
-    believed = {"ca_file": folders / "ca" / "ca.crt"}
+    believed: dict[str, Any] = {"ca_file": folders / "ca" / "ca.crt"}
     anns, empty = tmp_path / "anns", tmp_path / "empty"
     anns.write_text("token-of-ann\n")
     empty.write_text("")
