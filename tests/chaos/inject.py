@@ -11,7 +11,7 @@ from typing import Any
 
 import aiohttp
 
-from tests.chaos.plan.schedule import LEADER, Injection
+from tests.chaos.plan.faults import LEADER, Injection
 from tests.chaos.stack import FIRST, HOST, SECOND, Stack
 from tests.scenarios.programs import ProgramError
 
@@ -179,7 +179,9 @@ class Injector:
         await self._clear()
         for i in range(BINDINGS_AHEAD):
             refused = (i * 0.618) % 1 < injection.amount
-            effects = {"status": (429, 500, 503)[i % 3], "retryAfterSeconds": 1} if refused else {}
+            effects = (
+                {"status": (409, 429, 500, 503)[i % 4], "retryAfterSeconds": 1} if refused else {}
+            )
             await self._fault(**effects)
 
     async def lose_answers(self, injection: Injection) -> None:

@@ -11,7 +11,7 @@ import yaml
 
 from cli.up.processes import free_ports
 from tests.chaos.network.link import Link
-from tests.chaos.plan.schedule import LEASE_SECONDS
+from tests.chaos.plan.faults import LEASE_SECONDS
 from tests.scenarios.planes import Identity, Plane, answers, python, shipped_config
 from tests.scenarios.programs import Program, ProgramError, start_all, stop_all
 
