@@ -21,14 +21,14 @@ import aiohttp
 from moorage_host.kube import connect
 from tests.chaos.campaign import Campaign, Outcome
 from tests.chaos.oracle.audit import AuditReader
+from tests.chaos.plan.faults import Draw, Extent
 from tests.chaos.plan.schedule import (
+    CERTIFICATES,
     ELECTED,
     IN_TURN,
     ONE_GATEWAY,
     ONLY_FULL,
     REAL,
-    Draw,
-    Extent,
     Round,
     rounds,
 )
@@ -39,6 +39,7 @@ from tests.scenarios.planes import EmbeddedPlane, Plane
 
 LAYOUTS: Mapping[Layout, Mapping[str, Draw]] = {
     "one gateway": ONE_GATEWAY,
+    "certificates": CERTIFICATES,
     "in turn": IN_TURN,
     "elected": ELECTED,
 }

@@ -189,8 +189,7 @@ class Campaign:
             node="plain-0",
             epoch=old,
         )
-        at = f"127.0.0.1:{self._stack.port('binder')}"
-        async with grpc.aio.insecure_channel(at) as channel:
+        async with self._stack.channel("binder", "gateway") as channel:
             with suppress(grpc.aio.AioRpcError):
                 await BinderServiceStub(channel).Bind(request, timeout=5)
                 return 1
@@ -201,7 +200,8 @@ class Campaign:
     async def _difference(self) -> str:
         real = {f"{NAMESPACE}/{name}": at for name, at in (await self._places()).items() if at}
         try:
-            seen = await picture(self._stack.port("filter"), self._nodes)
+            async with self._stack.channel("filter", "operator") as channel:
+                seen = await picture(channel, self._nodes)
         except grpc.aio.AioRpcError as error:
             return f"the filter does not show it: {error.details()}"
         if found := difference(seen, real):
@@ -222,7 +222,8 @@ class Campaign:
 
     async def _metric(self, gateway: str, sample: str) -> float:
         """Return a sample of a gateway's metrics, 0 if there is none."""
-        async with self._session.get(f"{self._stack.admin(gateway)}/metrics") as answer:
+        url = f"{self._stack.admin(gateway)}/metrics"
+        async with self._session.get(url, ssl=self._stack.ssl()) as answer:
             lines = (await answer.text()).splitlines()
         found = (line.removeprefix(f"{sample} ") for line in lines if line.startswith(f"{sample} "))
         return float(next(found, 0))

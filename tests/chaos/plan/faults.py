@@ -194,3 +194,17 @@ LEADER = "leader"
 
 LEASE_SECONDS = 3.0
 """The duration of the Lease; a leader that is cut off for longer has lost it."""
+
+
+def renewals(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+    """All certificates are replaced again and again, each time by another authority's."""
+    for step in range(int(extent.seconds / 0.7)):
+        at = 0.7 * step + rng.uniform(0.0, 0.2)
+        yield Injection(at=at, fault="renew_certificates")
+
+
+def bad_certificates(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+    """Processes are given certificates that they must not take, and called with such."""
+    yield Injection(at=rng.uniform(0.2, 0.5), fault="spoil_certificates", seconds=extent.seconds)
+    for at in sorted(rng.uniform(0.2, extent.seconds) for _ in range(2)):
+        yield Injection(at=at, fault="intrude")

@@ -42,7 +42,7 @@ class Round:
         return self.row in ANSWERED
 
 
-ANSWERED = frozenset({"no fault"})
+ANSWERED = frozenset({"no fault", "certificates replaced", "certificates expired or wrong"})
 """Rows in which every call is answered: nothing that takes them ends without notice."""
 
 API_FAULTS = frozenset({"slow_bindings", "refuse_bindings", "lose_answers", "latency"})
@@ -79,6 +79,12 @@ ONE_GATEWAY: Mapping[str, Draw] = {
 }
 """The rows of the table with one gateway."""
 
+
+CERTIFICATES: Mapping[str, Draw] = {
+    "certificates replaced": faults.renewals,
+    "certificates expired or wrong": faults.bad_certificates,
+}
+"""The rows with one gateway and TLS everywhere."""
 
 IN_TURN: Mapping[str, Draw] = {
     "two gateways called in turn": lambda rng, extent: iter([faults.slow_bindings(extent)]),
