@@ -1,5 +1,6 @@
 """What callers get on each HTTP port of processes with certificates; docs/http-ports.md has it."""
 
+import asyncio
 import re
 import ssl
 from collections.abc import AsyncIterator, Iterator
@@ -15,6 +16,8 @@ import yaml
 from cli.certs.folders import CertificateOptions, keep_certificates
 from moorage_host.tls.certificate import read_certificate
 from moorage_host.tls.contexts import client_context
+from tests.docs.pages import blocks
+from tests.prometheus import scraping, wait_for_samples
 from tests.scenarios.planes import ROOT, EmbeddedPlane
 from tests.scenarios.services import Services
 
@@ -23,7 +26,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 ACCOUNTS = ("prometheus", "ann", "late")
 """The users whose tokens the API server knows: token-of-NAME."""
 
-CALLERS = ("nobody", "scheduler", "operator", "filter")
+CALLERS = ("nobody", "scheduler", "operator", "metrics", "filter")
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 PAGE = ROOT / "docs" / "http-ports.md"
 ROW = re.compile(r"^\| (extender|admin), \d+ \| `(\w+) (/\S*)` \| (.*) \|$", re.M)
@@ -94,6 +97,34 @@ async def test_callers_get_what_the_page_has(services: Services, folders: Path) 
             if path.startswith("/decisions") and not at_gateway:
                 continue
             assert found == expected, f"{method} {url}{path}"
+
+
+def scrape_configs(services: Services, folder: Path) -> list[dict[str, Any]]:
+    """Return the job that the page shows, once for each process, with their addresses here."""
+    (page,) = (each.text for each in blocks("yaml") if each.page == PAGE)
+    found = []
+    for program in services.programs:
+        kind = program.partition("-")[0]
+        text = page.replace("filter", kind).replace("/etc/prometheus/moorage", str(folder))
+        (job,) = yaml.safe_load(text)["scrape_configs"]
+        assert job.pop("kubernetes_sd_configs")
+        assert job.pop("relabel_configs")
+        address = services.admin_of(program).removeprefix("https://")
+        targets = {"targets": [address], "labels": {"process": program}}
+        found.append({**job, "job_name": program, "static_configs": [targets]})
+    return found
+
+
+async def test_prometheus_scrapes_every_process_with_its_own_certificate(
+    services: Services, folders: Path, tmp_path: Path
+) -> None:
+    def scrape() -> None:
+        configs = scrape_configs(services, folders / "metrics")
+        with scraping(tmp_path, configs) as prometheus:
+            wait_for_samples(prometheus.address, "up == 1", 5)
+            wait_for_samples(prometheus.address, "moorage_build_info", 5)
+
+    await asyncio.to_thread(scrape)
 
 
 async def grant(plane: EmbeddedPlane, role: str, user: str) -> None:
