@@ -62,7 +62,7 @@ class Callers:
         shown = ", ".join(sorted(names))[:200] or "nobody"
         return self._refused(
             403,
-            f"your certificate names {shown}; this port is for {', '.join(sorted(self._allowed))} "
+            f"your certificate names {shown}; this is for {', '.join(sorted(self._allowed))} "
             f"({self._option})",
         )
 
@@ -94,8 +94,8 @@ class Callers:
         if not review.allowed:
             return self._refused(
                 403,
-                f'"{review.user}" may not get the non-resource URL {path[:200]}; bind the '
-                "ClusterRole moorage-metrics, or another with this right",
+                f'"{review.user}" may not get the non-resource URL {path[:200]}; bind a '
+                "ClusterRole with this right, such as moorage-metrics or moorage-decisions",
             )
         return None
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
+import structlog
 import uvloop
 from prometheus_client import disable_created_metrics
 
@@ -25,7 +26,9 @@ from moorage_host.process.log_limits import LogLimits
 from moorage_host.process.logs import Flush, configure_logging
 from moorage_host.process.metrics import show_build
 from moorage_host.settings import setting
-from moorage_host.tls.identities import OPERATOR
+from moorage_host.tls.identities import METRICS, OPERATOR
+
+log = structlog.get_logger()
 
 PR_SET_PDEATHSIG = 1
 
@@ -144,6 +147,9 @@ class AdminSettings(ProcessSettings):
     operator_identity: tuple[str, ...] = setting(
         (OPERATOR,), "DNS names in the certificates of people who may look and try by hand."
     )
+    metrics_identity: tuple[str, ...] = setting(
+        (METRICS,), "DNS names in the certificates of those who may get /metrics, and no more."
+    )
     shutdown_delay: float = setting(
         5.0,
         "Time between becoming unready and closing the port, so that clients hear of it first.",
@@ -206,11 +212,16 @@ def stop_signals() -> Iterator[asyncio.Event]:
 def announce(event: str, **fields: str) -> None:
     """Write one line of JSON on stdout, for the program that started this process.
 
-    On the real one: what plugins print goes to the log.
+    On the real one: what plugins print goes to the log. A stdout that takes nothing, as with a
+    full disk, is no reason not to serve.
     """
+    line = msgspec.json.encode({"event": event, **fields}) + b"\n"
     output = sys.__stdout__ or sys.stdout
-    output.write(msgspec.json.encode({"event": event, **fields}).decode() + "\n")
-    output.flush()
+    try:
+        output.flush()
+        os.write(output.fileno(), line)
+    except OSError as error:
+        log.warning("stdout takes no line", error=str(error), line=line.decode().strip())
 
 
 def _log_limits(settings: ProcessSettings) -> LogLimits:
