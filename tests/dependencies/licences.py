@@ -30,10 +30,10 @@ _READ = {"atheris": "Apache-2.0"}
 
 def licence(package: PackageMetadata) -> str:
     """Return the licence of an installed package as an SPDX expression, as far as it says one."""
-    if expression := package.get("License-Expression"):
+    if expression := _first(package, "License-Expression"):
         return expression
     # A short License field is more exact than the classifiers; a long one is the whole text.
-    field = (package.get("License") or "").strip()
+    field = _first(package, "License").strip()
     if _spdx(field) in ALLOWED:
         return _spdx(field)
     prefix = "License :: "
@@ -52,6 +52,11 @@ def refused(expression: str) -> str:
         if all(part.strip("() ") in ALLOWED for part in parts):
             return ""
     return f"{expression} is not allowed"
+
+
+def _first(package: PackageMetadata, field: str) -> str:
+    values: list[str] = package.get_all(field) or [""]
+    return values[0]
 
 
 def _spdx(name: str) -> str:
