@@ -135,7 +135,11 @@ ONLY_FULL = frozenset(
     {
         "partition one way, requests",
         "SIGSTOP filter",
+        "SIGSTOP scorer",
         "kill -9 filter",
+        "kill -9 kube-scheduler",
+        "partition one way, answers",
+        "leader: cut off from the API server",
         "API server slower than the timeout",
         "leader: requests to the API server held",
         "leader: cut off from the binder",
