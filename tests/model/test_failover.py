@@ -172,11 +172,11 @@ class Failover(RuleBasedStateMachine):
         for gateway in getattr(self, "gateways", ()):
             self.run(gateway.phase.follow())
             snapshot, state = gateway.phase.replica.snapshot, gateway.state
-            assert {node.name for node in snapshot.nodes()} == set(state.row_of)
+            assert {node.name for node in snapshot.nodes()} == set(state.rows.of)
             for node in snapshot.nodes():
                 for pod in node.pods:
                     assert state.place_of(pod.uid) == node.name
-            placed = sum(bool(state.row_of.get(n) is not None) for n in state._place.values())
+            placed = sum(bool(state.rows.of.get(n) is not None) for n in state._place.values())
             assert snapshot.pod_count == placed
 
     def teardown(self) -> None:
@@ -262,7 +262,7 @@ class Failover(RuleBasedStateMachine):
             gateway.state.expire()
             for uid, pod in self.api.pods.items():
                 assert gateway.state.place_of(uid) == pod.spec.node_name
-            assert set(gateway.state.row_of) == set(self.api.nodes)
+            assert set(gateway.state.rows.of) == set(self.api.nodes)
             assert gateway.state.counts["pods"] == sum(
                 bool(pod.spec.node_name) for pod in self.api.pods.values()
             )
