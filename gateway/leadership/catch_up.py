@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import structlog
 
 from gateway.cluster.cluster import Cluster
+from gateway.cluster.watch.resources import UNFINISHED_PODS
 from gateway.cluster.watch.wire import ObjectList, decode_list
 from gateway.leadership.barriers import Fenced, Written
 from moorage.models import Pod, decode_pod
@@ -46,9 +47,11 @@ class CatchUp:
         by_uid = {pod.uid: pod for pod in read if pod is not None}
         placed = []
         for bind in fenced.binds:
-            pod = self.state.pod(bind.uid) or by_uid.get(bind.uid)
-            if pod is not None and not pod.spec.node_name:
-                placed.append((pod, bind.node))
+            seen = self.state.pod(bind.uid)
+            if seen is not None and not seen.spec.node_name:
+                placed.append((seen, bind.node))
+            elif seen is None and (pod := by_uid.get(bind.uid)) is not None:
+                placed.append((pod, pod.spec.node_name or bind.node))
         return placed
 
     def assume(self, placed: Placed) -> None:
@@ -62,9 +65,9 @@ class CatchUp:
         return self.state.pod(uid) is None and not self.state.has_ended(uid)
 
     async def _read(self, bind: Written) -> Pod | None:
-        """Read a pod with the permission to list; None if it is gone."""
+        """Read a pod with the permission to list; None if it is gone or has ended."""
         path = f"/api/v1/namespaces/{bind.namespace}/pods"
-        query = {"fieldSelector": f"metadata.name={bind.name}"}
+        query = {"fieldSelector": f"metadata.name={bind.name},{UNFINISHED_PODS}"}
         while True:
             try:
                 response = await self._client.request(
