@@ -103,11 +103,18 @@ def prometheus(
         exporter: Host and port of what it scrapes.
         jobs: By name the targets: a path, and labels.
     """
+    scrapes = [_scrape(job, exporter, targets) for job, targets in jobs.items()]
+    with scraping(folder, scrapes) as running:
+        yield running
+
+
+@contextmanager
+def scraping(folder: Path, scrapes: Sequence[Mapping[str, Any]]) -> Iterator["Prometheus"]:
+    """Run Prometheus with `scrape_configs`, as `prometheus` does."""
     program = shutil.which("prometheus")
     if program is None:
         pytest.skip("prometheus is not installed")
     config = folder / "prometheus.yml"
-    scrapes = [_scrape(job, exporter, targets) for job, targets in jobs.items()]
     intervals = {"scrape_interval": "500ms", "scrape_timeout": "400ms"}
     config.write_text(json.dumps({"global": intervals, "scrape_configs": scrapes}))
     with socket.create_server(("127.0.0.1", 0)) as free:

@@ -11,11 +11,11 @@ from pathlib import Path
 from cli.certs.issuing import Issued, issue, new_authority
 from moorage.errors import ConfigurationError
 from moorage_host.tls.certificate import AUTHORITIES, CHAIN, KEY, read_certificate
-from moorage_host.tls.identities import OPERATOR, SCHEDULER, service_identity
+from moorage_host.tls.identities import METRICS, OPERATOR, SCHEDULER, service_identity
 from moorage_host.tls.reload import SHARE_LEFT
 
-SERVICES = ("gateway", "filter", "scorer", "binder")
-CLIENTS = {"scheduler": SCHEDULER, "operator": OPERATOR}
+SERVICES = ("gateway", "filter", "scorer", "binder", "annotator")
+CLIENTS = {"scheduler": SCHEDULER, "operator": OPERATOR, "metrics": METRICS}
 
 AUTHORITY_LIFE = timedelta(days=3650)
 

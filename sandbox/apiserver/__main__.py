@@ -32,6 +32,11 @@ class Options(ProcessSettings):
         "File to which a line is added for each write: an Event of audit.k8s.io/v1, with the body "
         "of Bindings.",
     )
+    token_auth_file: Path | None = setting(
+        None,
+        "File of the accounts that TokenReviews know, as kube-apiserver reads it: a line for each, "
+        'token,user,uid,"group,group".',
+    )
 
 
 def main() -> None:
@@ -45,6 +50,7 @@ async def _serve(options: Options) -> None:
         port=options.port,
         run_bound_pods=options.run_bound_pods,
         audit_log=options.audit_log,
+        token_auth_file=options.token_auth_file,
     )
     with process("api-server", options) as stop:
         try:

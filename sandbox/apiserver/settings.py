@@ -31,3 +31,5 @@ class Settings:
     """How long a stopping server waits for requests; watches are closed at once."""
     audit_log: Path | None = None
     """The file to which a line is added for each write; see `requests.audit`."""
+    token_auth_file: Path | None = None
+    """The accounts that TokenReviews know, in the form of kube-apiserver's --token-auth-file."""

@@ -1,6 +1,7 @@
 """Runs rounds: load, faults, calm, and then what the audit log has to say."""
 
 import asyncio
+import itertools
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ import msgspec
 
 from moorage.v1.binder_pb2 import BindRequest
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
-from moorage_host.kube import KubeClient
+from moorage_host.kube import KubeClient, KubeStatusError, KubeUnreachableError
 from tests.chaos.inject import Injector
 from tests.chaos.oracle.audit import AuditReader
 from tests.chaos.oracle.picture import difference, picture
@@ -29,6 +30,9 @@ CALM_SECONDS = 30.0
 
 PICTURE_SECONDS = 10.0
 """How long after that Moorage's picture must be the API server's."""
+
+NOT_READY = frozenset({403, 429, 500, 502, 503, 504})
+"""What an API server answers that has just started, or whose etcd is away."""
 
 MOST_POSTS = 1.2
 """Bindings that may be asked for each one that is done."""
@@ -215,18 +219,24 @@ class Campaign:
     # ---- all the rest
 
     async def _request(self, method: str, path: str, body: Object | None = None) -> Object:
+        """Send a request until it is answered: the API server may be what is broken."""
         data = None if body is None else msgspec.json.encode(body)
-        answer = await self._client.request(method, path, body=data, timeout=30)
-        decoded: Object = msgspec.json.decode(answer.check().body)
-        return decoded
+        async with asyncio.timeout(CALM_SECONDS):
+            for attempt in itertools.count():
+                with suppress(KubeUnreachableError):
+                    answer = await self._client.request(method, path, body=data, timeout=5)
+                    if attempt and method == "POST" and answer.status == 409:
+                        return {}  # the attempt before was carried out
+                    if answer.status not in NOT_READY:
+                        decoded: Object = msgspec.json.decode(answer.check().body)
+                        return decoded
+                await asyncio.sleep(0.2)
+        raise AssertionError
 
     async def _delete(self, path: str) -> None:
         now = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
-        answer = await self._client.request(
-            "DELETE", path, body=msgspec.json.encode(now), timeout=30
-        )
-        if answer.status != 404:
-            answer.check()
+        with suppress(KubeStatusError):  # 404, it is gone already
+            await self._request("DELETE", path, now)
 
     async def _until(self, condition: Callable[[], Any], seconds: float) -> bool:
         """Wait until a condition holds; return whether it does."""

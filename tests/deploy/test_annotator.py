@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from cli.annotate.command import annotate
+from cli.certs.folders import CertificateOptions, identities
 from tests.docs.pages import blocks
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -73,17 +74,21 @@ def test_it_is_probed_where_it_answers_and_has_bounds(built: list[Manifest]) -> 
     (container,) = pod(built)["containers"]
     default = next(p for p in annotate.params if p.name == "admin_port").default
     assert container["ports"] == [{"name": "admin", "containerPort": default}]
-    paths = {
-        probe: (container[probe]["httpGet"]["path"], container[probe]["httpGet"]["port"])
-        for probe in ("startupProbe", "livenessProbe", "readinessProbe")
-    }
-    assert paths == {
-        "startupProbe": ("/livez", "admin"),
-        "livenessProbe": ("/livez", "admin"),
-        "readinessProbe": ("/readyz", "admin"),
-    }
+    for probe, path in (("startup", "/livez"), ("liveness", "/livez"), ("readiness", "/readyz")):
+        asked = {"path": path, "port": "admin", "scheme": "HTTPS"}
+        assert container[f"{probe}Probe"]["httpGet"] == asked
     assert {"cpu", "memory"} <= container["resources"]["requests"].keys()
     assert "memory" in container["resources"]["limits"]
+
+
+def test_its_admin_port_has_the_certificate_that_is_made_for_it(built: list[Manifest]) -> None:
+    (container,) = pod(built)["containers"]
+    (mount,) = (each for each in container["volumeMounts"] if each["name"] == "tls")
+    (volume,) = (each for each in pod(built)["volumes"] if each["name"] == "tls")
+    assert container["command"] == ["moorage", "annotate", f"--tls={mount['mountPath']}"]
+    assert mount["readOnly"]
+    assert volume["secret"]["secretName"].removesuffix("-tls") in identities(CertificateOptions())
+    assert pod(built)["securityContext"]["fsGroup"] == 65532
 
 
 def test_it_never_waits_for_moorage(built: list[Manifest]) -> None:
@@ -105,7 +110,6 @@ def test_the_command_understands_its_arguments(
     built: list[Manifest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (container,) = pod(built)["containers"]
-    assert container["command"] == ["moorage", "annotate"]
     mounted = {mount["mountPath"]: tmp_path / mount["name"] for mount in container["volumeMounts"]}
     args = []
     for arg in container["args"]:

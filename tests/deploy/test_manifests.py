@@ -381,7 +381,7 @@ def test_cert_manager_writes_the_secrets_that_are_mounted(
         if m["kind"] == "Certificate" and not m["spec"].get("isCA")
     }
     mounted = {mounted_secret(each)[1] for each in deployments(with_cert_manager)}
-    assert set(certificates) == mounted | {"operator-tls"}
+    assert set(certificates) == mounted | {"operator-tls", "metrics-tls", "annotator-tls"}
     names = identities(CertificateOptions())
     for secret, spec in certificates.items():
         expected = [n for n in names[secret.removesuffix("-tls")] if n[0].isalpha()]

@@ -72,7 +72,7 @@ class EmbeddedPlane:
 
     name = "embedded"
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *options: str) -> None:
         self.directory = directory
         (port,) = free_ports(1)
         self.url = f"http://127.0.0.1:{port}"
@@ -86,6 +86,7 @@ class EmbeddedPlane:
                 f"--kubeconfig-out={self._config}",
                 f"--audit-log={self.audit_log}",
                 "--run-controllers",
+                *options,
             ],
             log=directory / "api-server.log",
             ready=lambda: answers(f"{self.url}/readyz"),

@@ -58,6 +58,10 @@ class Services:
         stack.push_async_callback(stop_all, programs)
         await start_all(programs)
 
+    def admin_of(self, name: str) -> str:
+        """Return the URL of a process's admin server."""
+        return f"{self.admin.rpartition(':')[0]}:{self._admins[name]}"
+
     @asynccontextmanager
     async def binder_without_proxy(self) -> AsyncIterator[None]:
         """Let the binder talk to the API server itself, so that the proxy costs no time."""

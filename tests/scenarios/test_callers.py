@@ -1,24 +1,33 @@
 """What callers get on each HTTP port of processes with certificates; docs/http-ports.md has it."""
 
+import asyncio
 import re
 import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
 import pytest_asyncio
+import yaml
 
 from cli.certs.folders import CertificateOptions, keep_certificates
 from moorage_host.tls.certificate import read_certificate
 from moorage_host.tls.contexts import client_context
+from tests.docs.pages import blocks
+from tests.prometheus import scraping, wait_for_samples
 from tests.scenarios.planes import ROOT, EmbeddedPlane
 from tests.scenarios.services import Services
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-CALLERS = ("nobody", "scheduler", "operator", "filter")
+ACCOUNTS = ("prometheus", "ann", "late")
+"""The users whose tokens the API server knows: token-of-NAME."""
+
+CALLERS = ("nobody", "scheduler", "operator", "metrics", "filter")
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
 PAGE = ROOT / "docs" / "http-ports.md"
 ROW = re.compile(r"^\| (extender|admin), \d+ \| `(\w+) (/\S*)` \| (.*) \|$", re.M)
 
@@ -31,13 +40,21 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def services(
-    tmp_path_factory: pytest.TempPathFactory, folders: Path
-) -> AsyncIterator[Services]:
-    plane = EmbeddedPlane(tmp_path_factory.mktemp("callers"))
+async def plane(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[EmbeddedPlane]:
+    directory = tmp_path_factory.mktemp("callers")
+    accounts = directory / "accounts.csv"
+    accounts.write_text("\n".join(f"token-of-{name},{name},{name}" for name in ACCOUNTS))
+    started = EmbeddedPlane(directory, f"--token-auth-file={accounts}")
+    await started.start()
+    try:
+        yield started
+    finally:
+        await started.stop()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def services(plane: EmbeddedPlane, folders: Path) -> AsyncIterator[Services]:
     async with AsyncExitStack() as stack:
-        stack.push_async_callback(plane.stop)
-        await plane.start()
         started = Services(plane, through_proxy=False, certificates=folders)
         await started.start(stack)
         yield started
@@ -55,11 +72,14 @@ def context(folders: Path, caller: str) -> ssl.SSLContext:
     return client_context(read_certificate(folders / caller))
 
 
-async def answer(folders: Path, caller: str, method: str, url: str) -> str:
+async def answer(folders: Path, caller: str, method: str, url: str, token: str = "") -> str:
+    options: Any = {"ssl": context(folders, caller)}
+    if token:
+        options["headers"] = {"Authorization": f"Bearer {token}"}
     try:
         async with (
             aiohttp.ClientSession() as http,
-            http.request(method, url, json={}, ssl=context(folders, caller)) as response,
+            http.request(method, url, json={}, **options) as response,
         ):
             return str(response.status)
     except (aiohttp.ClientError, OSError):
@@ -77,3 +97,77 @@ async def test_callers_get_what_the_page_has(services: Services, folders: Path) 
             if path.startswith("/decisions") and not at_gateway:
                 continue
             assert found == expected, f"{method} {url}{path}"
+
+
+def scrape_configs(services: Services, folder: Path) -> list[dict[str, Any]]:
+    """Return the job that the page shows, once for each process, with their addresses here."""
+    (page,) = (each.text for each in blocks("yaml") if each.page == PAGE)
+    found = []
+    for program in services.programs:
+        kind = program.partition("-")[0]
+        text = page.replace("filter", kind).replace("/etc/prometheus/moorage", str(folder))
+        (job,) = yaml.safe_load(text)["scrape_configs"]
+        assert job.pop("kubernetes_sd_configs")
+        assert job.pop("relabel_configs")
+        address = services.admin_of(program).removeprefix("https://")
+        targets = {"targets": [address], "labels": {"process": program}}
+        found.append({**job, "job_name": program, "static_configs": [targets]})
+    return found
+
+
+async def test_prometheus_scrapes_every_process_with_its_own_certificate(
+    services: Services, folders: Path, tmp_path: Path
+) -> None:
+    def scrape() -> None:
+        configs = scrape_configs(services, folders / "metrics")
+        with scraping(tmp_path, configs) as prometheus:
+            wait_for_samples(prometheus.address, "up == 1", 5)
+            wait_for_samples(prometheus.address, "moorage_build_info", 5)
+
+    await asyncio.to_thread(scrape)
+
+
+async def grant(plane: EmbeddedPlane, role: str, user: str) -> None:
+    """Bind a ClusterRole of deploy/base to a user."""
+    shipped = yaml.safe_load_all((ROOT / "deploy" / "base" / "rbac.yaml").read_text())
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
+    bound = {
+        "metadata": {"name": role},
+        "roleRef": reference,
+        "subjects": [{"kind": "User", "name": user}],
+    }
+    rules = next(
+        each
+        for each in shipped
+        if each["kind"] == "ClusterRole" and each["metadata"]["name"] == role
+    )
+    async with aiohttp.ClientSession() as http:
+        for kind, body in (("clusterroles", rules), ("clusterrolebindings", bound)):
+            async with http.post(f"{plane.url}{RBAC}/{kind}", json=body) as response:
+                assert response.status == 201, await response.text()
+
+
+async def test_the_api_server_decides_about_bearer_tokens(
+    services: Services, folders: Path, plane: EmbeddedPlane
+) -> None:
+    await grant(plane, "moorage-metrics", "prometheus")
+    await grant(plane, "moorage-decisions", "ann")
+
+    async def answers(token: str, path: str) -> list[str]:
+        return [await answer(folders, "nobody", "GET", url + path, token) for url in asking]
+
+    gateway, binder = services.admin, services.admin_of("binder")
+    asking = [gateway, binder]
+    assert await answers("token-of-prometheus", "/metrics") == ["200", "200"]
+    assert await answers("token-of-prometheus", "/decisions/default/web") == ["403", "403"]
+    assert await answers("token-of-ann", "/decisions/default/web") == ["404", "404"]
+    assert await answers("token-of-late", "/metrics") == ["403", "403"]
+    assert await answers("token-of-nobody", "/metrics") == ["401", "401"]
+    await plane.stop()
+    try:
+        assert await answers("another", "/metrics") == ["503", "503"]
+        assert await answers("another", "/livez") == ["200", "200"]
+    finally:
+        await plane.start()
+    asking = [services.admin_of("filter"), services.admin_of("scorer-1")]
+    assert await answers("token-of-prometheus", "/metrics") == ["401", "401"]

@@ -34,8 +34,10 @@ batch/v1 cronjobs CronJob N cj status
 policy/v1 poddisruptionbudgets PodDisruptionBudget N pdb status
 autoscaling/v2 horizontalpodautoscalers HorizontalPodAutoscaler N hpa status
 authentication.k8s.io/v1 selfsubjectreviews SelfSubjectReview C - -
+authentication.k8s.io/v1 tokenreviews TokenReview C - -
 authorization.k8s.io/v1 selfsubjectaccessreviews SelfSubjectAccessReview C - -
 authorization.k8s.io/v1 selfsubjectrulesreviews SelfSubjectRulesReview C - -
+authorization.k8s.io/v1 subjectaccessreviews SubjectAccessReview C - -
 certificates.k8s.io/v1 certificatesigningrequests CertificateSigningRequest C csr status
 coordination.k8s.io/v1 leases Lease N - -
 discovery.k8s.io/v1 endpointslices EndpointSlice N - -
@@ -94,8 +96,10 @@ _SELECTABLE: Mapping[str, Mapping[str, str]] = {
 _SPECIAL: Mapping[str, dict[str, Any]] = {
     "/bindings": {"verbs": ("create",)},
     "authentication.k8s.io/selfsubjectreviews": {"verbs": ("create",)},
+    "authentication.k8s.io/tokenreviews": {"verbs": ("create",)},
     "authorization.k8s.io/selfsubjectaccessreviews": {"verbs": ("create",)},
     "authorization.k8s.io/selfsubjectrulesreviews": {"verbs": ("create",)},
+    "authorization.k8s.io/subjectaccessreviews": {"verbs": ("create",)},
     "/namespaces": {"verbs": tuple(verb for verb in ALL_VERBS if verb != "deletecollection")},
     "/events": {"storage": "events"},
     "events.k8s.io/events": {"storage": "events", "view": events.GROUP_VIEW},

@@ -9,6 +9,7 @@ from typing import Any
 
 from sandbox.apiserver import errors
 from sandbox.apiserver.kinds import names
+from sandbox.apiserver.kinds.accounts import ACCOUNTS, read_accounts
 from sandbox.apiserver.kinds.hooks import Hooks
 from sandbox.apiserver.kinds.priorities import SYSTEM_CLASSES
 from sandbox.apiserver.kinds.registry import hooks_of
@@ -32,7 +33,11 @@ __all__ = ["Cluster", "Deletion"]
 
 
 class Cluster:
-    """The state of one embedded cluster and the verbs on it."""
+    """The state of one embedded cluster and the verbs on it.
+
+    Raises:
+        ConfigurationError: The file of accounts cannot be read.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self.store = Store(settings.history)
@@ -43,6 +48,9 @@ class Cluster:
         for name, value in SYSTEM_CLASSES.items():
             path = "/apis/scheduling.k8s.io/v1/priorityclasses"
             self._create_initial(path, name, value=value, globalDefault=False)
+        if settings.token_auth_file is not None:
+            for account in read_accounts(settings.token_auth_file):
+                self.store.put(ACCOUNTS, account)
 
     def target(self, path: str) -> Target:
         """Read a path below /api or /apis, custom resources included.

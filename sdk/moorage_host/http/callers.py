@@ -62,7 +62,7 @@ class Callers:
         shown = ", ".join(sorted(names))[:200] or "nobody"
         return self._refused(
             403,
-            f"your certificate names {shown}; this port is for {', '.join(sorted(self._allowed))} "
+            f"your certificate names {shown}; this is for {', '.join(sorted(self._allowed))} "
             f"({self._option})",
         )
 

@@ -33,6 +33,7 @@ Check = Callable[[], str | None]
 """Returns why something is not ready, in one sentence, or None if it is. Must be quick."""
 
 _OPEN = frozenset({"/livez", "/readyz"})
+_METRICS = "/metrics"
 
 _KEEP_ALIVE = 100.0  # seconds; Prometheus comes again before that
 
@@ -54,7 +55,7 @@ async def admin_server(
 
     The answer of `/readyz` shows what *notes* return, and is ready all the same. With TLS, all
     paths but the two for probes need the certificate of an operator, or a bearer token of which
-    the *reviewer* approves.
+    the *reviewer* approves; /metrics is for Prometheus' certificate too.
 
     Raises:
         ConfigurationError: The address cannot be listened on, or not in plain text.
@@ -64,11 +65,11 @@ async def admin_server(
     context = server_context(certificates, "optional") if certificates is not None else None
     connections = Connections(_limits(settings), refusals, context)
     checked = _checking(RequestChecks(settings.allowed_host, refusals), connections)
-    callers = Callers(settings.operator_identity, "--operator-identity", refusals)
-    app = web.Application(middlewares=[checked, _authorizing(callers, reviewer), _errors_as_json])
+    authorized = _authorizing(settings, reviewer, refusals)
+    app = web.Application(middlewares=[checked, authorized, _errors_as_json])
     app.router.add_get("/livez", _live)
     app.router.add_get("/readyz", _ready_handler(checks, notes or {}))
-    app.router.add_get("/metrics", _metrics_handler(registry))
+    app.router.add_get(_METRICS, _metrics_handler(registry))
     app.router.add_routes(routes)
     runner = web.AppRunner(
         app,
@@ -143,10 +144,17 @@ def _checking(checks: RequestChecks, connections: Connections) -> Middleware:
     return checked
 
 
-def _authorizing(callers: Callers, reviewer: TokenReviewer | None) -> Middleware:
+def _authorizing(
+    settings: AdminSettings, reviewer: TokenReviewer | None, refusals: Refusals
+) -> Middleware:
+    people, prometheus = settings.operator_identity, settings.metrics_identity
+    operators = Callers(people, "--operator-identity", refusals)
+    scrapers = Callers((*people, *prometheus), "--operator-identity, --metrics-identity", refusals)
+
     @web.middleware
     async def authorized(request: web.Request, handler: Handler) -> web.StreamResponse:
         if request.path not in _OPEN:
+            callers = scrapers if request.path == _METRICS else operators
             refusal = await callers.refusal_of_token(request, reviewer)
             if refusal is not None:
                 return refusal.response()

@@ -25,7 +25,7 @@ from moorage_host.process.log_limits import LogLimits
 from moorage_host.process.logs import Flush, configure_logging
 from moorage_host.process.metrics import show_build
 from moorage_host.settings import setting
-from moorage_host.tls.identities import OPERATOR
+from moorage_host.tls.identities import METRICS, OPERATOR
 
 PR_SET_PDEATHSIG = 1
 
@@ -143,6 +143,9 @@ class AdminSettings(ProcessSettings):
     )
     operator_identity: tuple[str, ...] = setting(
         (OPERATOR,), "DNS names in the certificates of people who may look and try by hand."
+    )
+    metrics_identity: tuple[str, ...] = setting(
+        (METRICS,), "DNS names in the certificates of those who may get /metrics, and no more."
     )
     shutdown_delay: float = setting(
         5.0,

@@ -3,12 +3,15 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-GATEWAY, OPERATOR, SCHEDULER = "moorage-gateway", "moorage-operator", "moorage-scheduler"
-"""The names of the gateway, of people, and of kube-scheduler, unless a setting has others."""
+GATEWAY, SCHEDULER = "moorage-gateway", "moorage-scheduler"
+"""The names of the gateway and of kube-scheduler, unless a setting has others."""
+
+OPERATOR, METRICS = "moorage-operator", "moorage-metrics"
+"""The names of people, and of Prometheus, unless a setting has others."""
 
 
 def service_identity(service: str) -> str:
-    """Return the name that the server of a service must prove: filter, scorer, binder, gateway."""
+    """Return the name that the server of a service must prove: such as "filter"."""
     return f"moorage-{service}"
 
 

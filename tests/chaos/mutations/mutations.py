@@ -62,7 +62,7 @@ MUTATIONS = (
     ),
     Mutation(
         safeguard="re-check: filter plugins are asked again at the bind",
-        row="no fault|nearly as slow",
+        row="latency",
         edits=[
             Edit(
                 file="gateway/cycle/bind_check.py",

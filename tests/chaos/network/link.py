@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import random
 import socket
 import struct
 from collections.abc import Sequence
@@ -23,7 +24,8 @@ class Link:
         name: Such as "gateway>binder".
         port: Where clients connect.
         targets: Ports of the server; new connections go to the first that takes them.
-        delay: Seconds by which each chunk is late, in both directions.
+        delay: Seconds by which chunks are late on average, in both directions; it varies from
+            chunk to chunk, so that calls on two connections overtake each other.
         rate: Bytes a second of each connection and direction; 0 is no limit.
     """
 
@@ -152,10 +154,11 @@ class _Connection:
         chunks: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(WAITING_CHUNKS)
 
         async def read() -> None:
-            data = b"-"
+            data, due = b"-", 0.0
             while data:
                 data = await reader.read(CHUNK)
-                await chunks.put((clock() + self._link.delay, data))
+                due = max(due, clock() + random.uniform(0, 2 * self._link.delay))
+                await chunks.put((due, data))
 
         async with asyncio.TaskGroup() as group:
             group.create_task(read())

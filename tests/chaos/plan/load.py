@@ -67,7 +67,7 @@ class Wanted:
 
     def manifest(self) -> Object:
         """Return the pod as it is created."""
-        requests = {"cpu": "10m"}
+        requests = {"cpu": "2" if LIMITED in self.labels else "10m"}
         return {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -87,8 +87,12 @@ def nodes(scale: int = 1) -> list[Object]:
     """Return the nodes of all pools, *scale* times as many plain ones as it takes."""
     counts = {**POOLS, "plain": POOLS["plain"] * scale}
     return [
-        # Each has more room than the one before, so that scores send all pods of a burst to one.
-        node(f"{pool}-{number}", cpu=str(8 + 2 * number), labels={POOL: pool})
+        # Of the limited ones each has more room than the one before: a burst is sent to one node.
+        node(
+            f"{pool}-{number}",
+            cpu=str(8 + 2 * number) if pool == "limited" else "8",
+            labels={POOL: pool},
+        )
         for pool, count in counts.items()
         for number in range(count)
     ]

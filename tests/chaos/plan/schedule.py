@@ -77,7 +77,10 @@ Draw = Callable[[random.Random, Extent], Iterator[Injection]]
 def _kill_gateway(rng: random.Random, extent: Extent) -> Iterator[Injection]:
     """The binds that it leaves behind take longer than its restart."""
     yield Injection(at=0.0, fault="slow_bindings", amount=extent.slowest)
-    yield Injection(at=rng.uniform(0.4, 0.6) * extent.seconds, fault="kill", target=GATEWAY)
+    at = rng.uniform(0.4, 0.6) * extent.seconds
+    yield Injection(at=at, fault="kill", target=GATEWAY)
+    # So that pods are tried again in another order, and other nodes are chosen.
+    yield Injection(at=at, fault="kill", target=SCHEDULER)
 
 
 def _kill(target: str) -> Draw:
@@ -118,7 +121,7 @@ def _link(fault: str, links: Sequence[str]) -> Draw:
 
 def _latency(rng: random.Random, extent: Extent) -> Iterator[Injection]:
     for target in LINKS:
-        amount = round(rng.uniform(0.005, 0.1), 3)
+        amount = 0.05 if target.startswith(SCHEDULER) else round(rng.uniform(0.005, 0.03), 3)
         yield Injection(
             at=0.0, fault="latency", target=target, seconds=extent.seconds, amount=amount
         )
@@ -174,8 +177,9 @@ def _delayed(rng: random.Random, extent: Extent) -> Iterator[Injection]:
 
 def _versions(rng: random.Random, extent: Extent) -> Iterator[Injection]:
     """One replica goes over to another version of a plugin, and back."""
-    at = rng.uniform(0.0, 0.3)
-    yield Injection(at=at, fault="other_version", target="scorer-2", seconds=extent.seconds)
+    yield Injection(at=0.0, fault="other_version", target="scorer-2", seconds=VERSIONS_SECONDS)
+    at = rng.uniform(0.45, 0.55) * VERSIONS_SECONDS
+    yield Injection(at=at, fault="stop", target="scorer-1", seconds=2.0)
 
 
 def _slow_bindings(extent: Extent) -> Injection:
@@ -191,6 +195,7 @@ LINKS = (
 OUR_LINKS = [link for link in LINKS if not link.startswith(f"{SCHEDULER}>api")]
 """Without the watches of the stand-in for kube-scheduler, which never notices a silent one."""
 
+VERSIONS_SECONDS = 7.0
 VERSIONS = "two versions of a plugin"
 SLOWER = "API server slower than the timeout"
 
@@ -289,7 +294,7 @@ def rounds(seed: int, extent: Extent, rows: Mapping[str, Draw], first: int = 0) 
         rng = random.Random(f"{seed}/{number}/{row}")
         wanted = pods(f"r{number}", round(extent.rate * extent.seconds), extent.seconds, rng)
         if row == VERSIONS:
-            wanted += ranked(f"r{number}", extent.seconds, rng)
+            wanted += ranked(f"r{number}", VERSIONS_SECONDS, rng)
             wanted.sort(key=lambda each: each.at)
         injections = sorted(draw(rng, extent), key=lambda each: each.at)
         yield Round(number=number, row=row, wanted=wanted, injections=injections)

@@ -12,7 +12,8 @@ from cli.main import main
 from moorage.errors import ConfigurationError
 from moorage_host.tls.certificate import read_certificate
 
-FOLDERS = {"gateway", "filter", "scorer", "binder", "scheduler", "operator"}
+SERVICES = {"gateway", "filter", "scorer", "binder", "annotator"}
+FOLDERS = SERVICES | {"scheduler", "operator", "metrics"}
 
 
 def certs(*options: str) -> Result:
@@ -32,7 +33,7 @@ def test_each_identity_gets_a_folder_for_tls_that_only_its_owner_reads(tmp_path:
     for folder in FOLDERS:
         found = read_certificate(root / folder)
         assert found.names[0] == f"moorage-{folder}"
-        assert ("moorage.example" in found.names) is (folder not in ("scheduler", "operator"))
+        assert ("moorage.example" in found.names) is (folder in SERVICES)
     assert "gateway.moorage.svc" in read_certificate(root / "gateway").names
     for path in (root, *root.rglob("*")):
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
@@ -70,7 +71,7 @@ def test_what_is_near_its_end_or_lacks_a_name_is_renewed_by_the_same_authority(
     certs(f"--dir={tmp_path}", "--san=other.example")
     named = contents(tmp_path)
     changed = {name.partition("/")[0] for name in named if named[name] != after[name]}
-    assert changed == {"gateway", "filter", "scorer", "binder"}
+    assert changed == SERVICES
 
 
 def test_another_authority_is_made_on_demand_only(tmp_path: Path) -> None:

@@ -80,6 +80,8 @@ async def test_the_rest_needs_the_certificate_of_an_operator(tmp_path: Path, pat
         assert (status, "moorage-operator" in text) == (401, True)
         status, text = await get(url + path, named(tmp_path, "moorage-scheduler"))
         assert (status, "names moorage-scheduler" in text) == (403, True)
+        status, _ = await get(url + path, named(tmp_path, "moorage-metrics"))
+        assert status == (200 if path == "/metrics" else 403)
         status, _ = await get(url + path, named(tmp_path, "moorage-operator"))
         assert status == (200 if path == "/metrics" else 404)
         assert (await get(url + path, anybody(), "prometheus"))[0] == 401
