@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from cli.config.gateway import GATEWAY_URL
 from cli.failures import clear_failures
 from cli.given import GivenPlugin, GivenPluginType, weights_of
 
@@ -70,7 +71,7 @@ def show(file: Path | None, plugins: tuple[GivenPlugin, ...]) -> None:
 @click.option(
     "--url",
     metavar="URL",
-    default="https://gateway.moorage.svc:8888",
+    default=GATEWAY_URL,
     show_default=True,
     help="Where kube-scheduler finds Moorage's gateway.",
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 import yaml
 
 from cli.config.entries import VERBS, ExtenderEntry, Verb
-from moorage_host.tls.identities import service_identity
+from cli.config.gateway import tls_fields
 
 WIDTH = 118
 
@@ -58,9 +58,6 @@ REASONS: Mapping[Verb, str] = {
 }
 """Why an entry lacks a verb."""
 
-TLS_FOLDER = "/etc/moorage/tls"
-"""Where kube-scheduler finds its certificate in deploy/scheduler."""
-
 TLS = """Who kube-scheduler is, and whom it believes; see docs/security.md."""
 
 RESOURCES = """
@@ -101,13 +98,10 @@ def extender_yaml(entries: list[ExtenderEntry], url: str, score_scale: int) -> s
 
 def _fields(entry: ExtenderEntry, url: str, score_scale: int) -> Iterator[str]:
     yield _field("urlPrefix", url)
-    if url.startswith("https:"):
-        yield "enableHTTPS: true"
-        yield from _comment(TLS)
-        yield "tlsConfig:"
-        yield f"  serverName: {service_identity('gateway')}"
-        for name, file in (("caFile", "ca.crt"), ("certFile", "tls.crt"), ("keyFile", "tls.key")):
-            yield f"  {name}: {TLS_FOLDER}/{file}"
+    for name, value in tls_fields(url).items():
+        if name == "tlsConfig":
+            yield from _comment(TLS)
+        yield from str(yaml.safe_dump({name: value}, sort_keys=False)).splitlines()
     for verb, plugins in entry.verbs.items():
         separator = "; " if verb == "bind" else ", "
         yield from _comment(f"{COSTS[verb]} For {separator.join(plugins)}.")

@@ -8,6 +8,8 @@ import click
 
 from cli.failures import clear_failures
 
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
 
 @click.command()
 @click.argument("pod", metavar="NAMESPACE/POD")
@@ -30,11 +32,19 @@ from cli.failures import clear_failures
 @click.option(
     "--tls",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folder with an operator's tls.crt, tls.key and ca.crt, for https://.",
+    help="For https://: folder with an operator's tls.crt, tls.key and ca.crt.",
+)
+@click.option(
+    "--ca-file",
+    type=FILE,
+    help="For https:// without --tls: ca.crt of the gateway. You are known by a bearer token then.",
+)
+@click.option(
+    "--token-file", type=FILE, help="A bearer token instead of that of the kubeconfig's user."
 )
 @click.option(
     "--kubeconfig",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=FILE,
     help="How to reach the cluster. Without it: KUBECONFIG, else ~/.kube/config.",
 )
 def explain(
@@ -43,6 +53,8 @@ def explain(
     output: Literal["text", "wide", "json", "yaml"],
     admin: str,
     tls: Path | None,
+    ca_file: Path | None,
+    token_file: Path | None,
     kubeconfig: Path | None,
 ) -> None:
     """Explain why a pod is on its node, or why it has none.
@@ -52,8 +64,10 @@ def explain(
     """
     with clear_failures():
         from cli.explain.causes import explanation
+        from cli.explain.gateway import AdminPort
         from cli.explain.output import show
         from cli.explain.sources import read
 
-        facts = asyncio.run(read(pod, node or "", admin, kubeconfig, tls))
+        port = AdminPort(url=admin, tls=tls, ca_file=ca_file, token_file=token_file)
+        facts = asyncio.run(read(pod, node or "", port, kubeconfig))
         show(explanation(facts), output)

@@ -7,7 +7,8 @@ import msgspec
 import yaml
 
 from cli.explain.causes import Explanation
-from cli.explain.sources import Object, last_seen
+from cli.explain.gateway import Object
+from cli.explain.sources import last_seen
 from cli.screen import Screen
 
 SHOWN_EVENTS = 5

@@ -2,26 +2,18 @@
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import msgspec
 
+from cli.explain.gateway import SECONDS, AdminPort, Gateway, Object
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, KubeStatusError, connect
-from moorage_host.tls.certificate import read_certificate
-from moorage_host.tls.contexts import client_context
-from moorage_host.tls.identities import service_identity
-
-SECONDS = 5.0
-"""How long the API server and the gateway may take for an answer."""
 
 NAME = r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?"
-
-Object = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,32 +37,29 @@ class Facts:
     views: Sequence[Object] = ()
 
 
-async def read(
-    pod: str, node: str, admin: str, kubeconfig: Path | None, tls: Path | None = None
-) -> Facts:
-    """Read everything about a pod, given as "NAMESPACE/POD"; *tls* is an operator's certificate.
+async def read(pod: str, node: str, admin: AdminPort, kubeconfig: Path | None) -> Facts:
+    """Read everything about a pod, given as "NAMESPACE/POD".
 
     Raises:
-        ConfigurationError: The name is wrong, or there is no such pod or node.
+        ConfigurationError: The name is wrong, there is no such pod or node, or a file for the
+            admin port cannot be used.
         KubeError: The API server does not answer, or refuses to.
     """
     words = re.fullmatch(f"(?P<namespace>{NAME})/(?P<name>{NAME})", pod)
     if words is None:
         raise ConfigurationError(f"{pod!r} is no pod: write NAMESPACE/POD, such as default/web")
     namespace, name = words["namespace"], words["name"]
-    secured = _secured(tls)
     client = await connect(kubeconfig)
     try:
+        gateway = Gateway(admin, await client.token())
         found = await _get(client, f"/api/v1/namespaces/{namespace}/pods/{name}", f"pod {pod}")
         if node:
             await _get(client, f"/api/v1/nodes/{node}", f"node {node}")
         uid = found["metadata"]["uid"]
         events, (attempts, silence), (views, _) = await asyncio.gather(
             _events(client, namespace, uid),
-            _attempts(f"{admin}/decisions/{namespace}/{name}", {}, secured),
-            _attempts(
-                f"{admin}/decisions/{namespace}/{name}", {"node": node} if node else None, secured
-            ),
+            gateway.attempts(namespace, name),
+            gateway.attempts(namespace, name, node) if node else _nothing(),
         )
     finally:
         await client.close()
@@ -83,6 +72,10 @@ async def read(
         node=node,
         views=[views[index] for index in known if index < len(views)],
     )
+
+
+async def _nothing() -> tuple[list[Object], str]:
+    return [], ""
 
 
 async def _get(client: KubeClient, path: str, what: str) -> dict[str, Any]:
@@ -106,39 +99,6 @@ async def _events(client: KubeClient, namespace: str, uid: str) -> list[Object]:
     except KubeStatusError:
         return []
     return sorted(items, key=last_seen, reverse=True)
-
-
-def _secured(tls: Path | None) -> dict[str, Any]:
-    """Return what aiohttp needs to show the certificate of a folder, and to know the gateway."""
-    if tls is None:
-        return {}
-    context = client_context(read_certificate(tls))
-    return {"ssl": context, "server_hostname": service_identity("gateway")}
-
-
-async def _attempts(
-    url: str, query: Mapping[str, str] | None, secured: Mapping[str, Any]
-) -> tuple[list[Object], str]:
-    """Return the attempts that the gateway keeps, or why it shows none."""
-    if query is None:
-        return [], ""
-    timeout = aiohttp.ClientTimeout(total=SECONDS)
-    try:
-        async with (
-            aiohttp.ClientSession(timeout=timeout) as session,
-            session.get(url, params=query, **secured) as response,
-        ):
-            text = await response.text()
-            if response.status == 200:
-                return msgspec.json.decode(text)["attempts"], ""
-    except (aiohttp.ClientError, TimeoutError) as error:
-        reason = str(error) or "it does not answer in time"
-        return [], f"the gateway's admin port cannot be asked ({reason}): give --admin"
-    try:
-        problem = str(msgspec.json.decode(text)["error"])
-    except (msgspec.DecodeError, KeyError, TypeError):
-        return [], f"{url} answers {response.status}: is it the gateway's admin port?"
-    return [], problem.partition(": ")[2] or problem
 
 
 def last_seen(event: Object) -> str:

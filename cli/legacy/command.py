@@ -4,9 +4,8 @@ from pathlib import Path
 
 import click
 
+from cli.config.gateway import GATEWAY_URL
 from cli.failures import clear_failures
-
-GATEWAY = "http://gateway.moorage.svc:8888"
 
 
 @click.command("convert-policy")
@@ -27,9 +26,9 @@ GATEWAY = "http://gateway.moorage.svc:8888"
 @click.option(
     "--gateway",
     metavar="URL",
-    default=GATEWAY,
+    default=GATEWAY_URL,
     show_default=True,
-    help="Where kube-scheduler finds Moorage.",
+    help="Where kube-scheduler finds Moorage; an https URL is called with a certificate.",
 )
 def convert_policy(file: Path, output_dir: Path | None, scheduler_name: str, gateway: str) -> None:
     """Translate FILE, a Policy of kube-scheduler before 1.23.

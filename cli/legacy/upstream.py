@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from cli.config.gateway import TLS_FOLDER, tls_fields
 from cli.legacy.document import Extender, Policy
 from cli.legacy.names import FILTERS, SCORES, Strategy
 from cli.legacy.plan import Object, Plan, required_labels
@@ -167,11 +168,16 @@ def _moorage(plan: Plan, policy: Policy, gateway: str) -> Object:
     """Return the entry for Moorage, which comes last."""
     binder = next((i for i, each in enumerate(policy.extenders) if each.bind_verb), None)
     plan.note("extenders", f"added Moorage at {gateway}, with the MoorageConfiguration")
+    tls = tls_fields(gateway)
+    if tls:
+        text = f"kube-scheduler's certificate for Moorage is in {TLS_FOLDER}; see docs/security.md"
+        plan.note("extenders", text)
     if binder is not None:
         text = "only one extender may bind, so Moorage does not"
         plan.note(f"extenders[{binder}].bindVerb", text)
     entry: Object = {
         "urlPrefix": gateway,
+        **tls,
         "filterVerb": "filter",
         "prioritizeVerb": "prioritize",
         "preemptVerb": "preempt",

@@ -2,11 +2,10 @@
 
 import asyncio
 import shlex
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 
@@ -15,19 +14,20 @@ from cli.config.policies import Policy, choose_policy
 from cli.failures import clear_failures
 from cli.screen import Screen
 from cli.up.asked import Schedulers
-from cli.up.clients.cluster import Cluster, connected
+from cli.up.clients.cluster import connected
 from cli.up.clients.gateway import Gateway, gateway_at
 from cli.up.clients.standin import StandIn
 from cli.up.files.directory import run_directory
 from cli.up.files.kubeconfig import KubeconfigFile, reserve
 from cli.up.following import Following
 from cli.up.objects.controlled import expected_pods
-from cli.up.objects.manifests import Object
 from cli.up.objects.workload import Workload, read_workload
+from cli.up.placing import Placing
 from cli.up.processes import Processes, ProcessFailedError
 from cli.up.processes.scheduling import read_scheduler_config
 from cli.up.processes.stack import Addresses, StackOptions, start_stack
 from cli.up.reloading.reloader import Reloader, Retry
+from cli.up.result.background import background_shown
 from cli.up.result.report import Report, show_addresses
 from moorage_host.process.lifecycle import stop_signals
 
@@ -117,7 +117,7 @@ class _Up:
         self._kubeconfig = kubeconfig
         self._processes = Processes(screen.write)
         self._stop = asyncio.Event()
-        self._has_result = False
+        self._has_result = asyncio.Event()
 
     async def run(self, workload: Workload) -> int:
         """Work until the end or a signal, then stop all processes; a second signal kills them."""
@@ -128,7 +128,7 @@ class _Up:
                 await asyncio.wait({work, stopped}, return_when=asyncio.FIRST_COMPLETED)
                 if work.done():
                     return work.result()
-                return 0 if self._has_result else INTERRUPTED
+                return 0 if self._has_result.is_set() else INTERRUPTED
             finally:
                 for task in (work, stopped):
                     task.cancel()
@@ -137,6 +137,23 @@ class _Up:
                 await self._processes.stop()
 
     async def _work(self, workload: Workload) -> int:
+        addresses = await self._start()
+        async with (
+            self._processes.kept(),
+            gateway_at(addresses.admin, self._stack.certificates) as gateway,
+            background_shown(self._screen, gateway),
+        ):
+            if addresses.api:
+                await self._define(workload, addresses.api)
+            problem = await gateway.wait_until_ready()
+            if not addresses.api:
+                return await self._serve(addresses, gateway, problem)
+            if problem:
+                raise ProcessFailedError(problem)
+            return await self._schedule(workload, addresses, gateway)
+
+    async def _start(self) -> Addresses:
+        """Start the processes; show where they are."""
         with self._screen.status("Starting the processes ..."):
             addresses = await start_stack(self._stack, self._processes)
         show_addresses(self._screen, addresses)
@@ -147,47 +164,46 @@ class _Up:
         self._screen.write(f"Logs: {self._stack.directory}", style="dim")
         if self._stack.certificates:
             self._screen.write(f"Certificates: {self._stack.certificates}", style="dim")
+        return addresses
+
+    async def _define(self, workload: Workload, api: str) -> None:
+        """Create the definitions: the gateway reads the kinds of all plugins before it is ready."""
+        async with connected(api) as cluster:
+            await cluster.create(workload.only_definitions(), lambda _: None)
+            await cluster.check_serves(self._policy.readers())
+
+    async def _schedule(self, workload: Workload, addresses: Addresses, gateway: Gateway) -> int:
+        """Have the workload scheduled on the embedded cluster; return the exit code."""
+        schedulers = Schedulers(ours=tuple(self._stack.profiles))
         async with (
-            self._processes.kept(),
-            gateway_at(addresses.admin, self._stack.certificates) as gateway,
-            self._background_shown(gateway),
+            _news_of_deaths(),
+            connected(addresses.api) as cluster,
+            aiohttp.ClientSession() as session,
         ):
-            if addresses.api:
-                # The gateway is ready once it has read the kinds of all plugins.
-                async with connected(addresses.api) as cluster:
-                    await cluster.create(workload.only_definitions(), lambda _: None)
-                    await cluster.check_serves(self._policy.readers())
-            problem = await gateway.wait_until_ready()
-            if not addresses.api:
-                return await self._serve(addresses, gateway, problem)
-            if problem:
-                raise ProcessFailedError(problem)
-            async with (
-                _news_of_deaths(),
-                connected(addresses.api) as cluster,
-                aiohttp.ClientSession() as session,
-            ):
-                scheduler = StandIn(session, addresses.scheduler)
-                schedulers = Schedulers(ours=tuple(self._stack.profiles))
-                following = Following(
-                    cluster, (), schedulers, made=expected_pods(workload.controlled)
-                )
+            scheduler = StandIn(session, addresses.scheduler)
+            made = expected_pods(workload.controlled)
+            following = Following(cluster, (), schedulers, made=made)
+            rows, nodes = self._options.rows, len(workload.nodes)
+            placing = Placing(
+                screen=self._screen,
+                cluster=cluster,
+                gateway=gateway,
+                workload=workload,
+                following=following,
+                report=Report(self._screen, schedulers, scheduler, gateway, rows=rows, nodes=nodes),
+                once=self._options.once,
+                timeout=self._options.timeout,
+                reloads=bool(self._stack.plugins),
+                stop=self._stop,
+                has_result=self._has_result,
+            )
 
-                async def retry() -> str:
-                    following.ask_again()
-                    return _tried(await scheduler.retry())
+            async def retry() -> str:
+                following.ask_again()
+                return _tried(await scheduler.retry())
 
-                report = Report(
-                    self._screen,
-                    schedulers,
-                    scheduler,
-                    gateway,
-                    rows=self._options.rows,
-                    nodes=len(workload.nodes),
-                )
-                async with self._reloading(gateway, retry):
-                    create = self._create(cluster, gateway, workload, following)
-                    return await self._schedule(create, following, report)
+            async with self._reloading(gateway, retry):
+                return await placing.run()
 
     async def _serve(self, addresses: Addresses, gateway: Gateway, problem: str) -> int:
         """Serve a cluster that is not ours, until cancelled."""
@@ -197,7 +213,7 @@ class _Up:
             f"Point kube-scheduler's extender at urlPrefix {addresses.extender}, "
             "with the entry that `moorage config extender POLICY` prints; Ctrl-C stops."
         )
-        self._has_result = True
+        self._has_result.set()
 
         async def retry() -> str:
             return "; kube-scheduler tries pending pods again when the cluster changes"
@@ -205,63 +221,6 @@ class _Up:
         async with self._reloading(gateway, retry):
             await asyncio.Event().wait()
         return 0
-
-    async def _schedule(
-        self, create: Coroutine[Any, Any, None], following: Following, report: Report
-    ) -> int:
-        """Create the pods, follow them and show the result; without --once stay until cancelled."""
-        try:
-            await create
-            settled = await self._settled(following)
-        except asyncio.CancelledError:
-            if self._stop.is_set():  # what has been decided is worth showing
-                await following.catch_up()
-                self._screen.sentence("Interrupted; this has been decided so far:")
-                await report.result(following)
-            raise
-        await report.result(following)
-        self._has_result = True
-        if not settled:
-            self._screen.write(f"Not settled within {self._options.timeout:g} s.", style="red")
-        if self._options.once:
-            return 0 if settled and not following.failing else 1
-        self._screen.write("The cluster stays up; Ctrl-C stops it.")
-        if self._stack.plugins:
-            self._screen.sentence("Plugins are loaded again when their files change.")
-        try:
-            async for pod in following.changes():
-                await report.change(pod)
-        finally:
-            report.show_deleted()
-            report.totals(following)
-        return 0
-
-    async def _settled(self, following: Following) -> bool:
-        """Wait until all pods have a verdict; return whether they do in time."""
-        try:
-            async with asyncio.timeout(self._options.timeout if self._options.once else None):
-                await following.catch_up()
-                expected, done = following.expected, following.decided
-                with self._screen.progress("Scheduling pods", expected, done) as progress:
-                    await following.until_settled(progress)
-        except TimeoutError:
-            return False
-        return True
-
-    async def _create(
-        self, cluster: Cluster, gateway: Gateway, workload: Workload, following: Following
-    ) -> None:
-        with self._screen.progress("Creating objects", workload.size) as progress:
-            count = iter(range(1, workload.size + 1))
-            await cluster.create(workload.without_pods(), lambda _: progress(next(count)))
-            await gateway.wait_for_nodes(len(workload.nodes))
-
-            def created(obj: Object) -> None:
-                if obj["kind"] == "Pod":
-                    following.expect(obj)
-                progress(next(count))
-
-            await cluster.create(workload.only_pods(), created)
 
     @asynccontextmanager
     async def _reloading(self, gateway: Gateway, retry: Retry) -> AsyncIterator[None]:
@@ -282,22 +241,6 @@ class _Up:
             reloading = group.create_task(reloader.run(retry))
             yield
             reloading.cancel()
-
-    @asynccontextmanager
-    async def _background_shown(self, gateway: Gateway) -> AsyncIterator[None]:
-        """Show when background work of plugins begins to fail, and when that ends."""
-        showing = asyncio.create_task(self._show_background(gateway))
-        try:
-            yield
-        finally:
-            showing.cancel()
-
-    async def _show_background(self, gateway: Gateway) -> None:
-        async for problem in gateway.background_changes():
-            if problem:
-                self._screen.sentence(f"Background work fails: {problem}", style="yellow")
-            else:
-                self._screen.sentence("Background work of plugins does not fail any more.")
 
 
 def _tried(pods: int) -> str:

@@ -75,6 +75,7 @@ class Binding:
         cycle_states: CycleStates,
         generation: Callable[[], int],
         *,
+        holder: str,
         term: Term,
         settling: Settling,
         unseen: UnseenPods,
@@ -82,7 +83,7 @@ class Binding:
         """Call the binder on *connection* in a *term*; have it run the bind plugins of *policy*.
 
         They get what other plugins have kept for them in *cycle_states*, and the state of
-        *generation*, if they read it.
+        *generation* that *holder* sends, if they read it.
         """
         self.connection = connection
         self.problems: Mapping[str, str] = {}
@@ -91,6 +92,7 @@ class Binding:
         self._policy = policy
         self._cycle_states = cycle_states
         self._generation = generation
+        self._holder = holder
         self._term = term
         self.settling = settling
 
@@ -182,6 +184,7 @@ class Binding:
             decision=msgspec.json.encode(why) if why else b"",
             cycle_state=self._cycle_states.at(call.uid, call.node) if policy else None,
             generation=self._generation(),
+            holder=self._holder,
         )
 
     async def _bind(self, call: BindCall, request: pb.BindRequest) -> None:

@@ -1,21 +1,20 @@
 """Finds out how binds ended whose outcome was not known, so that no node counts as full for long.
 
 The watch shows a pod that was bound. One that was not bound it shows never, so the API server is
-asked. Called by `gateway.binding.binding`.
+asked. Called by `gateway.binding.binding`, and by `gateway.leadership.catch_up` about binds of
+earlier terms.
 """
 
 import asyncio
-from typing import NoReturn
-from urllib.parse import quote
+from typing import Literal, NoReturn
 
-import msgspec
 import structlog
+from prometheus_client import CollectorRegistry, Counter
 
 from gateway.calls import BindCall, CallFailedError
+from gateway.cluster.reading import UNREAD, read_pod
 from gateway.cluster.state import ClusterState
-from gateway.metrics import CycleMetrics
-from moorage.models import Pod, decode_pod
-from moorage_host.kube import KubeClient, KubeError
+from moorage_host.kube import KubeClient
 
 INTERVAL = 0.5
 """How often it is looked which binds are due."""
@@ -23,15 +22,27 @@ INTERVAL = 0.5
 log = structlog.get_logger()
 
 
-class _Pods(msgspec.Struct):
-    items: list[msgspec.Raw] | None = None
+class SettlingMetrics:
+    """Counts the binds."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._binds = Counter(
+            "moorage_settled_binds",
+            "Binds with an unknown outcome about which the API server was asked, by outcome.",
+            ["outcome"],
+            registry=registry,
+        )
+
+    def settled(self, outcome: Literal["bound", "unbound"]) -> None:
+        """Count a bind whose outcome the API server was asked for."""
+        self._binds.labels(outcome).inc()
 
 
 class Settling:
     """Binds whose outcome is not known; their pods are assumed."""
 
     def __init__(
-        self, client: KubeClient, state: ClusterState, metrics: CycleMetrics, wait: float
+        self, client: KubeClient, state: ClusterState, metrics: SettlingMetrics, wait: float
     ) -> None:
         """Ask *client* about a pod that is assumed in *state*, *wait* seconds after its deadline.
 
@@ -66,10 +77,9 @@ class Settling:
         pending = f"it is not known yet whether an earlier bind has put the pod on node {place}"
         if before is not None and before.deadline + self._wait > now:
             raise CallFailedError(pending)
-        call = BindCall(namespace=namespace, name=name, uid=uid, node=place, deadline=now)
         try:
-            pod = await self._read(call)
-        except (KubeError, TimeoutError, msgspec.DecodeError) as error:
+            pod = await read_pod(self._client, namespace, name, uid, timeout=self._wait or 1.0)
+        except UNREAD as error:
             raise CallFailedError(f"{pending}: {error}") from error
         if pod is not None and pod.spec.node_name:
             raise CallFailedError(f"the pod is bound to node {pod.spec.node_name} already")
@@ -90,8 +100,10 @@ class Settling:
 
     async def _settle(self, call: BindCall) -> None:
         try:
-            pod = await self._read(call)
-        except (KubeError, TimeoutError, msgspec.DecodeError) as error:
+            pod = await read_pod(
+                self._client, call.namespace, call.name, call.uid, timeout=self._wait or 1.0
+            )
+        except UNREAD as error:
             log.debug("The outcome of a bind is still not known", pod=call.name, problem=str(error))
             return
         if self._calls.get(call.uid) is not call:
@@ -101,15 +113,6 @@ class Settling:
         self._metrics.settled("bound" if bound else "unbound")
         if not bound:
             self._state.forget(call.uid)
-
-    async def _read(self, call: BindCall) -> Pod | None:
-        """Read the pod; None if it is gone. The gateway may list pods, not get one."""
-        path = f"/api/v1/namespaces/{quote(call.namespace, safe='')}/pods"
-        query = {"fieldSelector": f"metadata.name={call.name}"}
-        answer = await self._client.request("GET", path, query=query, timeout=self._wait or 1.0)
-        items = msgspec.json.decode(answer.check().body, type=_Pods).items or ()
-        pods = map(decode_pod, items)
-        return next((pod for pod in pods if pod.uid == call.uid), None)
 
     def _is_bound(self, call: BindCall) -> bool:
         """Whether the watch has shown the pod on a node."""

@@ -116,7 +116,7 @@ class NodeSet:
         names: The names.
         given: The nodes themselves, aligned with the names, if the call brought them.
         is_named: Whether the call named the nodes; else it brought only the nodes themselves.
-        rows: The rows by the version of the state's rows; `gateway.cycle.row_index` sets it.
+        rows: The rows by the version of the state's rows; `gateway.cycle.phases.row_index` sets it.
     """
 
     __slots__ = ("_encoded", "_subset", "given", "is_named", "names", "rows")

@@ -8,6 +8,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from gateway.cluster.metrics import ClusterCollector
 from gateway.cluster.state import ClusterState
 from gateway.cluster.watch.extra import ExtraInformers
 from gateway.cluster.watch.limits import ReflectorLimits
@@ -15,6 +16,7 @@ from gateway.cluster.watch.metrics import WatchFamilies, WatchMetrics
 from gateway.cluster.watch.reflector import Reflector
 from gateway.cluster.watch.resources import node_reflector, pod_reflector
 from gateway.cluster.watch.sinks import NodeSink, PodSink
+from gateway.settings import GatewaySettings
 from moorage_host.kube import KubeClient
 
 EXPIRY_INTERVAL = 1.0
@@ -98,10 +100,21 @@ class Cluster:
         """Whether nodes or pods are too old to decide by."""
         return self.age() > self._max_age
 
-    def interruptions(self) -> Mapping[str, tuple[float, str]]:
-        """Return for how many seconds nodes or pods have not been followed, and why."""
-        each = self._reflectors.items()
-        return {name: (one.interruption(), one.problem) for name, one in each}
+    def problem(self, max_interruption: float) -> str | None:
+        """Return why nodes and pods are not as they should be, if they are not.
+
+        They may not be followed for *max_interruption* seconds.
+        """
+        if not self.synced():
+            return "nodes and pods have not been read yet"
+        for name, reflector in self._reflectors.items():
+            if (seconds := reflector.interruption()) > max_interruption:
+                return f"{name} have not been followed for {seconds:.0f} s: {reflector.problem}"
+        return f"the API server is silent for {self.age():.0f} s" if self.is_stale() else None
+
+    def objects_problem(self) -> str | None:
+        """Return what is wrong with the further kinds that plugins read, if anything is."""
+        return "; ".join(self.kinds.problems(self._max_age)) or None
 
     async def _expire(self) -> None:
         heard = -math.inf
@@ -112,3 +125,30 @@ class Cluster:
             pods = self._reflectors["pods"]
             if not pods.interruption():
                 heard = pods.last_heard
+
+
+def make_cluster(
+    client: KubeClient, settings: GatewaySettings, registry: CollectorRegistry
+) -> Cluster:
+    """Return the cluster state, empty yet, with its watches."""
+    state = ClusterState(
+        assumed_ttl=settings.assumed_pod_ttl,
+        claim_ttl=settings.claim_ttl,
+        ended_pods=settings.ended_pods,
+        kept_changes=settings.kept_changes,
+    )
+    cluster = Cluster(
+        client,
+        state,
+        registry,
+        max_object_bytes=settings.max_object_bytes,
+        max_age=settings.max_cache_age,
+        limits=ReflectorLimits(
+            silence=settings.watch_silence,
+            list_timeout=settings.watch_list_time,
+            outage_maximum=settings.watch_outage_wait,
+            backoff_maximum=settings.watch_longest_wait,
+        ),
+    )
+    registry.register(ClusterCollector(lambda: state.counts, cluster.ages))
+    return cluster

@@ -3,28 +3,18 @@
 Reflectors write it, cycles read it, and sessions send its changes to replicas. Pure: no I/O.
 """
 
-import heapq
 import math
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gateway.cluster.assumed import AssumedPods
 from gateway.cluster.backlog import Backlog
-from gateway.cluster.change_log import ChangeLog, Key
-from gateway.cluster.changes import Changes
+from gateway.cluster.changes import ChangeLog, Changes, Key
 from gateway.cluster.objects import ObjectTable
-from gateway.cluster.touched import Touched
-from moorage.models import NodeManifest, ObjectName, Pod, encode
-
-
-@dataclass(frozen=True, slots=True)
-class _NodeEntry:
-    since: int  # the generation in which it got its row
-    row: int
-    manifest: NodeManifest
-    content: bytes
+from gateway.cluster.rows import Rows
+from moorage.models import NodeManifest, ObjectName, Pod
 
 
 class ClusterState:
@@ -32,9 +22,7 @@ class ClusterState:
 
     Attributes:
         generation: Grows with every change that replicas must see.
-        row_of: The row of each node by name.
-        rows_version: Changes whenever `row_of` does.
-        touched: When each row last changed.
+        rows: The nodes, each with its row.
         manifests_changed: The generation in which a node or an object last came, went or changed.
         objects: The objects of the further kinds that plugins read.
         listeners: Called after each change, also of pods without a place; must not change anything.
@@ -59,13 +47,8 @@ class ClusterState:
             clock: A monotonic clock in seconds.
         """
         self.generation = 1
-        self.row_of: dict[str, int] = {}
-        self.rows_version = 0
-        self.touched = Touched()
+        self.rows = Rows()
         self.manifests_changed = self.generation
-        self._entries: dict[str, _NodeEntry] = {}
-        self._names: list[str | None] = []
-        self._free_rows: list[int] = []
         self._known: dict[str, Pod] = {}
         self._assumed = AssumedPods(assumed_ttl=assumed_ttl, claim_ttl=claim_ttl, clock=clock)
         self._ended: deque[str] = deque(maxlen=ended_pods)
@@ -80,30 +63,11 @@ class ClusterState:
     def counts(self) -> dict[str, int]:
         """How many nodes, pods with a place, assumed pods, claims among them, and objects."""
         return {
-            "nodes": len(self._entries),
+            "nodes": len(self.rows.of),
             "pods": len(self._place),
             **self._assumed.counts,
             **self.objects.counts,
         }
-
-    @property
-    def capacity(self) -> int:
-        """The number of rows in use or free; rows from here on have no node."""
-        return len(self._names)
-
-    def name_at(self, row: int) -> str | None:
-        """Return the name of the node in *row*."""
-        return self._names[row] if row < len(self._names) else None
-
-    def row_at(self, name: str, generation: int) -> int | None:
-        """Return the row that a node had in a generation; None if it is newer, or gone."""
-        entry = self._entries.get(name)
-        return entry.row if entry and entry.since <= generation else None
-
-    def manifest(self, name: str) -> NodeManifest | None:
-        """Return the node called *name*."""
-        entry = self._entries.get(name)
-        return entry.manifest if entry else None
 
     def pod(self, uid: str) -> Pod | None:
         """Return a pod that has not ended, bound or not."""
@@ -184,8 +148,7 @@ class ClusterState:
         The state may change between two parts. Later parts contain those changes too. Only the last
         part is not `partial`; it has the generation of the time at which it is made.
         """
-        rows_now = (row for row, name in enumerate(self._names) if name is not None)
-        backlog = Backlog(rows_now, self._placed_uids(), list(self.objects))
+        backlog = Backlog(self.rows.in_use, self._placed_uids(), list(self.objects))
         self._backlogs.append(backlog)
         is_last = False
         try:
@@ -197,18 +160,18 @@ class ClusterState:
 
     def _placed_uids(self) -> Iterator[str]:
         """Yield the pods node by node: the garbage collector takes long for one long list."""
-        for name in list(self._entries):
+        for name in list(self.rows.of):
             yield from list(self._on_node.get(name, ()))
 
     def _changes(
         self, rows: Sequence[int], uids: Sequence[str], objects: Sequence[ObjectName]
     ) -> Changes:
-        names = {row: self._names[row] for row in rows}
-        places = {uid: self.row_of.get(self._place.get(uid, "")) for uid in uids}
+        names = {row: self.rows.name_at(row) for row in rows}
+        places = {uid: self.rows.of.get(self._place.get(uid, "")) for uid in uids}
         contents = self.objects.contents(objects)
         return Changes(
             generation=self.generation,
-            nodes=[(row, self._entries[name].content) for row, name in names.items() if name],
+            nodes=[(row, self.rows.entries[name].content) for row, name in names.items() if name],
             removed_rows=[row for row, name in names.items() if name is None],
             pods=[(row, self._placed_pod(uid)) for uid, row in places.items() if row is not None],
             removed_pods=[uid for uid, row in places.items() if row is None],
@@ -222,26 +185,18 @@ class ClusterState:
 
     def set_node(self, manifest: NodeManifest) -> None:
         """Take over a node; one that reads the same is no change."""
-        name = manifest.name
-        entry = self._entries.get(name)
-        if entry is not None and entry.manifest == manifest:
+        old = self.rows.entries.get(manifest.name)
+        if old is not None and old.manifest == manifest:
             return
-        row = self._take_row(name) if entry is None else entry.row
-        since = self.generation + 1 if entry is None else entry.since
-        self._entries[name] = _NodeEntry(since, row, manifest, encode(manifest))
+        row = self.rows.put(manifest, self.generation + 1)
         # Pods that were bound before their node was seen have waited for it.
-        self._record_node(row, name, with_pods=entry is None)
+        self._record_node(row, manifest.name, with_pods=old is None)
 
     def drop_node(self, name: str) -> None:
         """Forget a node; its pods keep their place in case it comes back."""
-        entry = self._entries.pop(name, None)
-        if entry is None:
-            return
-        del self.row_of[name]
-        self.rows_version += 1
-        self._names[entry.row] = None
-        heapq.heappush(self._free_rows, entry.row)
-        self._record_node(entry.row, name, with_pods=True)
+        row = self.rows.free(name)
+        if row is not None:
+            self._record_node(row, name, with_pods=True)
 
     def set_pod(self, pod: Pod) -> None:
         """Take over a pod that has not ended."""
@@ -267,7 +222,7 @@ class ClusterState:
 
     def known_nodes(self) -> Sequence[str]:
         """Return the names of all nodes."""
-        return list(self._entries)
+        return list(self.rows.of)
 
     def known_pods(self) -> Sequence[str]:
         """Return the UIDs of all pods that were seen."""
@@ -288,19 +243,8 @@ class ClusterState:
         if before or node:
             self._record(uid)
             for name in {before, node}:
-                if (row := self.row_of.get(name)) is not None:
-                    self.touched.note(row, self.generation)
-
-    def _take_row(self, name: str) -> int:
-        if self._free_rows:
-            row = heapq.heappop(self._free_rows)
-            self._names[row] = name
-        else:
-            row = len(self._names)
-            self._names.append(name)
-        self.row_of[name] = row
-        self.rows_version += 1
-        return row
+                if (row := self.rows.of.get(name)) is not None:
+                    self.rows.touch(row, self.generation)
 
     def _record(self, *keys: Key) -> None:
         self.generation += 1
@@ -322,4 +266,4 @@ class ClusterState:
         """Record that a row has another node or none; its pods then have, or lose, their place."""
         self._record(row, *(self._on_node.get(name, ()) if with_pods else ()))
         self.manifests_changed = self.generation
-        self.touched.note(row, self.generation)
+        self.rows.touch(row, self.generation)

@@ -13,12 +13,12 @@ from collections.abc import Callable
 from gateway.calls import BindCall, CallFailedError, CycleRequest, NodeSet
 from gateway.calls.outcomes import ANSWER_SECONDS
 from gateway.cluster.state import ClusterState
-from gateway.cluster.waiters import wait_for
-from gateway.cycle.filtering import FilterPhaseResult
-from gateway.cycle.phase import Phase
+from gateway.cluster.waiters import wait_a_while
+from gateway.cycle.metrics import BindCheckOutcome, CycleMetrics
+from gateway.cycle.phases.filtering import FilterPhaseResult
+from gateway.cycle.phases.phase import Phase
 from gateway.cycle.queue import CycleQueue
 from gateway.decisions.log import BindCheckRecord, Cause, Decision
-from gateway.metrics import BindCheckOutcome, CycleMetrics
 from gateway.policy.dependencies import FilterDependencies
 from gateway.policy.policy import PolicyHolder
 from moorage.models import Pod, encode
@@ -32,12 +32,12 @@ TOO_LATE = "the node could not be checked again in time"
 
 def changed_at(state: ClusterState, node: str, filters: FilterDependencies) -> int:
     """Return the generation in which something last changed that verdicts on a node depend on."""
-    row = state.row_of.get(node)
+    row = state.rows.of.get(node)
     if row is None or (filters.reads_placements and filters.scope >= Scope.CLUSTER):
         return state.generation
     if not filters.reads_placements:
         return state.manifests_changed
-    touched = int(state.touched.at[row])
+    touched = int(state.rows.touched[row])
     return touched if filters.scope < Scope.MANIFESTS else max(touched, state.manifests_changed)
 
 
@@ -122,9 +122,12 @@ class BindCheck:
             raise CallFailedError(NO_POLICY) from error
         pod = self._pod(call.uid)
         if pod is None:
-            end = asyncio.get_running_loop().time() + self._unknown_pod_wait
-            known = lambda: self._pod(call.uid) is not None  # noqa: E731
-            await wait_for(self._state, known, min(call.deadline - ANSWER_SECONDS, end))
+            await wait_a_while(
+                self._state,
+                lambda: self._pod(call.uid) is not None,
+                self._unknown_pod_wait,
+                call.deadline - ANSWER_SECONDS,
+            )
             pod = self._pod(call.uid)
         if pod is None:
             raise CallFailedError(UNKNOWN)

@@ -6,7 +6,6 @@ Called by `gateway.cycle.runner`, cycle by cycle, so that no two claims contradi
 A claim that is lost before its bind makes `gateway.cycle.bind_check` ask the plugins again.
 """
 
-import asyncio
 from zlib import crc32
 
 import numpy as np
@@ -16,13 +15,13 @@ from gateway.calls import CallFailedError, CycleRequest, FilterOutcome, NodeSet
 from gateway.calls.outcomes import ANSWER_SECONDS
 from gateway.cluster.attempts import failure_of
 from gateway.cluster.state import ClusterState
-from gateway.cluster.waiters import wait_for
+from gateway.cluster.waiters import wait_a_while
 from gateway.cycle.bind_check import changed_at
-from gateway.cycle.phase import Phase
-from gateway.cycle.scoring import ScorePhaseResult
+from gateway.cycle.metrics import CycleMetrics
+from gateway.cycle.phases.phase import Phase
+from gateway.cycle.phases.scoring import ScorePhaseResult
 from gateway.decisions.cycle_states import CycleStates
 from gateway.decisions.log import ClaimRecord, Decision
-from gateway.metrics import CycleMetrics
 from gateway.policy.policy import PolicyHolder
 
 
@@ -53,9 +52,12 @@ class Claims:
         if not (filters and filters.claimants) or self._state.has_ended(uid):
             return
         if self._state.pod(uid) is None:
-            end = asyncio.get_running_loop().time() + self._unknown_pod_wait
-            known = lambda: self._state.pod(uid) is not None  # noqa: E731
-            await wait_for(self._state, known, min(request.deadline - ANSWER_SECONDS, end))
+            await wait_a_while(
+                self._state,
+                lambda: self._state.pod(uid) is not None,
+                self._unknown_pod_wait,
+                request.deadline - ANSWER_SECONDS,
+            )
 
     async def take(
         self, request: CycleRequest, outcome: FilterOutcome, decision: Decision

@@ -11,8 +11,8 @@ from gateway.calls import CycleRequest
 from gateway.calls.outcomes import ANSWER_SECONDS
 from gateway.cluster.state import ClusterState
 from gateway.cluster.waiters import wait_for
-from gateway.cycle.filtering import FilterPhaseResult
-from gateway.cycle.phase import Phase
+from gateway.cycle.phases.filtering import FilterPhaseResult
+from gateway.cycle.phases.phase import Phase
 from gateway.decisions.log import Decision
 
 PAUSE = 9

@@ -26,17 +26,17 @@ from gateway.calls import (
 )
 from gateway.cycle.bind_check import STALE, BindCheck
 from gateway.cycle.claims import Claims
-from gateway.cycle.filtering import FilterPhaseResult
-from gateway.cycle.phase import Phase
+from gateway.cycle.metrics import CycleMetrics
+from gateway.cycle.phases.filtering import FilterPhaseResult
+from gateway.cycle.phases.phase import Phase
+from gateway.cycle.phases.scoring import ScorePhaseResult
 from gateway.cycle.queue import CycleQueue, Turn
 from gateway.cycle.recheck import Recheck
 from gateway.cycle.score_ahead import ScoreAhead
-from gateway.cycle.scoring import ScorePhaseResult
 from gateway.decisions.cycle_states import CycleStates
 from gateway.decisions.log import Decision, DecisionLog, FilterRecord
 from gateway.decisions.rejected import RejectedPods
 from gateway.leadership.term import StaleTermError, Term
-from gateway.metrics import CycleMetrics
 from gateway.policy.policy import PolicyHolder
 
 

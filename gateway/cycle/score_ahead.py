@@ -10,8 +10,8 @@ from collections import OrderedDict
 import msgspec
 
 from gateway.calls import CycleRequest, PrioritizeOutcome
-from gateway.cycle.phase import Phase
-from gateway.cycle.scoring import ScorePhaseResult
+from gateway.cycle.phases.phase import Phase
+from gateway.cycle.phases.scoring import ScorePhaseResult
 from gateway.decisions.cycle_states import CycleStates
 from gateway.decisions.log import Decision
 from gateway.policy.policy import PolicyHolder

@@ -2,6 +2,6 @@
 
 from gateway.edge.app import make_app
 from gateway.edge.server import Edge, run_edge
-from gateway.edge.settings import EdgeSettings
+from gateway.settings.edge import EdgeSettings
 
 __all__ = ["Edge", "EdgeSettings", "make_app", "run_edge"]

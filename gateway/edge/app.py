@@ -15,7 +15,6 @@ from gateway.edge.json.requests import PodCache, RequestCaches
 from gateway.edge.messages import empty_response
 from gateway.edge.metrics import EdgeMetrics, Verb
 from gateway.edge.routes import Routes
-from gateway.edge.settings import EdgeSettings
 from gateway.edge.verbs import (
     BindHandler,
     Context,
@@ -23,6 +22,7 @@ from gateway.edge.verbs import (
     PreemptHandler,
     PrioritizeHandler,
 )
+from gateway.settings.edge import EdgeSettings
 from moorage_host.http.callers import Callers
 from moorage_host.http.refusals import Refusals
 from moorage_host.http.requests import RequestChecks

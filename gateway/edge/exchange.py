@@ -1,17 +1,20 @@
 """One call of a verb and its response: body, deadline, failures and metrics."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import structlog
 from aiohttp import web
 
 from gateway.calls import CallFailedError, StandsByError
+from gateway.calls.outcomes import ANSWER_SECONDS
 from gateway.edge.in_flight import BytesInFlight
 from gateway.edge.json.errors import TOO_LARGE, BadRequestError
 from gateway.edge.messages import JsonResponse, empty_response, read_body
 from gateway.edge.metrics import EdgeMetrics, Result
-from gateway.edge.settings import EdgeSettings
 from gateway.edge.verbs import VerbHandler
+from gateway.settings.edge import EdgeSettings
 
 log = structlog.get_logger()
 
@@ -60,7 +63,7 @@ class Exchange:
         body: bytes | None = None
         try:
             with self._in_flight.body() as counted:
-                async with asyncio.timeout_at(deadline):
+                async with _until(deadline):
                     body = await read_body(request, handler.limit, counted)
                     return "ok", JsonResponse(await handler.serve(body, plugin, deadline))
         except BadRequestError as error:
@@ -88,3 +91,21 @@ class Exchange:
         if error.reason == TOO_LARGE:
             return empty_response(web.HTTPRequestEntityTooLarge.status_code)
         return self._handler.bad(f"{NOT_UNDERSTOOD}{error}")
+
+
+@asynccontextmanager
+async def _until(deadline: float) -> AsyncIterator[None]:
+    """Time out at *deadline*, but never before the call could fail by itself, with a cause.
+
+    It does ANSWER_SECONDS earlier. A loop that is busy may find both times over at once; so those
+    seconds begin when it finds the first.
+    """
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(None) as limit:
+        found = loop.call_at(
+            deadline - ANSWER_SECONDS, lambda: limit.reschedule(loop.time() + ANSWER_SECONDS)
+        )
+        try:
+            yield
+        finally:
+            found.cancel()

@@ -18,7 +18,7 @@ from gateway.calls import BindCall, Cycles, NodeSet, PreemptCall, PrioritizeOutc
 from gateway.edge.json import answers, requests
 from gateway.edge.messages import JsonResponse, empty_response
 from gateway.edge.metrics import EdgeMetrics, Verb
-from gateway.edge.settings import EdgeSettings
+from gateway.settings.edge import EdgeSettings
 
 log = structlog.get_logger()
 

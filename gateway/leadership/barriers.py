@@ -23,12 +23,13 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """A pod that a binder has bound, or may have."""
+    """A pod that a binder has bound, or may have if that is unknown."""
 
     namespace: str
     name: str
     uid: str
     node: str
+    is_unknown: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -94,6 +95,11 @@ class Barriers:
         self.left_out = fenced.left_out
         return fenced
 
+    def note(self) -> str | None:
+        """Return what to note about binders that were left out, if there are any."""
+        problems = "; ".join(f"{address}: {why}" for address, why in self.left_out.items())
+        return f"left out of the barrier until they answer: {problems}" if problems else None
+
     async def _addresses(self) -> set[str]:
         """Look the names up until there is an address, but not for ever."""
         found: set[str] = set()
@@ -143,4 +149,10 @@ class Barriers:
 
 def _written(bind: pb.WrittenBind) -> Written:
     pod = bind.pod
-    return Written(namespace=pod.namespace, name=pod.name, uid=pod.uid, node=bind.node)
+    return Written(
+        namespace=pod.namespace,
+        name=pod.name,
+        uid=pod.uid,
+        node=bind.node,
+        is_unknown=bind.unknown,
+    )

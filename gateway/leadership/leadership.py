@@ -5,10 +5,11 @@ import uuid
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from gateway.calls import BindCall
 from gateway.cluster.cluster import Cluster
 from gateway.leadership.barriers import Barriers
 from gateway.leadership.beginning import Beginning, TermMetrics
@@ -17,55 +18,25 @@ from gateway.leadership.election import Durations, Election
 from gateway.leadership.lease import LeaseStore
 from gateway.leadership.term import Term
 from gateway.leadership.terms import Terms
+from gateway.settings import GatewaySettings
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient
 from moorage_host.tls.security import Security
 
 
-class LeadershipSettings(Protocol):
-    """What the user has chosen; see `gateway.settings`."""
-
-    @property
-    def binder(self) -> str:
-        """Where the binders are."""
-
-    @property
-    def barrier_timeout(self) -> float:
-        """Seconds after which a binder is left out."""
-
-    @property
-    def leader_election(self) -> str:
-        """Whether a Lease decides."""
-
-    @property
-    def lease_namespace(self) -> str:
-        """Where the Lease is."""
-
-    @property
-    def lease_name(self) -> str:
-        """What it is called."""
-
-    @property
-    def lease_duration(self) -> float:
-        """Seconds of silence after which another gateway takes it."""
-
-    @property
-    def lease_renew_deadline(self) -> float:
-        """Seconds after which its holder stops."""
-
-    @property
-    def lease_retry_period(self) -> float:
-        """Seconds between renewals."""
-
-    @property
-    def resolve_interval(self) -> float:
-        """Seconds between looks for new binders."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leadership:
-    """What the gateway needs to know of its terms, and what begins and ends them."""
+    """What the gateway needs to know of its terms, and what begins and ends them.
 
+    Attributes:
+        holder: The name of this process at the binders and in the Lease.
+        term: The current term, or the absence of one.
+        barriers: At the binders.
+        run: Begins and ends terms, until cancelled.
+        election: By the Lease, if there is one.
+    """
+
+    holder: str
     term: Term
     barriers: Barriers
     run: Callable[[], Coroutine[Any, Any, None]]
@@ -73,14 +44,15 @@ class Leadership:
 
 
 def make_leadership(
-    settings: LeadershipSettings,
+    settings: GatewaySettings,
     client: KubeClient,
     cluster: Cluster,
     between_cycles: Callable[[], AbstractAsyncContextManager[None]],
+    settle: Callable[[BindCall], None],
     registry: CollectorRegistry,
     security: Security,
 ) -> Leadership:
-    """Return what begins and ends the terms of this process."""
+    """Return what begins and ends the terms of this process; *settle* as in `CatchUp`."""
     holder = f"{socket.gethostname()}_{uuid.uuid4().hex[:12]}"  # another one after a restart
     term = Term()
     barriers = Barriers(
@@ -89,19 +61,21 @@ def make_leadership(
     beginning = Beginning(
         term=term,
         barriers=barriers,
-        catch_up=CatchUp(client, cluster),
+        catch_up=CatchUp(client, cluster, settle),
         between_cycles=between_cycles,
         metrics=TermMetrics(registry, term),
     )
     terms = Terms(term, beginning, interval=settings.resolve_interval)
     if settings.leader_election == "none":
-        return Leadership(term=term, barriers=barriers, run=terms.run)
+        return Leadership(holder=holder, term=term, barriers=barriers, run=terms.run)
     store = LeaseStore(client, settings.lease_namespace, settings.lease_name)
     election = Election(store, term, terms, holder, _durations(settings))
-    return Leadership(term=term, barriers=barriers, run=election.run, election=election)
+    return Leadership(
+        holder=holder, term=term, barriers=barriers, run=election.run, election=election
+    )
 
 
-def _durations(settings: LeadershipSettings) -> Durations:
+def _durations(settings: GatewaySettings) -> Durations:
     lease, renew = settings.lease_duration, settings.lease_renew_deadline
     retry = settings.lease_retry_period
     if not lease > renew > retry:

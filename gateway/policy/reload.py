@@ -100,6 +100,12 @@ class PolicyReloader:
             await asyncio.sleep(interval)
             await self._look()
 
+    def note(self) -> str | None:
+        """Return what to note about the file, if it is not active."""
+        if not self.problem:
+            return None
+        return f"the file is refused and the policy before it stays active: {self.problem}"
+
     async def _look(self) -> None:
         unreadable: ConfigurationError | None = None
         try:

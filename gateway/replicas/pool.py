@@ -12,8 +12,7 @@ import structlog
 from gateway.calls import CallFailedError
 from gateway.replicas.dns import Resolver
 from gateway.replicas.feed import Kinds, StateFeed
-from gateway.replicas.hedging import HedgedCall
-from gateway.replicas.latency import LatencyTracker
+from gateway.replicas.hedging import HedgedCall, LatencyTracker
 from gateway.replicas.members import Member, Members
 from gateway.replicas.metrics import SessionMetrics
 from gateway.replicas.service import ServiceKind

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import grpc.aio
@@ -69,13 +70,18 @@ SCORER = ServiceKind(
     ),
 )
 
-BINDER = ServiceKind(
-    name="binder",
-    policy="bind",
-    request=binder_pb2.BinderServiceFollowStateRequest,
-    open=lambda channel: channel.stream_stream(
-        "/moorage.v1.BinderService/FollowState",
-        response_deserializer=binder_pb2.BinderServiceFollowStateResponse.FromString,
-    )(),
-)
-"""Gets the state and no cycles: binds go over a stream of their own."""
+
+def binder_of(holder: str) -> ServiceKind:
+    """Return the binder, which gets the state of *holder* and no cycles.
+
+    Binds go over a stream of their own.
+    """
+    return ServiceKind(
+        name="binder",
+        policy="bind",
+        request=partial(binder_pb2.BinderServiceFollowStateRequest, holder=holder),
+        open=lambda channel: channel.stream_stream(
+            "/moorage.v1.BinderService/FollowState",
+            response_deserializer=binder_pb2.BinderServiceFollowStateResponse.FromString,
+        )(),
+    )

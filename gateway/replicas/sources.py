@@ -3,7 +3,7 @@
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Protocol
 
-from gateway.replicas.latency import HedgeLimits
+from gateway.replicas.hedging import HedgeLimits
 from moorage.models import ObjectKind
 from moorage.v1 import types_pb2 as pb
 from moorage_host.policy import Kind as PluginKind

@@ -1,5 +1,8 @@
 """The `moorage` command, as pip installs it."""
 
+import sys
+from pathlib import Path
+
 from moorage_apps import make_importable
 
 
@@ -8,4 +11,4 @@ def main() -> None:
     make_importable()
     from cli.main import main as run
 
-    run()
+    run(prog_name=Path(sys.argv[0]).name.replace("kubectl-", "kubectl "))

@@ -12,6 +12,20 @@ from moorage_host.settings import setting
 class BinderSettings(ServerSettings):
     """Settings of the binder service."""
 
+    max_concurrent_rpcs: int = setting(
+        20,
+        "Calls under way, sessions included, beyond which more get RESOURCE_EXHAUSTED; 0 is no "
+        "limit. Each may hold a message. A gateway needs up to 5, and twice as many while its "
+        "certificate changes.",
+        minimum=0,
+    )
+    max_message_bytes: int = setting(
+        6 << 20,
+        "The largest message that is taken; a larger one ends its call with RESOURCE_EXHAUSTED. A "
+        "gateway sends states in parts of 2 MiB, which may be longer by one object.",
+        unit="bytes",
+        minimum=4 << 20,
+    )
     kubeconfig: Path | None = setting(
         None,
         "How to reach the API server. Without it, the pod's service account is used if there is "

@@ -4,6 +4,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 
 from moorage.snapshot import Snapshot
 from moorage.v1 import binder_pb2 as pb
@@ -15,17 +16,24 @@ Request = pb.BinderServiceFollowStateRequest
 Response = pb.BinderServiceFollowStateResponse
 
 
+@dataclass(slots=True)
+class _Stream:
+    task: asyncio.Task[object]
+    holder: str = ""
+
+
 class Snapshots:
     """The states that gateways send, one for each stream.
 
-    Binds see the one of the stream that has been open longest, of those that have their generation.
+    A bind sees the one of its gateway, by the holder. A bind without a holder, as by hand, sees the
+    one of the stream that has been open longest, of those that have its generation.
     """
 
     def __init__(self, most: int = 8) -> None:
         """Keep at most so many states."""
         self._most = most
         self._changed = asyncio.Condition()
-        self._streams: dict[Replica, asyncio.Task[object]] = {}
+        self._streams: dict[Replica, _Stream] = {}
 
     async def follow(
         self, requests: AsyncIterator[Request], plugins: Sequence[types_pb2.Plugin]
@@ -40,11 +48,12 @@ class Snapshots:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - we are in one
         replica = Replica()
-        self._streams[replica] = task
+        self._streams[replica] = stream = _Stream(task)
         try:
             name = uuid.uuid4().hex[:12]
             yield Response(hello=types_pb2.Hello(replica=name, plugins=plugins))
             async for request in requests:
+                stream.holder = request.holder
                 await self._apply(replica, request.state)
                 acknowledgement = types_pb2.Acknowledgement(
                     generation=replica.generation, policy_revision=request.state.policy.revision
@@ -53,24 +62,30 @@ class Snapshots:
         finally:
             del self._streams[replica]
 
-    async def at_least(self, generation: int, deadline: float) -> Snapshot:
-        """Return the snapshot once it has a generation.
+    async def at_least(self, holder: str, generation: int, deadline: float) -> Snapshot:
+        """Return the snapshot of a holder once it has a generation; of anybody if that is "".
 
         Raises:
             TimeoutError: It does not by *deadline*, on the monotonic clock.
         """
         async with asyncio.timeout(deadline - time.monotonic()), self._changed:
-            found = await self._changed.wait_for(lambda: self._state_at(max(generation, 1)))
+            least = max(generation, 1)
+            found = await self._changed.wait_for(lambda: self._state_at(holder, least))
         assert found is not None  # noqa: S101 - waited for
         return found.snapshot
 
     def drain(self) -> None:
         """End the streams; gateways go on with other binders."""
-        for task in self._streams.values():
-            task.cancel()
+        for stream in self._streams.values():
+            stream.task.cancel()
 
-    def _state_at(self, generation: int) -> Replica | None:
-        return next((state for state in self._streams if state.generation >= generation), None)
+    def _state_at(self, holder: str, generation: int) -> Replica | None:
+        fitting = (
+            state
+            for state, stream in self._streams.items()
+            if holder in ("", stream.holder) and state.generation >= generation
+        )
+        return next(fitting, None)
 
     async def _apply(self, replica: Replica, state: types_pb2.State) -> None:
         try:

@@ -68,6 +68,7 @@ def binding_from_proto(request: pb.BindRequest) -> Binding:
         decision=_decision(request.decision),
         cycle_state=_cycle_state(request.cycle_state),
         generation=request.generation,
+        holder=request.holder,
     )
 
 

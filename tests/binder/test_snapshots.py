@@ -57,13 +57,14 @@ def state(generation: int, *names: str, **more: Any) -> types_pb2.State:
 class Sent:
     """A stream of states into the snapshots of a binder."""
 
-    def __init__(self, snapshots: Snapshots) -> None:
+    def __init__(self, snapshots: Snapshots, holder: str = "") -> None:
+        self._holder = holder
         self._requests: asyncio.Queue[types_pb2.State | None] = asyncio.Queue()
         self._answers = snapshots.follow(self._read(), ())
 
     async def _read(self) -> AsyncIterator[pb.BinderServiceFollowStateRequest]:
         while (change := await self._requests.get()) is not None:
-            yield pb.BinderServiceFollowStateRequest(state=change)
+            yield pb.BinderServiceFollowStateRequest(state=change, holder=self._holder)
 
     async def answer(self) -> pb.BinderServiceFollowStateResponse:
         return await anext(self._answers)
@@ -79,8 +80,8 @@ class Sent:
 
 
 @asynccontextmanager
-async def sending(world: World) -> AsyncIterator[Sent]:
-    sent = Sent(world.snapshots)
+async def sending(world: World, holder: str = "") -> AsyncIterator[Sent]:
+    sent = Sent(world.snapshots, holder)
     assert (await sent.answer()).hello.replica
     yield sent
     await sent.end()
@@ -102,6 +103,23 @@ async def test_a_bind_waits_for_the_state_of_its_generation(world: World, api: A
         await asyncio.sleep(0)
         assert await sent.send(state(3, "node-a")) == 3
         assert await bind is Outcome.BOUND
+
+
+async def test_a_bind_sees_the_state_of_its_own_gateway(world: World, api: Api) -> None:
+    """A gateway that stands by counts generations of its own, which may be far higher."""
+    async with sending(world, "standby") as standby, sending(world, "leader") as leader:
+        await standby.send(state(900, "node-b", full=True))
+        assert await leader.send(state(2, "node-b", "node-c", full=True)) == 2
+        of_leader: Any = {"policy": COUNTS, "holder": "leader"}
+        early = await failure(world.bind(api.pod("early"), generation=2, **of_leader))
+        assert "2 nodes, and not this one" in str(early)
+        bind = asyncio.create_task(world.bind(api.pod("late"), generation=3, **of_leader))
+        await asyncio.sleep(0)
+        await leader.send(state(3, "node-a", "node-b"))
+        assert await bind is Outcome.BOUND
+        of_standby: Any = {"policy": COUNTS, "holder": "standby"}
+        other = await failure(world.bind(api.pod("other"), generation=3, **of_standby))
+        assert "1 nodes, and not this one" in str(other)
 
 
 async def test_a_state_that_nobody_keeps_up_to_date_is_dropped(world: World, api: Api) -> None:
@@ -168,10 +186,10 @@ async def test_a_stream_that_began_later_hides_no_gateways_state() -> None:
     await gateway.send(state(3, "n1", "n2", full=True))
     await by_hand.send(state(3, "x1", full=True))
     soon = time.monotonic() + 10
-    assert len(await snapshots.at_least(2, soon)) == 2
+    assert len(await snapshots.at_least("", 2, soon)) == 2
     third = Sent(snapshots)
     with pytest.raises(CallError, match="--max-sessions"):
         await third.answer()
     await gateway.end()
-    assert len(await snapshots.at_least(2, soon)) == 1
+    assert len(await snapshots.at_least("", 2, soon)) == 1
     await by_hand.end()

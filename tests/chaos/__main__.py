@@ -21,13 +21,14 @@ import aiohttp
 from moorage_host.kube import connect
 from tests.chaos.campaign import Campaign, Outcome
 from tests.chaos.oracle.audit import AuditReader
+from tests.chaos.plan.faults import Draw, Extent
 from tests.chaos.plan.schedule import (
+    CERTIFICATES,
     ELECTED,
     IN_TURN,
     ONE_GATEWAY,
+    ONLY_FULL,
     REAL,
-    Draw,
-    Extent,
     Round,
     rounds,
 )
@@ -38,6 +39,7 @@ from tests.scenarios.planes import EmbeddedPlane, Plane
 
 LAYOUTS: Mapping[Layout, Mapping[str, Draw]] = {
     "one gateway": ONE_GATEWAY,
+    "certificates": CERTIFICATES,
     "in turn": IN_TURN,
     "elected": ELECTED,
 }
@@ -53,11 +55,14 @@ def main() -> None:
     options = _options()
     print(f"seed {options.seed}; the same again: make chaos SEED={options.seed}", flush=True)
     directory = Path(tempfile.mkdtemp(prefix="moorage-chaos-"))
+    begun = time.monotonic()
     outcomes = asyncio.run(_campaign(options, directory))
+    took = time.monotonic() - begun
     table = rows(outcomes)
-    print("\n" + text(table))
+    print(f"\n{text(table)}\n{took:.0f} s")
     if options.write:
-        write(table, "real" if options.real else "full" if options.full else "short", options.seed)
+        campaign = "real" if options.real else "full" if options.full else "short"
+        write(table, campaign, f"Seed {options.seed}, {took / 60:.0f} minutes.")
     failed = [each for each in outcomes if each.problems]
     for each in failed:
         print(f"\nround {each.round.number}, {each.round.row}:", *each.problems, sep="\n  ")
@@ -78,9 +83,18 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--write", action="store_true", help="put the table on the page")
     parser.add_argument("--fail-fast", action="store_true", help="end with the first failure")
     options = parser.parse_args()
+    if options.write and options.only:
+        parser.error("--write takes no --only: a table on the page comes from one run")
     if options.seed is None:
         options.seed = random.randrange(1_000_000)
     return options
+
+
+def _is_chosen(options: argparse.Namespace, row: str) -> bool:
+    """Whether a row is run: all with --full, those of a name, or those of the short form."""
+    if options.only or options.full or options.real:
+        return bool(re.search(options.only, row))
+    return row not in ONLY_FULL
 
 
 def _schedule(
@@ -102,7 +116,7 @@ async def _campaign(options: argparse.Namespace, directory: Path) -> Sequence[Ou
     outcomes: list[Outcome] = []
     layouts = ON_REAL if options.real else LAYOUTS
     for layout, table in layouts.items():
-        chosen = {row for row in table if re.search(options.only, row)}
+        chosen = {row for row in table if _is_chosen(options, row)}
         if chosen and not (options.fail_fast and any(each.problems for each in outcomes)):
             place = directory / layout.replace(" ", "-")
             place.mkdir()
@@ -125,18 +139,19 @@ async def _rounds(
         campaign = Campaign(stack, client, session, AuditReader(plane.audit_log))
         await campaign.prepare()
         for each in schedule:
+            begun = time.monotonic()
             outcome = await campaign.run(each)
-            _progress(outcome)
+            _progress(outcome, time.monotonic() - begun)
             yield outcome
             if outcome.problems and options.fail_fast:
                 return
 
 
-def _progress(outcome: Outcome) -> None:
+def _progress(outcome: Outcome, seconds: float) -> None:
     verdict, problems = outcome.verdict, outcome.problems
     end = "; ".join(problems[:2]) if problems else "right"
     row = outcome.round.row
-    print(f"{row:40} {verdict.bound:4} bound, pause {verdict.pause:4.1f} s, {end}", flush=True)
+    print(f"{row:42} {seconds:5.1f} s {verdict.bound:3} bound, {end}", flush=True)
 
 
 if __name__ == "__main__":

@@ -16,15 +16,17 @@ from moorage.v1.binder_pb2_grpc import BinderServiceStub
 from moorage_host.kube import KubeClient, KubeStatusError, KubeUnreachableError
 from tests.chaos.inject import Injector
 from tests.chaos.oracle.audit import AuditReader
+from tests.chaos.oracle.calls import FailedCalls
 from tests.chaos.oracle.picture import difference, picture
 from tests.chaos.oracle.rules import Verdict, judge
-from tests.chaos.plan.load import Wanted, nodes
+from tests.chaos.plan.load import PRIORITY_CLASS, Wanted, nodes
 from tests.chaos.plan.schedule import Round
-from tests.chaos.stack import Stack
+from tests.chaos.stack import SCHEDULER, Stack
 from tests.scenarios.objects import NAMESPACE
 
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 NODES = "/api/v1/nodes"
+PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 CALM_SECONDS = 30.0
 """How long after the last fault every pod must be bound."""
 
@@ -53,6 +55,9 @@ class Outcome:
     old_epochs: int = 0
     """Binds of an old epoch that the binder has done."""
 
+    failed_calls: list[str] = field(default_factory=list)
+    """Calls of kube-scheduler that got no answer, or one that is none."""
+
     others: list[str] = field(default_factory=list)
     """What went wrong that the audit log does not show."""
 
@@ -67,6 +72,8 @@ class Outcome:
         if verdict.posts_per_bind > MOST_POSTS and self.round.limits_posts:
             found.append(f"{verdict.posts} POSTs for {verdict.bound} binds")
         found += [f"picture: {self.picture}"] if self.picture else []
+        if self.failed_calls and self.round.answers_all:
+            found.append(f"{len(self.failed_calls)} calls failed, first {self.failed_calls[0]}")
         return found + self.others
 
 
@@ -85,12 +92,14 @@ class Campaign:
         self._injector = Injector(stack, session)
         self._session = session
         self._audit = audit
+        self._calls = FailedCalls(stack.programs[SCHEDULER].log)
         self._nodes: Sequence[str] = ()
 
     async def prepare(self, scale: int = 1) -> None:
         """Create the nodes, and wait until everything is ready."""
         created = nodes(scale)
         self._nodes = [node["metadata"]["name"] for node in created]
+        await self._request("POST", PRIORITY_CLASSES, PRIORITY_CLASS)
         for node in created:
             await self._request("POST", NODES, node)
         await self._until(self._stack.ready, CALM_SECONDS)
@@ -99,6 +108,7 @@ class Campaign:
     async def run(self, chosen: Round) -> Outcome:
         """Create the pods, inject the faults, wait for calm, and judge."""
         self._audit.read()
+        self._calls.read()
         async with asyncio.TaskGroup() as group:
             for injection in chosen.injections:
                 group.create_task(self._injector.run(injection))
@@ -108,6 +118,7 @@ class Campaign:
         await self._until(self._is_right, PICTURE_SECONDS)
         seen = "" if lost else await self._difference()
         verdict = judge(self._audit.read(), chosen.wanted)
+        failed_calls = self._calls.read()
         old_epochs = await self._bind_with_old_epoch(f"r{chosen.number}-probe")
         if lost:
             await self._stack.restart()
@@ -119,6 +130,7 @@ class Campaign:
             lost=lost,
             picture=seen,
             old_epochs=old_epochs,
+            failed_calls=failed_calls,
             others=others,
         )
 
@@ -148,7 +160,9 @@ class Campaign:
         return await self._pending()
 
     async def _pending(self) -> list[str]:
-        return [name for name, node in (await self._places()).items() if not node]
+        places = await self._places()
+        # Those that have to make room for others may wait for ever.
+        return [name for name, node in places.items() if not node and "-evictable-" not in name]
 
     async def _places(self) -> dict[str, str]:
         """Return the node of each pod by name, "" for none."""
@@ -175,8 +189,7 @@ class Campaign:
             node="plain-0",
             epoch=old,
         )
-        at = f"127.0.0.1:{self._stack.port('binder')}"
-        async with grpc.aio.insecure_channel(at) as channel:
+        async with self._stack.channel("binder", "gateway") as channel:
             with suppress(grpc.aio.AioRpcError):
                 await BinderServiceStub(channel).Bind(request, timeout=5)
                 return 1
@@ -187,7 +200,8 @@ class Campaign:
     async def _difference(self) -> str:
         real = {f"{NAMESPACE}/{name}": at for name, at in (await self._places()).items() if at}
         try:
-            seen = await picture(self._stack.port("filter"), self._nodes)
+            async with self._stack.channel("filter", "operator") as channel:
+                seen = await picture(channel, self._nodes)
         except grpc.aio.AioRpcError as error:
             return f"the filter does not show it: {error.details()}"
         if found := difference(seen, real):
@@ -208,7 +222,8 @@ class Campaign:
 
     async def _metric(self, gateway: str, sample: str) -> float:
         """Return a sample of a gateway's metrics, 0 if there is none."""
-        async with self._session.get(f"{self._stack.admin(gateway)}/metrics") as answer:
+        url = f"{self._stack.admin(gateway)}/metrics"
+        async with self._session.get(url, ssl=self._stack.ssl()) as answer:
             lines = (await answer.text()).splitlines()
         found = (line.removeprefix(f"{sample} ") for line in lines if line.startswith(f"{sample} "))
         return float(next(found, 0))

@@ -11,8 +11,10 @@ from typing import Any
 
 import aiohttp
 
-from tests.chaos.plan.schedule import LEADER, Injection
-from tests.chaos.stack import FIRST, HOST, SECOND, Stack
+from tests.chaos.certificates import Certificates
+from tests.chaos.intrusion import let_in
+from tests.chaos.plan.faults import LEADER, Injection
+from tests.chaos.stack import FIRST, HOST, SCHEDULER, SECOND, Stack
 from tests.scenarios.programs import ProgramError
 
 BINDINGS_AHEAD = 200
@@ -20,6 +22,7 @@ BINDINGS_AHEAD = 200
 
 PIPE_BYTES = 4096
 BAD_CALLS = 100
+RELOAD_SECONDS = 5.0
 
 
 class Injector:
@@ -118,6 +121,47 @@ class Injector:
                 self.problems.append(f"{target} did not answer bad call {number + 1}")
                 return
 
+    # ---- certificates
+
+    async def renew_certificates(self, _: Injection) -> None:
+        """Replace all certificates; each process must take its own."""
+        await self._replace(self._certificates.renew, "The certificate is reloaded")
+
+    async def spoil_certificates(self, injection: Injection) -> None:
+        """Replace all certificates for a while by expired and foreign ones: nobody may take one."""
+        await self._replace(self._certificates.spoil, "The certificate is not reloaded")
+        await asyncio.sleep(injection.seconds)
+        await self.renew_certificates(injection)
+
+    async def intrude(self, _: Injection) -> None:
+        """Call every port with certificates that must be refused."""
+        for wrong, folder in self._certificates.intruders().items():
+            found = await let_in(self._stack, self._session, folder)
+            self.problems += [f"{each} with {wrong}" for each in found]
+
+    @property
+    def _certificates(self) -> Certificates:
+        assert self._stack.certificates
+        return self._stack.certificates
+
+    async def _replace(self, replace: Callable[[], None], event: str) -> None:
+        """Replace files, and wait until each process has noticed."""
+        programs = [p for name, p in self._stack.programs.items() if name != SCHEDULER]
+
+        def counts() -> list[int]:
+            return [program.log.read_text().count(event) for program in programs]
+
+        before = await asyncio.to_thread(counts)
+        await asyncio.to_thread(replace)
+        try:
+            async with asyncio.timeout(RELOAD_SECONDS):
+                while any(  # noqa: ASYNC110 - logs of others
+                    map(int.__le__, await asyncio.to_thread(counts), before)
+                ):
+                    await asyncio.sleep(0.1)
+        except TimeoutError:
+            self.problems.append(f"not every process has logged: {event}")
+
     # ---- links
 
     async def hold_both(self, injection: Injection) -> None:
@@ -179,7 +223,9 @@ class Injector:
         await self._clear()
         for i in range(BINDINGS_AHEAD):
             refused = (i * 0.618) % 1 < injection.amount
-            effects = {"status": (429, 500, 503)[i % 3], "retryAfterSeconds": 1} if refused else {}
+            effects = (
+                {"status": (409, 429, 500, 503)[i % 4], "retryAfterSeconds": 1} if refused else {}
+            )
             await self._fault(**effects)
 
     async def lose_answers(self, injection: Injection) -> None:

@@ -2,16 +2,19 @@
 
 import asyncio
 import json
+import ssl
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any, Literal
 
+import grpc.aio
 import yaml
 
 from cli.up.processes import free_ports
+from tests.chaos.certificates import Certificates, grpc_channel, http_context
 from tests.chaos.network.link import Link
-from tests.chaos.plan.schedule import LEASE_SECONDS
+from tests.chaos.plan.faults import LEASE_SECONDS
 from tests.scenarios.planes import Identity, Plane, answers, python, shipped_config
 from tests.scenarios.programs import Program, ProgramError, start_all, stop_all
 
@@ -23,8 +26,8 @@ HOST = "127.0.0.1"
 PROFILES = ("moorage", "ranked")
 SCHEDULER = "kube-scheduler"
 SERVICES = ("filter", "scorer-1", "scorer-2", "binder")
-Layout = Literal["one gateway", "in turn", "elected"]
-"""How many gateways there are, and which of them kube-scheduler calls."""
+Layout = Literal["one gateway", "certificates", "in turn", "elected"]
+"""How many gateways there are, which of them kube-scheduler calls, and whether with TLS."""
 
 LEASE = (
     "--leader-election=lease",
@@ -61,8 +64,10 @@ class Stack:
         self.plane = plane
         self.directory = plane.directory
         self.layout = layout
-        two = layout != "one gateway"
+        two = layout in ("in turn", "elected")
         self.gateways = ["gateway-1", "gateway-2"] if two else ["gateway"]
+        with_tls = layout == "certificates"
+        self.certificates = Certificates(self.directory / "certificates") if with_tls else None
         self.links: dict[str, Link] = {}
         self.programs: dict[str, Program] = {}
         self._held_back: set[str] = set()
@@ -99,7 +104,23 @@ class Stack:
 
     def admin(self, name: str) -> str:
         """Return the URL of a program's admin server."""
-        return f"http://{HOST}:{self._admins[name]}"
+        return f"{self.scheme}://{HOST}:{self._admins[name]}"
+
+    @property
+    def scheme(self) -> str:
+        """How HTTP ports of Moorage are reached."""
+        return "https" if self.certificates else "http"
+
+    def ssl(self) -> ssl.SSLContext | bool:
+        """Return what an operator calls HTTP ports with."""
+        return http_context(self.certificates.judge("operator")) if self.certificates else True
+
+    def channel(self, name: str, identity: str) -> grpc.aio.Channel:
+        """Return a channel to a program, without the link between."""
+        at = f"{HOST}:{self._ports[name]}"
+        if self.certificates:
+            return grpc_channel(at, self.certificates.judge(identity))
+        return grpc.aio.insecure_channel(at)
 
     async def leader(self) -> str:
         """Return the gateway that is ready; the first one if none is."""
@@ -133,7 +154,7 @@ class Stack:
         return any([await self._is_ready(name) for name in self.gateways])
 
     async def _is_ready(self, gateway: str) -> bool:
-        return await answers(f"{self.admin(gateway)}/readyz", seconds=1)
+        return await answers(f"{self.admin(gateway)}/readyz", ssl=False, seconds=1)
 
     async def _route(self) -> None:
         """Lead new connections of kube-scheduler to the ready gateway, as a Service does."""
@@ -216,11 +237,13 @@ class Stack:
             "--shutdown-grace=2s",
             "--log-format=text",
         ]
+        if self.certificates:
+            common += [f"--tls={self.certificates.of(name)}", "--tls-reload-interval=100ms"]
         return Program(
             name=name,
             command=[*python(module), *common, *options],
             log=self.directory / f"{name}.log",
-            ready=lambda: answers(f"http://{HOST}:{admin}/livez"),
+            ready=lambda: answers(f"{self.scheme}://{HOST}:{admin}/livez", ssl=False),
         )
 
     def _scheduler(self) -> Program:
@@ -229,7 +252,9 @@ class Stack:
         config["profiles"] = [{"schedulerName": name} for name in PROFILES]
         config["podInitialBackoffSeconds"], config["podMaxBackoffSeconds"] = 1, 2
         entry = config["extenders"][0]
-        entry["urlPrefix"] = f"http://{HOST}:{self.links[f'{SCHEDULER}>gateway'].port}"
+        entry["urlPrefix"] = f"{self.scheme}://{HOST}:{self.links[f'{SCHEDULER}>gateway'].port}"
+        if self.certificates:
+            entry |= {"enableHTTPS": True, "tlsConfig": self.certificates.for_kube_scheduler()}
         entry |= {"bindVerb": "bind", "httpTimeout": f"{self._http_timeout:g}s"}
         config["clientConnection"] = {"kubeconfig": str(self._kubeconfig(SCHEDULER))}
         program = self.plane.scheduler(SCHEDULER, config)
@@ -238,6 +263,11 @@ class Stack:
             f"--api-server={api}" if part.startswith("--api-server=") else part
             for part in program.command
         ]
+        if self.plane.name == "embedded":
+            program.command = [
+                *program.command,
+                "--log-repeats=1000000",
+            ]  # failed calls are counted
         return program
 
     async def _keep(self, name: str) -> None:

@@ -10,10 +10,13 @@ import pytest
 import yaml
 
 from cli.certs.folders import CertificateOptions, identities
+from gateway.replicas.feed import PART_BYTES
 from gateway.settings import GatewaySettings
+from moorage.units.quantity import scaled
 from moorage_apps.__main__ import PROCESSES as PROCESSES_BY_NAME
 from moorage_host.policy import parse as parse_policy
 from moorage_host.policy import read
+from moorage_host.rpc.serve import ServerSettings
 from moorage_host.rpc.sessions.settings import CycleSettings
 from moorage_host.settings import parse_settings
 from sandbox.apiserver import ApiServer
@@ -24,6 +27,12 @@ from services.filter.plugins.stateful_set_zone import StatefulSetZone
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 PROCESSES = ("gateway", "filter", "scorer", "binder")
+
+READING = 7
+"""Memory that reading a call's body may take, relative to its size; see --scheduling-body-limit."""
+
+GIVEN_NODE_BYTES = 50_000
+"""Memory of a node that calls bring; see --given-nodes-cached."""
 
 Manifest = dict[str, Any]
 
@@ -130,6 +139,31 @@ def test_everything_is_probed_and_has_bounds(second_scheduler: list[Manifest]) -
         assert main["livenessProbe"]["httpGet"]["path"] == "/livez"
         assert {"cpu", "memory"} <= main["resources"]["requests"].keys()
         assert "memory" in main["resources"]["limits"]
+
+
+def memory_limit(manifests: list[Manifest], name: str) -> int:
+    limit = container(one(manifests, "Deployment", name))["resources"]["limits"]["memory"]
+    return scaled("memory", limit)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [("filter", CycleSettings()), ("scorer", CycleSettings()), ("binder", BinderSettings())],
+)
+def test_the_messages_of_all_calls_fit_into_half_of_the_memory(
+    base: list[Manifest], name: str, settings: ServerSettings
+) -> None:
+    worst = settings.max_concurrent_rpcs * settings.max_message_bytes
+    assert worst <= memory_limit(base, name) / 2
+    assert settings.max_message_bytes >= 2 * PART_BYTES, "a part and the longest object"
+
+
+def test_what_the_gateway_holds_fits_into_its_memory(base: list[Manifest]) -> None:
+    settings = GatewaySettings()
+    bodies = READING * settings.body_bytes_in_flight
+    nodes = GIVEN_NODE_BYTES * settings.given_nodes_cached
+    assert bodies + nodes + settings.cycle_state_memory <= memory_limit(base, "gateway")
+    assert settings.scheduling_body_limit <= settings.body_bytes_in_flight
 
 
 @pytest.mark.parametrize("name", PROCESSES)

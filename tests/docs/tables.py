@@ -10,11 +10,13 @@ from prometheus_client import CollectorRegistry
 from cli.annotate import metrics as annotator_metrics
 from cli.main import main
 from gateway.binding.retries import RetryMetrics
+from gateway.binding.settling import SettlingMetrics
+from gateway.cluster.metrics import ClusterCollector
 from gateway.cluster.watch.metrics import WatchFamilies
+from gateway.cycle.metrics import CycleMetrics
 from gateway.edge.metrics import EdgeMetrics
 from gateway.leadership.beginning import TermMetrics
 from gateway.leadership.term import Term
-from gateway.metrics import ClusterCollector, CycleMetrics
 from gateway.policy.reload import ReloadMetrics
 from gateway.replicas.metrics import SessionFamilies
 from gateway.settings import GatewaySettings
@@ -62,10 +64,10 @@ SETTINGS: Mapping[str, tuple[type[Dataclass], type[Dataclass] | None]] = {
 
 
 def settings(name: str) -> str:
-    """Return the settings that a kind of process adds to those of all."""
+    """Return the settings that a kind of process adds to those of all, or has otherwise."""
     cls, base = SETTINGS[name]
-    elsewhere = {row.option for row in settings_table(base)} if base else set()
-    rows = [row for row in settings_table(cls) if row.option not in elsewhere]
+    elsewhere = settings_table(base) if base else []
+    rows = [row for row in settings_table(cls) if row not in elsewhere]
     return table(
         ("option", "environment variable", "default", "unit", "meaning"),
         ((code(r.option), code(r.environment), code(r.default), r.unit, _meaning(r)) for r in rows),
@@ -184,6 +186,7 @@ def _gateway_metrics() -> list[MetricRow]:
     SessionFamilies(registry)
     WatchFamilies(registry)
     RetryMetrics(registry)
+    SettlingMetrics(registry)
     TermMetrics(registry, Term())
     rows = metrics_table(registry)
     cluster = ClusterCollector(lambda: {"nodes": 0}, lambda: {"nodes": 0.0})

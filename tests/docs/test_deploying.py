@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from cli.config.gateway import TLS_FOLDER
 from tests.docs.pages import ROOT, blocks
 
 GATEWAY_BINDING = ("ClusterRoleBinding", "moorage-gateway")
@@ -52,12 +53,14 @@ def test_a_role_gives_the_gateway_what_a_plugin_reads_in_a_namespace() -> None:
     assert binding["subjects"] == shipped["subjects"]
 
 
-def test_a_static_pod_finds_its_configuration() -> None:
+def test_a_static_pod_finds_its_configuration_and_certificate() -> None:
     (text,) = (b.text for b in blocks("yaml") if b.text.startswith("# kube-scheduler.yaml"))
     spec = yaml.safe_load(text)["spec"]
-    (container,), (volume,) = spec["containers"], spec["volumes"]
-    (mount,) = container["volumeMounts"]
+    (container,), (volume, certificate) = spec["containers"], spec["volumes"]
     path = volume["hostPath"]["path"]
     assert container["command"] == ["kube-scheduler", f"--config={path}"]
-    assert mount == {"name": volume["name"], "mountPath": path, "readOnly": True}
+    for mount, each in zip(container["volumeMounts"], spec["volumes"], strict=True):
+        where = each["hostPath"]["path"]
+        assert mount == {"name": each["name"], "mountPath": where, "readOnly": True}
     assert volume["hostPath"]["type"] == "File"  # a folder would be made otherwise
+    assert certificate["hostPath"] == {"path": TLS_FOLDER, "type": "Directory"}

@@ -11,7 +11,7 @@ from google.protobuf.descriptor import ServiceDescriptor
 
 from gateway.binding.binding import REFUSALS
 from gateway.cluster.watch.limits import Restart
-from gateway.cycle.filtering import UNKNOWN_NODE
+from gateway.cycle.phases.filtering import UNKNOWN_NODE
 from gateway.decisions.log import Decision, PluginRecord
 from gateway.edge.exchange import INTERNAL, NOT_UNDERSTOOD, TOO_SLOW
 from gateway.edge.metrics import Result, Verb
@@ -81,7 +81,7 @@ def test_log_events_of_the_gateway_exist() -> None:
 
 def test_readiness_checks_are_listed() -> None:
     checks = re.search(
-        r"return \{\n(.*?)\n    \}", source("gateway").partition("def readiness_checks")[2], re.S
+        r"return \{\n(.*?)\n    \}", source("gateway").partition("def _readiness_checks")[2], re.S
     )
     assert checks is not None
     names = ["serving", *re.findall(r'"(\w+)":', checks[1])]

@@ -20,6 +20,8 @@ from moorage.v1 import filter_pb2_grpc, scorer_pb2, scorer_pb2_grpc, types_pb2
 from moorage_host.plugins.registry import Registry
 from moorage_host.rpc.serve import ServerSettings, ServiceDefinition
 from moorage_host.rpc.serve import running as serving
+from moorage_host.tls.certificate import read_certificate
+from moorage_host.tls.contexts import client_context
 from sandbox.apiserver import ApiServer, Fault
 from services.binder.servicer import binder_service as binder_definition
 from services.binder.settings import BinderSettings
@@ -165,7 +167,7 @@ async def is_open(_: Any) -> bool:
 
 @asynccontextmanager
 async def filter_service(
-    *plugins: type[FilterPlugin], port: int = 0, gate: Gate = is_open
+    *plugins: type[FilterPlugin], port: int = 0, gate: Gate = is_open, tls: Path | None = None
 ) -> AsyncIterator[str]:
     """Run a real filter service with the built-in plugins and more; give its address."""
     definition = ServiceDefinition(
@@ -174,13 +176,17 @@ async def filter_service(
         create=lambda: GatedFilter(Registry(FilterPlugin, (*FILTERS, *plugins)), gate),
         register=filter_pb2_grpc.add_FilterServiceServicer_to_server,
     )
-    async with serving(definition, replace(SETTINGS, port=port)) as server:
+    async with serving(definition, replace(SETTINGS, port=port, tls=tls)) as server:
         yield server.grpc
 
 
 @asynccontextmanager
 async def scorer_service(
-    *plugins: type[ScorePlugin], port: int = 0, gate: Gate = is_open, grace: float = 0
+    *plugins: type[ScorePlugin],
+    port: int = 0,
+    gate: Gate = is_open,
+    grace: float = 0,
+    tls: Path | None = None,
 ) -> AsyncIterator[str]:
     """Run a real scorer service with the built-in plugins and more; give its address."""
     definition = ServiceDefinition(
@@ -189,7 +195,8 @@ async def scorer_service(
         create=lambda: GatedScorer(Registry(ScorePlugin, (*SCORERS, *plugins)), gate),
         register=scorer_pb2_grpc.add_ScorerServiceServicer_to_server,
     )
-    async with serving(definition, replace(SETTINGS, port=port, shutdown_grace=grace)) as server:
+    settings = replace(SETTINGS, port=port, shutdown_grace=grace, tls=tls)
+    async with serving(definition, settings) as server:
         yield server.grpc
 
 
@@ -267,10 +274,11 @@ async def gateway(
             **usual | more,
         )
         process = await stack.enter_async_context(running(settings, registry))
-        session = await stack.enter_async_context(aiohttp.ClientSession())
+        session = await stack.enter_async_context(_client(settings.tls))
+        scheme = "https" if settings.tls else "http"
         running_gateway = Gateway(
-            url=f"http://{process.extender}",
-            admin=f"http://{process.admin}",
+            url=f"{scheme}://{process.extender}",
+            admin=f"{scheme}://{process.admin}",
             api=Api(server),
             session=session,
             registry=registry,
@@ -280,6 +288,12 @@ async def gateway(
                 lambda: running_gateway.sample("moorage_cache_age_seconds", resource="pods") < inf
             )
         yield running_gateway
+
+
+def _client(tls: Path | None) -> aiohttp.ClientSession:
+    """Return a client that shows the gateway's own certificate, if it has one."""
+    context = client_context(read_certificate(tls)) if tls else True
+    return aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context))
 
 
 async def ready(running_gateway: Gateway) -> None:

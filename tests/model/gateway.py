@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from gateway.binding.binding import Binding
 from gateway.binding.connection import BinderConnection
-from gateway.binding.settling import Settling
+from gateway.binding.settling import Settling, SettlingMetrics
 from gateway.binding.unseen import UnseenPods
 from gateway.calls import CycleRequest
 from gateway.cluster.cluster import Cluster
@@ -18,14 +18,15 @@ from gateway.cluster.state import ClusterState
 from gateway.cluster.watch.sinks import NodeSink, PodSink, SeenPod
 from gateway.cycle.bind_check import BindCheck
 from gateway.cycle.claims import Claims
-from gateway.cycle.filtering import FilterPhaseResult, to_result
-from gateway.cycle.merging import ShardVerdicts
-from gateway.cycle.phase import Phase
+from gateway.cycle.metrics import CycleMetrics
+from gateway.cycle.phases.filtering import FilterPhaseResult, to_result
+from gateway.cycle.phases.merging import ShardVerdicts
+from gateway.cycle.phases.phase import Phase
+from gateway.cycle.phases.row_index import RowIndex
+from gateway.cycle.phases.scoring import ScorePhaseResult
 from gateway.cycle.queue import CycleQueue
 from gateway.cycle.recheck import Recheck
-from gateway.cycle.row_index import RowIndex
 from gateway.cycle.runner import CycleRunner
-from gateway.cycle.scoring import ScorePhaseResult
 from gateway.decisions.cycle_states import CycleStates
 from gateway.decisions.log import DecisionLog
 from gateway.decisions.rejected import RejectedPods
@@ -33,7 +34,6 @@ from gateway.leadership.barriers import Barriers, Fenced, Written
 from gateway.leadership.beginning import Beginning, TermMetrics
 from gateway.leadership.catch_up import CatchUp
 from gateway.leadership.term import Term
-from gateway.metrics import CycleMetrics
 from gateway.policy.policy import PolicyHolder
 from gateway.replicas.feed import StateFeed
 from moorage.v1 import filter_pb2
@@ -170,7 +170,13 @@ class DirectBarriers:
             highest=answer.epoch,
             is_held=(answer.epoch, answer.holder) == (epoch, self._holder),
             binds=[
-                Written(namespace=b.namespace, name=b.name, uid=b.uid, node=b.node)
+                Written(
+                    namespace=b.namespace,
+                    name=b.name,
+                    uid=b.uid,
+                    node=b.node,
+                    is_unknown=b.unknown,
+                )
                 for b in answer.binds
             ],
             answered=now,
@@ -208,13 +214,14 @@ class ModelGateway:
         self.phase = OneOfAKind(state)
         phase = cast("Phase[FilterPhaseResult]", self.phase)
         no_scores = cast("Phase[ScorePhaseResult]", None)
-        self.settling = Settling(reads, state, metrics, 0.0)
+        self.settling = Settling(reads, state, SettlingMetrics(registry), 0.0)
         binding = Binding(
             cast("BinderConnection", _Connection(binder)),
             state,
             policy,
             cycle_states,
             lambda: 0,
+            holder="gateway",
             term=self.term,
             settling=self.settling,
             unseen=UnseenPods(state, 100),
@@ -248,7 +255,7 @@ class ModelGateway:
         self._beginning = Beginning(
             term=self.term,
             barriers=cast("Barriers", barriers),
-            catch_up=CatchUp(reads, cast("Cluster", self.view)),
+            catch_up=CatchUp(reads, cast("Cluster", self.view), self.settling.begin),
             between_cycles=queue.between_cycles,
             metrics=TermMetrics(registry, self.term),
         )

@@ -48,8 +48,8 @@ MUTATIONS: Mapping[str, Sequence[Edit]] = {
     "a bound pod that the watch has not shown is left out": [
         Edit(
             file="gateway/leadership/catch_up.py",
-            old="(pod := by_uid.get(bind.uid)) is not None:",
-            new="(pod := by_uid.get(bind.uid)) and not pod.spec.node_name:",
+            old='read_now.spec.node_name in ("", bind.node):',
+            new="not read_now.spec.node_name:",
         )
     ],
     "an unknown outcome frees the node": [

@@ -65,13 +65,13 @@ def what_is_bound_counts(gateway: ModelGateway, api: Api, fence: Fence) -> Itera
 def the_replica_equals_the_state(gateway: ModelGateway) -> Iterator[str]:
     """Yield differences, once the replica has followed."""
     snapshot, state = gateway.phase.replica.snapshot, gateway.state
-    if {node.name for node in snapshot.nodes()} != set(state.row_of):
-        yield f"nodes {[node.name for node in snapshot.nodes()]}, not {sorted(state.row_of)}"
+    if {node.name for node in snapshot.nodes()} != set(state.rows.of):
+        yield f"nodes {[node.name for node in snapshot.nodes()]}, not {sorted(state.rows.of)}"
     for node in snapshot.nodes():
         for pod in node.pods:
             if state.place_of(pod.uid) != node.name:
                 yield f"{pod.name} on {node.name}, not {state.place_of(pod.uid) or 'nowhere'}"
-    placed = sum(node in state.row_of for node in state._place.values())
+    placed = sum(node in state.rows.of for node in state._place.values())
     if snapshot.pod_count != placed:
         yield f"{snapshot.pod_count} pods, not {placed}"
 
@@ -82,8 +82,8 @@ def in_the_end_the_view_is_the_truth(gateway: ModelGateway, api: Api) -> Iterato
     for uid, pod in api.pods.items():
         if state.place_of(uid) != pod.spec.node_name:
             yield f"{pod.name} on {state.place_of(uid) or 'no node'}, not {pod.spec.node_name}"
-    if set(state.row_of) != set(api.nodes):
-        yield f"nodes {sorted(state.row_of)}, not {sorted(api.nodes)}"
+    if set(state.rows.of) != set(api.nodes):
+        yield f"nodes {sorted(state.rows.of)}, not {sorted(api.nodes)}"
     bound = sum(bool(pod.spec.node_name) for pod in api.pods.values())
     if state.counts["pods"] != bound:
         yield f"{state.counts['pods']} pods have a place, not {bound}"

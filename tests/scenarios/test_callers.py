@@ -1,8 +1,11 @@
 """What callers get on each HTTP port of processes with certificates; docs/http-ports.md has it."""
 
 import asyncio
+import os
 import re
+import shutil
 import ssl
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -14,6 +17,10 @@ import pytest_asyncio
 import yaml
 
 from cli.certs.folders import CertificateOptions, keep_certificates
+from cli.explain.causes import explanation
+from cli.explain.gateway import AdminPort
+from cli.explain.sources import read
+from moorage.errors import ConfigurationError
 from moorage_host.tls.certificate import read_certificate
 from moorage_host.tls.contexts import client_context
 from tests.docs.pages import blocks
@@ -144,7 +151,7 @@ async def grant(plane: EmbeddedPlane, role: str, user: str) -> None:
     async with aiohttp.ClientSession() as http:
         for kind, body in (("clusterroles", rules), ("clusterrolebindings", bound)):
             async with http.post(f"{plane.url}{RBAC}/{kind}", json=body) as response:
-                assert response.status == 201, await response.text()
+                assert response.status in (201, 409), await response.text()
 
 
 async def test_the_api_server_decides_about_bearer_tokens(
@@ -171,3 +178,69 @@ async def test_the_api_server_decides_about_bearer_tokens(
         await plane.start()
     asking = [services.admin_of("filter"), services.admin_of("scorer-1")]
     assert await answers("token-of-prometheus", "/metrics") == ["401", "401"]
+
+
+def kubeconfig(plane: EmbeddedPlane, file: Path, token: str) -> Path:
+    """Write a kubeconfig whose user has a token, or none if it is ""."""
+    config = yaml.safe_load(plane.kubeconfig("admin").read_text())
+    config["users"][0]["user"] = {"token": token} if token else {}
+    file.write_text(yaml.safe_dump(config))
+    return file
+
+
+async def kubectl_explain(kubeconfig: Path, *arguments: str) -> str:
+    """Run `kubectl moorage explain default/web`; return what it writes."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    process = await asyncio.create_subprocess_exec(
+        *("kubectl", "moorage", "explain", "default/web", *arguments),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env={**os.environ, "PATH": path, "KUBECONFIG": str(kubeconfig)},
+    )
+    out, _ = await process.communicate()
+    return " ".join(out.decode().split())
+
+
+REASON = "its schedulerName is default-scheduler, which no profile serves"
+"""Why the pod waits, which only the gateway knows."""
+
+
+async def test_people_with_rights_ask_with_their_token_why_a_pod_waits(
+    services: Services, folders: Path, plane: EmbeddedPlane, tmp_path: Path
+) -> None:
+    await grant(plane, "moorage-decisions", "ann")
+    containers = [{"name": "main", "image": "web:1"}]
+    pod = {"metadata": {"name": "web"}, "spec": {"containers": containers}}
+    async with (
+        aiohttp.ClientSession() as http,
+        http.post(f"{plane.url}/api/v1/namespaces/default/pods", json=pod) as response,
+    ):
+        assert response.status == 201, await response.text()
+
+    async def explained(token: str = "", **options: Any) -> str:
+        admin = AdminPort(**{"url": services.admin, **options})
+        config = kubeconfig(plane, tmp_path / "kubeconfig", token)
+        return explanation(await read("default/web", "", admin, config)).headline
+
+    believed: dict[str, Any] = {"ca_file": folders / "ca" / "ca.crt"}
+    anns, empty = tmp_path / "anns", tmp_path / "empty"
+    anns.write_text("token-of-ann\n")
+    empty.write_text("")
+    plain = services.admin.replace("https", "http")
+    assert REASON in await explained("token-of-ann", **believed)
+    assert REASON in await explained(tls=folders / "operator")
+    assert REASON in await explained("token-of-late", **believed, token_file=anns)
+    assert "ClusterRole with this right" in await explained("token-of-late", **believed)
+    assert "give another --token-file" in await explained("unknown", **believed)
+    assert "the kubeconfig has no token: give --token-file FILE" in await explained(**believed)
+    assert "give --tls DIR" in await explained("token-of-ann")
+    assert "https:// if the gateway has certificates" in await explained(url=plain)
+    with pytest.raises(ConfigurationError, match="begins with https://"):
+        await explained(url=plain, token_file=anns)
+    with pytest.raises(ConfigurationError, match="holds no token"):
+        await explained(**believed, token_file=empty)
+    if shutil.which("kubectl") is None:
+        pytest.skip("kubectl is not installed")
+    config = kubeconfig(plane, tmp_path / "kubeconfig", "token-of-ann")
+    options = (f"--admin={services.admin}", f"--ca-file={believed['ca_file']}")
+    assert REASON in await kubectl_explain(config, *options)

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from cli.explain.causes import Explanation, explanation
+from cli.explain.gateway import AdminPort
 from cli.explain.sources import read
 from tests.scenarios.objects import NAMESPACE, binding, node, pod
 from tests.scenarios.test_preemption import priority_class
@@ -22,7 +23,9 @@ NAMES = ("n1", "n2", "n3", "n4")
 
 async def explained(world: World, name: str, node: str = "") -> Explanation:
     kubeconfig = world.plane.kubeconfig("admin")
-    return explanation(await read(f"{NAMESPACE}/{name}", node, world.services.admin, kubeconfig))
+    return explanation(
+        await read(f"{NAMESPACE}/{name}", node, AdminPort(url=world.services.admin), kubeconfig)
+    )
 
 
 async def headline(world: World, name: str, node: str = "") -> str:

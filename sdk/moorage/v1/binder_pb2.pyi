@@ -102,6 +102,7 @@ class BindRequest(_message.Message):
     CYCLE_STATE_FIELD_NUMBER: _builtins.int
     GENERATION_FIELD_NUMBER: _builtins.int
     EPOCH_FIELD_NUMBER: _builtins.int
+    HOLDER_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Required. The pod's namespace."""
     name: _builtins.str
@@ -119,13 +120,17 @@ class BindRequest(_message.Message):
     policyRevision and generation; `moorage.DecisionSummary` describes it.
     """
     generation: _builtins.int
-    """Optional. Plugins that read the snapshot are asked once the binder has the state of this generation or
-    a later one, see `FollowState`. 0 if no plugin of the policy reads it.
+    """Optional. Plugins that read the snapshot are asked once the binder has the holder's state of this
+    generation or a later one, see `FollowState`. 0 if no plugin of the policy reads it.
     """
     epoch: _builtins.int
     """Optional. The epoch of the gateway that decided, see `Barrier`. A bind of a lower epoch than the binder
     has seen is refused with FAILED_PRECONDITION; one of a higher epoch fences the lower ones. 0, as by hand,
     is never fenced. At most 2^63 - 1.
+    """
+    holder: _builtins.str
+    """Optional. The gateway that decided, as in `Barrier`: plugins see the state that it sends. If it is empty,
+    as by hand, they see that of the stream that has been open longest.
     """
     @_builtins.property
     def annotations(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
@@ -157,10 +162,11 @@ class BindRequest(_message.Message):
         cycle_state: _abc.Mapping[_builtins.str, _builtins.bytes] | None = ...,
         generation: _builtins.int = ...,
         epoch: _builtins.int = ...,
+        holder: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["annotations", b"annotations", "cycle_state", b"cycle_state", "decision", b"decision", "epoch", b"epoch", "generation", b"generation", "name", b"name", "namespace", b"namespace", "node", b"node", "policy", b"policy", "profile", b"profile", "uid", b"uid"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["annotations", b"annotations", "cycle_state", b"cycle_state", "decision", b"decision", "epoch", b"epoch", "generation", b"generation", "holder", b"holder", "name", b"name", "namespace", b"namespace", "node", b"node", "policy", b"policy", "profile", b"profile", "uid", b"uid"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -377,6 +383,11 @@ class BinderServiceFollowStateRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     STATE_FIELD_NUMBER: _builtins.int
+    HOLDER_FIELD_NUMBER: _builtins.int
+    holder: _builtins.str
+    """Optional. The gateway whose state this is, as in `Barrier`; the same in all messages of a stream. The
+    state is for binds with this holder.
+    """
     @_builtins.property
     def state(self) -> _types_pb2.State:
         """Required. The change. Its policy is left aside: that comes with the binds."""
@@ -385,10 +396,11 @@ class BinderServiceFollowStateRequest(_message.Message):
         self,
         *,
         state: _types_pb2.State | None = ...,
+        holder: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["state", b"state"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["holder", b"holder", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

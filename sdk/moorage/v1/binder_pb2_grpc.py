@@ -122,7 +122,8 @@ class BinderServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def FollowState(self, request_iterator, context):
-        """Keeps one gateway's state, for bind plugins that read the snapshot. The first answer is a Hello; then
+        """Keeps one gateway's state, for bind plugins that read the snapshot: those of its own binds, by the
+        holder, since generations of two gateways have nothing to do with each other. The first answer is a Hello; then
         each change is acknowledged. The state ends with the stream. A change that cannot be applied ends the
         stream with INVALID_ARGUMENT: open a new one and send the full state.
         """

@@ -55,7 +55,8 @@ class BinderServiceStub:
     253 characters, or others than printable ASCII without spaces.
     """
     FollowState: _aio.StreamStreamMultiCallable[_binder_pb2.BinderServiceFollowStateRequest, _binder_pb2.BinderServiceFollowStateResponse]
-    """Keeps one gateway's state, for bind plugins that read the snapshot. The first answer is a Hello; then
+    """Keeps one gateway's state, for bind plugins that read the snapshot: those of its own binds, by the
+    holder, since generations of two gateways have nothing to do with each other. The first answer is a Hello; then
     each change is acknowledged. The state ends with the stream. A change that cannot be applied ends the
     stream with INVALID_ARGUMENT: open a new one and send the full state.
     """
@@ -134,7 +135,8 @@ class BinderServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _abc.AsyncIterator[_binder_pb2.BinderServiceFollowStateRequest],
         context: _aio.ServicerContext[_abc.AsyncIterator[_binder_pb2.BinderServiceFollowStateRequest], _abc.AsyncIterator[_binder_pb2.BinderServiceFollowStateResponse]],
     ) -> _abc.AsyncIterator[_binder_pb2.BinderServiceFollowStateResponse]:
-        """Keeps one gateway's state, for bind plugins that read the snapshot. The first answer is a Hello; then
+        """Keeps one gateway's state, for bind plugins that read the snapshot: those of its own binds, by the
+        holder, since generations of two gateways have nothing to do with each other. The first answer is a Hello; then
         each change is acknowledged. The state ends with the stream. A change that cannot be applied ends the
         stream with INVALID_ARGUMENT: open a new one and send the full state.
         """

@@ -94,8 +94,8 @@ class Callers:
         if not review.allowed:
             return self._refused(
                 403,
-                f'"{review.user}" may not get the non-resource URL {path[:200]}; bind the '
-                "ClusterRole moorage-metrics, or another with this right",
+                f'"{review.user}" may not get the non-resource URL {path[:200]}; bind a '
+                "ClusterRole with this right, such as moorage-metrics or moorage-decisions",
             )
         return None
 

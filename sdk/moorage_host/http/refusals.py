@@ -1,8 +1,10 @@
-"""Counts what an HTTP port refuses before a handler sees it, and logs some of it."""
+"""Counts and logs what an HTTP port refuses before a handler sees it.
+
+The limits of the log count the refusals for each reason apart.
+"""
 
 import logging
 import re
-import time
 from typing import Literal, TypeAlias
 
 import structlog
@@ -31,9 +33,6 @@ REFUSED = Counter(
     ("port", "reason"),
 )
 
-LOG_INTERVAL = 10.0
-"""Seconds in which one refusal for each reason is logged; all are counted."""
-
 _LONGEST = 200  # characters
 _QUOTATION = re.compile(r"""[:\n"'\\]|\bb['"]""")
 
@@ -43,17 +42,12 @@ class Refusals:
 
     def __init__(self, port: Port) -> None:
         self._port = port
-        self._logged: dict[str, float] = {}
 
     def note(self, reason: Reason, problem: str) -> None:
-        """Count a refusal, and log it unless one for the same reason was logged just now."""
+        """Count a refusal, and log it."""
         REFUSED.labels(self._port, reason).inc()
-        now = time.monotonic()
-        if now - self._logged.get(reason, -LOG_INTERVAL) >= LOG_INTERVAL:
-            self._logged[reason] = now
-            log.warning(
-                "An HTTP port refused something", port=self._port, problem=problem[:_LONGEST]
-            )
+        event = f"An HTTP port refused something: {reason}"
+        log.warning(event, port=self._port, problem=problem[:_LONGEST])
 
     def logger(self) -> logging.Logger:
         """Return the logger for `aiohttp.web.Server`: a malformed head is a refusal."""

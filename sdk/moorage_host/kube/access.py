@@ -7,7 +7,6 @@ import asyncio
 import hashlib
 import time
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
@@ -23,44 +22,6 @@ _KEPT = 256  # answers
 _AT_ONCE = 4  # requests
 _WAITING = 64  # callers
 _TIMEOUT = 5.0  # seconds
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UrlAttributes:
-    """Something that is no resource, such as /metrics."""
-
-    path: str
-    verb: str = "get"
-
-    def written(self) -> dict[str, Any]:
-        """Return the part of a SubjectAccessReview."""
-        return {"nonResourceAttributes": {"path": self.path, "verb": self.verb}}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceAttributes:
-    """Objects of a resource; without a name, all of the namespace."""
-
-    resource: str
-    verb: str = "get"
-    group: str = ""
-    namespace: str = ""
-    name: str = ""
-
-    def written(self) -> dict[str, Any]:
-        """Return the part of a SubjectAccessReview."""
-        return {
-            "resourceAttributes": {
-                "group": self.group,
-                "resource": self.resource,
-                "verb": self.verb,
-                "namespace": self.namespace,
-                "name": self.name,
-            }
-        }
-
-
-Attributes = UrlAttributes | ResourceAttributes
 
 
 class _User(msgspec.Struct, frozen=True):
@@ -101,7 +62,7 @@ class Access:
     def __init__(self, client: KubeClient | None, *, ttl: float) -> None:
         self.client = client
         self._ttl = ttl
-        self._kept: OrderedDict[tuple[bytes, Attributes], tuple[float, Review]] = OrderedDict()
+        self._kept: OrderedDict[tuple[bytes, str], tuple[float, Review]] = OrderedDict()
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._waiting = 0
 
@@ -112,11 +73,7 @@ class Access:
             KubeError: The API server does not answer, or refuses to.
             TimeoutError: It does not answer in time.
         """
-        return await self.allows(token, UrlAttributes(path=path))
-
-    async def allows(self, token: str, attributes: Attributes) -> Review:
-        """Return whose a token is, and whether they may do something; raises as `review`."""
-        key = hashlib.sha256(token.encode()).digest(), attributes
+        key = hashlib.sha256(token.encode()).digest(), path
         kept = self._kept.get(key)
         if kept is not None and time.monotonic() - kept[0] < self._ttl:
             return kept[1]
@@ -125,7 +82,7 @@ class Access:
         self._waiting += 1
         try:
             async with self._slots:
-                review = await self._ask(token, attributes)
+                review = await self._ask(token, path)
         finally:
             self._waiting -= 1
         self._kept[key] = time.monotonic(), review
@@ -134,14 +91,14 @@ class Access:
             self._kept.popitem(last=False)
         return review
 
-    async def _ask(self, token: str, attributes: Attributes) -> Review:
+    async def _ask(self, token: str, path: str) -> Review:
         body = _object("authentication.k8s.io/v1", "TokenReview", {"token": token})
         answer = _read(await self._post(TOKENS, body), _TokenReview).status
         user = answer.user
         if not (answer.authenticated and user.username):
             return Review(user="", allowed=False)
         who = {"user": user.username, "uid": user.uid, "groups": user.groups, "extra": user.extra}
-        spec = {**who, **attributes.written()}
+        spec = {**who, "nonResourceAttributes": {"path": path, "verb": "get"}}
         body = _object("authorization.k8s.io/v1", "SubjectAccessReview", spec)
         access = _read(await self._post(ACCESS, body), _AccessReview)
         return Review(user=user.username, allowed=access.status.allowed)

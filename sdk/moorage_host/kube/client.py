@@ -42,6 +42,17 @@ class KubeClient:
         """The URL of the API server."""
         return str(self._api.configuration.host)
 
+    async def token(self) -> str:
+        """Return the bearer token that requests carry now; "" if they carry none.
+
+        Raises:
+            KubeUnreachableError: The kubeconfig's plugin for credentials failed.
+        """
+        try:
+            return (await self._authorization()).removeprefix("Bearer ")
+        except self._failures as error:
+            raise KubeUnreachableError(f"no credentials for {self.host}: {error}") from error
+
     async def request(
         self,
         method: str,
@@ -137,13 +148,17 @@ class KubeClient:
     async def _options(
         self, headers: dict[str, str], timeout: aiohttp.ClientTimeout
     ) -> dict[str, Any]:
-        configuration = self._api.configuration
         headers = {**self._api.default_headers, "Accept": "application/json", **headers}
-        if "BearerToken" in configuration.api_key:
-            # Runs the hook that renews tokens.
-            token = await configuration.get_api_key_with_prefix("BearerToken")
-            headers["Authorization"] = token
+        if authorization := await self._authorization():
+            headers["Authorization"] = authorization
         return {"headers": headers, "timeout": timeout, "allow_redirects": False, **self._way}
+
+    async def _authorization(self) -> str:
+        configuration = self._api.configuration
+        if "BearerToken" not in configuration.api_key:
+            return ""
+        # Runs the hook that renews tokens.
+        return str(await configuration.get_api_key_with_prefix("BearerToken"))
 
 
 async def _read(what: str, answer: aiohttp.ClientResponse) -> Response:

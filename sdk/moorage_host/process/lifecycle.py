@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
+import structlog
 import uvloop
 from prometheus_client import disable_created_metrics
 
@@ -26,6 +27,8 @@ from moorage_host.process.logs import Flush, configure_logging
 from moorage_host.process.metrics import show_build
 from moorage_host.settings import setting
 from moorage_host.tls.identities import METRICS, OPERATOR
+
+log = structlog.get_logger()
 
 PR_SET_PDEATHSIG = 1
 
@@ -209,11 +212,16 @@ def stop_signals() -> Iterator[asyncio.Event]:
 def announce(event: str, **fields: str) -> None:
     """Write one line of JSON on stdout, for the program that started this process.
 
-    On the real one: what plugins print goes to the log.
+    On the real one: what plugins print goes to the log. A stdout that takes nothing, as with a
+    full disk, is no reason not to serve.
     """
+    line = msgspec.json.encode({"event": event, **fields}) + b"\n"
     output = sys.__stdout__ or sys.stdout
-    output.write(msgspec.json.encode({"event": event, **fields}).decode() + "\n")
-    output.flush()
+    try:
+        output.flush()
+        os.write(output.fileno(), line)
+    except OSError as error:
+        log.warning("stdout takes no line", error=str(error), line=line.decode().strip())
 
 
 def _log_limits(settings: ProcessSettings) -> LogLimits:

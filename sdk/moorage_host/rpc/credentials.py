@@ -26,7 +26,7 @@ class ServerCredentials:
     """What a server shows and believes; every caller must show a certificate.
 
     gRPC frees a former certificate while another of its threads may begin a handshake with it,
-    which corrupts memory: 2 of 5 runs of 8 s, with 20 replacements and 160 handshakes a second. A
+    which corrupts memory: 2 of 6 runs of 8 s, with 20 replacements and 160 handshakes a second. A
     handshake that is under way keeps it in memory. So one is begun before each replacement, and
     left for some seconds: 0 of 8 runs.
 

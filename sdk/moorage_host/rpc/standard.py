@@ -7,6 +7,16 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from moorage_host.rpc.descriptors import CompletePool
+from moorage_host.rpc.errors import CallError
+
+
+class _HealthServicer(health.aio.HealthServicer):  # type: ignore[misc, name-defined]
+    """The library's, which has no `List`: Check and Watch name the service they are about."""
+
+    async def List(self, request: Any, context: Any) -> Any:  # noqa: N802 - a method of the proto
+        """Refuse politely."""
+        del request, context
+        raise CallError(grpc.StatusCode.UNIMPLEMENTED, "List is not implemented; call Check")
 
 
 class Health:
@@ -16,7 +26,7 @@ class Health:
     """
 
     def __init__(self, grpc_name: str, server: grpc.aio.Server) -> None:
-        self._servicer: Any = health.aio.HealthServicer()  # type: ignore[attr-defined]
+        self._servicer: Any = _HealthServicer()
         self._grpc_name = grpc_name
         health_pb2_grpc.add_HealthServicer_to_server(self._servicer, server)  # type: ignore[no-untyped-call]
 

@@ -28,8 +28,8 @@ _log = structlog.get_logger()
 class SnapshotSource(Protocol):
     """Gets the state of the cluster."""
 
-    async def at_least(self, generation: int, deadline: float) -> Snapshot:
-        """Return the snapshot once it has a generation.
+    async def at_least(self, holder: str, generation: int, deadline: float) -> Snapshot:
+        """Return the snapshot of a holder once it has a generation; of anybody if that is "".
 
         Raises:
             TimeoutError: It does not by *deadline*, on the monotonic clock.
@@ -106,7 +106,8 @@ class BindingCycles:
         """Return what returns the nodes of the snapshot, once it is as new as the decision."""
         try:
             deadline = attempt.deadline_of_plugins
-            snapshot = await self._snapshots.at_least(binding.generation, deadline)
+            wanted = binding.holder, binding.generation
+            snapshot = await self._snapshots.at_least(*wanted, deadline)
         except TimeoutError as error:
             message = f"{binding} was not bound: the binder has no state of the cluster for plugins"
             raise BindError(Reason.UNAVAILABLE, f"{message}; try again") from error

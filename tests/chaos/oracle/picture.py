@@ -12,11 +12,10 @@ Places = Mapping[str, str]
 """The node of each pod, by namespace and name."""
 
 
-async def picture(port: int, nodes: Sequence[str]) -> Places:
+async def picture(channel: grpc.aio.Channel, nodes: Sequence[str]) -> Places:
     """Return which pods the gateway has shown to a filter replica, and where."""
-    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-        request = pb.FilterServiceGetStateRequest(node_names=nodes)
-        answer = await FilterServiceStub(channel).GetState(request, timeout=5)
+    request = pb.FilterServiceGetStateRequest(node_names=nodes)
+    answer = await FilterServiceStub(channel).GetState(request, timeout=5)
     return {pod: node.name for node in answer.nodes for pod in node.pods}
 
 

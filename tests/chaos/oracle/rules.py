@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tests.chaos.oracle.audit import Write
-from tests.chaos.plan.load import RANKED, RUN, Wanted, pool_of
+from tests.chaos.plan.load import CROWD, FIT_CROWDED, RANKED, RUN, Wanted, pool_of
 from tests.chaos.plugins.rules.rules import EXCLUSIVE, LIMITED, MOST_LIMITED
 
 
@@ -17,6 +17,7 @@ class Verdict:
         bound: Successful Bindings.
         posts: Bindings that were asked for, without those that a fault refused.
         twice: Successful Bindings of a pod that was bound already.
+        evicted: Bound pods that were deleted to make room for more important ones.
         broken: The rules that were broken, one sentence each.
         pause: The longest time without a Binding while a pod waited for one, in seconds.
     """
@@ -24,6 +25,7 @@ class Verdict:
     bound: int = 0
     posts: int = 0
     twice: int = 0
+    evicted: int = 0
     broken: list[str] = field(default_factory=list)
     pause: float = 0.0
 
@@ -60,16 +62,21 @@ class _Replay:
         if write.act == "create":
             self._create(write)
         elif write.act == "delete":
-            self._pods.pop(write.name, None)
-            self._places.pop(write.name, None)
-            self._waiting.pop(write.name, None)
+            self._delete(write)
         else:
             self._bind(write)
+
+    def _delete(self, write: Write) -> None:
+        pod = self._pods.pop(write.name, None)
+        place = self._places.pop(write.name, None)
+        self._waiting.pop(write.name, None)
+        self.verdict.evicted += bool(place and pod and pod.kind == "evictable")
 
     def _create(self, write: Write) -> None:
         if coming := self._to_come.get(write.name):
             self._pods[write.name] = coming.popleft()
-            self._waiting[write.name] = write.at
+            if self._pods[write.name].kind not in CROWD:  # these wait for others to leave
+                self._waiting[write.name] = write.at
 
     def _bind(self, write: Write) -> None:
         pod = self._pods.get(write.name)
@@ -96,6 +103,8 @@ def _broken(
         yield f"{where}: it belongs into the pool {pod.pool}"
     if pod.kind == "ranked" and node not in RANKED:
         yield f"{where}: no version of the plugin finds this node the best"
+    if pod.kind in CROWD and len(here) >= FIT_CROWDED:
+        yield f"{where}: the node has room for {FIT_CROWDED} pods, and has {len(here)}"
     if run := pod.labels.get(RUN):
         own = Counter(
             places[name] for name, other in others.items() if other.labels.get(RUN) == run

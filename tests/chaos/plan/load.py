@@ -21,6 +21,7 @@ POOLS: Mapping[str, int] = {
     "a": 2,
     "b": 2,
     "ranked": 4,
+    "crowded": 2,
 }
 """Nodes of each pool; so few that a wrong choice soon breaks a rule, and all pods fit."""
 
@@ -38,6 +39,20 @@ RANKED = ("ranked-0", "ranked-2")
 
 RANKED_PODS = 12
 
+PRIORITY_CLASS: Object = {
+    "apiVersion": "scheduling.k8s.io/v1",
+    "kind": "PriorityClass",
+    "metadata": {"name": "chaos-important"},
+    "value": 1000,
+}
+FIT_CROWDED = 2
+"""Pods for which a node of the pool "crowded" has room."""
+
+EVICTABLE_PODS = 4
+IMPORTANT_PODS = 3
+CROWD = frozenset({"evictable", "important"})
+"""Kinds of pods that fill that pool, and of those that evict them."""
+
 MOST_EXCLUSIVE = 9
 MOST_RUNS = 7
 MOST_LIMITED = 14
@@ -50,7 +65,7 @@ class Wanted:
 
     Attributes:
         name: Its name.
-        kind: One of `SHARES`.
+        kind: One of `SHARES`, or of `CROWD`.
         at: Seconds after the begin of the round.
         pool: The pool of nodes that it must go to.
         labels: The labels that the rules look at.
@@ -67,17 +82,19 @@ class Wanted:
 
     def manifest(self) -> Object:
         """Return the pod as it is created."""
-        requests = {"cpu": "2" if LIMITED in self.labels else "10m"}
+        cpu = "4" if self.kind in CROWD else "2" if LIMITED in self.labels else "10m"
+        important = {"priorityClassName": PRIORITY_CLASS["metadata"]["name"]}
         return {
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {"name": self.name, "namespace": NAMESPACE, "labels": dict(self.labels)},
             "spec": {
                 "schedulerName": self.profile,
+                **(important if self.kind == "important" else {}),
                 "terminationGracePeriodSeconds": 0,
                 "nodeSelector": {POOL: self.pool},
                 "containers": [
-                    {"name": "main", "image": "app:1", "resources": {"requests": requests}}
+                    {"name": "main", "image": "app:1", "resources": {"requests": {"cpu": cpu}}}
                 ],
             },
         }
@@ -113,6 +130,7 @@ def pods(prefix: str, count: int, seconds: float, rng: random.Random) -> list[Wa
     bursts = max(1, round(seconds * 2))
     timed = [replace(each, at=rng.randrange(bursts) / 2) for each in wanted]
     timed += _replaced(prefix, counts["replaced"], seconds, rng)
+    timed += _crowd(prefix, seconds)
     return sorted(timed, key=lambda each: each.at)
 
 
@@ -161,3 +179,12 @@ def _replaced(prefix: str, count: int, seconds: float, rng: random.Random) -> It
         yield Wanted(name=name, kind="replaced", at=at, pool="a")
         later = at + rng.uniform(0.01, 0.4)
         yield Wanted(name=name, kind="replaced", at=later, pool="b", replaces=True)
+
+
+def _crowd(prefix: str, seconds: float) -> Iterator[Wanted]:
+    """Pods that fill two nodes, and more important ones that evict most of them later."""
+    for i in range(EVICTABLE_PODS):
+        yield Wanted(name=f"{prefix}-evictable-{i}", kind="evictable", at=0, pool="crowded")
+    for i in range(IMPORTANT_PODS):
+        at = seconds * (0.4 + 0.2 * i)
+        yield Wanted(name=f"{prefix}-important-{i}", kind="important", at=at, pool="crowded")

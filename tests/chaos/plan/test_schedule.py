@@ -1,6 +1,7 @@
 """A campaign can be repeated from its seed."""
 
-from tests.chaos.plan.schedule import ONE_GATEWAY, Extent, rounds
+from tests.chaos.plan.faults import Extent
+from tests.chaos.plan.schedule import ONE_GATEWAY, rounds
 
 
 def test_the_same_seed_gives_the_same_schedule() -> None:

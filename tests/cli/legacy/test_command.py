@@ -8,6 +8,8 @@ import yaml
 
 from tests.cli.legacy.support import HEADER, POLICY, Object, moorage, names, weighted
 
+DEPLOY = Path(__file__).parents[3] / "deploy"
+
 
 def test_it_prints_both_documents_on_stdout_and_notes_on_stderr() -> None:
     result = moorage(POLICY, "--scheduler-name=batch", "--gateway=http://moorage:2")
@@ -18,6 +20,19 @@ def test_it_prints_both_documents_on_stdout_and_notes_on_stderr() -> None:
     assert {each["profiles"][0]["schedulerName"] for each in (upstream, beside)} == {"batch"}
     assert upstream["extenders"][-1]["urlPrefix"] == "http://moorage:2"
     assert all(line.startswith(f"Note: {POLICY}:") for line in result.stderr.splitlines())
+
+
+def test_moorage_is_called_with_a_certificate_unless_the_url_is_plain_http() -> None:
+    shipped = yaml.safe_load((DEPLOY / "scheduler" / "kube-scheduler-config.yaml").read_text())
+    names = ("urlPrefix", "enableHTTPS", "tlsConfig")
+    with_certificate = moorage(POLICY)
+    entry = next(yaml.safe_load_all(with_certificate.stdout))["extenders"][-1]
+    assert [entry[name] for name in names] == [shipped["extenders"][0][name] for name in names]
+    assert "certificate for Moorage is in /etc/moorage/tls" in with_certificate.stderr
+    plain = moorage(POLICY, "--gateway=http://moorage:2")
+    entry = next(yaml.safe_load_all(plain.stdout))["extenders"][-1]
+    assert [entry.get(name) for name in names] == ["http://moorage:2", None, None]
+    assert "certificate" not in plain.stderr
 
 
 def test_it_writes_files_and_never_over_others(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from cli.certs.folders import CertificateOptions, keep_certificates
+from cli.config.gateway import GATEWAY_URL, TLS_FOLDER
 from cli.main import main
 from tests.e2e.build import find
 from tests.e2e.policy.oracle import PATIENCE, kubeconfig
@@ -38,6 +40,9 @@ class Marks(BindPlugin):
 def understood(folder: Path, extenders: str) -> list[Object]:
     """Return the entries as kube-scheduler writes them after it has read them."""
     config, out = folder / "config.yaml", folder / "written.yaml"
+    certificates = folder / "certs"
+    keep_certificates(certificates, CertificateOptions())
+    extenders = extenders.replace(TLS_FOLDER, str(certificates / "scheduler"))
     head: Object = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
@@ -52,7 +57,8 @@ def understood(folder: Path, extenders: str) -> list[Object]:
         timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr
-    written: list[Object] = yaml.safe_load(out.read_text()).get("extenders") or []
+    text = out.read_text().replace(str(certificates / "scheduler"), TLS_FOLDER)
+    written: list[Object] = yaml.safe_load(text).get("extenders") or []
     return written
 
 
@@ -102,5 +108,5 @@ def test_kube_scheduler_takes_every_entry(
 def test_kube_scheduler_takes_the_shipped_configuration(tmp_path: Path) -> None:
     shipped = (ROOT / "deploy" / "scheduler" / "kube-scheduler-config.yaml").read_text()
     (entry,) = understood(tmp_path, "extenders:\n" + shipped.partition("\nextenders:\n")[2])
-    assert entry["urlPrefix"] == "https://gateway.moorage.svc:8888"
+    assert entry["urlPrefix"] == GATEWAY_URL
     assert "bindVerb" not in entry

@@ -31,7 +31,7 @@ class Chatty(FilterPlugin):
 async def test_ever_new_reasons_are_not_kept_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gateway.cache.filter_cache.REASON_LIMIT", 7)
+    monkeypatch.setattr("gateway.cycle.cache.filter_cache.REASON_LIMIT", 7)
     text = policy("{name: Chatty}")
     async with caching(tmp_path, *noting(Asked()), Chatty, text=text) as process:
         await fill(process)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cache.node_values import PREFETCH_LIMIT
+from gateway.cycle.cache.node_values import PREFETCH_LIMIT
 from tests.gateway.cache.caching import (
     Asked,
     caching,

@@ -212,7 +212,7 @@ class World:
 
     def placed(self) -> dict[str, str | None]:
         pods = [placed for part in self.state.everything(9) for placed in part.pods]
-        return {pod.name: self.state.name_at(row) for row, pod in pods}
+        return {pod.name: self.state.rows.name_at(row) for row, pod in pods}
 
 
 @pytest.fixture
@@ -234,12 +234,12 @@ def test_an_unbound_pod_is_no_change_for_replicas(world: World) -> None:
 
 
 def test_a_row_stays_with_its_node_and_is_given_away_when_it_is_gone(world: World) -> None:
-    row = world.state.row_of["a"]
+    row = world.state.rows.of["a"]
     world.state.set_node(make_node("a", labels={"x": "y"}))
-    assert world.state.row_of["a"] == row
+    assert world.state.rows.of["a"] == row
     world.state.drop_node("a")
     world.state.set_node(make_node("c"))
-    assert world.state.row_of["c"] == row
+    assert world.state.rows.of["c"] == row
 
 
 def test_a_pod_waits_for_its_node(world: World) -> None:
@@ -310,7 +310,7 @@ def test_a_full_list_forgets_what_it_lacks(world: World) -> None:
     pods.replace([SeenPod(place("q", "b"), "")])
     assert world.placed() == {"q": "b"}
     nodes.replace([make_node("a")])
-    assert list(world.state.row_of) == ["a"]
+    assert list(world.state.rows.of) == ["a"]
     assert world.placed() == {}
 
 
@@ -420,7 +420,7 @@ def test_nodes_that_change_rows_within_one_delta_are_found(world: World) -> None
     changes = world.state.changes_since(replica.generation)
     assert changes is not None
     apply(replica, changes)
-    assert {n: replica.snapshot.row_of(n) for n in "ab"} == world.state.row_of
+    assert {n: replica.snapshot.row_of(n) for n in "ab"} == world.state.rows.of
     for name in ("a", "b"):
         world.state.drop_node(name)
     changes = world.state.changes_since(replica.generation)

@@ -36,12 +36,12 @@ class World:
     def touched(self, *changes: Change) -> set[str]:
         """Make changes; return whose rows say that something happened to them since."""
         state, before = self.state, self.state.generation
-        names = {row: name for name, row in state.row_of.items()}
+        names = {row: name for name, row in state.rows.of.items()}
         for change in changes:
             change(state)
-        names |= {row: name for name, row in state.row_of.items()}
-        (rows,) = np.nonzero(state.touched.at > before)
-        assert state.touched.at.max() <= state.generation
+        names |= {row: name for name, row in state.rows.of.items()}
+        (rows,) = np.nonzero(state.rows.touched > before)
+        assert state.rows.touched.max() <= state.generation
         return {names[row] for row in rows.tolist()}
 
 
@@ -56,9 +56,9 @@ def test_a_node_that_is_new_changes_or_goes(world: World) -> None:
     assert world.touched(lambda s: s.set_node(make_node("b", labels={"x": "y"}))) == {"b"}
     assert world.touched(lambda s: s.drop_node("a")) == {"a"}
     assert world.touched(lambda s: s.drop_node("a")) == set()
-    row = world.state.capacity - 4
+    row = world.state.rows.capacity - 4
     assert world.touched(lambda s: s.set_node(make_node("e"))) == {"e"}
-    assert world.state.row_of["e"] == row, "it got the row of another"
+    assert world.state.rows.of["e"] == row, "it got the row of another"
 
 
 def test_only_nodes_change_manifests(world: World) -> None:
@@ -134,9 +134,9 @@ def test_thousands_of_rows(world: World) -> None:
     names = [f"n{number}" for number in range(5000)]
     for name in names:
         world.state.set_node(make_node(name))
-        assert world.state.touched.at[-1] == 0, "nobody's row never changes"
+        assert world.state.rows.touched[-1] == 0, "nobody's row never changes"
     assert world.touched(lambda s: s.set_pod(place("p", names[-1]))) == {names[-1]}
-    assert (world.state.touched.at[: world.state.capacity] > 0).all()
+    assert (world.state.rows.touched[: world.state.rows.capacity] > 0).all()
 
 
 class RowsThatLookTheSameAreTheSame(RuleBasedStateMachine):
@@ -158,7 +158,7 @@ class RowsThatLookTheSameAreTheSame(RuleBasedStateMachine):
     def look(self) -> dict[int, object]:
         """Return what replicas are told of each row."""
         parts = list(self.state.everything(100))
-        seen: dict[int, list[object]] = {row: [] for row in range(self.state.capacity)}
+        seen: dict[int, list[object]] = {row: [] for row in range(self.state.rows.capacity)}
         for part in parts:
             for row, content in part.nodes:
                 seen[row].append(content)
@@ -207,7 +207,7 @@ class RowsThatLookTheSameAreTheSame(RuleBasedStateMachine):
     def untouched_rows_are_the_same(self) -> None:
         now = self.look()
         for row, seen in self.picture.items():
-            if self.state.touched.at[row] <= self.then:
+            if self.state.rows.touched[row] <= self.then:
                 assert now[row] == seen
 
 

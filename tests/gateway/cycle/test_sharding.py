@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from gateway.cycle.sharding import Sharding
-from gateway.replicas.latency import ENOUGH, LatencyTracker
+from gateway.cycle.phases.sharding import Sharding
+from gateway.replicas.hedging import ENOUGH, LatencyTracker
 from gateway.replicas.work import Answer, Work
 from moorage.v1 import types_pb2 as pb
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gateway.calls.node_set import NodeRows
-from gateway.cycle.merging import ShardScores, add_normalization, merge_reports
+from gateway.cycle.phases.merging import ShardScores, add_normalization, merge_reports
 from moorage import FilterPlugin, Node, Nodes, Pod, ScorePlugin
 from moorage.v1 import scorer_pb2
 from moorage.v1 import types_pb2 as pb

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from gateway.calls import CallFailedError, CycleRequest, FilterOutcome
+from gateway.calls.outcomes import ANSWER_SECONDS
 from tests.gateway.edge.support import (
     ScriptedCycles,
     names_args,
@@ -195,6 +196,29 @@ async def test_an_unexpected_failure_shows_nothing_of_itself() -> None:
     async with serving(ScriptedCycles(on_filter=fail)) as edge:
         answer = await edge.post("/filter", names_args("a"))
     assert answer.json["Error"] == "moorage: internal error in the gateway, see its log"
+
+
+async def test_a_busy_loop_does_not_hide_why_a_call_failed() -> None:
+    """It finds the call's own time over together with that of the edge."""
+
+    async def fail(call: CycleRequest) -> FilterOutcome:
+        loop = asyncio.get_running_loop()
+
+        def keep_busy() -> None:
+            while loop.time() <= call.deadline:
+                pass
+
+        loop.call_soon(keep_busy)
+        try:
+            async with asyncio.timeout_at(call.deadline - ANSWER_SECONDS):
+                await asyncio.Event().wait()
+        except TimeoutError as error:
+            raise CallFailedError("there is no policy yet") from error
+        raise AssertionError
+
+    async with serving(ScriptedCycles(on_filter=fail), http_timeout=0.1) as edge:
+        answer = await edge.post("/filter", names_args("a"))
+    assert answer.json["Error"] == "there is no policy yet"
 
 
 async def test_a_call_is_answered_before_kube_scheduler_gives_up() -> None:

@@ -5,6 +5,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import grpc
+import grpc.aio
+
 from cli.up.processes import free_ports
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
@@ -83,3 +86,44 @@ async def test_a_leader_that_cannot_renew_stops_before_its_lease_ends(tmp_path: 
         obj = process.api.pod("p", schedulerName="moorage")
         assert await bind(process, obj)
         assert not process.api.node_of("p")
+
+
+def forgetful(*pods: pb.PodReference) -> grpc.GenericRpcHandler:
+    """Return a binder that does not know whether it has bound the pods to n1."""
+
+    async def barrier(
+        request: pb.BinderServiceBarrierRequest, _: object
+    ) -> pb.BinderServiceBarrierResponse:
+        answer = pb.BinderServiceBarrierResponse(epoch=request.epoch, holder=request.holder)
+        answer.memory.FromSeconds(3600)
+        answer.binds.extend(pb.WrittenBind(pod=each, node="n1", unknown=True) for each in pods)
+        return answer
+
+    handler = grpc.unary_unary_rpc_method_handler(
+        barrier,
+        request_deserializer=pb.BinderServiceBarrierRequest.FromString,
+        response_serializer=pb.BinderServiceBarrierResponse.SerializeToString,
+    )
+    return grpc.method_handlers_generic_handler("moorage.v1.BinderService", {"Barrier": handler})
+
+
+async def test_the_api_server_is_asked_about_binds_that_no_binder_knows(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    async with gateway(
+        tmp_path, binder=f"127.0.0.1:{port}", barrier_timeout=30.0, unknown_bind_wait=1.0
+    ) as process:
+        await process.node("n1")
+        uid = process.api.pod("p", schedulerName="moorage")["metadata"]["uid"]
+        server = grpc.aio.server()
+        reference = pb.PodReference(namespace="default", name="p", uid=uid)
+        server.add_generic_rpc_handlers([forgetful(reference)])
+        server.add_insecure_port(f"127.0.0.1:{port}")
+        await server.start()
+        try:
+            await until(lambda: process.sample("moorage_cache_size", type="assumed_pods") == 1)
+            await until(
+                lambda: process.sample("moorage_settled_binds_total", outcome="unbound") == 1
+            )
+            assert process.sample("moorage_cache_size", type="assumed_pods") == 0
+        finally:
+            await server.stop(None)

@@ -1,6 +1,7 @@
 import asyncio
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -128,3 +129,14 @@ async def buf(address: str, *options: str, path: str = "") -> str:
     output, errors = await client.communicate()
     assert client.returncode == 0, f"buf: {errors.decode()}"
     return output.decode()
+
+
+def test_a_full_stdout_is_no_reason_to_end() -> None:
+    code = "from moorage_host.process import lifecycle, logs; logs.configure_logging(); "
+    code += "lifecycle.announce('serving')"
+    with Path("/dev/full").open("wb") as full:
+        ended = subprocess.run(
+            [sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert ended.returncode == 0, ended.stderr
+    assert b"stdout takes no line" in ended.stderr

@@ -43,6 +43,18 @@ async def test_a_running_service_answers_and_is_healthy_and_ready() -> None:
         assert await ready(server.admin) == (200, {"status": "ok"})
 
 
+async def test_a_list_of_health_is_not_implemented_and_logs_nothing(
+    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with running(tiny(), settings()) as server, connect(server.grpc) as channel:
+        stub: Any = health_pb2_grpc.HealthStub(channel)  # type: ignore[no-untyped-call]
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await stub.List(health_pb2.HealthListRequest(), timeout=20)
+    assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED
+    assert refused.value.details() == "List is not implemented; call Check"
+    assert "Traceback" not in caplog.text + "".join(capsys.readouterr())
+
+
 async def test_a_failing_check_makes_a_service_unready_and_says_why() -> None:
     async with running(tiny("ready"), settings()) as server:
         problem = {"name": "cluster", "status": "not ready", "reason": "no such cluster"}

@@ -66,6 +66,7 @@ class Binding:
         arrived: In `permit`, the binds with the same `permit_key` that have come so far and have
             not gone on yet, this one among them, in order of arrival; otherwise empty.
         generation: The plugins see the state of this generation, or a later one; 0 for none.
+        holder: The gateway whose state that is; empty for any.
         known_pod: The pod as it was read; plugins use `pod`.
         known_nodes: Returns the nodes of the snapshot now; plugins use `nodes`.
     """
@@ -80,6 +81,7 @@ class Binding:
     cycle_state: Mapping[str, Any] = field(default_factory=dict)
     arrived: tuple["Binding", ...] = ()
     generation: int = 0
+    holder: str = ""
     known_pod: Pod | None = None
     known_nodes: Callable[[], Nodes] | None = None
 

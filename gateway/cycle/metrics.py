@@ -1,11 +1,9 @@
-"""What is counted about cycles and the cluster state."""
+"""What is counted about cycles."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from typing import Literal
 
 from prometheus_client import CollectorRegistry, Counter
-from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 from gateway.decisions.log import FilterRecord, PhaseName, PluginRecord, ScoreRecord
 from moorage_host.process.histogram import FastHistogram
@@ -79,12 +77,6 @@ class CycleMetrics:
         )
         self.stale = self._stale.inc
         """Count a call that failed since the state is too old."""
-        self._settled = Counter(
-            "moorage_settled_binds",
-            "Binds with an unknown outcome about which the API server was asked, by outcome.",
-            ["outcome"],
-            registry=registry,
-        )
         self._scattered = Counter(
             "moorage_scattered_cycles",
             "Phases of cycles that several replicas shared.",
@@ -153,10 +145,6 @@ class CycleMetrics:
         """Count a cached result that replicas did not confirm."""
         self._differences.labels(phase).inc()
 
-    def settled(self, outcome: Literal["bound", "unbound"]) -> None:
-        """Count a bind whose outcome the API server was asked for."""
-        self._settled.labels(outcome).inc()
-
     def foreign(self) -> None:
         """Count a call for a pod that is not ours."""
         self._foreign.inc()
@@ -170,31 +158,3 @@ class CycleMetrics:
             self._plugins(plugin.plugin, phase)(plugin.seconds)
             if plugin.failure:
                 self._failures.labels(plugin.plugin, phase).inc()
-
-
-class ClusterCollector(Collector):
-    """Reads the state of the cache when Prometheus asks."""
-
-    def __init__(
-        self, counts: Callable[[], Mapping[str, int]], ages: Callable[[], Mapping[str, float]]
-    ) -> None:
-        """Read sizes by type from *counts*, and seconds of silence by resource from *ages*."""
-        self._counts = counts
-        self._ages = ages
-
-    def collect(self) -> Iterable[Metric]:
-        """Return the gauges."""
-        yield _gauge("moorage_cache_size", "Objects in the cache.", "type", self._counts())
-        yield _gauge(
-            "moorage_cache_age_seconds",
-            "Time since the API server last sent something about a resource.",
-            "resource",
-            self._ages(),
-        )
-
-
-def _gauge(name: str, text: str, label: str, values: Mapping[str, float]) -> GaugeMetricFamily:
-    family = GaugeMetricFamily(name, text, labels=[label])
-    for value in values:
-        family.add_metric([value], values[value])
-    return family

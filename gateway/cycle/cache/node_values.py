@@ -48,7 +48,7 @@ class NodeValues(Generic[Value]):
         for row in np.flatnonzero(stale).tolist():
             if len(rows) == self.prefetch_limit:
                 break
-            if self._state.name_at(row) is None:
+            if self._state.rows.name_at(row) is None:
                 self._valid_at[row] = NEVER  # looks at a row whose node is gone only once
             else:
                 rows.append(row)
@@ -67,14 +67,14 @@ class NodeValues(Generic[Value]):
         valid_at, state = self._sized_valid_at(), self._state
         if self._scope >= Scope.CLUSTER:
             return state.generation > valid_at
-        changed = state.touched.at[: len(valid_at)]
+        changed = state.rows.touched[: len(valid_at)]
         if self._scope >= Scope.MANIFESTS:
             changed = np.maximum(changed, state.manifests_changed)
         stale: Mask = changed > valid_at
         return stale
 
     def _sized_valid_at(self) -> npt.NDArray[np.int64]:
-        missing = self._state.capacity - len(self._valid_at)
+        missing = self._state.rows.capacity - len(self._valid_at)
         if missing > 0:
             self._valid_at = np.concatenate([self._valid_at, np.full(missing, NEVER)])
             more = np.zeros((len(self._values), missing), self._values.dtype)

@@ -11,12 +11,12 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import structlog
 
-from gateway.cache.node_values import NodeValues
-from gateway.cache.store import Store
 from gateway.calls import CallFailedError, CycleRequest
 from gateway.calls.node_set import NodeRows
 from gateway.cluster.state import ClusterState
-from gateway.cycle.phase import ReplicaPhase
+from gateway.cycle.cache.node_values import NodeValues
+from gateway.cycle.cache.store import Store
+from gateway.cycle.phases.phase import ReplicaPhase
 from gateway.decisions.from_protobuf import mark_cached
 from gateway.decisions.log import FilterRecord, PhaseName, ScoreRecord
 from gateway.policy.dependencies import FilterDependencies, ScoreDependencies

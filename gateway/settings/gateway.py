@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from gateway.edge.settings import EdgeSettings
+from gateway.settings.edge import EdgeSettings
 from moorage_host.settings import setting
 
 

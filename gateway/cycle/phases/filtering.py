@@ -11,15 +11,15 @@ import numpy as np
 
 from gateway.calls import CycleRequest, FilterOutcome
 from gateway.calls.node_set import NodeRows, Positions
-from gateway.cycle.merging import (
+from gateway.cycle.phases.merging import (
     Codes,
     ShardVerdicts,
     agree,
     merge_verdicts,
     of_one_version,
 )
-from gateway.cycle.phase import ReplicaPhase, fill_cycle, gather
-from gateway.cycle.sharding import split
+from gateway.cycle.phases.phase import ReplicaPhase, fill_cycle, gather
+from gateway.cycle.phases.sharding import split
 from gateway.decisions.from_protobuf import filter_record, kept_values
 from gateway.decisions.log import FilterRecord
 from gateway.replicas.work import VersionGoneError

@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gateway.cache.node_values import NodeValues
-from gateway.cache.phase_cache import PhaseCache
 from gateway.calls import CycleRequest
 from gateway.calls.node_set import NodeRows, Rows
 from gateway.cluster.state import ClusterState
-from gateway.cycle.merging import ShardScores, merge_reports
-from gateway.cycle.scoring import TOTALS, ScorePhase, ScorePhaseResult
+from gateway.cycle.cache.node_values import NodeValues
+from gateway.cycle.cache.phase_cache import PhaseCache
+from gateway.cycle.phases.merging import ShardScores, merge_reports
+from gateway.cycle.phases.scoring import TOTALS, ScorePhase, ScorePhaseResult
 from gateway.decisions.from_protobuf import plugin_records
 from gateway.decisions.log import NodeScoreRecord, PluginRecord, PluginScoreRecord, ScoreRecord
 from gateway.policy.dependencies import CachedScore, ScoreDependencies
@@ -39,7 +39,7 @@ class _PluginScores(NamedTuple):
 
 
 class ScoreEntry:
-    """The raw scores of pods with one signature; see `gateway.cache.phase_cache.Entry`.
+    """The raw scores of pods with one signature; see `gateway.cycle.cache.phase_cache.Entry`.
 
     `values` has a line for each plugin; 0 for plugins without an opinion.
     """
@@ -92,7 +92,7 @@ class ScoreEntry:
         self, rows: Rows, totals: Scores, scores: Sequence[_PluginScores], index: int
     ) -> NodeScoreRecord:
         return NodeScoreRecord(
-            node=self._state.name_at(int(rows[index])) or "",
+            node=self._state.rows.name_at(int(rows[index])) or "",
             total=totals.item(index),
             plugins=[each.record(index) for each in scores],
         )

@@ -13,13 +13,18 @@ import numpy.typing as npt
 
 from gateway.calls import CycleRequest
 from gateway.calls.node_set import NodeRows, Positions
-from gateway.cycle.merging import ShardScores, add_normalization, merge_scores, of_one_version
-from gateway.cycle.phase import ReplicaPhase, fill_cycle, gather
-from gateway.cycle.row_index import RowIndex
-from gateway.cycle.sharding import Sharding, split
+from gateway.cycle.metrics import CycleMetrics
+from gateway.cycle.phases.merging import (
+    ShardScores,
+    add_normalization,
+    merge_scores,
+    of_one_version,
+)
+from gateway.cycle.phases.phase import ReplicaPhase, fill_cycle, gather
+from gateway.cycle.phases.row_index import RowIndex
+from gateway.cycle.phases.sharding import Sharding, split
 from gateway.decisions.from_protobuf import kept_values, score_record
 from gateway.decisions.log import ScoreRecord
-from gateway.metrics import CycleMetrics
 from gateway.replicas.pool import ReplicaPool
 from gateway.replicas.work import VersionGoneError
 from moorage.plugin.cycle_state import KeptValue

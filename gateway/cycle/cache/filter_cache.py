@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gateway.cache.node_values import NodeValues
-from gateway.cache.phase_cache import PhaseCache
 from gateway.calls import CycleRequest
 from gateway.calls.node_set import NodeRows
 from gateway.cluster.state import ClusterState
-from gateway.cycle.filtering import FilterPhase, FilterPhaseResult, to_result
-from gateway.cycle.merging import ReasonKey, ShardVerdicts, to_messages, translated
+from gateway.cycle.cache.node_values import NodeValues
+from gateway.cycle.cache.phase_cache import PhaseCache
+from gateway.cycle.phases.filtering import FilterPhase, FilterPhaseResult, to_result
+from gateway.cycle.phases.merging import ReasonKey, ShardVerdicts, to_messages, translated
 from gateway.policy.dependencies import FilterDependencies
 from gateway.policy.policy import PolicyHolder
 from moorage.plugin.scope import Scope
@@ -21,7 +21,7 @@ REASON_LIMIT = 1000
 
 
 class FilterEntry:
-    """The verdicts on pods with one signature; see `gateway.cache.phase_cache.Entry`."""
+    """The verdicts on pods with one signature; see `gateway.cycle.cache.phase_cache.Entry`."""
 
     def __init__(self, state: ClusterState, scope: Scope) -> None:
         self.source = ""

@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Protocol, TypeVar
 from gateway.calls import CallFailedError, CycleRequest
 from gateway.calls.node_set import NodeRows
 from gateway.calls.outcomes import ANSWER_SECONDS
-from gateway.cycle.row_index import RowIndex
-from gateway.cycle.sharding import Sharding
-from gateway.metrics import CycleMetrics
+from gateway.cycle.metrics import CycleMetrics
+from gateway.cycle.phases.row_index import RowIndex
+from gateway.cycle.phases.sharding import Sharding
 from gateway.replicas.pool import ReplicaPool
 from gateway.replicas.work import Work
 from moorage.models import encode

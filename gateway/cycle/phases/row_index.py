@@ -30,31 +30,31 @@ class RowIndex:
 
     def find(self, nodes: NodeSet) -> NodeRows:
         """Return the rows of the nodes now; nodes that the call brought are known for it alone."""
-        version = self.state.rows_version
+        version = self.state.rows.version
         if nodes.rows is not None and nodes.rows[0] == version and nodes.given is None:
             return nodes.rows[1]
         by_position = _rows_of(nodes.names, self._rows())
         if nodes.given is not None:
             given = _different(by_position, nodes.given, self.state)
-            return NodeRows.at(by_position, self.state.capacity + len(given), given)
-        found = NodeRows.at(by_position, self.state.capacity)
+            return NodeRows.at(by_position, self.state.rows.capacity + len(given), given)
+        found = NodeRows.at(by_position, self.state.rows.capacity)
         nodes.rows = version, found
         return found
 
     def at(self, rows: Iterable[int]) -> NodeSet:
         """Return the nodes in some rows; rows without a node are left out."""
-        pairs = [(row, name) for row in rows if (name := self.state.name_at(row))]
+        pairs = [(row, name) for row in rows if (name := self.state.rows.name_at(row))]
         nodes = NodeSet([name for _, name in pairs])
         by_position = np.array([row for row, _ in pairs], np.intp)
-        nodes.rows = self.state.rows_version, NodeRows.at(by_position, self.state.capacity)
+        nodes.rows = self.state.rows.version, NodeRows.at(by_position, self.state.rows.capacity)
         return nodes
 
     def _rows(self) -> Mapping[str, int]:
-        version, now = self.state.rows_version, time.monotonic()
+        version, now = self.state.rows.version, time.monotonic()
         if version != self._version:
             if now < self._next_copy:
-                return self.state.row_of
-            row_of, self._version = self.state.row_of, version
+                return self.state.rows.of
+            row_of, self._version = self.state.rows.of, version
             names = msgspec.json.decode(msgspec.json.encode(list(row_of)), type=list[str])
             rows = np.fromiter(row_of.values(), np.intp, len(row_of)).tolist()
             self._copy = dict(zip(names, rows, strict=True))
@@ -75,11 +75,13 @@ def _different(
 ) -> list[tuple[int, NodeManifest]]:
     """Give new nodes rows that nobody has; return the nodes that are new or differ."""
     different: list[tuple[int, NodeManifest]] = []
-    free = state.capacity
+    free = state.rows.capacity
     for index, node in enumerate(given):
         if rows[index] < 0:
             rows[index], free = free, free + 1
-        elif state.manifest(node.manifest.name) == node.manifest:
+        elif (known := state.rows.entries.get(node.manifest.name)) and (
+            known.manifest == node.manifest
+        ):
             continue
         different.append((int(rows[index]), node.manifest))
     return different

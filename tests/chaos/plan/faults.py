@@ -1,0 +1,210 @@
+"""Each kind of fault, drawn from a random generator: when it happens, and to whom."""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+SERVICES = ("filter", "scorer-1", "scorer-2", "binder")
+GATEWAY = "gateway"
+SCHEDULER = "kube-scheduler"
+
+LINKS = (
+    *(f"{GATEWAY}>{service}" for service in SERVICES),
+    f"{SCHEDULER}>gateway",
+    *(f"{client}>api" for client in (GATEWAY, "binder", SCHEDULER)),
+)
+
+OUR_LINKS = [link for link in LINKS if not link.startswith(f"{SCHEDULER}>api")]
+"""Without the watches of the stand-in for kube-scheduler, which never notices a silent one."""
+
+VERSIONS_SECONDS = 7.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Injection:
+    """One fault.
+
+    Attributes:
+        at: Seconds after the begin of the round.
+        fault: What happens; a method of `inject.Injector`.
+        target: The program or link that it happens to.
+        seconds: How long it lasts, where that applies.
+        amount: How much of it, where that applies.
+    """
+
+    at: float
+    fault: str
+    target: str = ""
+    seconds: float = 0.0
+    amount: float = 0.0
+
+    def __str__(self) -> str:
+        parts = [f"{self.at:.1f} s {self.fault}", self.target]
+        parts += [f"for {self.seconds:.1f} s"] if self.seconds else []
+        parts += [f"({self.amount:g})"] if self.amount else []
+        return " ".join(filter(None, parts))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """How much of everything there is in a round.
+
+    Attributes:
+        seconds: How long pods are created.
+        rate: Pods a second.
+        longest: The longest stop or partition, in seconds.
+        slowest: The longest time that the API server takes for a Binding, in seconds.
+    """
+
+    seconds: float = 3.0
+    rate: float = 13.0
+    longest: float = 3.0
+    slowest: float = 6.0
+
+
+Draw = Callable[[random.Random, Extent], Iterator[Injection]]
+
+
+def kill_gateway(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+    """The binds that it leaves behind take longer than its restart."""
+    yield Injection(at=0.0, fault="slow_bindings", amount=extent.slowest)
+    at = rng.uniform(0.4, 0.6) * extent.seconds
+    yield Injection(at=at, fault="kill", target=GATEWAY)
+    # So that pods are tried again in another order, and other nodes are chosen.
+    yield Injection(at=at, fault="kill", target=SCHEDULER)
+
+
+def kill(target: str) -> Draw:
+    def draw(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+        yield slow_bindings(extent)
+        for at in sorted(rng.uniform(0.3, extent.seconds) for _ in range(2)):
+            yield Injection(at=at, fault="kill", target=target)
+
+    return draw
+
+
+def stop(target: str) -> Draw:
+    def draw(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+        yield slow_bindings(extent)
+        at, seconds = rng.uniform(0.3, extent.seconds / 2), rng.uniform(0.5, extent.longest)
+        yield Injection(at=at, fault="stop", target=target, seconds=seconds)
+
+    return draw
+
+
+def rollout(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+    yield slow_bindings(extent)
+    programs = (*SERVICES, GATEWAY, SCHEDULER)
+    for target in rng.sample(programs, len(programs)):
+        at = rng.uniform(0.2, extent.seconds)
+        yield Injection(at=at, fault="terminate", target=target)
+
+
+def cut_links(fault: str, links: Sequence[str]) -> Draw:
+    def draw(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+        yield slow_bindings(extent)
+        for target in rng.sample(links, 2):
+            at, seconds = rng.uniform(0.3, extent.seconds / 2), rng.uniform(0.5, extent.longest)
+            yield Injection(at=at, fault=fault, target=target, seconds=seconds)
+
+    return draw
+
+
+def latency(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+    for target in LINKS:
+        amount = 0.05 if target.startswith(SCHEDULER) else round(rng.uniform(0.005, 0.03), 3)
+        yield Injection(
+            at=0.0, fault="latency", target=target, seconds=extent.seconds, amount=amount
+        )
+
+
+def slow_api(share: float) -> Draw:
+    def draw(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+        del rng
+        yield Injection(at=0.0, fault="slow_bindings", amount=share * extent.slowest)
+
+    return draw
+
+
+def failing_api(fault: str) -> Draw:
+    def draw(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+        for _ in range(3):
+            at = rng.uniform(0.0, extent.seconds * 0.8)
+            yield Injection(at=at, fault=fault, amount=rng.choice((0.1, 0.3, 0.5)))
+
+    return draw
+
+
+def broken_watches(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+    for step in range(int(extent.seconds / 0.4)):
+        fault = rng.choice(("drop_watches", "expire_watches", "refuse_watches"))
+        yield Injection(at=step * 0.4, fault=fault)
+
+
+def silent_watch(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+    yield Injection(
+        at=rng.uniform(0.0, 0.5),
+        fault="hold_down",
+        target="gateway>api",
+        seconds=rng.uniform(1.0, extent.longest),
+    )
+
+
+def broken_log(fault: str) -> Draw:
+    def draw(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+        del rng
+        yield Injection(at=0.3, fault=fault, target=GATEWAY, seconds=extent.seconds)
+
+    return draw
+
+
+def delayed_binds(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+    """What a gateway has sent arrives when it is long dead."""
+    yield Injection(at=0.0, fault="slow_bindings", amount=0.2)
+    for at in (rng.uniform(0.4, 0.6), rng.uniform(1.4, 1.6)):
+        yield Injection(at=at, fault="freeze", target=f"{GATEWAY}>binder", seconds=3.0)
+        yield Injection(at=at + 0.6, fault="kill", target=GATEWAY)
+
+
+def two_versions(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+    """One replica goes over to another version of a plugin, and back."""
+    yield Injection(at=0.0, fault="other_version", target="scorer-2", seconds=VERSIONS_SECONDS)
+    at = rng.uniform(0.45, 0.55) * VERSIONS_SECONDS
+    yield Injection(at=at, fault="stop", target="scorer-1", seconds=2.0)
+
+
+def slow_bindings(extent: Extent) -> Injection:
+    return Injection(at=0.0, fault="slow_bindings", amount=0.4 * extent.slowest)
+
+
+def on_leader(fault: str, seconds: float, *links: str) -> Draw:
+    """Something happens to the gateway that decides, or to links of it."""
+
+    def draw(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+        yield slow_bindings(extent)
+        at = rng.uniform(0.3, extent.seconds / 2)
+        for target in links or (LEADER,):
+            yield Injection(at=at, fault=fault, target=target, seconds=seconds)
+
+    return draw
+
+
+LEADER = "leader"
+"""Whichever gateway decides when the fault begins."""
+
+LEASE_SECONDS = 3.0
+"""The duration of the Lease; a leader that is cut off for longer has lost it."""
+
+
+def renewals(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+    """All certificates are replaced again and again, each time by another authority's."""
+    for step in range(int(extent.seconds / 0.7)):
+        at = 0.7 * step + rng.uniform(0.0, 0.2)
+        yield Injection(at=at, fault="renew_certificates")
+
+
+def bad_certificates(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+    """Processes are given certificates that they must not take, and called with such."""
+    yield Injection(at=rng.uniform(0.2, 0.5), fault="spoil_certificates", seconds=extent.seconds)
+    for at in sorted(rng.uniform(0.2, extent.seconds) for _ in range(2)):
+        yield Injection(at=at, fault="intrude")
