@@ -5,7 +5,7 @@ BIN := .venv/bin
 WORKERS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test fuzz soak lint protos protos-check lock bench bench-quick e2e chaos chaos-mutations clean
+.PHONY: help demo up test fuzz audit soak lint protos protos-check lock bench bench-quick e2e chaos chaos-mutations clean
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}'
@@ -23,10 +23,10 @@ MINUTES ?= 30
 soak: .venv/.dev ## Run under steady churn for MINUTES=30, fail if memory, descriptors or threads keep growing
 	$(BIN)/python -m tests.soak --minutes $(MINUTES)
 
-# All targets together. SEED repeats a run; KEEP=1 adds the new cases to tests/fuzz/corpus.
+# All targets together, each for BUDGET seconds at most. SEED repeats a run; KEEP=1 adds the new cases to tests/fuzz/corpus.
 CASES ?= 200000
-fuzz: .venv/.fuzz ## Feed 200,000 mutated bodies, messages, policies ... to what reads them (CASES, SEED, TARGETS, KEEP=1)
-	$(BIN)/python -m tests.fuzz --cases $(CASES) $(if $(SEED),--seed $(SEED)) $(if $(TARGETS),--targets $(TARGETS)) $(if $(KEEP),--keep)
+fuzz: .venv/.fuzz ## Feed 200,000 mutated bodies, messages, policies ... to what reads them (CASES, BUDGET, SEED, TARGETS, KEEP=1)
+	$(BIN)/python -m tests.fuzz --cases $(CASES) $(if $(BUDGET),--budget $(BUDGET)) $(if $(SEED),--seed $(SEED)) $(if $(TARGETS),--targets $(TARGETS)) $(if $(KEEP),--keep)
 
 lint: .venv/.dev protos-check ## Check style, types, layers, protos and that generated code is current
 	$(BIN)/ruff check .
@@ -35,6 +35,9 @@ lint: .venv/.dev protos-check ## Check style, types, layers, protos and that gen
 	PYTHONPATH=.:sdk $(BIN)/lint-imports
 	$(BIN)/buf lint
 	$(BIN)/buf format -d --exit-code
+
+audit: .venv/.dev ## Check the locked dependencies: hashes, licences, yanked versions, known vulnerabilities
+	$(BIN)/python -m tests.dependencies
 
 PROTOS := $(wildcard protos/moorage/v1/*.proto)
 define generate

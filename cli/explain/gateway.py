@@ -92,7 +92,8 @@ class Gateway:
             return [], f"{url} answers {response.status}: is it the gateway's admin port?"
         if response.status == 401:
             return [], f"the gateway's admin port answers: {problem} ({self._missing()})"
-        return [], problem.partition(": ")[2] if response.status == 404 else problem
+        shown = problem.partition(": ")[2] if response.status == 404 else ""
+        return [], shown or problem
 
     def _unreachable(self, error: Exception) -> str:
         reason = str(error) or "it does not answer in time"

@@ -34,7 +34,7 @@ class ClusterState:
         assumed_ttl: float = 300.0,
         claim_ttl: float = 120.0,
         ended_pods: int = 1000,
-        kept_changes: int = 200_000,
+        kept_changes: int = 50_000,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Start empty.

@@ -111,8 +111,9 @@ class GatewaySettings(EdgeSettings):
         minimum=0.1,
     )
     kept_changes: int = setting(
-        200_000,
-        "Changes of the state that are kept; a replica that is further behind gets everything.",
+        50_000,
+        "Changes of the state that are kept, 0.2 kB each; a replica that is further behind gets "
+        "everything.",
         minimum=1,
     )
     ended_pods: int = setting(
@@ -230,7 +231,12 @@ class GatewaySettings(EdgeSettings):
         unit="seconds",
         minimum=0.001,
     )
-    decision_pods: int = setting(10_000, "Pods whose decisions are kept, the newest.", minimum=1)
+    decision_pods: int = setting(
+        10_000,
+        "Pods whose decisions are kept, the newest; an attempt takes about 4 kB with all in-tree "
+        "plugins.",
+        minimum=1,
+    )
     decision_attempts: int = setting(
         5, "Attempts that are kept for each pod, the newest.", minimum=1
     )

@@ -120,7 +120,7 @@ class Campaign:
         verdict = judge(self._audit.read(), chosen.wanted)
         failed_calls = self._calls.read()
         old_epochs = await self._bind_with_old_epoch(f"r{chosen.number}-probe")
-        if lost:
+        if lost or seen:
             await self._stack.restart()
         await self._clear()
         others, self._injector.problems = self._injector.problems, []

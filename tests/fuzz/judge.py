@@ -23,6 +23,7 @@ SECONDS = 10.0
 
 LOG_BYTES = 1024
 MINIMISING = 300  # runs
+MINIMISING_SECONDS = 20.0  # since a smaller case may hang although the found one does not
 
 ROOT = str(Path(__file__).parents[2])
 
@@ -120,10 +121,14 @@ def _place(error: BaseException) -> str:
 
 def _minimised(data: bytes, same: Callable[[bytes], bool]) -> bytes:
     """Cut pieces out, large ones first."""
-    runs, size = 0, max(len(data) // 2, 1)
-    while runs < MINIMISING:
+    runs, size, end = 0, max(len(data) // 2, 1), time.monotonic() + MINIMISING_SECONDS
+
+    def may_run() -> bool:
+        return runs < MINIMISING and time.monotonic() < end
+
+    while may_run():
         at = 0
-        while at < len(data) and runs < MINIMISING:
+        while at < len(data) and may_run():
             runs += 1
             smaller = data[:at] + data[at + size :]
             if same(smaller):

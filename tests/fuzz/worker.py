@@ -1,13 +1,17 @@
-"""Fuzzes one target in this process: `python -m tests.fuzz.worker TARGET CASES SEED OUT`.
+"""Fuzzes one target in this process: `python -m tests.fuzz.worker TARGET CASES SECONDS SEED OUT`.
 
 atheris (libFuzzer) chooses the cases by the branches that they reach. A finding does not end the
 run: it is made smaller and written into the corpus, once for each signature. The result is a JSON
 file in OUT, where new cases are, too. Called by `tests.fuzz.__main__`.
 """
 
+import faulthandler
 import json
 import os
+import signal
 import sys
+import time
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from random import Random
@@ -29,11 +33,12 @@ def memory() -> int:
 
 
 class Worker:
-    """Counts cases, and keeps findings."""
+    """Counts cases, keeps findings, and ends the process after the last case or in time."""
 
-    def __init__(self, judge: Any, cases: int, out: Path) -> None:
+    def __init__(self, judge: Any, cases: int, seconds: float, out: Path) -> None:
         self._judge = judge
         self._cases = cases
+        self._end_at = time.monotonic() + seconds
         self._out = out
         self._count = 0
         self._warm = 0
@@ -49,7 +54,7 @@ class Worker:
         self._count += 1
         if self._count == self._cases // 5:
             self._warm = memory()
-        if self._count == self._cases:
+        if self._count == self._cases or time.monotonic() > self._end_at:
             self._end()
 
     def _keep(self, data: bytes, signature: str) -> None:
@@ -63,15 +68,20 @@ class Worker:
         self._findings[signature] = f"{file_name(smaller)}: {problem}"
 
     def _end(self) -> None:
-        grown = memory() - self._warm
+        grown = memory() - self._warm if self._warm else 0
         if grown > GROWTH:
-            self._findings["memory"] = f"memory grew by {grown >> 20} MiB in {self._cases} cases"
-        result = {"cases": self._count, "findings": self._findings, "grown": grown}
+            self._findings["memory"] = f"memory grew by {grown >> 20} MiB in {self._count} cases"
+        cpu = time.process_time()
+        result = {"cases": self._count, "findings": self._findings, "grown": grown, "cpu": cpu}
         (self._out / RESULT).write_text(json.dumps(result))
+        with suppress(Exception):
+            self._judge.close()
+        os._exit(0)  # nothing else ends libFuzzer before the last case
 
 
-def main(name: str, cases: int, seed: int, out: Path) -> None:
+def main(name: str, cases: int, seconds: float, seed: int, out: Path) -> None:
     """Fuzz; never returns."""
+    faulthandler.register(signal.SIGUSR1, file=os.dup(2))  # the judge takes over sys.stderr
     # Only what is imported here reports its branches; libraries would drown them.
     with atheris.instrument_imports(include=["moorage", "moorage_host", "gateway", "services"]):
         targets = import_module("tests.fuzz.targets")
@@ -100,7 +110,7 @@ def main(name: str, cases: int, seed: int, out: Path) -> None:
     ]
     if (CORPUS / name).is_dir():
         arguments.append(str(CORPUS / name))
-    worker = Worker(judging.Judge(target), cases, out)
+    worker = Worker(judging.Judge(target), cases, seconds, out)
     custom = {"custom_mutator": mutate} if target.has_structure else {}
     atheris.Setup(arguments, worker, **custom)
     atheris.Fuzz()
@@ -112,4 +122,4 @@ def _quoted(token: str) -> str:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4]))
+    main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4]), Path(sys.argv[5]))

@@ -17,7 +17,7 @@ from cli.up.processes.scheduling import read_scheduler_config
 from cli.up.processes.stack import Addresses, StackOptions, start_stack
 from moorage_host.kube import connect
 from tests.soak.churn import Churn
-from tests.soak.report import table, write
+from tests.soak.report import draw, table, write_csv
 from tests.soak.samples import Sample, Trend, trend, usage
 
 OURS = ("gateway", "filter", "scorer-1", "binder")
@@ -25,6 +25,9 @@ OTHERS = ("kube-scheduler", "api-server")
 """Those of the sandbox are shown, but have no limit."""
 
 POLICY = Path(__file__).parent / "policy.yaml"
+SMALL = ("--decision-pods=1000", "--kept-changes=5000")
+"""Tables of the gateway whose bounds are not reached within the warm-up get smaller ones."""
+
 PROBES = 10
 DESCRIPTORS, THREADS = 8, 4
 """How many more a process may have in the end."""
@@ -40,6 +43,7 @@ class Soak:
     addresses: Addresses
     processes: Processes
     churn: Churn
+    out: Path
     samples: list[Sample] = field(default_factory=list)
 
     async def run(self) -> None:
@@ -50,6 +54,7 @@ class Soak:
             async with aiohttp.ClientSession() as session:
                 while (minutes := (time.monotonic() - start) / 60) < self.minutes:
                     self.samples.append(await self._sample(minutes, session))
+                    write_csv(self.samples, (*OURS, *OTHERS), self.out)
                     await asyncio.wait([work], timeout=self.every)
                     if work.done():
                         work.result()
@@ -105,6 +110,7 @@ async def main() -> int:
                 config=POLICY,
                 profiles=("moorage",),
                 plugins=(),
+                gateway_options=SMALL,
                 scheduler=read_scheduler_config(None, ("moorage",), 100),
             ),
             processes,
@@ -122,9 +128,10 @@ async def main() -> int:
             addresses=addresses,
             processes=processes,
             churn=churn,
+            out=options.out,
         )
         await soak.run()
-    write(soak.samples, (*OURS, *OTHERS), options.out)
+    draw(soak.samples, (*OURS, *OTHERS), options.out)
     trends = [trend(name, soak.samples, warm_up) for name in (*OURS, *OTHERS)]
     print(f"{options.minutes:g} min, {churn.created} pods ({options.rate:g}/s), ", end="")
     print(f"{options.nodes} nodes, {churn.failed} requests refused; after {warm_up:g} min:")

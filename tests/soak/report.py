@@ -8,8 +8,8 @@ from bench.report.svg import lines
 from tests.soak.samples import Sample, Trend
 
 
-def write(samples: Sequence[Sample], names: Sequence[str], folder: Path) -> None:
-    """Write soak.csv and the plots."""
+def write_csv(samples: Sequence[Sample], names: Sequence[str], folder: Path) -> None:
+    """Write soak.csv; after every sample, so that a run can be watched."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "soak.csv").open("w", newline="") as file:
         rows = csv.writer(file)
@@ -21,6 +21,10 @@ def write(samples: Sequence[Sample], names: Sequence[str], folder: Path) -> None
             rows.writerow(
                 [f"{one.minutes:.2f}", one.pods, f"{one.p50:.2f}", f"{one.p99:.2f}", *columns]
             )
+
+
+def draw(samples: Sequence[Sample], names: Sequence[str], folder: Path) -> None:
+    """Write the plots."""
     memory = {name: [(s.minutes, s.usage[name].rss) for s in _some(samples)] for name in names}
     (folder / "soak-memory.svg").write_text(
         lines("Memory of each process", memory, "MiB", across="minutes")
@@ -36,10 +40,10 @@ def write(samples: Sequence[Sample], names: Sequence[str], folder: Path) -> None
 
 def table(trends: Sequence[Trend]) -> str:
     """Return the trends as text."""
-    head = f"{'process':15} {'MiB then':>9} {'now':>7} {'MiB/h':>8} {'fds':>5} {'threads':>8}"
+    head = f"{'process':15} {'MiB then':>9} {'now':>7} {'MiB/h':>8} {'95 %':>7} {'fds':>5} threads"
     rows = [
-        f"{t.name:15} {t.first:>9.1f} {t.last:>7.1f} {t.slope:>+8.1f} {t.descriptors:>+5} "
-        f"{t.threads:>+8}"
+        f"{t.name:15} {t.first:>9.1f} {t.last:>7.1f} {t.slope:>+8.1f} {f'±{t.error:.1f}':>7} "
+        f"{t.descriptors:>+5} {t.threads:>+7}"
         for t in trends
     ]
     return "\n".join([head, *rows])

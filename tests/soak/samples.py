@@ -1,9 +1,14 @@
 """What processes use, read from /proc, and how fast memory grows."""
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
+
+PARTS, STUDENT = 8, 2.447
+"""Parts of a run for its confidence interval, and Student's t for two less than them."""
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -45,6 +50,7 @@ class Trend:
         first: Its memory after the warm-up, in MiB.
         last: Its memory in the end.
         slope: MiB an hour, by least squares.
+        error: How far off the slope may be, with 95 % confidence; see `slope_error`.
         descriptors: How many more it has open in the end; a median of samples against one.
         threads: The same of threads.
     """
@@ -53,6 +59,7 @@ class Trend:
     first: float
     last: float
     slope: float
+    error: float
     descriptors: int
     threads: int
 
@@ -78,6 +85,7 @@ def trend(name: str, samples: Sequence[Sample], warm_up: float) -> Trend:
         first=points[0][1],
         last=points[-1][1],
         slope=slope(points),
+        error=slope_error(points),
         descriptors=_grown([s.usage[name].descriptors for s in first], last, name, "descriptors"),
         threads=_grown([s.usage[name].threads for s in first], last, name, "threads"),
     )
@@ -89,6 +97,24 @@ def slope(points: Sequence[tuple[float, float]]) -> float:
     mean_x, mean_y = sum(x for x, _ in points) / count, sum(y for _, y in points) / count
     width = sum((x - mean_x) ** 2 for x, _ in points)
     return sum((x - mean_x) * (y - mean_y) for x, y in points) / width if width else 0.0
+
+
+def slope_error(points: Sequence[tuple[float, float]]) -> float:
+    """Return half the width of the 95 % confidence interval of the slope.
+
+    Memory goes in steps, so samples that follow each other are not independent: what counts is how
+    far the means of `PARTS` parts of equal length are from one line.
+    """
+    size = len(points) // PARTS
+    if size == 0:
+        return math.inf
+    parts = [points[start : start + size] for start in range(0, PARTS * size, size)]
+    means = [(fmean(x for x, _ in part), fmean(y for _, y in part)) for part in parts]
+    steep = slope(means)
+    mean_x, mean_y = fmean(x for x, _ in means), fmean(y for _, y in means)
+    left = sum((y - mean_y - steep * (x - mean_x)) ** 2 for x, y in means)
+    width = sum((x - mean_x) ** 2 for x, _ in means)
+    return STUDENT * math.sqrt(left / (PARTS - 2) / width) if width else math.inf
 
 
 def _grown(first: Sequence[int], last: Sequence[Sample], name: str, what: str) -> int:

@@ -2,7 +2,7 @@
 
 import math
 
-from tests.soak.samples import Sample, Usage, slope, trend
+from tests.soak.samples import PARTS, Sample, Usage, slope, slope_error, trend
 
 
 def samples(rss: list[float], descriptors: list[int]) -> list[Sample]:
@@ -35,3 +35,10 @@ def test_a_leak_of_memory_and_descriptors_is_found() -> None:
     found = trend("gateway", samples(rss, list(range(40))), warm_up=10)
     assert math.isclose(found.slope, 60.0)
     assert found.descriptors > 15
+
+
+def test_a_slope_among_steps_is_less_certain_than_a_steady_one() -> None:
+    steady = [(float(hour), 2.0 * hour) for hour in range(5 * PARTS)]
+    steps = [(hour, float(hour // 12)) for hour, _ in steady]
+    assert slope_error(steady) < 1e-9 < slope_error(steps)
+    assert slope_error(steady[: PARTS - 1]) == math.inf

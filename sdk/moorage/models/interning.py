@@ -1,6 +1,7 @@
 """Tables by what values are: they make equal values one object, and work with them once."""
 
 import ctypes
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Final, Generic, TypeVar
 
@@ -8,17 +9,18 @@ import msgspec
 
 from moorage.models.base import read_only
 
+K = TypeVar("K")
 T = TypeVar("T")
 R = TypeVar("R")
 
-CAPACITY: Final = 4_096
-"""Different values that a table holds; a full table starts again, which only costs some sharing.
+CAPACITY: Final = 2_048
+"""Different values that a table holds; the longest unused goes, which only costs some sharing.
 
-Where every pod is unlike all others, a full table of specs takes some 20 MiB, for nothing.
+Where every pod is unlike all others, a full table of specs takes some 10 MiB, for nothing.
 """
 
-TEXT_CAPACITY: Final = 131_072
-"""The same for texts: a large cluster has as many names of nodes as it has nodes."""
+TEXT_CAPACITY: Final = 16_384
+"""The same for texts, which take some 0.2 kB each."""
 
 _fingerprint = msgspec.msgpack.Encoder().encode
 
@@ -36,7 +38,7 @@ class Interned(Generic[T]):
 
     def __init__(self, prepare: Callable[[T], T] | None = None) -> None:
         self._prepare = prepare
-        self._table: dict[bytes, T] = {}
+        self._table: OrderedDict[bytes, T] = OrderedDict()
 
     def __call__(self, value: T) -> T:
         """Return the first value that was equal to this one: this one, if it is new."""
@@ -45,20 +47,17 @@ class Interned(Generic[T]):
         except OverflowError:  # an integer of more than 64 bits: legal in JSON, not worth sharing
             return self._prepare(value) if self._prepare else value
         known = self._table.get(key)
-        return known if known is not None else self._keep(key, value)
-
-    def _keep(self, key: bytes, value: T) -> T:
-        if len(self._table) >= CAPACITY:
-            self._table.clear()
-        kept = self._table[key] = self._prepare(value) if self._prepare else value
-        return kept
+        if known is None:
+            return _kept(self._table, key, self._prepare(value) if self._prepare else value)
+        self._table.move_to_end(key)
+        return known
 
 
 class ValueCache(Generic[R]):
     """Caches what is made of values that msgspec can encode, by value."""
 
     def __init__(self) -> None:
-        self._table: dict[bytes, R] = {}
+        self._table: OrderedDict[bytes, R] = OrderedDict()
 
     def get(self, value: object, make: Callable[[], R]) -> R:
         """Return what *make* made of the first value that was equal to this one."""
@@ -67,35 +66,38 @@ class ValueCache(Generic[R]):
         except OverflowError:  # as above
             return make()
         known = self._table.get(key)
-        return known if known is not None else self._keep(key, make())
-
-    def _keep(self, key: bytes, made: R) -> R:
-        if len(self._table) >= CAPACITY:
-            self._table.clear()
-        self._table[key] = made
-        return made
+        if known is None:
+            return _kept(self._table, key, make())
+        self._table.move_to_end(key)
+        return known
 
 
 class InternedTexts:
     """Names and labels; cheaper than `Interned`, because a text is its own key."""
 
     def __init__(self) -> None:
-        self._table: dict[str, str] = {}
+        self._table: OrderedDict[str, str] = OrderedDict()
 
     def __call__(self, text: str) -> str:
         """Return the first text that was equal to this one."""
-        return self._room().setdefault(text, text)
+        known = self._table.get(text)
+        if known is None:
+            return _kept(self._table, text, text, TEXT_CAPACITY)
+        self._table.move_to_end(text)
+        return known
 
     def of(self, texts: Mapping[str, str]) -> Mapping[str, str]:
         """Return the same keys and values, each the first that was equal; read-only."""
-        keep = self._room().setdefault
-        kept = read_only({keep(k, k): keep(value, value) for k, value in texts.items()})
+        kept = read_only({self(key): self(value) for key, value in texts.items()})
         # The garbage collector follows all instances of subclasses of dict. Texts refer to nothing,
         # and with 150,000 pods of different labels each full collection took 80 ms longer.
         _ignore_in_collections(kept)
         return kept
 
-    def _room(self) -> dict[str, str]:
-        if len(self._table) >= TEXT_CAPACITY:
-            self._table.clear()
-        return self._table
+
+def _kept(table: OrderedDict[K, T], key: K, value: T, capacity: int = CAPACITY) -> T:
+    """Put a new value into a table; one that is full loses the longest unused."""
+    if len(table) >= capacity:
+        table.popitem(last=False)
+    table[key] = value
+    return value

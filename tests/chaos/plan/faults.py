@@ -14,8 +14,8 @@ LINKS = (
     *(f"{client}>api" for client in (GATEWAY, "binder", SCHEDULER)),
 )
 
-OUR_LINKS = [link for link in LINKS if not link.startswith(f"{SCHEDULER}>api")]
-"""Without the watches of the stand-in for kube-scheduler, which never notices a silent one."""
+CALLED_LINKS = [link for link in LINKS if link not in (f"{SCHEDULER}>api", f"{GATEWAY}>api")]
+"""Without watches: a round is too short for one that a half-open connection has silenced."""
 
 VERSIONS_SECONDS = 7.0
 

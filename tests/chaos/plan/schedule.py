@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 from tests.chaos.plan import faults
 from tests.chaos.plan.faults import (
+    CALLED_LINKS,
     GATEWAY,
     LEASE_SECONDS,
     LINKS,
-    OUR_LINKS,
     SCHEDULER,
     VERSIONS_SECONDS,
     Draw,
@@ -66,7 +66,7 @@ ONE_GATEWAY: Mapping[str, Draw] = {
     "partition one way, requests": faults.cut_links("hold_up", LINKS),
     "partition one way, answers": faults.cut_links("hold_down", LINKS),
     "connections reset": faults.cut_links("cut", LINKS),
-    "half-open connections": faults.cut_links("half_open", OUR_LINKS),
+    "half-open connections": faults.cut_links("half_open", CALLED_LINKS),
     "latency of every link": faults.latency,
     "API server nearly as slow as the timeout": faults.slow_api(1.0),
     SLOWER: faults.slow_api(1.6),  # a third of the outcomes is unknown
@@ -125,7 +125,7 @@ REAL: Mapping[str, Draw] = {
     "SIGTERM of each, one after another": faults.rollout,
     "partition": faults.cut_links("hold_both", LINKS),
     "partition one way, answers": faults.cut_links("hold_down", LINKS),
-    "half-open connections": faults.cut_links("half_open", LINKS),
+    "half-open connections": faults.cut_links("half_open", CALLED_LINKS),
     "binds of a dead gateway arrive late": faults.delayed_binds,
 }
 """The rows on a real control plane."""

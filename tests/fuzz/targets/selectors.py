@@ -11,6 +11,7 @@ _LABELS: tuple[dict[str, str], ...] = (
     {"a": "b", "x/y": "-5"},
     {"a": "", "tier": "db", "x/y": "9"},
 )
+_ABSENT = "\0" * 301  # longer than a case
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 
@@ -59,7 +60,7 @@ def _fields(text: str) -> None:
     require(parse_field_selector(written) == matcher, "does not read what it means", written)
     values = {term.field: term.value for term in matcher.terms if not term.negated}
     expected = all((values.get(t.field) == t.value) != t.negated for t in matcher.terms)
-    require(matcher(lambda path: values.get(path, "\0")) == expected, "matches otherwise", text)
+    require(matcher(lambda path: values.get(path, _ABSENT)) == expected, "matches otherwise", text)
 
 
 def _escaped(text: str) -> str:

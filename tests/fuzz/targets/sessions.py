@@ -16,7 +16,7 @@ from cli.up.processes import free_ports
 from moorage.v1 import binder_pb2, filter_pb2, scorer_pb2
 from sandbox.apiserver import ApiServer
 from tests.fuzz.targets.mutations import mutated_messages, unpacked
-from tests.fuzz.targets.target import LOG_BYTES, Target, require
+from tests.fuzz.targets.target import Target, require
 from tests.gateway.running import binder_service, filter_service, scorer_service
 from tests.live_api import Api
 
@@ -93,7 +93,6 @@ class Sessions(Target):
     packages = ("moorage", "moorage_host", "services")
     tokens = ('{"metadata":{"name":"n1"', '"allocatable":{"cpu":"', '{"profiles":[', "moorage")
     longest = 2048
-    log_bytes = 4 * LOG_BYTES  # of several messages
 
     async def open(self, stack: AsyncExitStack) -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))

@@ -1,5 +1,6 @@
 import gc
 import json
+import sys
 from typing import Any
 
 from hypothesis import given
@@ -116,14 +117,28 @@ def test_the_garbage_collector_has_nothing_of_pods_to_look_at() -> None:
     assert (len(gc.get_objects()) - before) / len(pods) < 0.1
 
 
-def test_a_full_table_starts_again_and_stays_within_its_bound() -> None:
+def test_a_table_keeps_what_is_used_and_loses_what_is_not() -> None:
     interned: Interned[list[int]] = Interned()
-    first = interned([0])
-    assert interned([0]) is first
+    used, unused = interned([0]), interned([1])
     for number in range(interning.CAPACITY):
         interned([number, number])
-    assert interned([0]) is not first
-    assert interned([0]) == first
+        assert interned([0]) is used
+    assert interned([1]) is not unused
+    assert interned([1]) == unused
+
+
+def test_pods_that_are_all_unlike_leave_no_more_behind_than_the_tables_hold() -> None:
+    def churn(start: int) -> int:
+        for number in range(start, start + interning.TEXT_CAPACITY):
+            image = {"image": f"web:{number}", "resources": {"requests": {"cpu": f"{number}m"}}}
+            pod = web(number, containers=[image])
+            pod["metadata"]["labels"] = {f"label-{number}": f"value-{number}"}
+            assert decode_pod(json.dumps(pod)).requests == {"cpu": number}
+        gc.collect()
+        return sys.getallocatedblocks()
+
+    full = churn(1)
+    assert abs(churn(10**6) - full) < interning.CAPACITY
 
 
 def test_what_is_made_of_equal_values_is_made_once_and_kept_within_a_bound() -> None:
@@ -147,6 +162,7 @@ def test_texts_are_kept_within_their_bound_too() -> None:
     for number in range(interning.TEXT_CAPACITY):
         texts(f"other-{number}")
     assert texts("".join(["node", "-1"])) is not first
+    assert texts(f"other-{number}") is texts("".join(["other-", str(number)]))
 
 
 values = st.recursive(
