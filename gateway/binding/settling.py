@@ -11,7 +11,7 @@ from typing import Literal, NoReturn
 import structlog
 from prometheus_client import CollectorRegistry, Counter
 
-from gateway.calls import BindCall
+from gateway.calls import BindCall, CallFailedError
 from gateway.cluster.reading import UNREAD, read_pod
 from gateway.cluster.state import ClusterState
 from moorage_host.kube import KubeClient
@@ -61,6 +61,31 @@ class Settling:
     def end(self, uid: str) -> None:
         """Ask about a pod no more: it is bound again, or its outcome is known."""
         self._calls.pop(uid, None)
+
+    async def settle_first(self, namespace: str, name: str, uid: str, node: str = "") -> None:
+        """Find out about an earlier bind before the pod may get another node than *node*.
+
+        Else its node would be free while it may be bound there.
+
+        Raises:
+            CallFailedError: The pod is bound, or that is not known.
+        """
+        place = self._state.place_of(uid)
+        if not place or place == node or not self._state.is_assumed(uid):
+            return
+        before, now = self._calls.get(uid), asyncio.get_running_loop().time()
+        pending = f"it is not known yet whether an earlier bind has put the pod on node {place}"
+        if before is not None and before.deadline + self._wait > now:
+            raise CallFailedError(pending)
+        try:
+            pod = await read_pod(self._client, namespace, name, uid, timeout=self._wait or 1.0)
+        except UNREAD as error:
+            raise CallFailedError(f"{pending}: {error}") from error
+        if pod is not None and pod.spec.node_name:
+            raise CallFailedError(f"the pod is bound to node {pod.spec.node_name} already")
+        if self._calls.get(uid) is before and self._state.place_of(uid) == place:
+            self.end(uid)
+            self._state.forget(uid)
 
     async def run(self) -> NoReturn:
         """Settle binds until cancelled."""

@@ -81,6 +81,11 @@ class ClusterState:
         """Return the node that a pod is bound to, assumed on, or has claimed; "" if none."""
         return self._place.get(uid, "")
 
+    def is_assumed(self, uid: str) -> bool:
+        """Whether a bind of the pod has come that the watch has not shown."""
+        assumption = self._assumed.get(uid)
+        return assumption is not None and not assumption.is_claim
+
     def claim(self, pod: Pod, node: str, failure: str = "") -> None:
         """Count *pod* as placed on *node* from here on, before its bind comes.
 

@@ -107,6 +107,7 @@ class CycleRunner:
             return self._pass_all(request, self._begin(request))
         previous = self._decisions.latest(pod.namespace, pod.name, pod.uid)
         decision = self._begin(request)
+        await self._binding.settling.settle_first(pod.namespace, pod.name, pod.uid)
         await self._claims.prepare(request)
         async with self._turn(decision) as turn:
             self._claims.release(pod.uid)
@@ -172,6 +173,7 @@ class CycleRunner:
 
     async def _bind(self, call: BindCall, epoch: int) -> None:
         decision = self._decisions.latest(call.namespace, call.name, call.uid)
+        await self._binding.settling.settle_first(call.namespace, call.name, call.uid, call.node)
         await self._bind_check.run(call, decision, epoch)
         await self._binding.bind(call, decision, epoch)
 

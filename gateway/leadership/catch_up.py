@@ -53,9 +53,12 @@ class CatchUp:
         by_uid = {pod.uid: pod for pod in read if pod is not None}
         placed = []
         for bind in fenced.binds:
-            pod = self.state.pod(bind.uid) or by_uid.get(bind.uid)
-            if pod is not None and not pod.spec.node_name:
-                placed.append((pod, bind))
+            seen, read_now = self.state.pod(bind.uid), by_uid.get(bind.uid)
+            if seen is not None and not seen.spec.node_name:
+                placed.append((seen, bind))
+            # What was read may show its node already; the watch does not.
+            if seen is None and read_now and read_now.spec.node_name in ("", bind.node):
+                placed.append((read_now, bind))
         return placed
 
     def assume(self, placed: Placed) -> None:

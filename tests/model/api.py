@@ -16,6 +16,9 @@ from services.binder.cluster import Cluster
 KINDS = ("claims", "checks")
 """The profiles: pods of each are one on a node, the first kind by claims, the second without."""
 
+LATENCY = 0.002
+"""Each way of a POST takes so long."""
+
 
 @dataclass(frozen=True, slots=True)
 class Event:
@@ -41,17 +44,23 @@ class Api:
     """The truth.
 
     Attributes:
-        fences: The epochs whose barriers have been answered.
-        mode: How the next Binding goes; then "ok" again.
+        created: Each pod as it was created, also when it is gone.
+        fenced: The highest epoch whose barrier has been answered.
+        late: POSTs of lower epochs that were sent after that.
+        faults: How the next Binding of a pod goes, by its uid.
+        dark: The uids of pods that cannot be read.
+        held: POSTs that wait to be let go, and whether each is then done.
     """
 
     nodes: dict[str, NodeManifest] = field(default_factory=dict)
     pods: dict[str, Pod] = field(default_factory=dict)
+    created: dict[str, Pod] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     writes: list[Write] = field(default_factory=list)
     fenced: int = 0
-    mode: str = "ok"
-    dark: bool = False
+    late: list[str] = field(default_factory=list)
+    faults: dict[str, str] = field(default_factory=dict)
+    dark: set[str] = field(default_factory=set)
     held: list[asyncio.Event] = field(default_factory=list)
 
     def add_node(self, name: str) -> None:
@@ -69,7 +78,7 @@ class Api:
     def add_pod(self, name: str, kind: str) -> Pod:
         metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
         pod = decode_pod(msgspec.json.encode({"metadata": metadata, "spec": _spec(kind, "")}))
-        self.pods[pod.uid] = pod
+        self.pods[pod.uid] = self.created[pod.uid] = pod
         self.events.append(Event(pod=pod))
         return pod
 
@@ -116,25 +125,29 @@ class Writes(Cluster):
         self._epoch_of = epoch_of
 
     async def create_binding(self, binding: Binding) -> None:
-        api, mode = self._api, self._api.mode
-        epoch = self._epoch_of(binding)
-        api.mode = "ok"
-        if mode == "refused":
+        api, epoch = self._api, self._epoch_of(binding)
+        fault = api.faults.pop(binding.uid, "ok")
+        if epoch < api.fenced:
+            api.late.append(f"{binding} in epoch {epoch}, after the barrier of epoch {api.fenced}")
+        if fault == "refused":
             raise KubeUnreachableError("the connection was refused")
-        if mode == "held":
+        await asyncio.sleep(LATENCY)
+        if fault == "held":
             held = asyncio.Event()
             api.held.append(held)
-            await held.wait()
+            try:
+                await held.wait()
+            finally:
+                api.held = [each for each in api.held if each is not held]
         api.bind(binding, epoch)
-        assert epoch >= api.fenced, f"a bind of epoch {epoch} after the barrier of {api.fenced}"
-        if mode == "lost":
-            raise KubeUnreachableError("the connection was reset")
-        if mode == "dark":
-            api.dark = True
+        if fault == "dark":
+            api.dark.add(binding.uid)
+        await asyncio.sleep(LATENCY)
+        if fault in ("lost", "dark"):
             raise KubeUnreachableError("the connection was reset")
 
     async def read_pod(self, binding: Binding, *, timeout: float) -> Pod:
-        if self._api.dark:
+        if binding.uid in self._api.dark:
             raise KubeUnreachableError("nobody answers")
         pod = self._api.pods.get(binding.uid)
         if pod is None:
@@ -160,7 +173,7 @@ class Reads:
         self, method: str, path: str, *, query: Mapping[str, str], timeout: float
     ) -> _Response:
         del method, path, timeout
-        name = query["fieldSelector"].removeprefix("metadata.name=")
+        name = query["fieldSelector"].split(",")[0].removeprefix("metadata.name=")
         found = [msgspec.Raw(encode(p)) for p in self._api.pods.values() if p.name == name]
         body = {"metadata": {"resourceVersion": str(time.monotonic())}, "items": found}
         return _Response(msgspec.json.encode(body))

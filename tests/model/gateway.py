@@ -1,6 +1,5 @@
 """A gateway of the real parts, with a replica of its own instead of services on the network."""
 
-import asyncio
 import itertools
 import math
 import time
@@ -12,7 +11,6 @@ from prometheus_client import CollectorRegistry
 from gateway.binding.binding import Binding
 from gateway.binding.connection import BinderConnection
 from gateway.binding.settling import Settling, SettlingMetrics
-from gateway.binding.stream import BinderError
 from gateway.binding.unseen import UnseenPods
 from gateway.calls import CycleRequest
 from gateway.cluster.cluster import Cluster
@@ -38,17 +36,14 @@ from gateway.leadership.catch_up import CatchUp
 from gateway.leadership.term import Term
 from gateway.policy.policy import PolicyHolder
 from gateway.replicas.feed import StateFeed
-from moorage.v1 import binder_pb2, filter_pb2
+from moorage.v1 import filter_pb2
 from moorage.v1 import types_pb2 as pb
 from moorage_host.kube import KubeClient
 from moorage_host.plugins import Replica
 from moorage_host.policy import parse
-from moorage_host.rpc.errors import CallError
 from moorage_host.rpc.sessions.state import apply_state
-from services.binder.binding.binder import Binder
-from services.binder.binding.outcomes import BindError
-from services.binder.wire import binding_from_proto, call_error
 from tests.model.api import KINDS, Api, Reads
+from tests.model.binder import BinderProcess
 
 POLICY = """
 apiVersion: moorage.io/v1alpha1
@@ -164,12 +159,12 @@ class View:
 class DirectBarriers:
     """Calls the binder's fence without the network."""
 
-    def __init__(self, binder: Binder, holder: str) -> None:
-        self._binder = binder
+    def __init__(self, process: BinderProcess, holder: str) -> None:
+        self._process = process
         self._holder = holder
 
     async def fence(self, epoch: int) -> Fenced:
-        answer = await self._binder.fence.barrier(epoch, self._holder)
+        answer = await self._process.binder.fence.barrier(epoch, self._holder)
         now = time.monotonic()
         return Fenced(
             highest=answer.epoch,
@@ -188,33 +183,15 @@ class DirectBarriers:
             complete_since=now - answer.memory,
         )
 
-
-class _Stream:
-    """Sends binds to the binder as its servicer would."""
-
-    def __init__(self, binder: Binder) -> None:
-        self._binder = binder
-
-    async def bind(self, request: binder_pb2.BindRequest, deadline: float) -> None:
-        seconds = max(deadline - asyncio.get_running_loop().time(), 0.001)
-        try:
-            await self._binder.bind(
-                binding_from_proto(request),
-                deadline=time.monotonic() + seconds,
-                epoch=request.epoch,
-            )
-        except BindError as error:
-            failed = call_error(error)
-            raise BinderError(failed.code, failed.message, failed.reason) from error
-        except CallError as error:
-            raise BinderError(error.code, error.message, error.reason) from error
+    async def fence_others(self, epoch: int) -> Fenced:
+        return await self.fence(epoch)
 
 
 class _Connection:
     target = "binder"
 
-    def __init__(self, binder: Binder) -> None:
-        self.stream = _Stream(binder)
+    def __init__(self, process: BinderProcess) -> None:
+        self.stream = process
 
 
 class ModelGateway:
@@ -222,7 +199,7 @@ class ModelGateway:
 
     numbers = itertools.count()
 
-    def __init__(self, api: Api, binder: Binder, clock: Any) -> None:
+    def __init__(self, api: Api, binder: BinderProcess, clock: Any) -> None:
         self.view = View(api, clock)
         self.view.relist()
         state = self.state = self.view.state
@@ -287,6 +264,10 @@ class ModelGateway:
         """Begin a term, with the next epoch that nobody has."""
         while (highest := await self._beginning.begin(epoch, _for_ever)) != epoch:
             epoch = highest
+
+    async def fence_others(self) -> None:
+        """Fence a binder that has come since the term began."""
+        await self._beginning.fence_others()
 
 
 def _for_ever() -> float:

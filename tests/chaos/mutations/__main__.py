@@ -6,15 +6,14 @@ python -m tests.chaos.mutations [--only TEXT] [--seed N] [--rounds N]
 import argparse
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.chaos.mutations.edits import copy_tree
 from tests.chaos.mutations.mutations import MUTATIONS, Mutation
-from tests.scenarios.planes import ROOT
 
 
 def main() -> None:
@@ -39,7 +38,7 @@ def _run(mutation: Mutation, seed: int, rounds: int) -> list[str]:
     """Return what the campaign finds in a copy of the tree with the mutation."""
     with tempfile.TemporaryDirectory(prefix="moorage-mutation-") as directory:
         root = Path(directory) / "moorage"
-        _copy(root)
+        copy_tree(root)
         for edit in mutation.edits:
             edit.apply(root)
         run = subprocess.run(
@@ -63,21 +62,6 @@ def _findings(output: str) -> Iterator[str]:
     _, _, failure = output.partition("\nround ")
     for line in failure.splitlines()[:5]:
         yield line.strip()
-
-
-def _copy(root: Path) -> None:
-    """Copy what git knows of the tree, as it is now."""
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.splitlines()
-    for name in listed:
-        if (ROOT / name).is_file() and not name.startswith("docs/"):
-            (root / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, root / name)
 
 
 if __name__ == "__main__":

@@ -2,28 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
-    """Replaces a text that a file has exactly once."""
-
-    file: str
-    old: str
-    new: str
-
-    def apply(self, root: Path) -> None:
-        """Change the file below *root*.
-
-        Raises:
-            LookupError: The text is not there once.
-        """
-        path = root / self.file
-        text = path.read_text()
-        if text.count(self.old) != 1:
-            raise LookupError(f"{self.file} has {text.count(self.old)} times: {self.old}")
-        path.write_text(text.replace(self.old, self.new))
+from tests.chaos.mutations.edits import Edit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

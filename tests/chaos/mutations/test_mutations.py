@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.chaos.mutations.mutations import MUTATIONS, Edit
+from tests.chaos.mutations.edits import Edit
+from tests.chaos.mutations.mutations import MUTATIONS
 from tests.scenarios.planes import ROOT
 
 
