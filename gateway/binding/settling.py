@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry, Counter
 from gateway.calls import BindCall, CallFailedError
 from gateway.cluster.reading import UNREAD, read_pod
 from gateway.cluster.state import ClusterState
+from moorage.models import Pod
 from moorage_host.kube import KubeClient
 
 INTERVAL = 0.5
@@ -86,6 +87,22 @@ class Settling:
         if self._calls.get(uid) is before and self._state.place_of(uid) == place:
             self.end(uid)
             self._state.forget(uid)
+
+    async def read(self, call: BindCall) -> Pod | None:
+        """Return a pod as the API server has it; None if it is gone.
+
+        Raises:
+            CallFailedError: The API server does not answer, or refuses.
+        """
+        left = call.deadline - asyncio.get_running_loop().time()
+        try:
+            return await read_pod(
+                self._client, call.namespace, call.name, call.uid, timeout=max(left, 0.001)
+            )
+        except UNREAD as error:
+            raise CallFailedError(
+                f"the pod cannot be read, so its node is not checked: {error}"
+            ) from error
 
     async def run(self) -> NoReturn:
         """Settle binds until cancelled."""

@@ -8,7 +8,7 @@ Called by `gateway.cycle.runner` for each bind.
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from gateway.calls import BindCall, CallFailedError, CycleRequest, NodeSet
 from gateway.calls.outcomes import ANSWER_SECONDS
@@ -24,7 +24,6 @@ from gateway.policy.policy import PolicyHolder
 from moorage.models import Pod, encode
 from moorage.plugin.scope import Scope
 
-UNKNOWN = "pod is not known to Moorage, so its node cannot be checked"
 NO_POLICY = "Moorage has no policy yet; see /readyz of its gateway"
 STALE = "Moorage's view of the cluster is too old; see /readyz of its gateway"
 TOO_LATE = "the node could not be checked again in time"
@@ -53,6 +52,7 @@ class BindCheck:
         queue: CycleQueue,
         metrics: CycleMetrics,
         pod: Callable[[str], Pod | None],
+        read: Callable[[BindCall], Awaitable[Pod | None]],
         is_stale: Callable[[], bool],
         unknown_pod_wait: float,
     ) -> None:
@@ -65,6 +65,7 @@ class BindCheck:
             queue: Gives checks their turns.
             metrics: Counts them.
             pod: Returns a pod by its uid, also one that the watch has not shown yet.
+            read: Returns a pod as the API server has it; None if it is gone.
             is_stale: Whether the state is too old to check by.
             unknown_pod_wait: Seconds that a bind of any other pod waits for the watch.
         """
@@ -74,6 +75,7 @@ class BindCheck:
         self._queue = queue
         self._metrics = metrics
         self._pod = pod
+        self._read = read
         self._is_stale = is_stale
         self._unknown_pod_wait = unknown_pod_wait
 
@@ -113,7 +115,7 @@ class BindCheck:
             raise CallFailedError(error)
 
     async def _known(self, call: BindCall) -> Pod | None:
-        """Return the pod, once it is known; None if no plugin could have anything against it."""
+        """Return the pod, once it is known; None if it is gone, or there are no filter plugins."""
         try:
             async with asyncio.timeout_at(call.deadline - ANSWER_SECONDS):
                 if not await self._policy.filters():
@@ -130,7 +132,7 @@ class BindCheck:
             )
             pod = self._pod(call.uid)
         if pod is None:
-            raise CallFailedError(UNKNOWN)
+            pod = await self._read(call)  # if it is gone, the binder has the better answer
         return pod
 
     def _cause(

@@ -68,6 +68,7 @@ def make_cycles(
         queue=queue,
         metrics=metrics,
         pod=binding.unseen.pod,
+        read=binding.settling.read,
         is_stale=cluster.is_stale,
         unknown_pod_wait=settings.unknown_pod_wait,
     )

@@ -32,8 +32,18 @@ KUBECTL = {
 }
 CURL = {"--cacert", "--cert", "--key"}
 
-FOREIGN = {"--help", "--quiet", "--require-hashes", "--secure-port", "--strict", *KUBECTL, *CURL}
-"""Options of other people's commands."""
+FOREIGN = {
+    "--help",
+    "--machines",
+    "--mutations",
+    "--quiet",
+    "--require-hashes",
+    "--secure-port",
+    "--strict",
+    *KUBECTL,
+    *CURL,
+}
+"""Options of commands that are not described by settings: other people's, and `tests.model`."""
 
 FOREIGN_MODULES = {"json.tool", "pytest", "venv"}
 
@@ -55,7 +65,9 @@ def commands(*programs: str) -> list[tuple[str, list[str]]]:
         for written in block.text.replace("\\\n", " ").splitlines():
             line = written.removeprefix(".venv/bin/")
             if line.partition(" ")[0] in programs:
-                found.append((f"{block}: {line}", shlex.split(line, comments=True)))
+                found.append(
+                    (f"{block}: {line}", shlex.split(line.partition(" | ")[0], comments=True))
+                )
     return found
 
 

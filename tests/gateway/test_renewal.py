@@ -97,8 +97,8 @@ class HoldingBinder(binder_pb2_grpc.BinderServiceServicer):
         raise AssertionError
 
     async def Barrier(self, request: Any, context: Any) -> Any:
-        del request, context
-        return pb.BinderServiceBarrierResponse()
+        del context
+        return pb.BinderServiceBarrierResponse(epoch=request.epoch, holder=request.holder)
 
     async def ListPlugins(self, request: Any, context: Any) -> Any:
         del request, context

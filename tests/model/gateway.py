@@ -242,6 +242,7 @@ class ModelGateway:
                 queue=queue,
                 metrics=metrics,
                 pod=binding.unseen.pod,
+                read=self.settling.read,
                 is_stale=self.view.is_stale,
                 unknown_pod_wait=0.0,
             ),

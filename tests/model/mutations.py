@@ -14,22 +14,8 @@ MUTATIONS: Mapping[str, Sequence[Edit]] = {
             new="cause = None",
         )
     ],
-    "no check at /bind of a claim that was lost": [
-        Edit(
-            file="gateway/cycle/bind_check.py",
-            old='return None if holds else "claim lost"',
-            new="return None",
-        )
-    ],
     "no fence at the binder": [
         Edit(file=FENCE, old="if 0 < epoch < self.epoch:", new="if 0 < epoch < 0:")
-    ],
-    "an overtaken bind is sent again": [
-        Edit(
-            file="services/binder/binding/attempt.py",
-            old="        if self._guard.is_stale:\n            return await self._give_up()",
-            new="        if False:\n            return await self._give_up()",
-        )
     ],
     "a barrier does not wait for POSTs": [
         Edit(file=FENCE, old="await self._settle(epoch)", new="await asyncio.sleep(0)"),
@@ -54,12 +40,5 @@ MUTATIONS: Mapping[str, Sequence[Edit]] = {
     ],
     "an unknown outcome frees the node": [
         Edit(file="gateway/binding/binding.py", old="if failure.code in REFUSALS:", new="if True:")
-    ],
-    "a pod may move while the outcome of its bind is unknown": [
-        Edit(
-            file="gateway/binding/settling.py",
-            old="if not place or place == node or not self._state.is_assumed(uid):",
-            new="if True:",
-        )
     ],
 }

@@ -130,7 +130,7 @@ async def test_a_bind_counts_at_once_and_changes_nothing_more_when_it_is_seen(wa
     assert await bind(warm.process, load, "n2") == ""
     placed = await warm.place("third")
     assert placed["scores"] == {"n1": 17, "n2": 51, "n3": 51}
-    assert warm.asked.taken() == ([["n2"]], [["n2"]])
+    assert warm.asked.taken() == ([["n2"], ["n2"]], [["n2"]])  # at the bind, and for the pod
     await until(lambda: events(warm.process, "pods") > before)
     same(placed, await warm.place("fourth"))
     assert warm.asked.taken() == ([], [])
@@ -142,7 +142,7 @@ async def test_a_bind_that_fails_is_forgotten(warm: Warm) -> None:
     warm.process.api.fault("create", "pods/binding", status=403)
     assert await bind(warm.process, load, "n2") != ""
     same(warm.first, await warm.place("third"))
-    assert warm.asked.taken() == ([["n2"]], [["n2"]])
+    assert warm.asked.taken() == ([["n2"], ["n2"]], [["n2"]])  # at the bind, and for the pod
 
 
 async def test_a_node_that_gets_the_row_of_another(warm: Warm) -> None:

@@ -157,7 +157,8 @@ async def test_a_claim_is_chosen_anew_for_each_pod(tmp_path: Path) -> None:
     async with caching(tmp_path, *noting(Asked()), Reserving, text=text) as process:
         await fill(process)
         for name in ("first", "second", "third"):
-            answer = await process.filter(of_set(name, labels={"claims": "yes"}), *NAMES)
+            own = process.api.pod(name, schedulerName="moorage")["metadata"]["uid"]
+            answer = await process.filter(of_set(name, labels={"claims": "yes"}, uid=own), *NAMES)
             assert answer["NodeNames"] == ["n3"]
         assert process.sample("moorage_cache_size", type="claims") == 3
         assert answered(process)[0] == 3, "each pod is asked about once"

@@ -245,6 +245,6 @@ async def test_of_two_binds_at_once_only_one_decides_where_the_run_goes(process:
     assert sum(error == "" for error in errors) == 1
 
 
-async def test_a_pod_that_moorage_has_not_seen_is_not_bound(process: Gateway) -> None:
+async def test_a_pod_that_does_not_exist_is_not_bound(process: Gateway) -> None:
     stranger = {"metadata": {"name": "x", "uid": "uid-x"}}
-    assert "not known to Moorage" in await bind(process, stranger, "n1")
+    assert "not found" in await bind(process, stranger, "n1")
