@@ -30,6 +30,10 @@ PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 CALM_SECONDS = 30.0
 """How long after the last fault every pod must be bound."""
 
+PREEMPTION_SECONDS = 10.0
+"""After which the cluster is changed for pods that wait for it: kube-scheduler does not repeat a
+preempt call that has failed before something changes, or 5 minutes have passed."""
+
 PICTURE_SECONDS = 10.0
 """How long after that Moorage's picture must be the API server's."""
 
@@ -156,8 +160,18 @@ class Campaign:
             return not await self._pending()
 
         await self._until(self._stack.ready, CALM_SECONDS)
-        await self._until(bound, CALM_SECONDS)
+        if not await self._until(bound, PREEMPTION_SECONDS):
+            await self._make_room()
+            await self._until(bound, CALM_SECONDS - PREEMPTION_SECONDS)
         return await self._pending()
+
+    async def _make_room(self) -> None:
+        """Delete one of the pods that may be evicted, if pods wait that may evict them."""
+        places = await self._places()
+        if any("-important-" in name for name, node in places.items() if not node):
+            victim = next((n for n, node in places.items() if node and "-evictable-" in n), None)
+            if victim:
+                await self._delete(f"{PODS}/{victim}")
 
     async def _pending(self) -> list[str]:
         places = await self._places()

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any, Literal
 
+import aiohttp
 import grpc.aio
 import yaml
 
@@ -148,10 +149,23 @@ class Stack:
             await program.kill()
 
     async def ready(self) -> bool:
-        """Whether all programs run and one gateway is ready."""
+        """Whether all programs run, one gateway is ready, and others are but for deciding."""
         if not all(program.running for program in self.programs.values()):
             return False
-        return any([await self._is_ready(name) for name in self.gateways])
+        lacking = [await self._lacks(name) for name in self.gateways]
+        return set() in lacking and all(each <= {"leader"} for each in lacking)
+
+    async def _lacks(self, gateway: str) -> set[str]:
+        """Return the checks of `/readyz` that fail."""
+        timeout = aiohttp.ClientTimeout(total=1)
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=timeout) as session,
+                session.get(f"{self.admin(gateway)}/readyz", ssl=False) as response,
+            ):
+                return {check["name"] for check in (await response.json()).get("checks", ())}
+        except (aiohttp.ClientError, TimeoutError, OSError):
+            return {"answer"}
 
     async def _is_ready(self, gateway: str) -> bool:
         return await answers(f"{self.admin(gateway)}/readyz", ssl=False, seconds=1)
