@@ -121,7 +121,8 @@ class Campaign:
         lost = await self._settle()
         await self._until(self._is_right, PICTURE_SECONDS)
         seen = "" if lost else await self._difference()
-        verdict = judge(self._audit.read(), chosen.wanted)
+        room = not any(SCHEDULER in each.target for each in chosen.injections)
+        verdict = judge(self._audit.read(), chosen.wanted, room=room)
         failed_calls = self._calls.read()
         old_epochs = await self._bind_with_old_epoch(f"r{chosen.number}-probe")
         if lost or seen:

@@ -128,7 +128,9 @@ async def test_a_gateway_that_stands_by_takes_over(world: World, how: str) -> No
         await world.until(standby.is_ready)
         world.proxy.binding_seconds = 0.0
         if how == "stopped":
-            assert front.failed[before_that:] == []
+            # A bind that is checked again may be refused; then the pod is tried again.
+            failed = [each for each in front.failed[before_that:] if "checked again" not in each]
+            assert failed == []
         await all_right(world)
 
 

@@ -35,16 +35,21 @@ class Verdict:
         return self.posts / self.bound if self.bound else 0.0
 
 
-def judge(writes: Iterable[Write], wanted: Sequence[Wanted]) -> Verdict:
-    """Replay the writes of a round, which begins without pods."""
-    replay = _Replay(wanted)
+def judge(writes: Iterable[Write], wanted: Sequence[Wanted], *, room: bool = True) -> Verdict:
+    """Replay the writes of a round, which begins without pods.
+
+    Without *room* nodes may be overfilled: that is kube-scheduler's own rule, and one that has been
+    killed forgets the binds that were under way.
+    """
+    replay = _Replay(wanted, room=room)
     for write in writes:
         replay.step(write)
     return replay.verdict
 
 
 class _Replay:
-    def __init__(self, wanted: Sequence[Wanted]) -> None:
+    def __init__(self, wanted: Sequence[Wanted], *, room: bool) -> None:
+        self._room = room
         self.verdict = Verdict()
         self._to_come: dict[str, deque[Wanted]] = {}
         for each in wanted:
@@ -91,6 +96,8 @@ class _Replay:
             self.verdict.twice += 1
         others = {name: self._pods[name] for name in self._places if name != write.name}
         self.verdict.broken += _broken(pod, write.node, others, self._places)
+        if self._room:
+            self.verdict.broken += _overfilled(pod, write.node, others, self._places)
         self._places[write.name] = write.node
 
 
@@ -103,8 +110,6 @@ def _broken(
         yield f"{where}: it belongs into the pool {pod.pool}"
     if pod.kind == "ranked" and node not in RANKED:
         yield f"{where}: no version of the plugin finds this node the best"
-    if pod.kind in CROWD and len(here) >= FIT_CROWDED:
-        yield f"{where}: the node has room for {FIT_CROWDED} pods, and has {len(here)}"
     if run := pod.labels.get(RUN):
         own = Counter(
             places[name] for name, other in others.items() if other.labels.get(RUN) == run
@@ -119,3 +124,11 @@ def _broken(
         count = sum(LIMITED in other.labels for other in here)
         if count >= MOST_LIMITED:
             yield f"{where}: the node has {count} limited pods"
+
+
+def _overfilled(
+    pod: Wanted, node: str, others: Mapping[str, Wanted], places: Mapping[str, str]
+) -> Iterator[str]:
+    here = sum(places[name] == node for name in others)
+    if pod.kind in CROWD and here >= FIT_CROWDED:
+        yield f"{pod.name} on {node}: the node has room for {FIT_CROWDED} pods, and has {here}"
