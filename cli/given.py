@@ -1,10 +1,16 @@
-"""The option `--plugin PATH=WEIGHT` of several commands."""
+"""What users give to several commands: `--plugin PATH=WEIGHT`, and pods as NAMESPACE/POD."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
+
+from moorage.errors import ConfigurationError
+
+NAME = r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?"
+"""A name of a Kubernetes object."""
 
 MAX_WEIGHT = 2**31 - 1  # that of `moorage.plugin.score`, which would import numpy
 
@@ -41,3 +47,15 @@ class GivenPluginType(click.ParamType[GivenPlugin]):
 def weights_of(given: Iterable[GivenPlugin]) -> Mapping[Path, int]:
     """Return the weights that are given, by path."""
     return {each.path: each.weight for each in given if each.weight}
+
+
+def namespace_and_name(pod: str) -> tuple[str, str]:
+    """Return the two names in "NAMESPACE/POD".
+
+    Raises:
+        ConfigurationError: It has another form.
+    """
+    words = re.fullmatch(f"(?P<namespace>{NAME})/(?P<name>{NAME})", pod)
+    if words is None:
+        raise ConfigurationError(f"{pod!r} is no pod: write NAMESPACE/POD, such as default/web")
+    return words["namespace"], words["name"]

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from cli.given import NAME, namespace_and_name
 from moorage import Binding
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, KubeStatusError, KubeUnreachableError, connect
@@ -17,8 +18,6 @@ from services.binder.cluster import Cluster
 
 REQUEST_SECONDS = 5.0
 """How long one request to the API server may take."""
-
-NAME = r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?"
 
 
 class _Quiet:
@@ -69,12 +68,10 @@ async def bind_by_hand(pod: str, node: str, kubeconfig: Path | None, timeout: fl
 
 
 def _binding(pod: str, node: str) -> Binding:
-    words = re.fullmatch(f"(?P<namespace>{NAME})/(?P<name>{NAME})", pod)
-    if words is None:
-        raise ConfigurationError(f"{pod!r} is no pod: write NAMESPACE/POD, such as default/web")
+    namespace, name = namespace_and_name(pod)
     if not re.fullmatch(NAME, node):
         raise ConfigurationError(f"{node!r} is no name of a node")
-    return Binding(namespace=words["namespace"], name=words["name"], uid="", node=node)
+    return Binding(namespace=namespace, name=name, uid="", node=node)
 
 
 @asynccontextmanager

@@ -1,7 +1,6 @@
 """Reads what there is to know about a pod: the pod, its Events, and the gateway's decisions."""
 
 import asyncio
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +9,9 @@ from typing import Any
 import msgspec
 
 from cli.explain.gateway import SECONDS, AdminPort, Gateway, Object
+from cli.given import namespace_and_name
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, KubeStatusError, connect
-
-NAME = r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,10 +43,7 @@ async def read(pod: str, node: str, admin: AdminPort, kubeconfig: Path | None) -
             admin port cannot be used.
         KubeError: The API server does not answer, or refuses to.
     """
-    words = re.fullmatch(f"(?P<namespace>{NAME})/(?P<name>{NAME})", pod)
-    if words is None:
-        raise ConfigurationError(f"{pod!r} is no pod: write NAMESPACE/POD, such as default/web")
-    namespace, name = words["namespace"], words["name"]
+    namespace, name = namespace_and_name(pod)
     client = await connect(kubeconfig)
     try:
         gateway = Gateway(admin, await client.token())

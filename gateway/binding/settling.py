@@ -79,14 +79,13 @@ class Settling:
         if before is not None and before.deadline + self._wait > now:
             raise CallFailedError(pending)
         try:
-            pod = await read_pod(self._client, namespace, name, uid, timeout=self._wait or 1.0)
+            bound_to = await self._bound_to(namespace, name, uid)
         except UNREAD as error:
             raise CallFailedError(f"{pending}: {error}") from error
-        if pod is not None and pod.spec.node_name:
-            raise CallFailedError(f"the pod is bound to node {pod.spec.node_name} already")
         if self._calls.get(uid) is before and self._state.place_of(uid) == place:
-            self.end(uid)
-            self._state.forget(uid)
+            self._settled(uid, bound_to)
+        if bound_to:
+            raise CallFailedError(f"the pod is bound to node {bound_to} already")
 
     async def read(self, call: BindCall) -> Pod | None:
         """Return a pod as the API server has it; None if it is gone.
@@ -117,19 +116,23 @@ class Settling:
 
     async def _settle(self, call: BindCall) -> None:
         try:
-            pod = await read_pod(
-                self._client, call.namespace, call.name, call.uid, timeout=self._wait or 1.0
-            )
+            bound_to = await self._bound_to(call.namespace, call.name, call.uid)
         except UNREAD as error:
             log.debug("The outcome of a bind is still not known", pod=call.name, problem=str(error))
             return
-        if self._calls.get(call.uid) is not call:
-            return  # a newer bind has begun meanwhile
-        self.end(call.uid)
-        bound = pod is not None and bool(pod.spec.node_name)
-        self._metrics.settled("bound" if bound else "unbound")
-        if not bound:
-            self._state.forget(call.uid)
+        if self._calls.get(call.uid) is call:  # no newer bind has begun meanwhile
+            self._settled(call.uid, bound_to)
+
+    def _settled(self, uid: str, bound_to: str) -> None:
+        self.end(uid)
+        self._metrics.settled("bound" if bound_to else "unbound")
+        if not bound_to:
+            self._state.forget(uid)
+
+    async def _bound_to(self, namespace: str, name: str, uid: str) -> str:
+        """Return the node that the API server has the pod on; "" for none, or without the pod."""
+        pod = await read_pod(self._client, namespace, name, uid, timeout=self._wait or 1.0)
+        return (pod.spec.node_name or "") if pod is not None else ""
 
     def _is_bound(self, call: BindCall) -> bool:
         """Whether the watch has shown the pod on a node."""

@@ -6,8 +6,8 @@ scores. Scheduling cycles run one at a time; binding cycles do not wait for them
 """
 
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -107,7 +107,8 @@ class CycleRunner:
             return self._pass_all(request, self._begin(request))
         previous = self._decisions.latest(pod.namespace, pod.name, pod.uid)
         decision = self._begin(request)
-        await self._binding.settling.settle_first(pod.namespace, pod.name, pod.uid)
+        with _noting_errors(decision):
+            await self._binding.settling.settle_first(pod.namespace, pod.name, pod.uid)
         await self._claims.prepare(request)
         async with self._turn(decision) as turn:
             self._claims.release(pod.uid)
@@ -257,8 +258,15 @@ class CycleRunner:
             self._metrics.queued(decision.queue_seconds)
             if decision.filter is None:
                 decision.policy_revision = self._policy.revision
-            try:
+            with _noting_errors(decision):
                 yield turn
-            except CallFailedError as error:
-                decision.error = str(error)
-                raise
+
+
+@contextmanager
+def _noting_errors(decision: Decision) -> Iterator[None]:
+    """Note in the decision why it failed."""
+    try:
+        yield
+    except CallFailedError as error:
+        decision.error = str(error)
+        raise

@@ -19,8 +19,8 @@ from moorage_host.process.admin import Check
 from moorage_host.rpc.convert import set_duration
 from moorage_host.rpc.describe import keep_values, node_state, object_counts, report_plugins
 from moorage_host.rpc.errors import CallError
-from moorage_host.rpc.lane import Lane
 from moorage_host.rpc.serve import ServiceDefinition, Servicer
+from moorage_host.rpc.sessions.by_hand import by_hand_lane
 from moorage_host.rpc.sessions.service import CycleOutcome, CycleService
 from moorage_host.rpc.sessions.session import Wire, run_session
 from moorage_host.rpc.sessions.settings import CycleSettings
@@ -195,17 +195,12 @@ WIRE = Wire(
 def scorer_service(
     settings: CycleSettings, create: Callable[[], ScorerServicer]
 ) -> ServiceDefinition[ScorerServicer]:
-    """Say how the service is made: what *create* returns, with a lane for calls by hand."""
+    """Return how the service is made: what *create* returns, with a lane for calls by hand."""
     service = "moorage.v1.ScorerService"
     return ServiceDefinition(
         name="scorer",
         grpc_name=service,
         create=create,
         register=scorer_pb2_grpc.add_ScorerServiceServicer_to_server,
-        lane=Lane(
-            *(f"/{service}/{method}" for method in ("Score", "GetState", "ListPlugins")),
-            calls=settings.by_hand_calls,
-            waiting=settings.by_hand_waiting,
-            message_bytes=settings.by_hand_bytes,
-        ),
+        lane=by_hand_lane(service, "Score", settings),
     )

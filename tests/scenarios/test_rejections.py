@@ -53,6 +53,8 @@ async def test_a_plugin_brings_back_the_pods_that_it_rejected(world: World) -> N
         await world.create(pod("p", "licensed"), pod("other", reject={"n1": "no free slice"}))
         await world.condition("p", "Unschedulable")
         await world.condition("other", "Unschedulable")
+        # The condition itself wakes its pod once.
+        await world.until(lambda: world.was_tried("p", times=2))
         file.touch()
         assert (await world.bound("p"))["p"] == "n1"
         pods = await world.pods()

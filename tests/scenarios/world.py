@@ -258,12 +258,21 @@ class World:
 
     async def decision(self, name: str) -> Object:
         """Return the newest attempt on a pod."""
+        newest, *_ = await self.decisions(name)
+        return newest
+
+    async def decisions(self, name: str) -> list[Object]:
+        """Return the attempts on a pod that are kept, the newest first."""
         async with (
             aiohttp.ClientSession() as session,
             session.get(f"{self.services.admin}/decisions/{NAMESPACE}/{name}") as response,
         ):
-            newest: Object = (await response.json())["attempts"][0]
-            return newest
+            attempts: list[Object] = (await response.json())["attempts"]
+            return attempts
+
+    async def was_tried(self, name: str, *, times: int) -> bool:
+        """Whether a pod has been tried so often."""
+        return len(await self.decisions(name)) >= times
 
     async def metric(self, name: str, **labels: str) -> float:
         """Return a sample of the gateway's metrics, 0 if there is none."""

@@ -10,6 +10,10 @@ from moorage.backoff import Backoff
 OUTAGE = frozenset((Restart.UNREACHABLE, Restart.SERVER_ERROR))
 
 
+class NoStreamedListError(Exception):
+    """The server does not end the initial events of a watch."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ending:
     """How a watch ended.

@@ -17,7 +17,8 @@ from typing import Generic, NoReturn, TypeVar
 import msgspec
 import structlog
 
-from gateway.cluster.watch.endings import Ending, Waits
+from gateway.cluster.watch.endings import Ending, NoStreamedListError, Waits
+from gateway.cluster.watch.freshness import Freshness
 from gateway.cluster.watch.limits import Observer, ReflectorLimits, Restart
 from gateway.cluster.watch.mirror import Collection, Decode, Key, Mirror, Sink
 from gateway.cluster.watch.wire import (
@@ -37,10 +38,6 @@ T = TypeVar("T")
 SHORT_WATCH = 1.0
 
 _log = structlog.get_logger()
-
-
-class _NoStreamedListError(Exception):
-    pass
 
 
 class Reflector(Generic[T]):
@@ -77,8 +74,6 @@ class Reflector(Generic[T]):
         """When the API server last sent something, on the monotonic clock."""
         self.problem = ""
         """Why the last watch ended; empty from the next watch on."""
-        self.as_of = -math.inf
-        """On the monotonic clock: the sink has everything that happened before."""
         self._client = client
         self._path = path
         self._query = dict(query or {})
@@ -91,8 +86,7 @@ class Reflector(Generic[T]):
         self._expired_at = -math.inf
         self._streamed_list = True
         self._served = True
-        self._listed = asyncio.Event()
-        self._list_began = -math.inf
+        self._fresh = Freshness()
         self._scope = asyncio.timeout(None)
 
     def age(self) -> float:
@@ -105,14 +99,13 @@ class Reflector(Generic[T]):
 
     async def until(self, as_of: float) -> None:
         """Wait until the sink has what happened before *as_of*, which is over; list for it."""
-        while self.as_of < as_of:
-            self._listed.clear()
-            if self._list_began < as_of:
+        while self._fresh.as_of < as_of:
+            if self._fresh.list_began < as_of:
                 self._position = ""
                 if self._scope.when() is None:
                     with suppress(RuntimeError):  # nothing is followed right now
                         self._scope.reschedule(asyncio.get_running_loop().time())
-            await self._listed.wait()
+            await self._fresh.next_list()
 
     async def run(self) -> NoReturn:
         """Follow until cancelled."""
@@ -142,7 +135,7 @@ class Reflector(Generic[T]):
             return self._failed(Restart.SILENT, error)
         except KubeUnreachableError as error:
             return self._failed(Restart.UNREACHABLE, error)
-        except _NoStreamedListError as error:
+        except NoStreamedListError as error:
             self._streamed_list = False
             return self._failed(Restart.NO_STREAMED_LIST, error, at_once=True)
         # A server that hangs up straight away is not to be called again at once.
@@ -193,7 +186,7 @@ class Reflector(Generic[T]):
 
     async def _follow(self) -> None:
         if not self._position:
-            self._list_began = time.monotonic()
+            self._fresh.begin_list()
         if not self._position and self._streamed_list:
             await self._follow_from_streamed_list()
             return
@@ -217,7 +210,7 @@ class Reflector(Generic[T]):
         except TimeoutError as error:
             if not limit.expired():
                 raise
-            raise _NoStreamedListError(
+            raise NoStreamedListError(
                 f"{self._path}: a streamed list without end for {self._limits.initial_events:g} s"
             ) from error
 
@@ -258,8 +251,7 @@ class Reflector(Generic[T]):
         self._position = position
         self._served = True
         self._lost_at = None
-        self._show(self._list_began)
-        self._listed.set()
+        self._fresh.complete_list()
         self.synced.set()
         _log.info("A full list is in", path=self._path, objects=len(full.versions))
 
@@ -288,7 +280,7 @@ class Reflector(Generic[T]):
             if event.type == "BOOKMARK":
                 bookmark: Bookmark = decode_bookmark(event.object)
                 self._position = bookmark.metadata.resource_version
-                self._show(time.monotonic() - self._limits.bookmark_lag)
+                self._fresh.show(time.monotonic() - self._limits.bookmark_lag)
             else:
                 self._position = self._mirror.apply(event)
 
@@ -299,9 +291,6 @@ class Reflector(Generic[T]):
         if event.type == "ERROR":
             raise error_of(f"watch of {self._path}", event)
         return event
-
-    def _show(self, as_of: float) -> None:
-        self.as_of = max(self.as_of, as_of)
 
     def _mark_alive(self) -> None:
         self.last_heard = time.monotonic()

@@ -14,7 +14,7 @@ from aiohttp import hdrs, web
 
 from moorage_host.http.refusals import Reason, Refusals
 
-_HOSTS_REMEMBERED = 256
+_HOSTS_CACHED = 256
 _SHOWN = 100  # characters
 _SITE = "Sec-Fetch-Site"
 _JSON = "application/json"
@@ -55,7 +55,7 @@ class RequestChecks:
         self._below = (".localhost", *(name[1:] for name in allowed if name.startswith("*.")))
         self._refusals = refusals
         self._json_only = json_only
-        self._allows = lru_cache(maxsize=_HOSTS_REMEMBERED)(self._is_allowed)
+        self._allows = lru_cache(maxsize=_HOSTS_CACHED)(self._is_allowed)
 
     def refusal(self, request: web.BaseRequest) -> Refusal | None:
         """Return why a request is refused, and count it; None if it is not."""

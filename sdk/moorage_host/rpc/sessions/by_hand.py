@@ -14,12 +14,24 @@ from moorage.execution import PluginRun, Supervisor
 from moorage_host.plugins import CycleInput, Replica
 from moorage_host.plugins.replica import Engine
 from moorage_host.rpc.errors import CallError
+from moorage_host.rpc.lane import Lane
 from moorage_host.rpc.sessions.pace import STEP_SECONDS, Pace
+from moorage_host.rpc.sessions.settings import CycleSettings
 
 Run = TypeVar("Run")
 
 FIRST_NODES, FEWEST_NODES, MOST_NODES = 32, 4, 512
 """Nodes of the first step, and of those after it, which depend on how long steps take."""
+
+
+def by_hand_lane(service: str, method: str, settings: CycleSettings) -> Lane:
+    """Return the lane of a *service* for *method* and for what people read of it."""
+    return Lane(
+        *(f"/{service}/{each}" for each in (method, "GetState", "ListPlugins")),
+        calls=settings.by_hand_calls,
+        waiting=settings.by_hand_waiting,
+        message_bytes=settings.by_hand_bytes,
+    )
 
 
 class Steps(Generic[Run]):
