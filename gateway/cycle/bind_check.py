@@ -18,7 +18,7 @@ from gateway.cycle.metrics import BindCheckOutcome, CycleMetrics
 from gateway.cycle.phases.filtering import FilterPhaseResult
 from gateway.cycle.phases.phase import Phase
 from gateway.cycle.queue import CycleQueue
-from gateway.decisions.log import BindCheckRecord, Cause, Decision
+from gateway.decisions.records import BindCheckRecord, Cause, Decision
 from gateway.policy.dependencies import FilterDependencies
 from gateway.policy.policy import PolicyHolder
 from moorage.models import Pod, encode

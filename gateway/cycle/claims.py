@@ -20,8 +20,9 @@ from gateway.cycle.bind_check import changed_at
 from gateway.cycle.metrics import CycleMetrics
 from gateway.cycle.phases.phase import Phase
 from gateway.cycle.phases.scoring import ScorePhaseResult
+from gateway.decisions.cycle import SchedulingCycle
 from gateway.decisions.cycle_states import CycleStates
-from gateway.decisions.log import ClaimRecord, Decision
+from gateway.decisions.records import ClaimRecord
 from gateway.policy.policy import PolicyHolder
 
 
@@ -59,17 +60,16 @@ class Claims:
                 request.deadline - ANSWER_SECONDS,
             )
 
-    async def take(
-        self, request: CycleRequest, outcome: FilterOutcome, decision: Decision
-    ) -> FilterOutcome:
+    async def take(self, cycle: SchedulingCycle, outcome: FilterOutcome) -> FilterOutcome:
         """Claim the best of the feasible nodes, if a plugin wants that; offer no other then."""
+        request, decision = cycle.request, cycle.decision
         claimants = decision.filter.claimants if decision.filter else []
         if not claimants or not len(outcome.feasible):
             return outcome
         pod = self._state.pod(request.pod.uid)
         if pod is None:
             return outcome  # nothing would end the claim of a pod that the watch never shows
-        chosen = await self._choose(request.on(outcome.feasible), decision)
+        chosen = await self._choose(cycle, request.on(outcome.feasible))
         (node,) = chosen.names
         filters = self._policy.dependencies.filters.get(request.profile)
         # Binds do not wait for cycles: one may have put a pod there while this one was scored.
@@ -83,17 +83,18 @@ class Claims:
         """Give up what an earlier attempt claimed; a bind that has come keeps its place."""
         self._state.release(uid)
 
-    async def _choose(self, request: CycleRequest, decision: Decision) -> NodeSet:
-        """Return the best node; equally good ones are spread over the pods."""
+    async def _choose(self, cycle: SchedulingCycle, request: CycleRequest) -> NodeSet:
+        """Return the best node of the request; equally good ones are spread over the pods."""
         count = len(request.nodes)
         best = np.arange(count)
         if count > 1 and request.profile in self._policy.dependencies.scores:
             try:
                 result = await self._score_phase.run(request)
             except CallFailedError as error:
-                decision.score_error = str(error)
+                cycle.decision.score_error = str(error)
             else:
-                decision.score, totals = result.record, result.totals
+                cycle.decision.score, cycle.scores = result.record, result.by_row
+                totals = result.totals
                 self._cycle_states.add(request.pod.uid, result.cycle_state)
                 if totals is not None:
                     best = np.flatnonzero(totals == totals.max())

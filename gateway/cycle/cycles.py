@@ -1,5 +1,7 @@
 """Puts the parts of this room together."""
 
+from collections.abc import Sequence
+
 from prometheus_client import CollectorRegistry
 
 from gateway.binding.binding import Binding
@@ -16,6 +18,7 @@ from gateway.cycle.phases.sharding import Sharding
 from gateway.cycle.queue import CycleQueue
 from gateway.cycle.recheck import Recheck
 from gateway.cycle.runner import CycleRunner
+from gateway.decisions.cycle import CycleObserver
 from gateway.decisions.decisions import Decisions
 from gateway.leadership.term import Term
 from gateway.policy.policy import PolicyHolder
@@ -33,6 +36,7 @@ def make_cycles(
     scorers: ReplicaPool,
     binding: Binding,
     decisions: Decisions,
+    observers: Sequence[CycleObserver] = (),
     term: Term,
     registry: CollectorRegistry,
 ) -> CycleRunner:
@@ -86,5 +90,6 @@ def make_cycles(
         decisions=decisions.log,
         cycle_states=decisions.cycle_states,
         rejected=decisions.rejected,
+        observers=(decisions.log, *observers),
         metrics=metrics,
     )

@@ -5,7 +5,7 @@ from typing import Literal
 
 from prometheus_client import CollectorRegistry, Counter
 
-from gateway.decisions.log import FilterRecord, PhaseName, PluginRecord, ScoreRecord
+from gateway.decisions.records import FilterRecord, PhaseName, PluginRecord, ScoreRecord
 from moorage_host.process.histogram import FastHistogram
 
 BindCheckOutcome = Literal["spared", "passed", "rejected", "failed"]

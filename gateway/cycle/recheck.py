@@ -13,7 +13,7 @@ from gateway.cluster.state import ClusterState
 from gateway.cluster.waiters import wait_for
 from gateway.cycle.phases.filtering import FilterPhaseResult
 from gateway.cycle.phases.phase import Phase
-from gateway.decisions.log import Decision
+from gateway.decisions.records import Decision
 
 PAUSE = 9
 """After a recheck, there is none for nine times its length: at most a tenth of all time."""

@@ -6,7 +6,7 @@ scores. Scheduling cycles run one at a time; binding cycles do not wait for them
 """
 
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Protocol
@@ -33,8 +33,10 @@ from gateway.cycle.phases.scoring import ScorePhaseResult
 from gateway.cycle.queue import CycleQueue, Turn
 from gateway.cycle.recheck import Recheck
 from gateway.cycle.score_ahead import ScoreAhead
+from gateway.decisions.cycle import CycleObserver, SchedulingCycle
 from gateway.decisions.cycle_states import CycleStates
-from gateway.decisions.log import Decision, DecisionLog, FilterRecord
+from gateway.decisions.log import DecisionLog
+from gateway.decisions.records import Decision, FilterRecord
 from gateway.decisions.rejected import RejectedPods
 from gateway.leadership.term import StaleTermError, Term
 from gateway.policy.policy import PolicyHolder
@@ -76,16 +78,17 @@ class CycleRunner:
         decisions: DecisionLog,
         cycle_states: CycleStates,
         rejected: RejectedPods,
+        observers: Sequence[CycleObserver],
         metrics: CycleMetrics,
     ) -> None:
-        """The phases may have a cache before them or not."""
+        """The phases may have a cache before them or not; *observers* are called in order."""
         self._term = term
         self._cluster = cluster
         self._policy = policy
         self._queue = queue
         self._filter_phase = filter_phase
         self._score_phase = score_phase
-        self._score_ahead = ScoreAhead(score_phase, policy, cycle_states)
+        self._score_ahead = ScoreAhead(score_phase, policy, cycle_states, self._ended)
         self._recheck = recheck
         self._claims = claims
         self._bind_check = bind_check
@@ -93,6 +96,7 @@ class CycleRunner:
         self._decisions = decisions
         self._cycle_states = cycle_states
         self._rejected = rejected
+        self._observers = observers
         self._metrics = metrics
 
     async def filter(self, request: CycleRequest) -> FilterOutcome:
@@ -103,20 +107,20 @@ class CycleRunner:
         pod = request.pod
         self._cycle_states.end(pod.uid)
         self._binding.unseen.note(pod)
-        if not self._has_plugins(request):
-            return self._pass_all(request, self._begin(request))
         previous = self._decisions.latest(pod.namespace, pod.name, pod.uid)
-        decision = self._begin(request)
-        with _noting_errors(decision):
+        cycle = self._begin(request)
+        with self._observed(cycle):
+            if not self._has_plugins(request):
+                return self._pass_all(cycle)
             await self._binding.settling.settle_first(pod.namespace, pod.name, pod.uid)
-        await self._claims.prepare(request)
-        async with self._turn(decision) as turn:
-            self._claims.release(pod.uid)
-            if self._policy.dependencies.filters.get(request.profile) is None:
-                outcome = self._pass_all(request, decision)
-            else:
-                outcome = await self._filter(request, decision, previous)
-            return self._begin_scoring(request, outcome, decision, turn)
+            await self._claims.prepare(request)
+            async with self._turn(cycle.decision) as turn:
+                self._claims.release(pod.uid)
+                if self._policy.dependencies.filters.get(request.profile) is None:
+                    outcome = self._pass_all(cycle)
+                else:
+                    outcome = await self._filter(cycle, previous)
+                return self._begin_scoring(cycle, outcome, turn)
 
     async def prioritize(self, request: CycleRequest) -> PrioritizeOutcome:
         """Rank nodes: collect the scores of the pod's cycle, or score as a cycle of its own."""
@@ -128,15 +132,18 @@ class CycleRunner:
         if ahead is not None and ahead.are_for(request):
             return await ahead.collect(request)
         decision = self._decisions.latest(pod.namespace, pod.name, pod.uid)
-        if decision is None:
-            decision = self._begin(request)
-        async with self._turn(decision):
-            if decision.filter and decision.policy_revision != self._policy.revision:
-                decision = self._begin(request)  # the policy has changed since the filter phase
-            result = await self._score_phase.run(request)
-            decision.score = result.record
-            self._cycle_states.add(pod.uid, result.cycle_state)
-            return PrioritizeOutcome(scores=result.scores(self._policy.score_scale))
+        cycle = SchedulingCycle(request=request, decision=decision) if decision else None
+        cycle = cycle or self._begin(request)
+        with self._observed(cycle):
+            async with self._turn(cycle.decision):
+                decision = cycle.decision
+                if decision.filter and decision.policy_revision != self._policy.revision:
+                    # The policy has changed since the filter phase.
+                    cycle.decision = self._begin(request).decision
+                result = await self._score_phase.run(request)
+                cycle.decision.score, cycle.scores = result.record, result.by_row
+                self._cycle_states.add(pod.uid, result.cycle_state)
+                return PrioritizeOutcome(scores=result.scores(self._policy.score_scale))
 
     async def preempt(self, call: PreemptCall) -> PreemptOutcome:
         """Drop the candidates on which the pod could not run even without the victims."""
@@ -151,11 +158,14 @@ class CycleRunner:
             excluded_pods=[uid for victims in call.victims.values() for uid in victims.uids],
             deadline=call.deadline,
         )
-        decision = self._begin(request)
-        async with self._turn(decision):
-            result = await self._filter_phase.run(request)
-            decision.preempt, decision.generation = result.record, result.generation
-            self._metrics.rejected(result.record)
+        cycle = self._begin(request)
+        decision = cycle.decision
+        with self._observed(cycle):
+            async with self._turn(decision):
+                result = await self._filter_phase.run(request)
+                decision.preempt, decision.generation = result.record, result.generation
+                cycle.verdicts = result.verdicts.by_row
+                self._metrics.rejected(result.record)
         feasible = result.outcome.feasible.names
         return PreemptOutcome(victims={name: call.victims[name] for name in feasible})
 
@@ -175,38 +185,43 @@ class CycleRunner:
     async def _bind(self, call: BindCall, epoch: int) -> None:
         decision = self._decisions.latest(call.namespace, call.name, call.uid)
         await self._binding.settling.settle_first(call.namespace, call.name, call.uid, call.node)
-        await self._bind_check.run(call, decision, epoch)
-        await self._binding.bind(call, decision, epoch)
+        try:
+            await self._bind_check.run(call, decision, epoch)
+            await self._binding.bind(call, decision, epoch)
+        finally:
+            if decision is not None:
+                for observer in self._observers:
+                    observer.bound(decision)
 
-    async def _filter(
-        self, request: CycleRequest, decision: Decision, previous: Decision | None
-    ) -> FilterOutcome:
+    async def _filter(self, cycle: SchedulingCycle, previous: Decision | None) -> FilterOutcome:
+        request, decision = cycle.request, cycle.decision
         result = await self._filter_phase.run(request)
         if not len(result.outcome.feasible):
             result = await self._recheck.run(request, result, previous)
         decision.filter, decision.generation = result.record, result.generation
-        self._decisions.keep_verdicts(decision, result.verdicts.by_row)
+        cycle.verdicts = result.verdicts.by_row
         self._cycle_states.begin(request.pod.uid, result.cycle_state)
         self._rejected.note(decision)
         self._metrics.rejected(result.record)
         if not result.record.claimants:
             return result.outcome
-        return await self._claims.take(request, result.outcome, decision)
+        return await self._claims.take(cycle, result.outcome)
 
     def _begin_scoring(
-        self, request: CycleRequest, outcome: FilterOutcome, decision: Decision, turn: Turn
+        self, cycle: SchedulingCycle, outcome: FilterOutcome, turn: Turn
     ) -> FilterOutcome:
-        """Score the feasible nodes; the turn lasts until they are scored."""
-        if not self._has_score_plugins(request):
+        """Score the feasible nodes; the turn, and the cycle, last until they are scored."""
+        if not self._has_score_plugins(cycle.request):
             return outcome
-        ahead = self._score_ahead.begin(request.on(outcome.feasible), decision)
+        ahead = self._score_ahead.begin(cycle, outcome.feasible)
         if ahead is None:
             return outcome
         turn.extend_until(ahead.task)
         return replace(outcome, scores=ahead.outcome)
 
-    def _pass_all(self, request: CycleRequest, decision: Decision) -> FilterOutcome:
+    def _pass_all(self, cycle: SchedulingCycle) -> FilterOutcome:
         """Let all nodes pass: the profile has no filter plugins."""
+        request, decision = cycle.request, cycle.decision
         count = len(request.nodes)
         decision.filter = FilterRecord(nodes=count, feasible=count, seconds=0.0)
         self._rejected.note(decision)
@@ -235,7 +250,7 @@ class CycleRunner:
         self._metrics.foreign()
         return False
 
-    def _begin(self, request: CycleRequest) -> Decision:
+    def _begin(self, request: CycleRequest) -> SchedulingCycle:
         decision = Decision(
             namespace=request.pod.namespace,
             pod=request.pod.name,
@@ -247,26 +262,31 @@ class CycleRunner:
             snapshot_age_seconds=self._cluster.age(),
         )
         self._decisions.add(decision)
-        return decision
+        return SchedulingCycle(request=request, decision=decision)
+
+    @contextmanager
+    def _observed(self, cycle: SchedulingCycle) -> Iterator[None]:
+        """Note why the cycle failed, and call the observers at its end."""
+        try:
+            yield
+        except CallFailedError as error:
+            cycle.decision.error = str(error)
+            raise
+        finally:
+            if not cycle.is_scoring:
+                self._ended(cycle)
+
+    def _ended(self, cycle: SchedulingCycle) -> None:
+        for observer in self._observers:
+            observer.ended(cycle)
 
     @asynccontextmanager
     async def _turn(self, decision: Decision) -> AsyncIterator[Turn]:
-        """Take the next turn; note in the decision how long it waited, and why it failed."""
+        """Take the next turn; note in the decision how long it waited."""
         start = time.perf_counter()
         async with self._queue.turn() as turn:
             decision.queue_seconds = time.perf_counter() - start
             self._metrics.queued(decision.queue_seconds)
             if decision.filter is None:
                 decision.policy_revision = self._policy.revision
-            with _noting_errors(decision):
-                yield turn
-
-
-@contextmanager
-def _noting_errors(decision: Decision) -> Iterator[None]:
-    """Note in the decision why it failed."""
-    try:
-        yield
-    except CallFailedError as error:
-        decision.error = str(error)
-        raise
+            yield turn

@@ -6,14 +6,15 @@ scores.
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Callable
 
 import msgspec
 
-from gateway.calls import CycleRequest, PrioritizeOutcome
+from gateway.calls import CycleRequest, NodeSet, PrioritizeOutcome
 from gateway.cycle.phases.phase import Phase
 from gateway.cycle.phases.scoring import ScorePhaseResult
+from gateway.decisions.cycle import SchedulingCycle
 from gateway.decisions.cycle_states import CycleStates
-from gateway.decisions.log import Decision
 from gateway.policy.policy import PolicyHolder
 
 UNCOLLECTED_LIMIT = 256
@@ -49,18 +50,25 @@ class ScoreAhead:
     """Begins scoring, and keeps the scores until they are collected."""
 
     def __init__(
-        self, phase: Phase[ScorePhaseResult], policy: PolicyHolder, cycle_states: CycleStates
+        self,
+        phase: Phase[ScorePhaseResult],
+        policy: PolicyHolder,
+        cycle_states: CycleStates,
+        ended: Callable[[SchedulingCycle], None],
     ) -> None:
+        """Score in *phase*; call *ended* with each cycle when its scores are there, or fail."""
+        self._ended = ended
         self._phase = phase
         self._policy = policy
         self._cycle_states = cycle_states
         self._uncollected: OrderedDict[str, AheadScores] = OrderedDict()
 
-    def begin(self, request: CycleRequest, decision: Decision) -> AheadScores | None:
-        """Begin to score the request's nodes; the result is noted in the decision.
+    def begin(self, cycle: SchedulingCycle, nodes: NodeSet) -> AheadScores | None:
+        """Begin to score *nodes*; the result is noted in the cycle, which ends with it.
 
         None if nobody will ask: kube-scheduler takes a single node without asking for scores.
         """
+        request = cycle.request.on(nodes)
         if len(request.nodes) < 2 or request.plugin:
             return None
         loop = asyncio.get_running_loop()
@@ -69,11 +77,8 @@ class ScoreAhead:
             task=loop.create_task(self._phase.run(request)),
             outcome=loop.create_future(),
         )
-        scale = self._policy.score_scale
-        states = self._cycle_states
-        ahead.task.add_done_callback(
-            lambda task: _finish(task, ahead.outcome, decision, scale, states)
-        )
+        cycle.is_scoring, scale = True, self._policy.score_scale
+        ahead.task.add_done_callback(lambda task: self._finish(task, ahead.outcome, cycle, scale))
         self._uncollected[request.pod.uid] = ahead
         if len(self._uncollected) > UNCOLLECTED_LIMIT:
             self._uncollected.popitem(last=False)
@@ -83,22 +88,23 @@ class ScoreAhead:
         """Return the scores of a pod, once."""
         return self._uncollected.pop(uid, None)
 
-
-def _finish(
-    task: "asyncio.Task[ScorePhaseResult]",
-    outcome: "asyncio.Future[PrioritizeOutcome]",
-    decision: Decision,
-    scale: int,
-    cycle_states: CycleStates,
-) -> None:
-    if task.cancelled():
-        outcome.cancel()
-    elif error := task.exception():
-        decision.score_error = str(error)
-        outcome.set_exception(error)
-        outcome.exception()  # marks it as retrieved: perhaps nobody asks
-    else:
-        result = task.result()
-        decision.score = result.record
-        cycle_states.add(decision.uid, result.cycle_state)
-        outcome.set_result(PrioritizeOutcome(scores=result.scores(scale)))
+    def _finish(
+        self,
+        task: "asyncio.Task[ScorePhaseResult]",
+        outcome: "asyncio.Future[PrioritizeOutcome]",
+        cycle: SchedulingCycle,
+        scale: int,
+    ) -> None:
+        decision = cycle.decision
+        if task.cancelled():
+            outcome.cancel()
+        elif error := task.exception():
+            decision.score_error = str(error)
+            outcome.set_exception(error)
+            outcome.exception()  # marks it as retrieved: perhaps nobody asks
+        else:
+            result = task.result()
+            decision.score, cycle.scores = result.record, result.by_row
+            self._cycle_states.add(decision.uid, result.cycle_state)
+            outcome.set_result(PrioritizeOutcome(scores=result.scores(scale)))
+        self._ended(cycle)

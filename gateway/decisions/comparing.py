@@ -5,7 +5,7 @@ For people, so it is worked out when somebody asks, from what the record keeps.
 
 from collections.abc import Iterator, Mapping
 
-from gateway.decisions.log import Decision, FilterRecord, NodeScoreRecord, ScoreRecord
+from gateway.decisions.records import Decision, FilterRecord, NodeScoreRecord, ScoreRecord
 
 FINEST_SCALE = 1000
 """The largest `scoreScale`."""

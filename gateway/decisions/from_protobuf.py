@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from gateway.decisions.log import (
+from gateway.decisions.records import (
     FilterRecord,
     NodeScoreRecord,
     PluginRecord,

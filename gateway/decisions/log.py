@@ -1,172 +1,16 @@
 """What was decided about each pod, and why. In memory, for the newest pods."""
 
 from collections import OrderedDict, deque
-from datetime import datetime
-from typing import Literal
 
 import msgspec
 
+from gateway.decisions.cycle import SchedulingCycle
+from gateway.decisions.records import Decision, NodeScoreRecord
 from gateway.decisions.verdicts import NodeVerdicts
 from moorage import DecisionSummary, ScoredNode
 
 UNPACKED = 256
 """Attempts that stay as they are, because the pods may not be bound yet."""
-
-
-PhaseName = Literal["filter", "score"]
-
-Cause = Literal["no decision", "earlier term", "other policy", "claim lost", "node changed"]
-"""Why a node is checked again at the bind."""
-
-
-class Record(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True, gc=False):
-    """A part of a decision, as `GET /decisions/NAMESPACE/POD` shows it.
-
-    Nothing in it refers back to it, so the garbage collector may ignore it.
-    """
-
-
-class ReasonCount(Record):
-    """How many nodes were rejected for one reason."""
-
-    reason: str
-    nodes: int
-    unresolvable: bool
-
-
-class PluginRecord(Record):
-    """What a plugin did: how long it took, and how many nodes it rejected for which reasons.
-
-    `note` is what the plugin itself has to say about the cycle.
-    """
-
-    plugin: str
-    seconds: float
-    rejected: int = 0
-    reasons: list[ReasonCount] = []
-    skipped: bool = False
-    failure: str = ""
-    note: str = ""
-
-
-class FilterRecord(Record):
-    """The filter phase of a cycle. Nodes are counts; seconds are the replica's own time.
-
-    `claimants` are the plugins that want the pod to claim its node at once; `shards` is how many
-    replicas shared the nodes. The verdicts on `cached_nodes` came from the cache: they were given
-    for equal pods, of which `cached_from` is the newest, as NAMESPACE/NAME.
-    """
-
-    nodes: int
-    feasible: int
-    seconds: float
-    unknown_nodes: int = 0
-    plugins: list[PluginRecord] = []
-    claimants: list[str] = []
-    shards: int = 1
-    cached_nodes: int = 0
-    cached_from: str = ""
-
-
-class ClaimRecord(Record):
-    """The node that the pod has held since its cycle, and the plugins that wanted that.
-
-    `outdated` means that something changed between the verdict and the claim, so that the bind is
-    checked.
-    """
-
-    node: str
-    plugins: list[str]
-    outdated: bool = False
-
-
-class PluginScoreRecord(Record):
-    """A plugin's opinion of a node: raw, normalised to 0..100, and its weight."""
-
-    plugin: str
-    raw: float
-    normalized: float
-    weight: int
-
-
-class NodeScoreRecord(Record):
-    """A node's total, 0..100, and what it is made of."""
-
-    node: str
-    total: float
-    plugins: list[PluginScoreRecord] = []
-
-
-class ScoreRecord(Record):
-    """The score phase of a cycle: the best nodes, best first; the rest as in `FilterRecord`.
-
-    `scale` is the whole number that was sent for a total of 100, 0 if none was sent. `tied` is how
-    many nodes with a lower total than the best got the same whole number.
-    """
-
-    nodes: int
-    seconds: float
-    plugins: list[PluginRecord] = []
-    top: list[NodeScoreRecord] = []
-    shards: int = 1
-    cached_nodes: int = 0
-    cached_from: str = ""
-    scale: int = 0
-    tied: int = 0
-
-
-class BindCheckRecord(Record):
-    """Why the filter plugins were asked about the node again at the bind, and what came of it.
-
-    `error` is empty if they let the pod pass.
-    """
-
-    node: str
-    cause: Cause
-    seconds: float
-    error: str = ""
-
-
-class BindRecord(Record):
-    """How the bind went; `error` is empty if it did."""
-
-    node: str
-    seconds: float
-    error: str = ""
-
-
-class Decision(Record):
-    """One attempt to schedule a pod.
-
-    Attributes:
-        time: When the attempt began, in UTC.
-        generation: The generation of the state that was used.
-        epoch: That of the term in which the attempt began.
-        snapshot_age_seconds: The time since the last message about nodes or about pods, whichever
-            is longer. While nothing changes, the API server sends one about once a minute.
-        queue_seconds: How long the attempt waited for its turn.
-        score_error: Why there are no scores; kube-scheduler goes on without them.
-        error: Why the attempt failed, as sent to kube-scheduler; empty if it did not.
-    """
-
-    namespace: str
-    pod: str
-    uid: str
-    time: datetime
-    profile: str
-    policy_revision: str = ""
-    generation: int = 0
-    epoch: int = 0
-    snapshot_age_seconds: float = 0.0
-    queue_seconds: float = 0.0
-    filter: FilterRecord | None = None
-    score: ScoreRecord | None = None
-    score_error: str = ""
-    claim: ClaimRecord | None = None
-    preempt: FilterRecord | None = None
-    bind_check: BindCheckRecord | None = None
-    bind: BindRecord | None = None
-    error: str = ""
 
 
 class DecisionLog:
@@ -218,9 +62,13 @@ class DecisionLog:
         """Return the attempts of a pod, newest first."""
         return [_unpack(each) for each in self._log.get((namespace, pod), ())][::-1]
 
-    def keep_verdicts(self, decision: Decision, verdicts: NodeVerdicts) -> None:
+    def ended(self, cycle: SchedulingCycle) -> None:
         """Keep the verdict on each node for as long as the attempt is among the newest."""
-        self._verdicts.append((decision, verdicts))
+        if cycle.verdicts is not None:
+            self._verdicts.append((cycle.decision, cycle.verdicts))
+
+    def bound(self, decision: Decision) -> None:
+        """Do nothing: the outcome is in the decision."""
 
     def verdicts(self, decision: Decision) -> NodeVerdicts | None:
         """Return the verdicts of an attempt, if they are still kept."""

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from gateway.decisions.log import Decision, NodeScoreRecord, Record
+from gateway.decisions.records import Decision, NodeScoreRecord, Record
 from gateway.decisions.verdicts import NodeVerdicts, Reason
 
 NOT_NAMED = (

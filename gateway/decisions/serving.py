@@ -8,8 +8,9 @@ from aiohttp import web
 
 from gateway.decisions.comparing import explained
 from gateway.decisions.dominant import dominant
-from gateway.decisions.log import Decision, DecisionLog
+from gateway.decisions.log import DecisionLog
 from gateway.decisions.per_node import view
+from gateway.decisions.records import Decision
 
 PATH = "/decisions/{namespace}/{pod}"
 

@@ -156,6 +156,13 @@ def _encode(
     set_duration(result.node_duration, sum(each.node_seconds for each in run.plugins))
     for plugin, values in run.raw.items():
         result.raw.add(plugin=plugin, values=values.astype(RAW, copy=False).tobytes())
+    for opinion in run.scores if request.all_scores else ():
+        result.scores.add(
+            plugin=opinion.plugin,
+            weight=opinion.weight,
+            raw=opinion.raw.astype(RAW, copy=False).tobytes(),
+            normalized=opinion.normalized.astype(TOTALS).tobytes(),
+        )
 
 
 def _add_best(

@@ -12,7 +12,7 @@ from google.protobuf.descriptor import ServiceDescriptor
 from gateway.binding.binding import REFUSALS
 from gateway.cluster.watch.limits import Restart
 from gateway.cycle.phases.filtering import UNKNOWN_NODE
-from gateway.decisions.log import Decision, PluginRecord
+from gateway.decisions.records import Decision, PluginRecord
 from gateway.edge.exchange import INTERNAL, NOT_UNDERSTOOD, TOO_SLOW
 from gateway.edge.metrics import Result, Verb
 from gateway.settings import GatewaySettings

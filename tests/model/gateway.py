@@ -226,6 +226,7 @@ class ModelGateway:
             settling=self.settling,
             unseen=UnseenPods(state, 100),
         )
+        decisions = DecisionLog(pods=1000, attempts=3)
         self.runner = CycleRunner(
             term=self.term,
             cluster=self.view,
@@ -247,9 +248,10 @@ class ModelGateway:
                 unknown_pod_wait=0.0,
             ),
             binding=binding,
-            decisions=DecisionLog(pods=1000, attempts=3),
+            decisions=decisions,
             cycle_states=cycle_states,
             rejected=RejectedPods(100),
+            observers=(decisions,),
             metrics=metrics,
         )
         barriers = DirectBarriers(binder, f"gateway-{next(self.numbers)}")

@@ -18,7 +18,7 @@ from gateway.cycle.cache.node_values import NodeValues
 from gateway.cycle.cache.store import Store
 from gateway.cycle.phases.phase import ReplicaPhase
 from gateway.decisions.from_protobuf import mark_cached
-from gateway.decisions.log import FilterRecord, PhaseName, ScoreRecord
+from gateway.decisions.records import FilterRecord, PhaseName, ScoreRecord
 from gateway.policy.dependencies import FilterDependencies, ScoreDependencies
 from gateway.policy.policy import PolicyHolder
 from moorage.plugin.scope import Scope

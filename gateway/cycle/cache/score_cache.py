@@ -12,8 +12,9 @@ from gateway.cycle.cache.node_values import NodeValues
 from gateway.cycle.cache.phase_cache import PhaseCache
 from gateway.cycle.phases.merging import ShardScores, merge_reports
 from gateway.cycle.phases.scoring import TOTALS, ScorePhase, ScorePhaseResult
+from gateway.decisions.cycle import NodeScores, PluginScores
 from gateway.decisions.from_protobuf import plugin_records
-from gateway.decisions.log import NodeScoreRecord, PluginRecord, PluginScoreRecord, ScoreRecord
+from gateway.decisions.records import NodeScoreRecord, PluginRecord, PluginScoreRecord, ScoreRecord
 from gateway.policy.dependencies import CachedScore, ScoreDependencies
 from gateway.policy.policy import PolicyHolder
 from moorage.plugin.normalization import MAX_SCORE, Normalization, Scores
@@ -35,6 +36,14 @@ class _PluginScores(NamedTuple):
             raw=self.raw.item(index),
             normalized=self.normalized.item(index),
             weight=self.plugin.weight,
+        )
+
+    def by_row(self) -> PluginScores:
+        return PluginScores(
+            plugin=self.plugin.plugin,
+            weight=self.plugin.weight,
+            raw=self.raw,
+            normalized=self.normalized.astype(np.float32),
         )
 
 
@@ -70,8 +79,9 @@ class ScoreEntry:
             self.values.put(rows, raw.reshape(len(self._plugins), len(rows)), generation)
         return True
 
-    def rank(self, rows: Rows, top: int) -> tuple[Scores | None, ScoreRecord]:
-        """Return the totals of rows, none of which is stale, and how they came about."""
+    def rank(self, nodes: NodeRows, top: int) -> tuple[NodeScores | None, ScoreRecord]:
+        """Return the scores of nodes, none of which is stale, and how they came about."""
+        rows = nodes.rows
         skipped = self._skipped or frozenset()
         scores = [
             _PluginScores(plugin, raw, plugin.normalization.apply(raw))
@@ -84,9 +94,15 @@ class ScoreEntry:
             for plugin in self._plugins
         ]
         record = ScoreRecord(nodes=len(rows), seconds=0.0, plugins=plugins)
-        if totals is not None:
-            record.top = [self._node(rows, totals, scores, index) for index in best(totals, top)]
-        return totals, record
+        if totals is None:
+            return None, record
+        record.top = [self._node(rows, totals, scores, index) for index in best(totals, top)]
+        by_row = NodeScores(
+            bitmap=nodes.bitmap,
+            totals=totals.astype(TOTALS),  # replicas send totals in single precision
+            plugins=[each.by_row() for each in scores],
+        )
+        return by_row, record
 
     def _node(
         self, rows: Rows, totals: Scores, scores: Sequence[_PluginScores], index: int
@@ -164,11 +180,11 @@ class ScoreCache(PhaseCache[ScoreEntry, _Fetched, ScorePhaseResult]):
 
     def _answer(self, request: CycleRequest, entry: ScoreEntry, rows: NodeRows) -> ScorePhaseResult:
         del request
-        totals, record = entry.rank(rows.rows, self._top)
+        by_row, record = entry.rank(rows, self._top)
+        totals = None if by_row is None else by_row.totals.astype(np.float64)
         if totals is not None:
-            # Replicas send totals in single precision.
-            totals = rows.to_call_order(totals.astype(TOTALS).astype(np.float64), 0)
-        return ScorePhaseResult(totals=totals, record=record)
+            totals = rows.to_call_order(totals, 0)
+        return ScorePhaseResult(totals=totals, record=record, by_row=by_row)
 
     def _difference(self, cached: ScorePhaseResult, fresh: ScorePhaseResult) -> str:
         if any(plugin.failure for plugin in fresh.record.plugins):

@@ -21,7 +21,7 @@ from gateway.cycle.phases.merging import (
 from gateway.cycle.phases.phase import ReplicaPhase, fill_cycle, gather
 from gateway.cycle.phases.sharding import split
 from gateway.decisions.from_protobuf import filter_record, kept_values
-from gateway.decisions.log import FilterRecord
+from gateway.decisions.records import FilterRecord
 from gateway.replicas.work import VersionGoneError
 from moorage.plugin.cycle_state import KeptValue
 from moorage.v1 import filter_pb2

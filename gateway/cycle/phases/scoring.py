@@ -23,8 +23,9 @@ from gateway.cycle.phases.merging import (
 from gateway.cycle.phases.phase import ReplicaPhase, fill_cycle, gather
 from gateway.cycle.phases.row_index import RowIndex
 from gateway.cycle.phases.sharding import Sharding, split
+from gateway.decisions.cycle import NodeScores, PluginScores
 from gateway.decisions.from_protobuf import kept_values, score_record
-from gateway.decisions.log import ScoreRecord
+from gateway.decisions.records import ScoreRecord
 from gateway.replicas.pool import ReplicaPool
 from gateway.replicas.work import VersionGoneError
 from moorage.plugin.cycle_state import KeptValue
@@ -43,11 +44,14 @@ class ScorePhaseResult(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     Attributes:
         totals: For each node 0..100, in the order of the request; None if no plugin had an opinion.
         record: For the decision.
+        by_row: The same with the opinions that make up the totals; None if no plugin had one, or
+            they are not kept.
         cycle_state: What plugins keep for the bind.
     """
 
     totals: npt.NDArray[np.float64] | None
     record: ScoreRecord
+    by_row: NodeScores | None = None
     cycle_state: Mapping[str, KeptValue] = {}
 
     def scores(self, scale: int) -> Sequence[int]:
@@ -79,10 +83,12 @@ class ScorePhase(ReplicaPhase):
         metrics: CycleMetrics,
         *,
         top: int,
+        all_scores: bool = True,
     ) -> None:
-        """Ask for the scores of every plugin for the *top* nodes."""
+        """Ask for the scores of every plugin for the *top* nodes, or for *all_scores*."""
         super().__init__(pool, index, sharding, metrics)
         self._top = top
+        self._all_scores = all_scores
 
     async def run(self, request: CycleRequest) -> ScorePhaseResult:
         """Return the result for the nodes of the request; see `Phase.run`."""
@@ -94,10 +100,12 @@ class ScorePhase(ReplicaPhase):
         record = score_record(result, rows.count, count)
         self.metrics.scored(record)
         totals = self._checked_totals(result.totals, rows.count)
+        by_row = None
         if totals is not None:
+            by_row = self._by_row(result, rows)
             totals = rows.to_call_order(totals, 0)
         kept = kept_values(result.cycle_state) if result.cycle_state else {}
-        return ScorePhaseResult(totals=totals, record=record, cycle_state=kept)
+        return ScorePhaseResult(totals=totals, record=record, by_row=by_row, cycle_state=kept)
 
     async def raw(self, request: CycleRequest) -> Sequence[ShardScores]:
         """Return the raw scores of the request's nodes, by shard; raises as `run`."""
@@ -110,7 +118,7 @@ class ScorePhase(ReplicaPhase):
     async def _score(self, request: CycleRequest) -> Scored:
         def fill(message: Any, rows: NodeRows) -> NodeRows:
             fill_cycle(message.cycle, request, rows)
-            message.top = self._top
+            message.top, message.all_scores = self._top, self._all_scores
             return rows
 
         return await self.ask(request, len(request.nodes), fill)
@@ -169,12 +177,29 @@ class ScorePhase(ReplicaPhase):
             normalized = rows.subset(scored)
             positions = normalized.positions
             fill_cycle(message.cycle, request, normalized)
-            message.top = self._top
+            message.top, message.all_scores = self._top, self._all_scores
             for plugin, values in raw.items():
                 message.raw.add(plugin=plugin, values=values[positions].astype("<f8").tobytes())
             return normalized
 
         return await self.ask(request, len(scored), fill, "normalize", version)
+
+    def _by_row(self, result: scorer_pb2.ScoreResult, rows: NodeRows) -> NodeScores | None:
+        if not self._all_scores:
+            return None
+        plugins = [
+            PluginScores(
+                plugin=each.plugin,
+                weight=each.weight,
+                raw=np.frombuffer(each.raw, "<f8"),
+                normalized=np.frombuffer(each.normalized, "<f4"),
+            )
+            for each in result.scores
+        ]
+        if any(not len(each.raw) == len(each.normalized) == rows.count for each in plugins):
+            raise self.invalid("the plugins' scores do not match the nodes")
+        totals = np.frombuffer(result.totals, TOTALS)
+        return NodeScores(bitmap=rows.bitmap, totals=totals, plugins=plugins)
 
     def _checked_raw(
         self, result: scorer_pb2.ScoreResult, count: int

@@ -31,12 +31,15 @@ class ScorerServiceSessionRequest(_message.Message):
     TOP_FIELD_NUMBER: _builtins.int
     SHARD_FIELD_NUMBER: _builtins.int
     RAW_FIELD_NUMBER: _builtins.int
+    ALL_SCORES_FIELD_NUMBER: _builtins.int
     top: _builtins.int
     """Optional. The number of best nodes to return with the scores of every plugin. 0 returns none."""
     shard: _builtins.bytes
     """Optional. Score only these of the cycle's nodes, as a bitmap over rows, and return what the
     plugins answered for them: `raw` instead of `totals` and `top`. Other replicas score the others.
     """
+    all_scores: _builtins.bool
+    """Return each plugin's scores of all nodes too, and not only of the best."""
     @_builtins.property
     def state(self) -> _types_pb2.State:
         """Optional. A change of the session's state."""
@@ -59,10 +62,11 @@ class ScorerServiceSessionRequest(_message.Message):
         top: _builtins.int = ...,
         shard: _builtins.bytes = ...,
         raw: _abc.Iterable[Global___RawScores] | None = ...,
+        all_scores: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["cycle", b"cycle", "state", b"state"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cycle", b"cycle", "raw", b"raw", "shard", b"shard", "state", b"state", "top", b"top"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["all_scores", b"all_scores", "cycle", b"cycle", "raw", b"raw", "shard", b"shard", "state", b"state", "top", b"top"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -150,6 +154,7 @@ class ScoreResult(_message.Message):
     RAW_FIELD_NUMBER: _builtins.int
     NODE_DURATION_FIELD_NUMBER: _builtins.int
     CYCLE_STATE_FIELD_NUMBER: _builtins.int
+    SCORES_FIELD_NUMBER: _builtins.int
     cycle: _builtins.int
     """The id of the cycle."""
     generation: _builtins.int
@@ -189,6 +194,12 @@ class ScoreResult(_message.Message):
     def cycle_state(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.CycleValue]:
         """What plugins keep for the bind of this attempt."""
 
+    @_builtins.property
+    def scores(self) -> _containers.RepeatedCompositeFieldContainer[Global___PluginScores]:
+        """The opinions that make up the totals, in the order in which the plugins ran. Empty unless the
+        request has `all_scores`.
+        """
+
     def __init__(
         self,
         *,
@@ -202,14 +213,49 @@ class ScoreResult(_message.Message):
         raw: _abc.Iterable[Global___RawScores] | None = ...,
         node_duration: _duration_pb2.Duration | None = ...,
         cycle_state: _abc.Iterable[_types_pb2.CycleValue] | None = ...,
+        scores: _abc.Iterable[Global___PluginScores] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "node_duration", b"node_duration", "status", b"status"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cycle", b"cycle", "cycle_state", b"cycle_state", "duration", b"duration", "generation", b"generation", "node_duration", b"node_duration", "plugins", b"plugins", "raw", b"raw", "status", b"status", "top", b"top", "totals", b"totals"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cycle", b"cycle", "cycle_state", b"cycle_state", "duration", b"duration", "generation", b"generation", "node_duration", b"node_duration", "plugins", b"plugins", "raw", b"raw", "scores", b"scores", "status", b"status", "top", b"top", "totals", b"totals"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ScoreResult: _TypeAlias = ScoreResult  # noqa: Y015
+
+@_typing.final
+class PluginScores(_message.Message):
+    """A plugin's opinion of all nodes of a cycle."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PLUGIN_FIELD_NUMBER: _builtins.int
+    WEIGHT_FIELD_NUMBER: _builtins.int
+    RAW_FIELD_NUMBER: _builtins.int
+    NORMALIZED_FIELD_NUMBER: _builtins.int
+    plugin: _builtins.str
+    """The plugin's name."""
+    weight: _builtins.int
+    """The plugin's weight in the profile, at least 1."""
+    raw: _builtins.bytes
+    """What the plugin returned: a little-endian float64 for each node, in the order of `totals`."""
+    normalized: _builtins.bytes
+    """After the plugin's normalisation, 0..100: a little-endian float32 for each node, in that order."""
+    def __init__(
+        self,
+        *,
+        plugin: _builtins.str = ...,
+        weight: _builtins.int = ...,
+        raw: _builtins.bytes = ...,
+        normalized: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["normalized", b"normalized", "plugin", b"plugin", "raw", b"raw", "weight", b"weight"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PluginScores: _TypeAlias = PluginScores  # noqa: Y015
 
 @_typing.final
 class NodeScore(_message.Message):

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from cli.up.processes import free_ports
-from gateway.decisions.log import (
+from gateway.decisions.log import summary
+from gateway.decisions.records import (
     Decision,
     FilterRecord,
     NodeScoreRecord,
     PluginScoreRecord,
     ScoreRecord,
-    summary,
 )
 from moorage import DecisionSummary, ScoredNode
 from tests.gateway.running import (

@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from gateway.decisions.log import BindRecord, Decision, DecisionLog, FilterRecord
+from gateway.decisions.log import DecisionLog
+from gateway.decisions.records import BindRecord, Decision, FilterRecord
 
 NOW = datetime.now(UTC)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gateway.decisions.comparing import explained
-from gateway.decisions.log import (
+from gateway.decisions.records import (
     BindRecord,
     ClaimRecord,
     Decision,

@@ -1,0 +1,71 @@
+"""What is known of a scheduling cycle at its end, and who is called about it."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from gateway.calls import CycleRequest
+from gateway.decisions.records import Decision
+from gateway.decisions.verdicts import NodeVerdicts
+
+
+class PluginScores(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """A plugin's opinion of the nodes of a score phase, in ascending order of rows.
+
+    Attributes:
+        plugin: The plugin's name.
+        weight: Its weight in the profile.
+        raw: What it returned. Shape (nodes,).
+        normalized: The same as 0..100. Shape (nodes,).
+    """
+
+    plugin: str
+    weight: int
+    raw: npt.NDArray[np.float64]
+    normalized: npt.NDArray[np.float32]
+
+
+class NodeScores(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """The scores of a score phase, in ascending order of rows.
+
+    Attributes:
+        bitmap: The rows that it was about.
+        totals: The totals, 0..100. Shape (nodes,).
+        plugins: The opinions that make them up, in the order in which the plugins ran.
+    """
+
+    bitmap: bytes
+    totals: npt.NDArray[np.float32]
+    plugins: Sequence[PluginScores]
+
+
+class SchedulingCycle(msgspec.Struct, kw_only=True, eq=False):
+    """A scheduling cycle: filter and score, score alone, or the filter of preempt.
+
+    Attributes:
+        request: The pod and the nodes.
+        decision: What comes of it, or why it fails.
+        verdicts: The verdict on each node; None if no filter plugin was asked.
+        scores: The scores of each feasible node; None if no score plugin was asked, or none had an
+            opinion.
+        is_scoring: Whether it goes on after the filter call was answered.
+    """
+
+    request: CycleRequest
+    decision: Decision
+    verdicts: NodeVerdicts | None = None
+    scores: NodeScores | None = None
+    is_scoring: bool = False
+
+
+class CycleObserver(Protocol):
+    """Is called about each cycle, in the event loop: it must return at once, and never raises."""
+
+    def ended(self, cycle: SchedulingCycle) -> None:
+        """Note a scheduling cycle that has ended, perhaps with an error."""
+
+    def bound(self, decision: Decision) -> None:
+        """Note that the outcome of a bind is in a decision."""
