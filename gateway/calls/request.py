@@ -20,6 +20,7 @@ class CycleRequest(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         plugin: The plugin named in the URL, or "" for the pod's whole profile.
         excluded_pods: UIDs of pods that count as gone.
         deadline: When the answer must be out, in seconds of `loop.time()`.
+        traceparent: W3C trace context of the span that this belongs to; "" if it is not traced.
     """
 
     pod: Pod
@@ -28,6 +29,7 @@ class CycleRequest(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     plugin: str = ""
     excluded_pods: Sequence[str] = ()
     deadline: float
+    traceparent: str = ""
 
     @property
     def profile(self) -> str:

@@ -11,9 +11,10 @@ from gateway.cycle.cache.filter_cache import FilterCache
 from gateway.cycle.cache.score_cache import ScoreCache
 from gateway.cycle.claims import Claims
 from gateway.cycle.metrics import CycleMetrics
-from gateway.cycle.phases.filtering import FilterPhase
+from gateway.cycle.phases.filtering import FilterPhase, FilterPhaseResult
+from gateway.cycle.phases.phase import Phase
 from gateway.cycle.phases.row_index import RowIndex
-from gateway.cycle.phases.scoring import ScorePhase
+from gateway.cycle.phases.scoring import ScorePhase, ScorePhaseResult
 from gateway.cycle.phases.sharding import Sharding
 from gateway.cycle.queue import CycleQueue
 from gateway.cycle.recheck import Recheck
@@ -24,6 +25,8 @@ from gateway.leadership.term import Term
 from gateway.policy.policy import PolicyHolder
 from gateway.replicas.pool import ReplicaPool
 from gateway.settings import GatewaySettings
+from gateway.tracing.phases import TracedPhase
+from moorage_host.tracing.span import SpanSink
 
 
 def make_cycles(
@@ -39,17 +42,21 @@ def make_cycles(
     observers: Sequence[CycleObserver] = (),
     term: Term,
     registry: CollectorRegistry,
+    spans: SpanSink | None = None,
 ) -> CycleRunner:
-    """Return what runs cycles, each phase with a cache before it."""
+    """Return what runs cycles, each phase with a cache before it.
+
+    Phases of traced cycles have spans if *spans* takes them.
+    """
     state, metrics, index = cluster.state, CycleMetrics(registry), RowIndex(cluster.state)
-    filter_phase = FilterCache(
+    filter_phase: Phase[FilterPhaseResult] = FilterCache(
         FilterPhase(filters, index, Sharding(settings), metrics),
         state,
         policy,
         limit=settings.cache_pods,
         verify_share=settings.cache_verify_share,
     )
-    score_phase = ScoreCache(
+    score_phase: Phase[ScorePhaseResult] = ScoreCache(
         ScorePhase(scorers, index, Sharding(settings), metrics, top=settings.decision_top),
         state,
         policy,
@@ -57,6 +64,9 @@ def make_cycles(
         top=settings.decision_top,
         verify_share=settings.cache_verify_share,
     )
+    if spans is not None:
+        filter_phase = TracedPhase(filter_phase, "filter", spans)
+        score_phase = TracedPhase(score_phase, "score", spans)
     claims = Claims(
         state,
         policy,

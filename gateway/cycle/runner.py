@@ -157,6 +157,7 @@ class CycleRunner:
             nodes=NodeSet(list(call.victims)),
             excluded_pods=[uid for victims in call.victims.values() for uid in victims.uids],
             deadline=call.deadline,
+            traceparent=call.traceparent,
         )
         cycle = self._begin(request)
         decision = cycle.decision
@@ -260,6 +261,7 @@ class CycleRunner:
             policy_revision=self._policy.revision,
             epoch=self._term.epoch,
             snapshot_age_seconds=self._cluster.age(),
+            traceparent=request.traceparent,
         )
         self._decisions.add(decision)
         return SchedulingCycle(request=request, decision=decision)

@@ -139,6 +139,7 @@ class Decision(Record):
         queue_seconds: How long the attempt waited for its turn.
         score_error: Why there are no scores; kube-scheduler goes on without them.
         error: Why the attempt failed, as sent to kube-scheduler; empty if it did not.
+        traceparent: W3C trace context of the span of its cycle; empty if it is not traced.
     """
 
     namespace: str
@@ -159,3 +160,4 @@ class Decision(Record):
     bind_check: BindCheckRecord | None = None
     bind: BindRecord | None = None
     error: str = ""
+    traceparent: str = ""
