@@ -1,5 +1,6 @@
 """Asks a gateway's admin port."""
 
+import io
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -93,7 +94,7 @@ class Gateway:
         """
         arguments = dict(self._arguments)
         if body is not None:
-            arguments["data"] = msgspec.json.encode(body)
+            arguments["data"] = io.BytesIO(msgspec.json.encode(body))
             headers = arguments.get("headers", {})
             arguments["headers"] = {**headers, "Content-Type": "application/json"}
         try:
