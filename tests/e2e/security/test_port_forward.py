@@ -128,7 +128,8 @@ async def account(world: World, directory: Path, name: str, *roles: str) -> Path
 async def explained(kubeconfig: Path, *options: str) -> str:
     program = Path(sys.executable).with_name("moorage")
     process = await asyncio.create_subprocess_exec(
-        *(program, "explain", "default/web", f"--kubeconfig={kubeconfig}", *options),
+        program,
+        *("explain", "default/web", f"--kubeconfig={kubeconfig}", *options),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
