@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from prometheus_client import CollectorRegistry
 
 from gateway.binding.binding import Binding
+from gateway.calls import Cycles
 from gateway.cluster.cluster import Cluster
 from gateway.cycle.bind_check import BindCheck
 from gateway.cycle.cache.filter_cache import FilterCache
@@ -25,6 +26,7 @@ from gateway.leadership.term import Term
 from gateway.policy.policy import PolicyHolder
 from gateway.replicas.pool import ReplicaPool
 from gateway.settings import GatewaySettings
+from gateway.tracing.cycles import TracedCycles
 from gateway.tracing.phases import TracedPhase
 from moorage_host.tracing.span import SpanSink
 
@@ -43,11 +45,8 @@ def make_cycles(
     term: Term,
     registry: CollectorRegistry,
     spans: SpanSink | None = None,
-) -> CycleRunner:
-    """Return what runs cycles, each phase with a cache before it.
-
-    Phases of traced cycles have spans if *spans* takes them.
-    """
+) -> Cycles:
+    """Return what runs cycles, each phase with a cache before it; some are traced to *spans*."""
     state, metrics, index = cluster.state, CycleMetrics(registry), RowIndex(cluster.state)
     filter_phase: Phase[FilterPhaseResult] = FilterCache(
         FilterPhase(filters, index, Sharding(settings), metrics),
@@ -64,7 +63,10 @@ def make_cycles(
         top=settings.decision_top,
         verify_share=settings.cache_verify_share,
     )
+    traced = None
     if spans is not None:
+        traced = TracedCycles(spans, settings.trace_ratio, decisions.log)
+        observers = (*observers, traced)
         filter_phase = TracedPhase(filter_phase, "filter", spans)
         score_phase = TracedPhase(score_phase, "score", spans)
     claims = Claims(
@@ -86,7 +88,7 @@ def make_cycles(
         is_stale=cluster.is_stale,
         unknown_pod_wait=settings.unknown_pod_wait,
     )
-    return CycleRunner(
+    runner = CycleRunner(
         term=term,
         cluster=cluster,
         policy=policy,
@@ -103,3 +105,4 @@ def make_cycles(
         observers=(decisions.log, *observers),
         metrics=metrics,
     )
+    return traced.around(runner) if traced is not None else runner

@@ -84,9 +84,8 @@ class TracedCycles(Cycles):
         link = parse(decision.traceparent) if decision else None
         if link is None:
             return await self._cycles.bind(call)
-        about = _pod(call.namespace, call.name, call.uid)
-        with span(self._sink, None, "binding cycle", link=link, **about) as attributes:
-            attributes["k8s.node.name"] = call.node
+        about = {**_pod(call.namespace, call.name, call.uid), "k8s.node.name": call.node}
+        with span(self._sink, None, "binding cycle", link=link, attributes=about):
             return await self._cycles.bind(replace(call, traceparent=traceparent()))
 
     def ended(self, cycle: SchedulingCycle) -> None:
@@ -112,7 +111,7 @@ class TracedCycles(Cycles):
 
     def _begin(self, name: str) -> str:
         """Return the context of a cycle that is traced, "" if it is not."""
-        if random.random() >= self._ratio:  # noqa: S311 - no secret
+        if random.random() >= self._ratio:
             return ""
         traced = SpanContext.root().traceparent
         self._open[traced] = name, time.time_ns()

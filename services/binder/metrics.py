@@ -115,7 +115,7 @@ class BindReporter:
         if (traced := current()) is not None:
             error = result if result == "failed" else ""
             about = {"moorage.point": point, "moorage.result": result}
-            plugin_span(traced, plugin, time.perf_counter() - seconds, seconds, error, **about)
+            plugin_span(traced, plugin, time.perf_counter() - seconds, seconds, error, about)
 
     def waiting(self, change: int) -> None:
         """Count binds that wait for others."""

@@ -4,14 +4,17 @@ It goes with the task of the call, and with tasks that this one creates.
 """
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from types import MappingProxyType
 
 import msgspec
 
 from moorage.execution import PluginRun
 from moorage_host.tracing.span import Kind, Span, SpanContext, SpanSink, Value, unix_nanos
+
+NOTHING: Mapping[str, Value] = MappingProxyType({})
 
 
 class Current(msgspec.Struct, frozen=True, eq=False):
@@ -44,7 +47,7 @@ def span(
     kind: Kind = "internal",
     start: float | None = None,
     link: SpanContext | None = None,
-    **attributes: Value,
+    attributes: Mapping[str, Value] = NOTHING,
 ) -> Iterator[dict[str, Value]]:
     """Have a span while the block lasts; yield its attributes, to which the block may add.
 
@@ -60,8 +63,9 @@ def span(
     context = SpanContext.root() if parent is None else parent.child()
     token = _current.set(Current(context, sink))
     begin_nanos, error = unix_nanos(time.perf_counter() if start is None else start), ""
+    about = dict(attributes)
     try:
-        yield attributes
+        yield about
     except BaseException as failure:
         error = str(failure) or type(failure).__name__
         raise
@@ -75,17 +79,17 @@ def span(
                 start=begin_nanos,
                 end=time.time_ns(),
                 link=link,
-                attributes=attributes,
+                attributes=about,
                 kind=kind,
                 error=error,
             )
         )
 
 
-def step(name: str, **attributes: Value) -> AbstractContextManager[dict[str, Value] | None]:
+def step(name: str) -> AbstractContextManager[object]:
     """Have a span while the block lasts, if the call that is under way is traced."""
     found = _current.get()
-    return nullcontext() if found is None else span(found.sink, found.context, name, **attributes)
+    return nullcontext() if found is None else span(found.sink, found.context, name)
 
 
 def plugin_spans(runs: Iterable[PluginRun]) -> None:
@@ -94,12 +98,17 @@ def plugin_spans(runs: Iterable[PluginRun]) -> None:
     if found is None:
         return
     for run in runs:
-        extra: dict[str, Value] = {"moorage.skipped": True} if run.skipped else {}
-        plugin_span(found, run.plugin, run.start, run.seconds, run.failure, **extra)
+        extra = {"moorage.skipped": True} if run.skipped else NOTHING
+        plugin_span(found, run.plugin, run.start, run.seconds, run.failure, extra)
 
 
 def plugin_span(
-    parent: Current, plugin: str, start: float, seconds: float, error: str = "", **attributes: Value
+    parent: Current,
+    plugin: str,
+    start: float,
+    seconds: float,
+    error: str = "",
+    attributes: Mapping[str, Value] = NOTHING,
 ) -> None:
     """Have a span of what one plugin did from *start*, by `time.perf_counter()`."""
     begin_nanos = unix_nanos(start)

@@ -222,7 +222,7 @@ class Binder:
         parent = parse(binding.traceparent) if self.spans is not None else None
         if self.spans is None or parent is None:
             return nullcontext()
-        return span(self.spans, parent, "bind pod", kind="server", **_about(binding))
+        return span(self.spans, parent, "bind pod", kind="server", attributes=_about(binding))
 
     async def _work(
         self, attempt: Attempt, binding: Binding, policy: PolicyText | None, before: _Run | None

@@ -22,7 +22,7 @@ def _traced(
     sink: SpanSink, parent: SpanContext, cycle: pb.Cycle, supervisor: Supervisor, start: float
 ) -> Iterator[None]:
     about = {"moorage.profile": cycle.profile}
-    with span(sink, parent, "replica cycle", kind="server", start=start, **about):
+    with span(sink, parent, "replica cycle", kind="server", start=start, attributes=about):
         try:
             yield
         finally:
