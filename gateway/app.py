@@ -1,7 +1,7 @@
 """Connects the rooms of the gateway, and runs it. What is in a room, the room itself makes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
@@ -19,6 +19,7 @@ from gateway.decisions.decisions import Decisions, make_decisions
 from gateway.decisions.hint import hint
 from gateway.decisions.serving import decision_route
 from gateway.edge import Edge, make_app, run_edge
+from gateway.journal.journal import Followed, Journal, make_journal
 from gateway.leadership import Leadership, make_leadership
 from gateway.leadership.handover import hand_over
 from gateway.policy.policy import PolicyHolder
@@ -107,6 +108,7 @@ class _Rooms:
     decisions: Decisions
     queue: CycleQueue
     cycles: CycleRunner
+    journal: Sequence[Journal]
 
 
 def _connect_rooms(
@@ -155,6 +157,13 @@ def _connect_rooms(
         between_cycles=queue.between_cycles,
         metrics=ReloadMetrics(registry),
     )
+    followed = Followed(
+        cluster=cluster,
+        policy=policy,
+        pools={"filter": filters, "score": scorers},
+        between_cycles=queue.between_cycles,
+    )
+    journal = make_journal(followed, settings, registry)
     cycles = make_cycles(
         settings,
         cluster,
@@ -164,6 +173,7 @@ def _connect_rooms(
         scorers=scorers,
         binding=binders.binding,
         decisions=decisions,
+        observers=journal,
         term=leadership.term,
         registry=registry,
     )
@@ -178,13 +188,14 @@ def _connect_rooms(
         decisions=decisions,
         queue=queue,
         cycles=cycles,
+        journal=journal,
     )
 
 
 @asynccontextmanager
 async def _background(rooms: _Rooms, settings: GatewaySettings) -> AsyncIterator[None]:
     work = [each.run() for each in (rooms.filters, rooms.scorers, rooms.binders)]
-    work.append(rooms.leadership.run())
+    work += [rooms.leadership.run(), *(each.run() for each in rooms.journal)]
     if rooms.reloader is not None and settings.config_reload_interval:
         work.append(rooms.reloader.run(settings.config_reload_interval))
     async with rooms.cluster.following(), asyncio.TaskGroup() as group:
@@ -239,6 +250,7 @@ def _readiness_notes(rooms: _Rooms) -> Mapping[str, Check]:
         "policy": lambda: rooms.reloader.note() if rooms.reloader else None,
         "plugins": plugins,
         "binder": rooms.leadership.barriers.note,
+        "journal": lambda: next((each.note() for each in rooms.journal), None),
     }
 
 
