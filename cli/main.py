@@ -9,6 +9,7 @@ from cli.config.command import config
 from cli.explain.command import explain
 from cli.legacy.command import convert_policy
 from cli.replay.command import replay
+from cli.simulate.command import simulate
 from cli.skeleton.command import new_plugin
 from cli.up.command import up
 
@@ -22,5 +23,18 @@ def main() -> None:
     """Kubernetes scheduling logic in Python, beside an unmodified kube-scheduler."""
 
 
-for command in (annotate, bind, certs, config, convert_policy, explain, new_plugin, replay, up):
+COMMANDS = (
+    annotate,
+    bind,
+    certs,
+    config,
+    convert_policy,
+    explain,
+    new_plugin,
+    replay,
+    simulate,
+    up,
+)
+
+for command in COMMANDS:
     main.add_command(command)
