@@ -19,6 +19,7 @@ from gateway.decisions.decisions import Decisions, make_decisions
 from gateway.decisions.hint import hint
 from gateway.decisions.serving import decision_route
 from gateway.edge import Edge, make_app, run_edge
+from gateway.inspector.inspector import Inspector, make_inspector
 from gateway.leadership import Leadership, make_leadership
 from gateway.leadership.handover import hand_over
 from gateway.policy.policy import PolicyHolder
@@ -80,7 +81,7 @@ async def running(
                 settings,
                 checks={"serving": phase.problem, **_readiness_checks(rooms, settings)},
                 notes={"tls": security.note, **_readiness_notes(rooms)},
-                routes=[_decision_route(client, rooms)],
+                routes=[_decision_route(client, rooms), *rooms.inspector.routes],
                 security=security,
                 reviewer=Access(client, ttl=settings.admin_token_ttl),
                 registry=registry,
@@ -107,6 +108,7 @@ class _Rooms:
     decisions: Decisions
     queue: CycleQueue
     cycles: CycleRunner
+    inspector: Inspector
 
 
 def _connect_rooms(
@@ -167,6 +169,17 @@ def _connect_rooms(
         term=leadership.term,
         registry=registry,
     )
+    inspector = make_inspector(
+        settings,
+        cluster,
+        policy,
+        reloader or None,
+        filters=filters,
+        scorers=scorers,
+        binders=binders,
+        leadership=leadership,
+        registry=registry,
+    )
     return _Rooms(
         cluster=cluster,
         policy=policy,
@@ -178,13 +191,14 @@ def _connect_rooms(
         decisions=decisions,
         queue=queue,
         cycles=cycles,
+        inspector=inspector,
     )
 
 
 @asynccontextmanager
 async def _background(rooms: _Rooms, settings: GatewaySettings) -> AsyncIterator[None]:
     work = [each.run() for each in (rooms.filters, rooms.scorers, rooms.binders)]
-    work.append(rooms.leadership.run())
+    work += [rooms.leadership.run(), rooms.inspector.timeline.run()]
     if rooms.reloader is not None and settings.config_reload_interval:
         work.append(rooms.reloader.run(settings.config_reload_interval))
     async with rooms.cluster.following(), asyncio.TaskGroup() as group:

@@ -265,4 +265,15 @@ class GatewaySettings(EdgeSettings):
         unit="bytes",
         minimum=0,
     )
+    inspector_interval: float = setting(
+        5.0,
+        "How long the intervals are in which the inspector shows what plugins took and rejected.",
+        unit="seconds",
+        minimum=0.1,
+    )
+    inspector_intervals: int = setting(
+        720,
+        "Such intervals that are kept, the newest; each takes about 0.1 kB for a plugin.",
+        minimum=1,
+    )
     decision_top: int = setting(5, "Best nodes whose scores are kept plugin by plugin.", minimum=0)
