@@ -35,8 +35,11 @@ class Listing:
             BadQueryError: The list cannot go on where the query says.
         """
         items: list[DecisionItem] = []
+        readable: dict[str, bool] = {}
         async for attempt, found in self._matching(query):
-            if not await may_read(attempt.namespace):
+            if attempt.namespace not in readable:
+                readable[attempt.namespace] = await may_read(attempt.namespace)
+            if not readable[attempt.namespace]:
                 continue
             if len(items) == query.limit:
                 return items, items[-1].id

@@ -17,6 +17,7 @@ from gateway.decisions.serving.query import BadQueryError, checked, decision_que
 from gateway.decisions.words.comparing import explained
 from gateway.decisions.words.dominant import dominant
 from gateway.decisions.words.facts import facts
+from moorage_host.http.reading import may_read, require_read
 
 LIST = "/decisions"
 STREAM = "/decisions/stream"
@@ -26,23 +27,12 @@ NODES = "/decisions/{namespace}/{pod}/{id}/nodes"
 Hint = Callable[[str, str], Awaitable[str]]
 """Returns why there may be no decision about a pod, by its namespace and name."""
 
-MayReadPods = Callable[[web.Request, str], Awaitable[bool]]
-"""Returns whether the caller of a request may read the pods of a namespace."""
-
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-async def may_read_all(request: web.Request, namespace: str) -> bool:
-    """Return True: who may ask the admin port may read everything."""
-    del request, namespace
-    return True
-
-
-def decision_routes(
-    decisions: Decisions, place_of: PlaceOf, hint: Hint, may_read: MayReadPods = may_read_all
-) -> list[web.RouteDef]:
+def decision_routes(decisions: Decisions, place_of: PlaceOf, hint: Hint) -> list[web.RouteDef]:
     """Return the routes of decisions."""
-    shown = _Decisions(decisions, place_of, hint, may_read)
+    shown = _Decisions(decisions, place_of, hint)
     return [
         web.get(path, _checked(handler), allow_head=path != STREAM)
         for path, handler in (
@@ -55,27 +45,27 @@ def decision_routes(
 
 
 class _Decisions:
-    def __init__(
-        self, decisions: Decisions, place_of: PlaceOf, hint: Hint, may_read: MayReadPods
-    ) -> None:
+    def __init__(self, decisions: Decisions, place_of: PlaceOf, hint: Hint) -> None:
         self._decisions = decisions
         self._place_of = place_of
         self._hint = hint
-        self._may_read = may_read
         self._listing = Listing(decisions.log, place_of)
 
     async def list(self, request: web.Request) -> web.StreamResponse:
         query = decision_query(request.query.items())
-        items, after = await self._listing.page(query, partial(self._may_read, request))
+        if query.namespace:
+            await require_read(request, query.namespace)
+        items, after = await self._listing.page(query, partial(may_read, request))
         return _json({"items": items, "continue": after})
 
     async def stream(self, request: web.Request) -> web.StreamResponse:
         checked(request.query.items(), ())
-        may_read = partial(self._may_read, request)
-        return await self._decisions.stream.serve(request, self._listing.item, may_read)
+        item = self._listing.item
+        return await self._decisions.stream.serve(request, item, partial(may_read, request))
 
     async def of_pod(self, request: web.Request) -> web.StreamResponse:
         namespace, pod = request.match_info["namespace"], request.match_info["pod"]
+        await require_read(request, namespace)
         node = checked(request.query.items(), ("node",)).get("node", "")
         attempts = self._decisions.log.attempts(namespace, pod)
         if not attempts:
@@ -91,6 +81,7 @@ class _Decisions:
 
     async def nodes(self, request: web.Request) -> web.StreamResponse:
         namespace, pod = request.match_info["namespace"], request.match_info["pod"]
+        await require_read(request, namespace)
         decision, query = request.match_info["id"], node_query(request.query.items())
         if all(each.id != decision for each in self._decisions.log.attempts(namespace, pod)):
             return _error(404, f"there is no decision {decision} about pod {namespace}/{pod}")

@@ -10,6 +10,7 @@ from aiohttp import web
 from gateway.decisions.cycle import SchedulingCycle
 from gateway.decisions.records import Decision, DecisionItem
 from gateway.decisions.serving.listing import MayRead
+from moorage_host.http.reading import UncheckedError
 
 HEARTBEAT_SECONDS = 15.0
 """How long nothing is sent at most, so that proxies keep the connection."""
@@ -82,7 +83,7 @@ class DecisionStream:
             await response.write(b": decisions\n\n")
             while True:
                 await response.write(await _next(follower, item, may_read))
-        except ConnectionError:
+        except (ConnectionError, UncheckedError):
             return response
         finally:
             self._followers.discard(follower)
