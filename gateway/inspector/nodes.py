@@ -8,6 +8,7 @@ from aiohttp import web
 from gateway.cluster.state import ClusterState, Placement
 from gateway.inspector.queries import Page, bad_query
 from gateway.inspector.usage import NodeLine, Usage
+from moorage_host.http.reading import readable
 
 SORTED_BY = ("name", "zone", "pods", "cpu", "memory", "changed")
 
@@ -38,16 +39,18 @@ def node_routes(state: ClusterState) -> list[web.RouteDef]:
         entry, line = state.rows.entries.get(name), usage.line(name)
         if entry is None or line is None:
             return web.json_response({"error": f"the gateway knows no node {name}"}, status=404)
-        node = entry.manifest
+        node, placements = entry.manifest, state.placements(name)
+        allowed = await readable(request, (each.pod.namespace for each in placements))
+        shown = [each for each in placements if each.pod.namespace in allowed]
         return _json(
             {
                 **msgspec.to_builtins(line),
                 "row": entry.row,
-                "since": entry.since,
                 "labels": dict(node.metadata.labels),
                 "taints": [msgspec.to_builtins(taint) for taint in node.spec.taints],
                 "conditions": [msgspec.to_builtins(each) for each in node.status.conditions],
-                "podsOnIt": [_pod(each) for each in state.placements(name)],
+                "podsOnIt": [_pod(each) for each in shown],
+                "hiddenPods": len(placements) - len(shown),
             }
         )
 

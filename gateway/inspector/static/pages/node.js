@@ -43,11 +43,11 @@ export async function node(_, name) {
         ["Zone", found.zone],
         ["Taints", found.taints.map((taint) => `${taint.key}${taint.value ? `=${taint.value}` : ""}:${taint.effect}`).join(", ")],
         ["Conditions", found.conditions.filter((each) => each.status === "True").map((each) => each.type).join(", ")],
-        ["Row", `${found.row}, since generation ${count(found.since)}`],
+        ["Row", String(found.row)],
         ["Changed in", `generation ${count(found.changed)}`],
         ["Not seen yet", found.assumed + found.claimed ? `${found.assumed} assumed, ${found.claimed} claimed` : ""],
       ]), el("details", {}, el("summary", {}, plural(Object.keys(found.labels).length, "label")), el("ul", { class: "labels" }, Object.entries(found.labels).sort().map(([key, value]) => el("li", {}, `${key}=${value}`)))))),
-    el("div", { class: "toolbar" }, el("h2", {}, plural(pods.length, "pod")), search), table.element,
+    el("div", { class: "toolbar" }, el("h2", {}, plural(pods.length, "pod")), found.hiddenPods ? el("span", { class: "muted" }, `and ${plural(found.hiddenPods, "pod")} of namespaces that you may not read`) : null, search), table.element,
     el("h2", {}, "Newest decisions for it"),
     newest.items.length ? el("ul", { class: "list" }, newest.items.map((each) => el("li", {}, el("a", { class: "name", href: path("pod", each.namespace, each.pod, each.id) }, `${each.namespace}/${each.pod}`), badge(each.outcome), el("span", { class: "grow" }, each.reason || ""), el("span", { class: "muted" }, age(each.time))))) : el("p", { class: "muted" }, "None is kept."));
   return { element, table, search, back: "#/nodes", destroy: () => table.destroy() };
