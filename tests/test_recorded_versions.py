@@ -69,7 +69,7 @@ def test_a_nominated_pod_s_condition_names_the_preemption() -> None:
 
 def _traffic(version: str, mode: str) -> dict[tuple[str, str], str]:
     """Return what an extender was sent about each pod, without what differs from run to run."""
-    found = {}
+    found: dict[tuple[str, str], str] = {}
     for request in recorded_requests(f"{version}-{mode}"):
         body = json.loads(request.body)
         name = body["PodName"] if request.verb == "bind" else body["Pod"]["metadata"]["name"]
