@@ -6,6 +6,7 @@ from cli.annotate.command import annotate
 from cli.bind.command import bind
 from cli.certs.command import certs
 from cli.config.command import config
+from cli.conformance.command import conformance
 from cli.explain.command import explain
 from cli.legacy.command import convert_policy
 from cli.replay.command import replay
@@ -23,18 +24,17 @@ def main() -> None:
     """Kubernetes scheduling logic in Python, beside an unmodified kube-scheduler."""
 
 
-COMMANDS = (
+for command in (
     annotate,
     bind,
     certs,
     config,
+    conformance,
     convert_policy,
     explain,
     new_plugin,
     replay,
     simulate,
     up,
-)
-
-for command in COMMANDS:
+):
     main.add_command(command)
