@@ -47,6 +47,7 @@ def make_cycles(
     spans: SpanSink | None = None,
 ) -> Cycles:
     """Return what runs cycles, each phase with a cache before it; some are traced to *spans*."""
+    all_scores = bool(settings.decision_arrays or observers)
     state, metrics, index = cluster.state, CycleMetrics(registry), RowIndex(cluster.state)
     filter_phase: Phase[FilterPhaseResult] = FilterCache(
         FilterPhase(filters, index, Sharding(settings), metrics),
@@ -56,7 +57,14 @@ def make_cycles(
         verify_share=settings.cache_verify_share,
     )
     score_phase: Phase[ScorePhaseResult] = ScoreCache(
-        ScorePhase(scorers, index, Sharding(settings), metrics, top=settings.decision_top),
+        ScorePhase(
+            scorers,
+            index,
+            Sharding(settings),
+            metrics,
+            top=settings.decision_top,
+            all_scores=all_scores,
+        ),
         state,
         policy,
         limit=settings.cache_pods,
@@ -102,7 +110,7 @@ def make_cycles(
         decisions=decisions.log,
         cycle_states=decisions.cycle_states,
         rejected=decisions.rejected,
-        observers=(decisions.log, *observers),
+        observers=(*decisions.observers, *observers),
         metrics=metrics,
     )
     return traced.around(runner) if traced is not None else runner
