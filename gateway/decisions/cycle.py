@@ -33,11 +33,13 @@ class NodeScores(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     Attributes:
         bitmap: The rows that it was about.
+        generation: That of the state that was used.
         totals: The totals, 0..100. Shape (nodes,).
         plugins: The opinions that make them up, in the order in which the plugins ran.
     """
 
     bitmap: bytes
+    generation: int
     totals: npt.NDArray[np.float32]
     plugins: Sequence[PluginScores]
 

@@ -246,6 +246,17 @@ class GatewaySettings(EdgeSettings):
         "each takes about 2 bytes for a node. 0 keeps none.",
         minimum=0,
     )
+    shadow_timeout: float = setting(
+        0.2,
+        "Time that a replica has for a phase of a shadow; see `shadow` in the policy.",
+        unit="seconds",
+        minimum=0.001,
+    )
+    shadow_disagreements: int = setting(
+        100,
+        "Newest disagreements that are kept of the shadow of each profile; one takes about 1 kB.",
+        minimum=0,
+    )
     retry_pods: int = setting(
         1000,
         "Pods without a feasible node that are kept, the newest, for plugins that ask for another "

@@ -99,6 +99,7 @@ class ScoreEntry:
         record.top = [self._node(rows, totals, scores, index) for index in best(totals, top)]
         by_row = NodeScores(
             bitmap=nodes.bitmap,
+            generation=self._state.generation,
             totals=totals.astype(TOTALS),  # replicas send totals in single precision
             plugins=[each.by_row() for each in scores],
         )
