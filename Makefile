@@ -3,6 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Test processes side by side. Most tests wait for processes most of the time, so more than the cores.
 WORKERS ?= 3
+# AGAIN=1 runs only the tests that failed last time, with `make test` and with `make e2e`.
+override AGAIN := $(if $(AGAIN),--last-failed --last-failed-no-failures=none)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo up test fuzz audit soak lint protos protos-check lock bench bench-quick e2e chaos chaos-mutations clean
@@ -17,7 +19,7 @@ up: .venv/.run ## The same, but keep it running: kubectl works against it until 
 	$(BIN)/moorage up --nodes deploy/demo/nodes.yaml --pods deploy/demo/pods.yaml --config deploy/demo/policy.yaml
 
 test: .venv/.dev ## Run every test that this machine can run
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile $(TESTS)
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile $(AGAIN) $(TESTS)
 
 MINUTES ?= 30
 soak: .venv/.dev ## Run under steady churn for MINUTES=30, fail if memory, descriptors or threads keep growing
@@ -72,7 +74,7 @@ bench-quick: .venv/.dev ## The same in a minute and a half: filter and prioritiz
 e2e: .venv/.dev ## Build a real control plane once, run the same scenarios on it, print a table
 	$(BIN)/python -m tests.e2e.build
 	$(BIN)/python -m bench.processes.goprograms
-	MOORAGE_E2E=1 $(BIN)/pytest tests/scenarios tests/e2e tests/bench/edge
+	MOORAGE_E2E=1 $(BIN)/pytest $(AGAIN) tests/scenarios tests/e2e tests/bench/edge
 
 chaos: .venv/.dev ## Break Moorage's processes and links in every known way under load, judge by the audit log; FULL=1 MINUTES=n SEED=n
 	PYTHONPATH=.:sdk $(BIN)/python -m tests.chaos $(if $(FULL),--full) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)") $(if $(REAL),--real) $(if $(WRITE),--write)

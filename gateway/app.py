@@ -84,7 +84,9 @@ async def running(
                 notes={"tls": security.note, **_readiness_notes(rooms)},
                 routes=[_decision_route(client, rooms), shadow_route(rooms.shadows)],
                 security=security,
-                reviewer=Access(client, ttl=settings.admin_token_ttl),
+                reviewer=Access(
+                    client, ttl=settings.admin_token_ttl, kept=settings.admin_token_answers
+                ),
                 registry=registry,
             )
         )

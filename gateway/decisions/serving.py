@@ -11,6 +11,7 @@ from gateway.decisions.dominant import dominant
 from gateway.decisions.log import DecisionLog
 from gateway.decisions.per_node import view
 from gateway.decisions.records import Decision
+from moorage_host.http.reading import require_read
 
 PATH = "/decisions/{namespace}/{pod}"
 
@@ -43,6 +44,7 @@ def decision_route(
 
     async def answer(request: web.Request) -> web.Response:
         namespace, pod = request.match_info["namespace"], request.match_info["pod"]
+        await require_read(request, namespace)
         attempts = decisions.attempts(namespace, pod)
         if not attempts:
             text = f"there is no decision about pod {namespace}/{pod}"

@@ -62,6 +62,11 @@ class Injector:
             await asyncio.sleep(injection.seconds)
             program.go_on()
 
+    async def jump_clock(self, injection: Injection) -> None:
+        """Let the wall clock of a program be wrong."""
+        assert self._stack.clocks
+        self._stack.clocks.jump(injection.target, injection.amount)
+
     async def other_version(self, injection: Injection) -> None:
         """Let a program run the other version of a plugin for a while."""
         program = self._stack.programs[injection.target]

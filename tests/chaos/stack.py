@@ -14,8 +14,9 @@ import yaml
 
 from cli.up.processes import free_ports
 from tests.chaos.certificates import Certificates, grpc_channel, http_context
+from tests.chaos.clocks import Clocks
 from tests.chaos.network.link import Link
-from tests.chaos.plan.faults import LEASE_SECONDS
+from tests.chaos.plan.faults import ELECTED_GATEWAYS, LEASE_SECONDS
 from tests.scenarios.planes import Identity, Plane, answers, python, shipped_config
 from tests.scenarios.programs import Program, ProgramError, start_all, stop_all
 
@@ -27,8 +28,14 @@ HOST = "127.0.0.1"
 PROFILES = ("moorage", "ranked")
 SCHEDULER = "kube-scheduler"
 SERVICES = ("filter", "scorer-1", "scorer-2", "binder")
-Layout = Literal["one gateway", "certificates", "in turn", "elected"]
-"""How many gateways there are, which of them kube-scheduler calls, and whether with TLS."""
+Layout = Literal["one gateway", "certificates", "in turn", "elected", "clocks"]
+"""How many gateways there are, which of them kube-scheduler calls, and whether with TLS.
+
+With "clocks" one is elected, and wall clocks can be set.
+"""
+
+TWO_GATEWAYS: frozenset[Layout] = frozenset({"in turn", "elected", "clocks"})
+WITH_ELECTION: frozenset[Layout] = frozenset({"elected", "clocks"})
 
 LEASE = (
     "--leader-election=lease",
@@ -65,10 +72,10 @@ class Stack:
         self.plane = plane
         self.directory = plane.directory
         self.layout = layout
-        two = layout in ("in turn", "elected")
-        self.gateways = ["gateway-1", "gateway-2"] if two else ["gateway"]
+        self.gateways = list(ELECTED_GATEWAYS) if layout in TWO_GATEWAYS else ["gateway"]
         with_tls = layout == "certificates"
         self.certificates = Certificates(self.directory / "certificates") if with_tls else None
+        self.clocks = Clocks(self.directory) if layout == "clocks" else None
         self.links: dict[str, Link] = {}
         self.programs: dict[str, Program] = {}
         self._held_back: set[str] = set()
@@ -95,7 +102,7 @@ class Stack:
         if self.plane.name == "real":
             self.programs |= {program.name: program for program in self.plane.programs()}
         tasks = [asyncio.create_task(self._keep(name)) for name in self.programs]
-        if self.layout == "elected":
+        if self.layout in WITH_ELECTION:
             tasks.append(asyncio.create_task(self._route()))
         stack.push_async_callback(_cancel, tasks)
 
@@ -132,6 +139,8 @@ class Stack:
 
     def heal(self) -> None:
         """End all faults of links, and let held programs go on."""
+        if self.clocks:
+            self.clocks.heal()
         for link in self.links.values():
             link.heal()
         for program in self.programs.values():
@@ -238,7 +247,7 @@ class Stack:
             f"--http-timeout={self._http_timeout}s",
             "--resolve-interval=1s",
         ]
-        if self.layout == "elected":
+        if self.layout in WITH_ELECTION:
             options += LEASE
         return self._program(name, "gateway", options)
 
@@ -256,6 +265,7 @@ class Stack:
         return Program(
             name=name,
             command=[*python(module), *common, *options],
+            environment=self.clocks.environment(name) if self.clocks else {},
             log=self.directory / f"{name}.log",
             ready=lambda: answers(f"{self.scheme}://{HOST}:{admin}/livez", ssl=False),
         )

@@ -30,7 +30,7 @@ from tests.scenarios.services import Services
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-ACCOUNTS = ("prometheus", "ann", "late")
+ACCOUNTS = ("prometheus", "ann", "bob", "late")
 """The users whose tokens the API server knows: token-of-NAME."""
 
 CALLERS = ("nobody", "scheduler", "operator", "metrics", "filter")
@@ -135,11 +135,11 @@ async def test_prometheus_scrapes_every_process_with_its_own_certificate(
 
 
 async def grant(plane: EmbeddedPlane, role: str, user: str) -> None:
-    """Bind a ClusterRole of deploy/base to a user."""
+    """Bind a ClusterRole of deploy/base to one more user."""
     shipped = yaml.safe_load_all((ROOT / "deploy" / "base" / "rbac.yaml").read_text())
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
     bound = {
-        "metadata": {"name": role},
+        "metadata": {"name": f"{role}-{user}"},
         "roleRef": reference,
         "subjects": [{"kind": "User", "name": user}],
     }
@@ -154,11 +154,31 @@ async def grant(plane: EmbeddedPlane, role: str, user: str) -> None:
                 assert response.status in (201, 409), await response.text()
 
 
+async def let_get_pods(plane: EmbeddedPlane, user: str, namespace: str) -> None:
+    """Let a user get the pods of one namespace."""
+    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "pods"}
+    role = {"metadata": {"name": "pods"}, "rules": rules}
+    bound = {
+        "metadata": {"name": f"pods-{user}"},
+        "roleRef": reference,
+        "subjects": [{"kind": "User", "name": user}],
+    }
+    async with aiohttp.ClientSession() as http:
+        await http.post(f"{plane.url}/api/v1/namespaces", json={"metadata": {"name": namespace}})
+        for kind, body in (("roles", role), ("rolebindings", bound)):
+            url = f"{plane.url}{RBAC}/namespaces/{namespace}/{kind}"
+            async with http.post(url, json=body) as response:
+                assert response.status in (201, 409), await response.text()
+
+
 async def test_the_api_server_decides_about_bearer_tokens(
     services: Services, folders: Path, plane: EmbeddedPlane
 ) -> None:
     await grant(plane, "moorage-metrics", "prometheus")
-    await grant(plane, "moorage-decisions", "ann")
+    for user, namespace in (("ann", "default"), ("bob", "shop")):
+        await grant(plane, "moorage-decisions", user)
+        await let_get_pods(plane, user, namespace)
 
     async def answers(token: str, path: str) -> list[str]:
         return [await answer(folders, "nobody", "GET", url + path, token) for url in asking]
@@ -168,6 +188,8 @@ async def test_the_api_server_decides_about_bearer_tokens(
     assert await answers("token-of-prometheus", "/metrics") == ["200", "200"]
     assert await answers("token-of-prometheus", "/decisions/default/web") == ["403", "403"]
     assert await answers("token-of-ann", "/decisions/default/web") == ["404", "404"]
+    assert await answers("token-of-bob", "/decisions/default/web") == ["403", "404"]
+    assert await answers("token-of-bob", "/decisions/shop/web") == ["404", "404"]
     assert await answers("token-of-late", "/metrics") == ["403", "403"]
     assert await answers("token-of-nobody", "/metrics") == ["401", "401"]
     await plane.stop()
@@ -209,6 +231,7 @@ async def test_people_with_rights_ask_with_their_token_why_a_pod_waits(
     services: Services, folders: Path, plane: EmbeddedPlane, tmp_path: Path
 ) -> None:
     await grant(plane, "moorage-decisions", "ann")
+    await let_get_pods(plane, "ann", "default")
     containers = [{"name": "main", "image": "web:1"}]
     pod = {"metadata": {"name": "web"}, "spec": {"containers": containers}}
     async with (

@@ -18,7 +18,7 @@ from cli.up.processes.stack import Addresses, StackOptions, start_stack
 from moorage_host.kube import connect
 from tests.soak.churn import Churn
 from tests.soak.report import draw, table, write_csv
-from tests.soak.samples import Sample, Trend, trend, usage
+from tests.soak.samples import Sample, Trend, Usage, trend, usage
 
 OURS = ("gateway", "filter", "scorer-1", "binder")
 OTHERS = ("kube-scheduler", "api-server")
@@ -30,7 +30,10 @@ SMALL = ("--decision-pods=1000", "--kept-changes=5000")
 
 PROBES = 10
 DESCRIPTORS, THREADS = 8, 4
-"""How many more a process may have in the end."""
+"""How many more a process may have in the end than at the begin."""
+
+CALM_SECONDS = 150.0
+"""How long after the churn idle connections may stay open: clients close them after 90 s."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,9 +48,10 @@ class Soak:
     churn: Churn
     out: Path
     samples: list[Sample] = field(default_factory=list)
+    calm: dict[str, Usage] = field(default_factory=dict)
 
     async def run(self) -> None:
-        """Sample under churn until the time is over."""
+        """Sample under churn until the time is over; then let idle connections be closed."""
         work = asyncio.create_task(self.churn.run())
         start = time.monotonic()
         try:
@@ -60,13 +64,26 @@ class Soak:
                         work.result()
         finally:
             work.cancel()
+        end = time.monotonic() + CALM_SECONDS
+        self.calm = self._usage()
+        while time.monotonic() < end and self._has_more_descriptors():
+            await asyncio.sleep(self.every)
+            self.calm = self._usage()
+
+    def _has_more_descriptors(self) -> bool:
+        begin = self.samples[0].usage
+        return any(
+            self.calm[name].descriptors > begin[name].descriptors + DESCRIPTORS for name in OURS
+        )
+
+    def _usage(self) -> dict[str, Usage]:
+        return {name: usage(self.processes.named(name).pid) for name in (*OURS, *OTHERS)}
 
     async def _sample(self, minutes: float, session: aiohttp.ClientSession) -> Sample:
         times = sorted([await self._probe(session) for _ in range(PROBES)])
-        pids = {name: self.processes.named(name).pid for name in (*OURS, *OTHERS)}
         return Sample(
             minutes=minutes,
-            usage={name: usage(pid) for name, pid in pids.items()},
+            usage=self._usage(),
             p50=statistics.median(times),
             p99=times[-1],
             pods=self.churn.created,
@@ -132,7 +149,7 @@ async def main() -> int:
         )
         await soak.run()
     draw(soak.samples, (*OURS, *OTHERS), options.out)
-    trends = [trend(name, soak.samples, warm_up) for name in (*OURS, *OTHERS)]
+    trends = [trend(name, soak.samples, warm_up, soak.calm[name]) for name in (*OURS, *OTHERS)]
     print(f"{options.minutes:g} min, {churn.created} pods ({options.rate:g}/s), ", end="")
     print(f"{options.nodes} nodes, {churn.failed} requests refused; after {warm_up:g} min:")
     print(table(trends))

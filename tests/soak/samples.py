@@ -51,7 +51,7 @@ class Trend:
         last: Its memory in the end.
         slope: MiB an hour, by least squares.
         error: How far off the slope may be, with 95 % confidence; see `slope_error`.
-        descriptors: How many more it has open in the end; a median of samples against one.
+        descriptors: How many more it has open than at the begin, without idle connections.
         threads: The same of threads.
     """
 
@@ -74,20 +74,19 @@ def usage(pid: int) -> Usage:
     )
 
 
-def trend(name: str, samples: Sequence[Sample], warm_up: float) -> Trend:
-    """Return what became of a process after so many minutes."""
+def trend(name: str, samples: Sequence[Sample], warm_up: float, calm: Usage) -> Trend:
+    """Return what became of a process after *warm_up* minutes, and in the *calm* at the end."""
     warm = [sample for sample in samples if sample.minutes >= warm_up]
     points = [(sample.minutes / 60, sample.usage[name].rss) for sample in warm]
-    quarter = max(len(warm) // 4, 1)
-    first, last = warm[:quarter], warm[-quarter:]
+    begin = samples[0].usage[name]
     return Trend(
         name=name,
         first=points[0][1],
         last=points[-1][1],
         slope=slope(points),
         error=slope_error(points),
-        descriptors=_grown([s.usage[name].descriptors for s in first], last, name, "descriptors"),
-        threads=_grown([s.usage[name].threads for s in first], last, name, "threads"),
+        descriptors=calm.descriptors - begin.descriptors,
+        threads=calm.threads - begin.threads,
     )
 
 
@@ -115,8 +114,3 @@ def slope_error(points: Sequence[tuple[float, float]]) -> float:
     left = sum((y - mean_y - steep * (x - mean_x)) ** 2 for x, y in means)
     width = sum((x - mean_x) ** 2 for x, _ in means)
     return STUDENT * math.sqrt(left / (PARTS - 2) / width) if width else math.inf
-
-
-def _grown(first: Sequence[int], last: Sequence[Sample], name: str, what: str) -> int:
-    later = sorted(int(getattr(sample.usage[name], what)) for sample in last)
-    return later[len(later) // 2] - sorted(first)[len(first) // 2]

@@ -24,17 +24,19 @@ def test_the_slope_is_in_mib_an_hour() -> None:
     assert slope([(1.0, 5.0)]) == 0.0
 
 
-def test_what_is_gained_while_warming_up_does_not_count() -> None:
+def test_memory_that_is_gained_while_warming_up_does_not_count() -> None:
     rss = [50.0 + 10 * minute for minute in range(10)] + [140.0] * 20
-    found = trend("gateway", samples(rss, [30] * 10 + [40] * 20), warm_up=10)
+    calm = Usage(rss=140.0, descriptors=30, threads=3)
+    found = trend("gateway", samples(rss, [30] * 10 + [40] * 20), warm_up=10, calm=calm)
     assert (found.slope, found.descriptors, found.threads) == (0.0, 0, 0)
 
 
 def test_a_leak_of_memory_and_descriptors_is_found() -> None:
     rss = [100.0 + minute for minute in range(40)]
-    found = trend("gateway", samples(rss, list(range(40))), warm_up=10)
+    calm = Usage(rss=140.0, descriptors=39, threads=5)
+    found = trend("gateway", samples(rss, list(range(40))), warm_up=10, calm=calm)
     assert math.isclose(found.slope, 60.0)
-    assert found.descriptors > 15
+    assert (found.descriptors, found.threads) == (39, 2)
 
 
 def test_a_slope_among_steps_is_less_certain_than_a_steady_one() -> None:

@@ -6,7 +6,7 @@ import time
 
 
 class Freshness:
-    """Up to when everything is known, and the lists that tell.
+    """Up to when everything is known, and the lists that prove it.
 
     Attributes:
         as_of: On the monotonic clock: everything is known that happened before.

@@ -6,16 +6,21 @@ user allows more.
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from aiohttp import hdrs, web
 
 from moorage.errors import MoorageError
 from moorage_host.http.connections import connection_of
+from moorage_host.http.reading import PodsReader, admit
 from moorage_host.http.refusals import Refusals
 from moorage_host.http.requests import Refusal
 
 _BEARER = "Bearer "
+
+_VERBS = {hdrs.METH_HEAD: "get"}
+"""The verbs of RBAC, where they are not the method."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +34,15 @@ class Review:
 class TokenReviewer(Protocol):
     """Knows bearer tokens."""
 
-    async def review(self, token: str, path: str) -> Review:
-        """Return whose a token is, and whether they may get a path.
+    async def review(self, token: str, path: str, verb: str) -> Review:
+        """Return whose a token is, and whether they may call a path; *verb* is "get" or "post".
+
+        Raises:
+            MoorageError: It cannot be found out.
+        """
+
+    async def may_get_pods(self, token: str, namespace: str) -> bool:
+        """Return whether a token allows to get pods of a namespace, or of all of them for "".
 
         Raises:
             MoorageError: It cannot be found out.
@@ -69,11 +81,15 @@ class Callers:
     async def refusal_of_token(
         self, request: web.BaseRequest, reviewer: TokenReviewer | None
     ) -> Refusal | None:
-        """Return why neither the certificate nor the bearer token of a caller is enough."""
+        """Return why neither the certificate nor the bearer token of a caller is enough.
+
+        If one is, `moorage_host.http.reading` knows what they may see.
+        """
         connection = connection_of(request)
-        if connection is not None and connection.identities is None:
-            return None
-        if connection is not None and not self._allowed.isdisjoint(connection.identities or ()):
+        if connection is not None and (
+            connection.identities is None or not self._allowed.isdisjoint(connection.identities)
+        ):
+            admit(request, None)
             return None
         header = request.headers.get(hdrs.AUTHORIZATION, "")
         if reviewer is None or not header.startswith(_BEARER):
@@ -82,11 +98,14 @@ class Callers:
             ways = f"a client certificate that names {', '.join(sorted(self._allowed))}"
             tokens = " or a bearer token" if reviewer is not None else ""
             return self._refused(401, f"this path needs {ways}{tokens}")
-        return await self._review(reviewer, header.removeprefix(_BEARER).strip(), request.path)
+        return await self._review(reviewer, header.removeprefix(_BEARER).strip(), request)
 
-    async def _review(self, reviewer: TokenReviewer, token: str, path: str) -> Refusal | None:
+    async def _review(
+        self, reviewer: TokenReviewer, token: str, request: web.BaseRequest
+    ) -> Refusal | None:
+        path, verb = request.path, _VERBS.get(request.method, request.method.lower())
         try:
-            review = await reviewer.review(token, path)
+            review = await reviewer.review(token, path, verb)
         except (MoorageError, TimeoutError) as error:
             return self._refused(503, f"the bearer token cannot be checked: {error}")
         if not review.user:
@@ -94,9 +113,11 @@ class Callers:
         if not review.allowed:
             return self._refused(
                 403,
-                f'"{review.user}" may not get the non-resource URL {path[:200]}; bind a '
+                f'"{review.user}" may not {verb} the non-resource URL {path[:200]}; bind a '
                 "ClusterRole with this right, such as moorage-metrics or moorage-decisions",
             )
+        may_get = partial(reviewer.may_get_pods, token)
+        admit(request, PodsReader(user=review.user, may_get=may_get))
         return None
 
     def _refused(self, status: int, text: str) -> Refusal:

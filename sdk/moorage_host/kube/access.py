@@ -7,7 +7,8 @@ import asyncio
 import hashlib
 import time
 from collections import OrderedDict
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -18,7 +19,6 @@ from moorage_host.kube.errors import KubeError
 TOKENS = "/apis/authentication.k8s.io/v1/tokenreviews"
 ACCESS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
-_KEPT = 256  # answers
 _AT_ONCE = 4  # requests
 _WAITING = 64  # callers
 _TIMEOUT = 5.0  # seconds
@@ -57,57 +57,93 @@ class Access:
     Args:
         client: The connection; None until there is one. The caller closes it.
         ttl: How long an answer is kept, in seconds.
+        kept: How many answers are kept of each of the two questions.
     """
 
-    def __init__(self, client: KubeClient | None, *, ttl: float) -> None:
+    def __init__(self, client: KubeClient | None, *, ttl: float, kept: int) -> None:
         self.client = client
-        self._ttl = ttl
-        self._kept: OrderedDict[tuple[bytes, str], tuple[float, Review]] = OrderedDict()
+        self._users: _Kept[_User | None] = _Kept(ttl, kept)
+        self._allowed: _Kept[bool] = _Kept(ttl, kept)
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._waiting = 0
 
-    async def review(self, token: str, path: str) -> Review:
-        """Return whose a token is, and whether they may get a path that is no resource.
+    async def review(self, token: str, path: str, verb: str) -> Review:
+        """Return whose a token is, and whether they may call a path that is no resource.
 
         Raises:
             KubeError: The API server does not answer, or refuses to.
             TimeoutError: It does not answer in time.
         """
-        key = hashlib.sha256(token.encode()).digest(), path
-        kept = self._kept.get(key)
-        if kept is not None and time.monotonic() - kept[0] < self._ttl:
-            return kept[1]
+        user = await self._user(token)
+        if user is None:
+            return Review(user="", allowed=False)
+        attributes = {"nonResourceAttributes": {"path": path, "verb": verb}}
+        return Review(user=user.username, allowed=await self._may(user, attributes))
+
+    async def may_get_pods(self, token: str, namespace: str) -> bool:
+        """Return whether a token allows to get pods of a namespace, or of all of them for "".
+
+        Raises:
+            KubeError: The API server does not answer, or refuses to.
+            TimeoutError: It does not answer in time.
+        """
+        user = await self._user(token)
+        if user is None:
+            return False
+        pods = {"version": "v1", "resource": "pods", "verb": "get", "namespace": namespace}
+        return await self._may(user, {"resourceAttributes": pods})
+
+    async def _user(self, token: str) -> _User | None:
+        async def ask() -> _User | None:
+            body = _object("authentication.k8s.io/v1", "TokenReview", {"token": token})
+            status = _read(await self._post(TOKENS, body), _TokenReview).status
+            return status.user if status.authenticated and status.user.username else None
+
+        return await self._users.get(token.encode(), ask)
+
+    async def _may(self, user: _User, attributes: dict[str, Any]) -> bool:
+        who = {"user": user.username, "uid": user.uid, "groups": user.groups, "extra": user.extra}
+        body = _object("authorization.k8s.io/v1", "SubjectAccessReview", {**who, **attributes})
+
+        async def ask() -> bool:
+            return _read(await self._post(ACCESS, body), _AccessReview).status.allowed
+
+        return await self._allowed.get(body, ask)
+
+    async def _post(self, path: str, body: bytes) -> bytes:
+        if self.client is None:
+            raise KubeError("this process is not connected to the API server yet")
         if self._waiting >= _WAITING:
             raise KubeError("too many bearer tokens are being checked; try again")
         self._waiting += 1
         try:
             async with self._slots:
-                review = await self._ask(token, path)
+                answer = await self.client.request("POST", path, body=body, timeout=_TIMEOUT)
         finally:
             self._waiting -= 1
-        self._kept[key] = time.monotonic(), review
-        self._kept.move_to_end(key)
-        while len(self._kept) > _KEPT:
-            self._kept.popitem(last=False)
-        return review
-
-    async def _ask(self, token: str, path: str) -> Review:
-        body = _object("authentication.k8s.io/v1", "TokenReview", {"token": token})
-        answer = _read(await self._post(TOKENS, body), _TokenReview).status
-        user = answer.user
-        if not (answer.authenticated and user.username):
-            return Review(user="", allowed=False)
-        who = {"user": user.username, "uid": user.uid, "groups": user.groups, "extra": user.extra}
-        spec = {**who, "nonResourceAttributes": {"path": path, "verb": "get"}}
-        body = _object("authorization.k8s.io/v1", "SubjectAccessReview", spec)
-        access = _read(await self._post(ACCESS, body), _AccessReview)
-        return Review(user=user.username, allowed=access.status.allowed)
-
-    async def _post(self, path: str, body: bytes) -> bytes:
-        if self.client is None:
-            raise KubeError("this process is not connected to the API server yet")
-        answer = await self.client.request("POST", path, body=body, timeout=_TIMEOUT)
         return answer.check().body
+
+
+class _Kept(Generic[AnswerT]):
+    """Answers to the questions asked last, for a time. Secrets are kept as hashes only."""
+
+    def __init__(self, ttl: float, limit: int) -> None:
+        self._ttl = ttl
+        self._limit = limit
+        self._answers: OrderedDict[bytes, tuple[float, AnswerT]] = OrderedDict()
+
+    async def get(self, question: bytes, ask: Callable[[], Awaitable[AnswerT]]) -> AnswerT:
+        key = hashlib.sha256(question).digest()
+        kept = self._answers.get(key)
+        if kept is not None and time.monotonic() - kept[0] < self._ttl:
+            return kept[1]
+        asked = time.monotonic()
+        answer = await ask()
+        self._answers[key] = asked, answer
+        self._answers.move_to_end(key)
+        while len(self._answers) > self._limit:
+            self._answers.popitem(last=False)
+        return answer
 
 
 def _object(version: str, kind: str, spec: dict[str, Any]) -> bytes:

@@ -21,6 +21,7 @@ from prometheus_client.registry import Collector
 from moorage.errors import ConfigurationError
 from moorage_host.http.callers import Callers, TokenReviewer
 from moorage_host.http.connections import Connections, Limits
+from moorage_host.http.reading import ForbiddenError, UncheckedError, refusal_of
 from moorage_host.http.refusals import Refusals
 from moorage_host.http.requests import RequestChecks
 from moorage_host.process.lifecycle import AdminSettings
@@ -55,7 +56,8 @@ async def admin_server(
 
     The answer of `/readyz` shows what *notes* return, and is ready all the same. With TLS, all
     paths but the two for probes need the certificate of an operator, or a bearer token of which
-    the *reviewer* approves; /metrics is for Prometheus' certificate too.
+    the *reviewer* approves; /metrics is for Prometheus' certificate too. Handlers that show pods
+    ask `moorage_host.http.reading` which.
 
     Raises:
         ConfigurationError: The address cannot be listened on, or not in plain text.
@@ -158,7 +160,11 @@ def _authorizing(
             refusal = await callers.refusal_of_token(request, reviewer)
             if refusal is not None:
                 return refusal.response()
-        return await handler(request)
+        try:
+            return await handler(request)
+        except (ForbiddenError, UncheckedError) as error:
+            refusals.note("identity", str(error))
+            return refusal_of(error).response()
 
     return authorized
 

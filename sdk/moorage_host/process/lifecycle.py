@@ -112,6 +112,13 @@ class AdminSettings(ProcessSettings):
         unit="seconds",
         minimum=0,
     )
+    admin_token_answers: int = setting(
+        4096,
+        "Such answers that are kept: whose a token is, and what they may do, such as to get the "
+        "pods of one namespace.",
+        unit="answers",
+        minimum=1,
+    )
     allowed_host: tuple[str, ...] = setting(
         ("gateway", "gateway.moorage", "*.svc", "*.svc.cluster.local"),
         "Names that HTTP requests may have as Host, beside IP addresses and localhost; "

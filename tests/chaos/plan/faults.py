@@ -192,8 +192,21 @@ def on_leader(fault: str, seconds: float, *links: str) -> Draw:
 LEADER = "leader"
 """Whichever gateway decides when the fault begins."""
 
+ELECTED_GATEWAYS = ("gateway-1", "gateway-2")
+
 LEASE_SECONDS = 3.0
 """The duration of the Lease; a leader that is cut off for longer has lost it."""
+
+
+def clock_jumps(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+    """Wall clocks jump by an hour or more, and the leader dies after that."""
+    yield slow_bindings(extent)
+    for target in (*ELECTED_GATEWAYS, "binder"):
+        for _ in range(2):
+            amount = rng.choice((-1, 1)) * rng.uniform(3600, 90_000)
+            at = rng.uniform(0.1, 0.6) * extent.seconds
+            yield Injection(at=at, fault="jump_clock", target=target, amount=round(amount))
+    yield Injection(at=0.7 * extent.seconds, fault="kill", target=LEADER)
 
 
 def renewals(rng: random.Random, extent: Extent) -> Iterator[Injection]:

@@ -114,6 +114,12 @@ ELECTED: Mapping[str, Draw] = {
 """The rows with two gateways of which one is elected."""
 
 
+CLOCKS: Mapping[str, Draw] = {
+    "leader: wall clocks jump by hours, kill -9": faults.clock_jumps,
+}
+"""The rows with two gateways, one elected, whose wall clocks are set by the campaign."""
+
+
 REAL: Mapping[str, Draw] = {
     "no fault": ONE_GATEWAY["no fault"],
     "kill -9 gateway, slow Bindings": faults.kill_gateway,

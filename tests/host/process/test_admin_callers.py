@@ -1,17 +1,20 @@
 """Who may see what on the admin port."""
 
+import json
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from moorage.errors import ConfigurationError, MoorageError
 from moorage_host.http.callers import Review, TokenReviewer
+from moorage_host.http.reading import readable, require_read
 from moorage_host.process.admin import admin_server
 from moorage_host.process.lifecycle import AdminSettings
 from moorage_host.tls.certificate import read_certificate
@@ -25,16 +28,26 @@ SETTINGS = AdminSettings(admin_host="127.0.0.1", admin_port=0)
 
 
 class Tokens:
-    """Knows three tokens."""
+    """Knows some tokens: "tenant-NAMESPACE" may get the pods there, "admin" those of all."""
 
-    async def review(self, token: str, path: str) -> Review:
+    async def review(self, token: str, path: str, verb: str) -> Review:
         if token == "down":
             raise MoorageError("the API server does not answer")
-        return Review(user="" if token == "unknown" else token, allowed=token == "prometheus")
+        is_allowed = token in ("prometheus", "admin", "lost") or token.startswith("tenant-")
+        return Review(user="" if token == "unknown" else token, allowed=is_allowed)
+
+    async def may_get_pods(self, token: str, namespace: str) -> bool:
+        if token == "lost":
+            raise TimeoutError
+        return token in ("admin", f"tenant-{namespace}")
 
 
 @asynccontextmanager
-async def serving(folder: Path, reviewer: TokenReviewer | None = None) -> AsyncIterator[str]:
+async def serving(
+    folder: Path,
+    reviewer: TokenReviewer | None = None,
+    routes: Iterable[web.AbstractRouteDef] = (),
+) -> AsyncIterator[str]:
     certificates = Certificates(write_folder(folder, GOOD, "moorage-filter"))
     async with admin_server(
         SETTINGS,
@@ -42,6 +55,7 @@ async def serving(folder: Path, reviewer: TokenReviewer | None = None) -> AsyncI
         registry=CollectorRegistry(),
         security=Security(certificates=certificates),
         reviewer=reviewer,
+        routes=routes,
     ) as admin:
         yield f"https://{admin}"
 
@@ -103,6 +117,40 @@ async def test_a_bearer_token_is_reviewed(
         found, answer = await get(f"{url}/metrics", anybody(), token)
         assert (found, text in answer) == (status, True)
         assert token == "web" or token not in answer
+
+
+async def show(request: web.Request) -> web.Response:
+    """Show what a caller may see: of one namespace, or of those that there are."""
+    if (one := request.query.get("namespace")) is not None:
+        await require_read(request, one)
+        return web.json_response([one])
+    return web.json_response(sorted(await readable(request, ["a", "b", ""])))
+
+
+@pytest.mark.parametrize(
+    ("token", "shown", "status", "text"),
+    [
+        ("admin", ["", "a", "b"], 200, '["a"]'),
+        ("tenant-a", ["a"], 200, '["a"]'),
+        ("tenant-b", ["b"], 403, '"tenant-b\\" may not get pods in the namespace \\"a\\"'),
+        ("prometheus", [], 403, "bind a role with this right"),
+        ("lost", None, 503, "the bearer token cannot be checked"),
+    ],
+)
+async def test_a_token_shows_the_namespaces_whose_pods_it_may_get(
+    tmp_path: Path, token: str, shown: list[str] | None, status: int, text: str
+) -> None:
+    async with serving(tmp_path, Tokens(), [web.get("/pods", show)]) as url:
+        found, answer = await get(f"{url}/pods", anybody(), token)
+        assert (found, answer) == ((200, json.dumps(shown)) if shown is not None else (503, answer))
+        found, answer = await get(f"{url}/pods?namespace=a", anybody(), token)
+        assert (found, text in answer) == (status, True)
+        expected = 200 if token == "admin" else 503 if token == "lost" else 403
+        for namespace in ("", "A", "a/b", "a" * 64):
+            found, answer = await get(f"{url}/pods?namespace={namespace}", anybody(), token)
+            assert found == expected
+        operator = named(tmp_path, "moorage-operator")
+        assert await get(f"{url}/pods", operator) == (200, json.dumps(["", "a", "b"]))
 
 
 async def test_a_web_page_sees_nothing_even_without_certificates() -> None:
