@@ -102,7 +102,7 @@ class ScorePhase(ReplicaPhase):
         totals = self._checked_totals(result.totals, rows.count)
         by_row = None
         if totals is not None:
-            by_row = self._by_row(result, rows, max(result.generation, since))
+            by_row = self._by_row(result, rows, since)
             totals = rows.to_call_order(totals, 0)
         kept = kept_values(result.cycle_state) if result.cycle_state else {}
         return ScorePhaseResult(totals=totals, record=record, by_row=by_row, cycle_state=kept)
@@ -185,7 +185,7 @@ class ScorePhase(ReplicaPhase):
         return await self.ask(request, len(scored), fill, "normalize", version)
 
     def _by_row(
-        self, result: scorer_pb2.ScoreResult, rows: NodeRows, generation: int
+        self, result: scorer_pb2.ScoreResult, rows: NodeRows, since: int
     ) -> NodeScores | None:
         if not self._all_scores:
             return None
@@ -193,7 +193,9 @@ class ScorePhase(ReplicaPhase):
         if any(not len(each.raw) == len(each.normalized) == rows.count for each in plugins):
             raise self.invalid("the plugins' scores do not match the nodes")
         totals = np.frombuffer(result.totals, TOTALS)
-        return NodeScores(bitmap=rows.bitmap, generation=generation, totals=totals, plugins=plugins)
+        # A replica reports the generation it was sent; not all changes are sent to replicas.
+        generation = max(result.generation, since)
+        return NodeScores(generation=generation, bitmap=rows.bitmap, totals=totals, plugins=plugins)
 
     def _checked_raw(
         self, result: scorer_pb2.ScoreResult, count: int
