@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cli.explain.gateway import Object
 from cli.explain.message import Rejection, rejections
 from cli.explain.node import about_node
 from cli.explain.sources import Facts
+from cli.gateway.finding import Object
 
 RETRIED = "kube-scheduler tries it again when the cluster changes, at the latest after 5 min"
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from cli.explain.gateway import Object
+from cli.gateway.finding import Object
 
 AVAILABLE = re.compile(r"0/(\d+) nodes are available: (.*)", re.DOTALL)
 

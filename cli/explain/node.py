@@ -1,7 +1,7 @@
 """Answers why a pod is on one node, or why not."""
 
-from cli.explain.gateway import Object
 from cli.explain.sources import Facts
+from cli.gateway.finding import Object
 
 
 def about_node(facts: Facts, node: str) -> str:

@@ -7,8 +7,8 @@ import msgspec
 import yaml
 
 from cli.explain.causes import Explanation
-from cli.explain.gateway import Object
 from cli.explain.sources import last_seen
+from cli.gateway.finding import Object
 from cli.screen import Screen
 
 SHOWN_EVENTS = 5

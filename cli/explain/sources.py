@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from cli.explain.gateway import SECONDS, AdminPort, Gateway, Object
+from cli.gateway.client import SECONDS, connected
+from cli.gateway.errors import GatewayError
+from cli.gateway.finding import Object
+from cli.gateway.options import GatewayOptions
 from cli.given import namespace_and_name
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, KubeStatusError, connect
@@ -35,7 +37,7 @@ class Facts:
     views: Sequence[Object] = ()
 
 
-async def read(pod: str, node: str, admin: AdminPort, kubeconfig: Path | None) -> Facts:
+async def read(pod: str, node: str, options: GatewayOptions) -> Facts:
     """Read everything about a pod, given as "NAMESPACE/POD".
 
     Raises:
@@ -44,17 +46,14 @@ async def read(pod: str, node: str, admin: AdminPort, kubeconfig: Path | None) -
         KubeError: The API server does not answer, or refuses to.
     """
     namespace, name = namespace_and_name(pod)
-    client = await connect(kubeconfig)
+    client = await connect(options.kubeconfig)
     try:
-        gateway = Gateway(admin, await client.token())
         found = await _get(client, f"/api/v1/namespaces/{namespace}/pods/{name}", f"pod {pod}")
         if node:
             await _get(client, f"/api/v1/nodes/{node}", f"node {node}")
         uid = found["metadata"]["uid"]
-        events, (attempts, silence), (views, _) = await asyncio.gather(
-            _events(client, namespace, uid),
-            gateway.attempts(namespace, name),
-            gateway.attempts(namespace, name, node) if node else _nothing(),
+        events, (attempts, views, silence) = await asyncio.gather(
+            _events(client, namespace, uid), _decisions(options, client, namespace, name, node)
         )
     finally:
         await client.close()
@@ -69,8 +68,20 @@ async def read(pod: str, node: str, admin: AdminPort, kubeconfig: Path | None) -
     )
 
 
-async def _nothing() -> tuple[list[Object], str]:
-    return [], ""
+async def _decisions(
+    options: GatewayOptions, client: KubeClient, namespace: str, name: str, node: str
+) -> tuple[Sequence[Object], Sequence[Object], str]:
+    """Return the attempts on a pod, what each found out about a node, or why there is nothing."""
+    path = f"/decisions/{namespace}/{name}"
+    try:
+        async with connected(options, client) as gateway:
+            attempts = (await gateway.get(path))["attempts"]
+            views = (await gateway.get(path, {"node": node}))["attempts"] if node else ()
+    except GatewayError as error:
+        # The gateway's own words, without "there is no decision about pod ...".
+        text = str(error)
+        return (), (), (text.partition(": ")[2] or text) if error.status == 404 else text
+    return attempts, views, ""
 
 
 async def _get(client: KubeClient, path: str, what: str) -> dict[str, Any]:

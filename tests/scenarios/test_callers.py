@@ -18,8 +18,8 @@ import yaml
 
 from cli.certs.folders import CertificateOptions, keep_certificates
 from cli.explain.causes import explanation
-from cli.explain.gateway import AdminPort
 from cli.explain.sources import read
+from cli.gateway.options import GatewayOptions
 from moorage.errors import ConfigurationError
 from moorage_host.tls.certificate import read_certificate
 from moorage_host.tls.contexts import client_context
@@ -241,9 +241,9 @@ async def test_people_with_rights_ask_with_their_token_why_a_pod_waits(
         assert response.status == 201, await response.text()
 
     async def explained(token: str = "", **options: Any) -> str:
-        admin = AdminPort(**{"url": services.admin, **options})
         config = kubeconfig(plane, tmp_path / "kubeconfig", token)
-        return explanation(await read("default/web", "", admin, config)).headline
+        given = GatewayOptions(**{"admin": services.admin, "kubeconfig": config, **options})
+        return explanation(await read("default/web", "", given)).headline
 
     believed: dict[str, Any] = {"ca_file": folders / "ca" / "ca.crt"}
     anns, empty = tmp_path / "anns", tmp_path / "empty"
@@ -257,9 +257,9 @@ async def test_people_with_rights_ask_with_their_token_why_a_pod_waits(
     assert "give another --token-file" in await explained("unknown", **believed)
     assert "the kubeconfig has no token: give --token-file FILE" in await explained(**believed)
     assert "give --tls DIR" in await explained("token-of-ann")
-    assert "https:// if the gateway has certificates" in await explained(url=plain)
+    assert "https:// if the gateway has certificates" in await explained(admin=plain)
     with pytest.raises(ConfigurationError, match="begins with https://"):
-        await explained(url=plain, token_file=anns)
+        await explained(admin=plain, token_file=anns)
     with pytest.raises(ConfigurationError, match="holds no token"):
         await explained(**believed, token_file=empty)
     if shutil.which("kubectl") is None:

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from cli.explain.causes import Explanation, explanation
-from cli.explain.gateway import AdminPort
 from cli.explain.sources import read
+from cli.gateway.options import GatewayOptions
 from tests.scenarios.objects import NAMESPACE, binding, node, pod
 from tests.scenarios.test_preemption import priority_class
 from tests.scenarios.world import PODS, World
@@ -22,10 +22,8 @@ NAMES = ("n1", "n2", "n3", "n4")
 
 
 async def explained(world: World, name: str, node: str = "") -> Explanation:
-    kubeconfig = world.plane.kubeconfig("admin")
-    return explanation(
-        await read(f"{NAMESPACE}/{name}", node, AdminPort(url=world.services.admin), kubeconfig)
-    )
+    options = GatewayOptions(admin=world.services.admin, kubeconfig=world.plane.kubeconfig("admin"))
+    return explanation(await read(f"{NAMESPACE}/{name}", node, options))
 
 
 async def headline(world: World, name: str, node: str = "") -> str:

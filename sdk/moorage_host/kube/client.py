@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import aiohttp
 from yarl import URL
 
-from moorage_host.kube.errors import KubeUnreachableError
+from moorage_host.kube.errors import KubeStatusError, KubeUnreachableError
 from moorage_host.kube.response import Response
 from moorage_host.kube.session import open_session, proxy_options
 
@@ -135,6 +135,40 @@ class KubeClient:
                         await asyncio.sleep(0)
         except self._failures as error:
             raise _explained(error, what, self.host, silence) from error
+
+    async def open_websocket(
+        self, path: str, *, query: Mapping[str, str], protocol: str, timeout: float
+    ) -> aiohttp.ClientWebSocketResponse:
+        """Open a WebSocket, which the caller closes.
+
+        Args:
+            path: The path below the API server's URL, percent-encoded, with a leading slash.
+            query: Query parameters, not encoded.
+            protocol: The subprotocol.
+            timeout: Time until it is open, in seconds.
+
+        Raises:
+            KubeStatusError: The API server refuses.
+            KubeUnreachableError: The connection fails.
+            TimeoutError: It is not open in time.
+        """
+        what = f"GET {path}"
+        try:
+            options = await self._options({}, aiohttp.ClientTimeout())
+            del options["timeout"], options["allow_redirects"]
+            async with asyncio.timeout(timeout):
+                tunnel: aiohttp.ClientWebSocketResponse = await self._session.ws_connect(
+                    self._url(path, query), protocols=(protocol,), max_msg_size=0, **options
+                )
+        except aiohttp.WSServerHandshakeError as refusal:
+            # Its body, which has the reason, is not kept; a request without an upgrade gets it too.
+            answer = await self.request("GET", path, query=query, timeout=timeout)
+            if answer.status == refusal.status:
+                answer.check()
+            raise KubeStatusError(what, status=refusal.status, message=refusal.message) from refusal
+        except self._failures as error:
+            raise _explained(error, what, self.host, timeout) from error
+        return tunnel
 
     async def close(self) -> None:
         """Close all connections; running requests fail."""

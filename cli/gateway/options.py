@@ -1,0 +1,101 @@
+"""The options of every command that asks a gateway."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayOptions:
+    """Where the gateway's admin port is, and how the caller is known there.
+
+    Attributes:
+        admin: Its address, http:// or https://; "" to get there through the API server.
+        gateway: Through the API server: the namespace of the gateway, or NAMESPACE/POD.
+        tls: A folder with an operator's certificate.
+        ca_file: Without one, the authorities that sign the gateway's certificate.
+        token_file: A bearer token instead of the kubeconfig's.
+        kubeconfig: How to reach the cluster.
+    """
+
+    admin: str = ""
+    gateway: str = "moorage"
+    tls: Path | None = None
+    ca_file: Path | None = None
+    token_file: Path | None = None
+    kubeconfig: Path | None = None
+
+
+_OPTIONS = (
+    click.option(
+        "--admin",
+        default="",
+        metavar="URL",
+        envvar="MOORAGE_ADMIN",
+        help="The gateway's admin port, such as http://localhost:9090. Without it the gateway is "
+        "reached through the API server, as by kubectl port-forward.",
+    ),
+    click.option(
+        "--gateway",
+        default="moorage",
+        show_default=True,
+        metavar="NAMESPACE[/POD]",
+        envvar="MOORAGE_GATEWAY",
+        help="Without --admin: where the gateway runs. Of several, the one that decides.",
+    ),
+    click.option(
+        "--tls",
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        help="For HTTPS: folder with an operator's tls.crt, tls.key and ca.crt. Without it, and "
+        "without --admin, the Secret operator-tls beside the gateway, if you may read it.",
+    ),
+    click.option(
+        "--ca-file",
+        type=FILE,
+        help="For HTTPS without --tls: ca.crt of the gateway. You are known by a bearer token "
+        "then.",
+    ),
+    click.option(
+        "--token-file", type=FILE, help="A bearer token instead of that of the kubeconfig's user."
+    ),
+    click.option(
+        "--kubeconfig",
+        type=FILE,
+        help="How to reach the cluster. Without it: KUBECONFIG, else ~/.kube/config.",
+    ),
+)
+
+
+def gateway_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options to a command, which gets them as one argument `options`."""
+
+    @wraps(command)
+    def called(
+        *,
+        admin: str,
+        gateway: str,
+        tls: Path | None,
+        ca_file: Path | None,
+        token_file: Path | None,
+        kubeconfig: Path | None,
+        **others: Any,
+    ) -> None:
+        options = GatewayOptions(
+            admin=admin,
+            gateway=gateway,
+            tls=tls,
+            ca_file=ca_file,
+            token_file=token_file,
+            kubeconfig=kubeconfig,
+        )
+        command(options=options, **others)
+
+    for option in reversed(_OPTIONS):
+        called = option(called)
+    return called

@@ -1,0 +1,67 @@
+"""As much of a kubelet as `port-forward` needs: what listens on this machine is a pod's."""
+
+import asyncio
+import ssl
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+from aiohttp import web
+
+from tests.e2e.plane.authority import Authority
+
+HOST = "127.0.0.1"
+PROTOCOL = "v4.channel.k8s.io"
+DATA, ERROR = b"\0", b"\1"
+
+
+@asynccontextmanager
+async def kubelet(directory: Path) -> AsyncIterator[int]:
+    """Serve over HTTPS until the block is left, with a key in *directory*; give the port."""
+    own = Authority(directory, "kubelet").sign("serving", "kubelet")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(own.crt, own.key)
+    app = web.Application()
+    app.router.add_get("/portForward/{namespace}/{pod}", forward)
+    runner = web.AppRunner(app, shutdown_timeout=1)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, HOST, 0, ssl_context=context)
+        await site.start()
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
+
+
+async def forward(request: web.Request) -> web.StreamResponse:
+    """Forward a WebSocket to the port that is asked for, on loopback, as a kubelet does."""
+    port = int(request.query.get("port") or request.query["ports"])
+    tunnel = web.WebSocketResponse(protocols=(PROTOCOL,))
+    await tunnel.prepare(request)
+    number = struct.pack("<H", port)
+    await tunnel.send_bytes(DATA + number)
+    await tunnel.send_bytes(ERROR + number)
+    try:
+        reader, writer = await asyncio.open_connection(HOST, port)
+    except OSError:
+        await tunnel.send_bytes(ERROR + b"dial tcp4 127.0.0.1: connect: connection refused")
+        await tunnel.close()
+        return tunnel
+    back = asyncio.create_task(_from_port(reader, tunnel))
+    try:
+        async for message in tunnel:
+            if message.type == aiohttp.WSMsgType.BINARY and message.data[:1] == DATA:
+                writer.write(message.data[1:])
+                await writer.drain()
+    finally:
+        back.cancel()
+        writer.close()
+    return tunnel
+
+
+async def _from_port(reader: asyncio.StreamReader, tunnel: web.WebSocketResponse) -> None:
+    while content := await reader.read(1 << 16):
+        await tunnel.send_bytes(DATA + content)
+    await tunnel.close()
