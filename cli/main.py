@@ -8,6 +8,7 @@ from cli.certs.command import certs
 from cli.config.command import config
 from cli.explain.command import explain
 from cli.legacy.command import convert_policy
+from cli.shadow.command import shadow
 from cli.simulate.command import simulate
 from cli.skeleton.command import new_plugin
 from cli.up.command import up
@@ -22,5 +23,16 @@ def main() -> None:
     """Kubernetes scheduling logic in Python, beside an unmodified kube-scheduler."""
 
 
-for command in (annotate, bind, certs, config, convert_policy, explain, new_plugin, simulate, up):
+for command in (
+    annotate,
+    bind,
+    certs,
+    config,
+    convert_policy,
+    explain,
+    new_plugin,
+    shadow,
+    simulate,
+    up,
+):
     main.add_command(command)

@@ -16,8 +16,8 @@ async def settled(world: World, profile: str, cycles: int) -> Object:
     async def there() -> bool:
         nonlocal report
         report = await world.shadow(profile)
-        counts = (report["compared"], report["failed"], sum(report["skipped"].values()))
-        return sum(counts) >= cycles
+        counts = (report["compared"], report["failed"], *report["skipped"].values())
+        return sum(map(int, counts)) >= cycles
 
     await world.until(there)
     return report

@@ -76,8 +76,8 @@ def test_without_a_shadow_there_is_none() -> None:
         ),
         (  # nothing of the profile
             (
-                "{plugins: {multiPoint: {disabled: [{name: '*'}]}, score: {disabled: [{name: '*'}], "
-                "enabled: [{name: Extra}]}}}"
+                "{plugins: {multiPoint: {disabled: [{name: '*'}]}, "
+                "score: {disabled: [{name: '*'}], enabled: [{name: Extra}]}}}"
             ),
             "",
             "Extra=1",
