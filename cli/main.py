@@ -6,6 +6,7 @@ from cli.annotate.command import annotate
 from cli.bind.command import bind
 from cli.certs.command import certs
 from cli.config.command import config
+from cli.conformance.command import conformance
 from cli.explain.command import explain
 from cli.legacy.command import convert_policy
 from cli.shadow.command import shadow
@@ -28,6 +29,7 @@ for command in (
     bind,
     certs,
     config,
+    conformance,
     convert_policy,
     explain,
     new_plugin,

@@ -16,9 +16,10 @@ from gateway.cycle.cycles import make_cycles
 from gateway.cycle.queue import CycleQueue
 from gateway.cycle.runner import CycleRunner
 from gateway.decisions.decisions import Decisions, make_decisions
-from gateway.decisions.hint import hint
-from gateway.decisions.serving import decision_route
+from gateway.decisions.serving.routes import decision_routes
+from gateway.decisions.words.hint import hint
 from gateway.edge import Edge, make_app, run_edge
+from gateway.inspector.inspector import Inspector, make_inspector
 from gateway.leadership import Leadership, make_leadership
 from gateway.leadership.handover import hand_over
 from gateway.policy.policy import PolicyHolder
@@ -82,7 +83,11 @@ async def running(
                 settings,
                 checks={"serving": phase.problem, **_readiness_checks(rooms, settings)},
                 notes={"tls": security.note, **_readiness_notes(rooms)},
-                routes=[_decision_route(client, rooms), shadow_route(rooms.shadows)],
+                routes=[
+                    *_decision_routes(client, rooms),
+                    shadow_route(rooms.shadows),
+                    *rooms.inspector.routes,
+                ],
                 security=security,
                 reviewer=Access(
                     client, ttl=settings.admin_token_ttl, kept=settings.admin_token_answers
@@ -112,6 +117,7 @@ class _Rooms:
     queue: CycleQueue
     shadows: Shadows
     cycles: CycleRunner
+    inspector: Inspector
 
 
 def _connect_rooms(
@@ -174,6 +180,17 @@ def _connect_rooms(
         term=leadership.term,
         registry=registry,
     )
+    inspector = make_inspector(
+        settings,
+        cluster,
+        policy,
+        reloader or None,
+        filters=filters,
+        scorers=scorers,
+        binders=binders,
+        leadership=leadership,
+        registry=registry,
+    )
     return _Rooms(
         cluster=cluster,
         policy=policy,
@@ -186,13 +203,16 @@ def _connect_rooms(
         queue=queue,
         shadows=shadows,
         cycles=cycles,
+        inspector=inspector,
     )
 
 
 @asynccontextmanager
 async def _background(rooms: _Rooms, settings: GatewaySettings) -> AsyncIterator[None]:
     work = [each.run() for each in (rooms.filters, rooms.scorers, rooms.binders, rooms.shadows)]
-    work.append(rooms.leadership.run())
+    work += [rooms.leadership.run(), rooms.inspector.timeline.run()]
+    work = [each.run() for each in (rooms.filters, rooms.scorers, rooms.binders, rooms.shadows)]
+    work += [rooms.leadership.run(), rooms.inspector.timeline.run()]
     if rooms.reloader is not None and settings.config_reload_interval:
         work.append(rooms.reloader.run(settings.config_reload_interval))
     async with rooms.cluster.following(), asyncio.TaskGroup() as group:
@@ -250,10 +270,9 @@ def _readiness_notes(rooms: _Rooms) -> Mapping[str, Check]:
     }
 
 
-def _decision_route(client: KubeClient, rooms: _Rooms) -> web.RouteDef:
+def _decision_routes(client: KubeClient, rooms: _Rooms) -> list[web.RouteDef]:
     async def hint_of(namespace: str, pod: str) -> str:
         resolved = rooms.policy.resolved
         return await hint(client, resolved.profile_names if resolved else (), namespace, pod)
 
-    state = rooms.cluster.state
-    return decision_route(rooms.decisions.log, state.rows.row_at, state.place_of, hint_of)
+    return decision_routes(rooms.decisions, rooms.cluster.state.bound_to, hint_of)

@@ -81,26 +81,11 @@ def _sentences(report: Report) -> Iterator[str]:
 
 
 def _row(each: Mapping[str, Any]) -> tuple[str, ...]:
-    winner = each.get("winner")
-    both = [f"{each[key]} of {each['nodes']} nodes" for key in ("feasible", "shadowFeasible")]
-    live, shadow = (winner["live"] or "no node", winner["shadow"] or "no node") if winner else both
-    return (each["time"], f"{each['namespace']}/{each['pod']}", live, shadow, _why(each))
-
-
-def _why(each: Mapping[str, Any]) -> str:
-    reasons = [
-        f"only the {'shadow' if found['by'] == 'shadow' else 'live profile'} rejects "
-        f"{_nodes(found)}: {found['plugin']}: {found['reason']}"
-        for found in each.get("filter") or ()
-    ]
-    if (winner := each.get("winner")) and " rejects " not in winner["text"]:
-        reasons.append(winner["text"])
-    return "; ".join(reasons)
-
-
-def _nodes(found: Mapping[str, Any]) -> str:
-    more = found["nodes"] - 1
-    return str(found["node"]) + (f" and {more} more" if more else "")
+    live, shadow = (f"{each[key]} of {each['nodes']}" for key in ("feasible", "shadowFeasible"))
+    if each.get("live") or each.get("shadow"):
+        live, shadow = each.get("live") or "no node", each.get("shadow") or "no node"
+    pod = f"{each['namespace']}/{each['pod']}"
+    return (each["time"], pod, live, shadow, "; ".join(each.get("reasons") or ()))
 
 
 def _cycles(count: int) -> str:

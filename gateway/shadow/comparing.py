@@ -44,6 +44,15 @@ class Comparison:
         ]
         return [kind for kind, differs in kinds if differs]
 
+    def words(self) -> Iterator[str]:
+        """Yield why they disagree, in words."""
+        for each in self.filter:
+            who = "shadow" if each.by == "shadow" else "live profile"
+            more = f" and {each.nodes - 1} more" if each.nodes > 1 else ""
+            yield f"only the {who} rejects {each.node}{more}: {each.plugin}: {each.reason}"
+        if self.winner is not None and not self.winner.is_rejection:
+            yield self.winner.text
+
 
 def compare(live: Outcome, shadow: Outcome, name_at: NameAt) -> Comparison:
     """Compare two outcomes on the same rows."""
@@ -91,14 +100,27 @@ def _winner(live: Outcome, shadow: Outcome, name_at: NameAt) -> WinnerDifference
     names = [
         "" if position is None else _name(live, position, name_at) for position in (before, after)
     ]
-    plugin, reason, text = _why(live, shadow, before, after, names)
-    return WinnerDifference(live=names[0], shadow=names[1], plugin=plugin, reason=reason, text=text)
+    rejected = _rejection(live, shadow, before, after, names)
+    if rejected is None:
+        assert before is not None  # noqa: S101 - otherwise one rejects the other's winner
+        assert after is not None  # noqa: S101 - the same
+        plugin, reason, text = score_reason(live, shadow, before, after, names)
+    else:
+        plugin, reason, text = rejected
+    return WinnerDifference(
+        live=names[0],
+        shadow=names[1],
+        plugin=plugin,
+        reason=reason,
+        text=text,
+        is_rejection=rejected is not None,
+    )
 
 
-def _why(
+def _rejection(
     live: Outcome, shadow: Outcome, before: int | None, after: int | None, names: list[str]
-) -> tuple[str, str, str]:
-    """Return the plugin that decides between two nodes, why, and the same with nodes."""
+) -> tuple[str, str, str] | None:
+    """Return the plugin that rejects one of two nodes, why, and the same with the node."""
     if before is not None and (rejection := shadow.reason(before)) is not None:
         reason = f"rejects the live winner: {rejection.text}"
         return rejection.plugin, reason, f"the shadow rejects {names[0]}: {rejection.text}"
@@ -106,9 +128,7 @@ def _why(
         reason = f"no longer rejects the new winner: {rejection.text}"
         text = f"only the live profile rejects {names[1]}: {rejection.text}"
         return rejection.plugin, reason, text
-    assert before is not None  # noqa: S101 - otherwise one of them rejects the other's winner
-    assert after is not None  # noqa: S101 - the same
-    return score_reason(live, shadow, before, after, names)
+    return None
 
 
 def _correlation(live: Outcome, shadow: Outcome) -> float | None:

@@ -34,6 +34,7 @@ class WinnerDifference(Record):
     """The best node of both profiles, "" if there is none, and what decides between the two.
 
     `text` is the reason in words with numbers; `reason` is the same without nodes and numbers.
+    With `is_rejection` one of the two profiles rejects the other's best node.
     """
 
     live: str
@@ -41,11 +42,23 @@ class WinnerDifference(Record):
     plugin: str
     reason: str
     text: str
+    is_rejection: bool = False
 
 
 class Disagreement(Record):
-    """A cycle in which a shadow would have decided otherwise."""
+    """A cycle in which a shadow would have decided otherwise.
 
+    Attributes:
+        id: That of the decision.
+        nodes: How many nodes the cycle was about.
+        feasible: How many of them the live profile lets pass.
+        shadow_feasible: How many of them the shadow does.
+        live: The live profile's best node if the shadow has another one.
+        shadow: The shadow's best node if it is another one.
+        reasons: Why, in words.
+    """
+
+    id: str
     time: datetime
     namespace: str
     pod: str
@@ -53,6 +66,9 @@ class Disagreement(Record):
     nodes: int
     feasible: int
     shadow_feasible: int
+    live: str = ""
+    shadow: str = ""
+    reasons: list[str] = msgspec.field(default_factory=list)
     filter: list[FilterDifference] = msgspec.field(default_factory=list)
     winner: WinnerDifference | None = None
 

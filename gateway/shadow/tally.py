@@ -74,6 +74,7 @@ class Tally:
         pod = cycle.request.pod
         self._disagreements.appendleft(
             Disagreement(
+                id=cycle.decision.id,
                 time=cycle.decision.time,
                 namespace=pod.namespace,
                 pod=pod.name,
@@ -81,6 +82,9 @@ class Tally:
                 nodes=len(live.rows),
                 feasible=int(live.feasible.sum()),
                 shadow_feasible=int(shadow.feasible.sum()),
+                live=found.winner.live if found.winner else "",
+                shadow=found.winner.shadow if found.winner else "",
+                reasons=list(found.words()),
                 filter=found.filter,
                 winner=found.winner,
             )
