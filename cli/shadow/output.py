@@ -57,7 +57,7 @@ def _headline(report: Report) -> str:
 
 
 def _sentences(report: Report) -> Iterator[str]:
-    """Yield what else there is to say, if it says something."""
+    """Yield what else is worth a sentence."""
     different = report["compared"] - report["agreed"]
     if different:
         yield (
