@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from cli.explain.group import PodGroup, read_group
+from cli.explain.message import Rejections, rejections
 from cli.gateway.client import SECONDS, connected
 from cli.gateway.errors import GatewayError
 from cli.gateway.finding import Object
@@ -27,6 +29,9 @@ class Facts:
         silence: Why there are no attempts: the gateway's own words, or why it cannot be asked.
         node: The node that is asked about; "" for none.
         views: What each attempt found out about that node, the newest first.
+        all_nodes: How many nodes the cluster has; 0 if that is not known.
+        group: The pod's group, if it has one.
+        is_gone: Whether the pod exists no more; then only its names and its uid are known.
     """
 
     pod: Object
@@ -35,6 +40,22 @@ class Facts:
     silence: str
     node: str = ""
     views: Sequence[Object] = ()
+    all_nodes: int = 0
+    group: PodGroup | None = None
+    is_gone: bool = False
+
+    @property
+    def scheduled(self) -> Object:
+        """The pod's condition PodScheduled; empty if it has none."""
+        conditions = (self.pod.get("status") or {}).get("conditions") or ()
+        return next((each for each in conditions if each.get("type") == "PodScheduled"), {})
+
+    @property
+    def rejections(self) -> Rejections:
+        """What kube-scheduler reports of a pod that no node suits."""
+        if self.scheduled.get("reason") != "Unschedulable":
+            return Rejections()
+        return rejections(str(self.scheduled.get("message", "")), self.attempts)
 
 
 async def read(pod: str, node: str, options: GatewayOptions) -> Facts:
@@ -48,12 +69,16 @@ async def read(pod: str, node: str, options: GatewayOptions) -> Facts:
     namespace, name = namespace_and_name(pod)
     client = await connect(options.kubeconfig)
     try:
-        found = await _get(client, f"/api/v1/namespaces/{namespace}/pods/{name}", f"pod {pod}")
-        if node:
-            await _get(client, f"/api/v1/nodes/{node}", f"node {node}")
+        there = await _get(client, f"/api/v1/namespaces/{namespace}/pods/{name}")
+        if node and await _get(client, f"/api/v1/nodes/{node}") is None:
+            raise ConfigurationError(f"there is no node {node}")
+        (attempts, views, silence), all_nodes = await asyncio.gather(
+            _decisions(options, client, namespace, name, node), _count_nodes(client)
+        )
+        found = there or _as_decided(namespace, name, attempts)
         uid = found["metadata"]["uid"]
-        events, (attempts, views, silence) = await asyncio.gather(
-            _events(client, namespace, uid), _decisions(options, client, namespace, name, node)
+        events, group = await asyncio.gather(
+            _events(client, namespace, uid), read_group(client, found)
         )
     finally:
         await client.close()
@@ -65,7 +90,18 @@ async def read(pod: str, node: str, options: GatewayOptions) -> Facts:
         silence="" if known else silence or "the gateway knows an earlier pod of this name",
         node=node,
         views=[views[index] for index in known if index < len(views)],
+        all_nodes=all_nodes,
+        group=group,
+        is_gone=there is None,
     )
+
+
+def _as_decided(namespace: str, name: str, attempts: Sequence[Object]) -> Object:
+    """Return what decisions still show of a pod that exists no more."""
+    if not attempts:
+        raise ConfigurationError(f"there is no pod {namespace}/{name}")
+    metadata = {"namespace": namespace, "name": name, "uid": attempts[0]["uid"]}
+    return {"metadata": metadata, "spec": {}}
 
 
 async def _decisions(
@@ -84,15 +120,23 @@ async def _decisions(
     return attempts, views, ""
 
 
-async def _get(client: KubeClient, path: str, what: str) -> dict[str, Any]:
-    try:
-        response = await client.request("GET", path, timeout=SECONDS)
-        content: dict[str, Any] = msgspec.json.decode(response.check().body)
-    except KubeStatusError as error:
-        if error.status != 404:
-            raise
-        raise ConfigurationError(f"there is no {what}") from error
+async def _get(client: KubeClient, path: str) -> dict[str, Any] | None:
+    """Return an object, None if there is none."""
+    response = await client.request("GET", path, timeout=SECONDS)
+    if response.status == 404:
+        return None
+    content: dict[str, Any] = msgspec.json.decode(response.check().body)
     return content
+
+
+async def _count_nodes(client: KubeClient) -> int:
+    """Return how many nodes there are; 0 if they may not be listed."""
+    response = await client.request("GET", "/api/v1/nodes", query={"limit": "1"}, timeout=SECONDS)
+    if not response.ok:
+        return 0
+    listed = msgspec.json.decode(response.body)
+    more = listed.get("metadata", {}).get("remainingItemCount") or 0
+    return len(listed.get("items") or ()) + int(more)
 
 
 async def _events(client: KubeClient, namespace: str, uid: str) -> list[Object]:
