@@ -16,8 +16,8 @@ from gateway.cycle.cycles import make_cycles
 from gateway.cycle.queue import CycleQueue
 from gateway.cycle.runner import CycleRunner
 from gateway.decisions.decisions import Decisions, make_decisions
-from gateway.decisions.hint import hint
-from gateway.decisions.serving import decision_route
+from gateway.decisions.serving.routes import decision_routes
+from gateway.decisions.words.hint import hint
 from gateway.edge import Edge, make_app, run_edge
 from gateway.leadership import Leadership, make_leadership
 from gateway.leadership.handover import hand_over
@@ -80,7 +80,7 @@ async def running(
                 settings,
                 checks={"serving": phase.problem, **_readiness_checks(rooms, settings)},
                 notes={"tls": security.note, **_readiness_notes(rooms)},
-                routes=[_decision_route(client, rooms)],
+                routes=_decision_routes(client, rooms),
                 security=security,
                 reviewer=Access(
                     client, ttl=settings.admin_token_ttl, kept=settings.admin_token_answers
@@ -244,10 +244,9 @@ def _readiness_notes(rooms: _Rooms) -> Mapping[str, Check]:
     }
 
 
-def _decision_route(client: KubeClient, rooms: _Rooms) -> web.RouteDef:
+def _decision_routes(client: KubeClient, rooms: _Rooms) -> list[web.RouteDef]:
     async def hint_of(namespace: str, pod: str) -> str:
         resolved = rooms.policy.resolved
         return await hint(client, resolved.profile_names if resolved else (), namespace, pod)
 
-    state = rooms.cluster.state
-    return decision_route(rooms.decisions.log, state.rows.row_at, state.place_of, hint_of)
+    return decision_routes(rooms.decisions, rooms.cluster.state.bound_to, hint_of)

@@ -8,8 +8,8 @@ from pathlib import Path
 from bench.cluster.cases import ALL_NODES
 from bench.parts import CLIFFS, CLUSTER, EDGE, FULL_SAMPLE, GROWTH, PARTS, REPLICAS
 from bench.report.files import OUT
-from bench.report.svg import bars, lines
 from bench.results import Results, SchedulingResult
+from cli.drawing.svg import bars, lines
 
 
 def draw_all(results: Results, folder: Path = OUT) -> list[Path]:

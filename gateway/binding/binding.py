@@ -17,8 +17,8 @@ from gateway.calls import BindCall, CallFailedError
 from gateway.calls.outcomes import ANSWER_SECONDS
 from gateway.cluster.state import ClusterState
 from gateway.decisions.cycle_states import CycleStates
-from gateway.decisions.log import summary
 from gateway.decisions.records import BindRecord, Decision
+from gateway.decisions.words.summary import summary
 from gateway.leadership.term import StaleTermError, Term
 from moorage.backoff import Backoff
 from moorage.v1 import binder_pb2 as pb

@@ -81,6 +81,11 @@ class ClusterState:
         """Return the node that a pod is bound to, assumed on, or has claimed; "" if none."""
         return self._place.get(uid, "")
 
+    def bound_to(self, uid: str) -> str:
+        """Return the node that the watch shows a pod on; "" if none."""
+        pod = self._known.get(uid)
+        return pod.spec.node_name if pod is not None else ""
+
     def is_assumed(self, uid: str) -> bool:
         """Whether a bind of the pod has come that the watch has not shown."""
         assumption = self._assumed.get(uid)
@@ -188,7 +193,7 @@ class ClusterState:
         old = self.rows.entries.get(manifest.name)
         if old is not None and old.manifest == manifest:
             return
-        row = self.rows.put(manifest, self.generation + 1)
+        row = self.rows.put(manifest)
         # Pods that were bound before their node was seen have waited for it.
         self._record_node(row, manifest.name, with_pods=old is None)
 

@@ -231,20 +231,37 @@ class GatewaySettings(EdgeSettings):
         unit="seconds",
         minimum=0.001,
     )
-    decision_pods: int = setting(
-        10_000,
-        "Pods whose decisions are kept, the newest; an attempt takes about 4 kB with all in-tree "
-        "plugins.",
-        minimum=1,
-    )
+    decision_pods: int = setting(10_000, "Pods whose decisions are kept, the newest.", minimum=1)
     decision_attempts: int = setting(
         5, "Attempts that are kept for each pod, the newest.", minimum=1
     )
-    decision_verdicts: int = setting(
-        256,
-        "Newest attempts of which the verdict on each node is kept, for /decisions/...?node=NAME; "
-        "each takes about 2 bytes for a node. 0 keeps none.",
+    decision_memory: int = setting(
+        67_108_864,
+        "Memory for decisions, other than the newest 256; an attempt takes about 4 kB with all "
+        "in-tree plugins. The oldest goes first.",
+        unit="bytes",
         minimum=0,
+    )
+    decision_arrays: int = setting(
+        256,
+        "Newest attempts of which the verdict on each node and each plugin's scores of it are "
+        "kept: 2 bytes for a node, 4 for a feasible one, and 12 for each score plugin. 0 keeps "
+        "none.",
+        minimum=0,
+    )
+    decision_array_memory: int = setting(
+        67_108_864,
+        "Memory for these verdicts and scores; the oldest go first.",
+        unit="bytes",
+        minimum=0,
+    )
+    decision_clients: int = setting(
+        16, "Clients that may follow /decisions/stream at the same time.", minimum=0
+    )
+    decision_client_queue: int = setting(
+        1000,
+        "Decisions that wait for a client of /decisions/stream; a slower one misses the oldest.",
+        minimum=1,
     )
     retry_pods: int = setting(
         1000,

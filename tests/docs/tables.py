@@ -44,6 +44,7 @@ from sandbox.apiserver.resources.builtin import BUILT_IN
 from sandbox.scheduler.__main__ import Settings as SchedulerSettings
 from services.binder import metrics as binder_metrics
 from services.binder.settings import BinderSettings
+from tests.docs.conformance_tables import conformance
 from tests.docs.legacy_tables import legacy
 from tests.docs.markdown import Row, code, escaped, table
 from tests.docs.pages import ROOT
@@ -144,6 +145,7 @@ TABLES: Mapping[str, Callable[[str], str]] = {
     "make": make,
     "methods": methods,
     "command": command,
+    "conformance": conformance,
     "resources": resources,
 }
 

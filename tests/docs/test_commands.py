@@ -82,7 +82,10 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = next(b.text for b in blocks("python") if b.text.startswith("# max_temperature.py"))
     (tmp_path / "max_temperature.py").write_text(code)
     shown = (ROOT / "deploy" / "demo" / "policy.yaml").read_text()
-    (tmp_path / "policy.yaml").write_text(shown)
+    for name in ("policy.yaml", "now.yaml", "new.yaml"):
+        (tmp_path / name).write_text(shown)
+    for name in ("cluster.json", "pods.yaml"):  # what `kubectl get -o json` wrote, and manifests
+        (tmp_path / name).write_text("")
     legacy = (ROOT / "tests" / "data" / "legacy-policy.json").read_text()
     (tmp_path / "legacy-policy.json").write_text(legacy)
     (tmp_path / "converted").mkdir()

@@ -13,7 +13,12 @@ Object = dict[str, Any]
 
 
 def read_objects(path: Path) -> Iterator[Object]:
-    """Yield the objects in a file, those in lists one by one.
+    """Yield the objects in a file, those in lists one by one; see `read_located`."""
+    return (obj for _, obj in read_located(path))
+
+
+def read_located(path: Path) -> Iterator[tuple[str, Object]]:
+    """Yield the objects in a file, those in lists one by one, each with its place for messages.
 
     Each has a kind, and metadata with a name or a generateName.
 
@@ -29,7 +34,7 @@ def read_objects(path: Path) -> Iterator[Object]:
         if not isinstance(kind, str):
             raise ConfigurationError(f"{where} is no Kubernetes object: it has no kind")
         if not kind.endswith("List"):
-            yield _checked(document, where)
+            yield where, _checked(document, where)
             continue
         items = document.get("items") or []
         if not isinstance(items, list):
@@ -40,7 +45,8 @@ def read_objects(path: Path) -> Iterator[Object]:
             default["apiVersion"] = document["apiVersion"]
         for number, item in enumerate(items):
             inner = f"{where}: items[{number}]"
-            yield _checked({**default, **item} if isinstance(item, dict) else item, inner)
+            whole = {**default, **item} if isinstance(item, dict) else item
+            yield inner, _checked(whole, inner)
 
 
 def _checked(obj: Any, where: str) -> Object:

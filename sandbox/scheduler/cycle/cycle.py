@@ -17,7 +17,7 @@ from sandbox.scheduler.cluster.cache import Cache, KnownPod, NodeInfo
 from sandbox.scheduler.config import Configuration, Profile
 from sandbox.scheduler.cycle.decision import Attempt
 from sandbox.scheduler.cycle.diagnosis import EXTENDER, NoNodesError, Rejection
-from sandbox.scheduler.cycle.extending import Extenders, Offered
+from sandbox.scheduler.cycle.extending import Extending, Offered
 from sandbox.scheduler.cycle.in_tree import (
     InTreePlugins,
     PluginScore,
@@ -57,7 +57,7 @@ class Cycle:
         self,
         configuration: Configuration,
         cache: Cache,
-        extenders: Extenders,
+        extenders: Extending,
         rng: random.Random,
     ) -> None:
         self._percentage = configuration.percentage_of_nodes_to_score

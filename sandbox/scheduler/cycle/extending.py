@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 
@@ -25,6 +25,18 @@ _SCALE = 10  # 100 (the largest node score) / 10 (the largest extender score)
 
 Offered = Mapping[str, bytes]
 """Nodes by name, with the JSON that extenders without a cache get of them."""
+
+
+class Extending(Protocol):
+    """The extenders of a scheduling cycle, wherever they run."""
+
+    names_only: bool
+
+    async def filter(self, attempt: Attempt, nodes: Offered) -> Offered:
+        """Return the nodes that all extenders accept; raises ExtenderError."""
+
+    async def scores(self, pod: KnownPod, nodes: Offered) -> dict[str, int]:
+        """Return the weighted scores that the extenders give together, by node."""
 
 
 class Extenders:

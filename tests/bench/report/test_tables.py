@@ -10,7 +10,8 @@ from rich.console import Console
 from bench import budgets
 from bench.edge.contenders import GO_PLUGINS, MAIN
 from bench.parts import GROWTH
-from bench.report import files, plots, svg, tables
+from bench.report import files, plots, tables
+from cli.drawing import svg
 from tests.bench import results as made
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"

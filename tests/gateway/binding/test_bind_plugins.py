@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from cli.up.processes import free_ports
-from gateway.decisions.log import summary
 from gateway.decisions.records import (
     Decision,
     FilterRecord,
@@ -19,6 +18,7 @@ from gateway.decisions.records import (
     PluginScoreRecord,
     ScoreRecord,
 )
+from gateway.decisions.words.summary import summary
 from moorage import DecisionSummary, ScoredNode
 from tests.gateway.running import (
     Gateway,

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from gateway.decisions.log import DecisionLog
+from gateway.decisions.attempts.log import DecisionLog
 from gateway.decisions.records import BindRecord, Decision, FilterRecord
 
 NOW = datetime.now(UTC)

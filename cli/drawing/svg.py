@@ -46,7 +46,7 @@ def lines(
 ) -> str:
     """Draw values over sizes or times, both from 0, so that what is linear looks so."""
     points = [point for one in series.values() for point in one]
-    right, top = max(x for x, _ in points), max(y for _, y in points)
+    right, top = max(x for x, _ in points) or 1.0, max(y for _, y in points) or 1.0
     parts = [_text(16, 26, title, bold=True), *_axes(right, top, unit, across)]
     for index, (name, one) in enumerate(series.items()):
         colour = COLOURS[index % len(COLOURS)]
@@ -108,3 +108,14 @@ def _svg(height: float, parts: Iterable[str]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} {FONT}>\n'
         f'<rect width="100%" height="100%" fill="white"/>\n{body}\n</svg>\n'
     )
+
+
+def stacked(drawings: Sequence[str]) -> str:
+    """Put drawings below each other."""
+    heights = [int(drawing.partition(' height="')[2].partition('"')[0]) for drawing in drawings]
+    tops = [sum(heights[:index]) for index in range(len(heights))]
+    placed = [
+        drawing.rstrip().replace("<svg ", f'<svg y="{top}" ', 1)
+        for drawing, top in zip(drawings, tops, strict=True)
+    ]
+    return _svg(sum(heights), placed)

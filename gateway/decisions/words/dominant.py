@@ -1,7 +1,7 @@
 """Finds the one reason that decided an attempt; `comparing` has all of them."""
 
-from gateway.decisions.comparing import bound_node, lead, outvoted, tie
 from gateway.decisions.records import ClaimRecord, Decision, FilterRecord, PluginRecord, ScoreRecord
+from gateway.decisions.words.comparing import bound_node, lead, outvoted, tie
 
 
 def dominant(decision: Decision, place: str = "") -> str:

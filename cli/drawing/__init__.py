@@ -1,0 +1,1 @@
+"""Draws results as SVG: for commands, and for the pages of `bench`."""

@@ -1,0 +1,1 @@
+"""`moorage simulate`: schedules pods in a copy of a cluster, and compares policies there."""

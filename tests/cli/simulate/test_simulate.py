@@ -1,0 +1,238 @@
+"""`moorage simulate` on files: where pods go, what differs, what stays pending, and bad input."""
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from cli.main import main
+from tests.cli.support import Object, dump, node, pod
+
+POLICY = {"apiVersion": "moorage.io/v1alpha1", "kind": "MoorageConfiguration"}
+
+
+def policy(*plugins: str, **arguments: Object) -> Object:
+    """Return a policy whose profile enables some plugins."""
+    enabled = {"multiPoint": {"enabled": [{"name": name} for name in plugins]}}
+    config = [{"name": name, "args": args} for name, args in arguments.items()]
+    profile = {"schedulerName": "moorage", "plugins": enabled, "pluginConfig": config}
+    return {**POLICY, "profiles": [profile]}
+
+
+def sized(name: str, cpu: str, **spec: Any) -> Object:
+    """Return a pod that requests CPU."""
+    made = pod(name, **spec)
+    made["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu}}
+    return made
+
+
+class Files:
+    """Runs the command on files in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def write(self, name: str, *documents: Object) -> Path:
+        file = self.folder / name
+        as_json = file.suffix == ".json"
+        file.write_text(json.dumps(*documents) if as_json else yaml.safe_dump_all(documents))
+        return file
+
+    def run(self, *arguments: object) -> Result:
+        fixed = [
+            "simulate",
+            f"--cluster={self.folder}/dump.json",
+            f"--pods={self.folder}/pods.yaml",
+        ]
+        return CliRunner().invoke(main, [*fixed, *map(str, arguments)])
+
+    def json(self, *arguments: object) -> Any:
+        result = self.run("-o", "json", *arguments)
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    return Files(tmp_path)
+
+
+def places(answer: Any, index: int = 0) -> dict[str, str]:
+    return {each["pod"]: each["node"] for each in answer["policies"][index]["placements"]}
+
+
+def test_in_tree_rules_alone_place_pods_beside_those_that_are_there(files: Files) -> None:
+    there = sized("there", "7", nodeName="n1")
+    files.write("dump.json", dump(node("n1"), node("n2"), there))
+    files.write("pods.yaml", sized("a", "6"), sized("b", "1"), sized("c", "6"))
+    answer = files.json()
+    assert places(answer) == {"default/a": "n2", "default/b": "n2", "default/c": ""}
+    (pending,) = (each for each in answer["policies"][0]["placements"] if not each["node"])
+    assert pending["reason"] == "0/2 nodes: 2 Insufficient cpu (NodeResourcesFit)"
+
+
+def test_two_policies_differ_by_the_plugins_that_are_named(files: Files) -> None:
+    there = sized("there", "2", nodeName="full")
+    files.write("dump.json", dump(node("full"), node("empty"), there))
+    files.write("pods.yaml", sized("web", "1"))
+    spread = files.write("spread.yaml", policy("NodeResourcesLeastAllocated"))
+    pack = files.write("pack.yaml", policy("NodeResourcesMostAllocated"))
+    answer = files.json("--config", spread, "--config", pack)
+    assert [places(answer, i) for i in (0, 1)] == [
+        {"default/web": "empty"},
+        {"default/web": "full"},
+    ]
+    assert answer["moved"] == ["default/web"]
+    why = answer["policies"][1]["placements"][0]["whyNotThere"]
+    assert "points ahead of empty: NodeResourcesMostAllocated +" in why["text"]
+    assert (
+        why["points"]["NodeResourcesMostAllocated"] > 0 > why["points"]["in-tree NodeResourcesFit"]
+    )
+    text = files.run("--config", spread, "--config", pack).stdout
+    assert "Placed differently: 1 of 1 pods" in text
+    assert "nodes used" in text
+
+
+def test_a_plugin_that_rejects_nodes_is_the_reason(files: Files) -> None:
+    (files.folder / "hot.py").write_text(
+        "from moorage import FilterPlugin, Rejection\n\n\n"
+        "class MaxTemperature(FilterPlugin):\n"
+        "    def filter_node(self, pod, node):\n"
+        "        return Rejection('node is too hot') if 'hot' in node.labels else None\n"
+    )
+    files.write("dump.json", dump(node("n1", labels={"hot": ""}), node("n2", labels={"hot": ""})))
+    files.write("pods.yaml", pod("web"))
+    plugin = ("--plugin", files.folder / "hot.py")
+    answer = files.json(*plugin)
+    (placement,) = answer["policies"][0]["placements"]
+    assert placement["reason"] == "0/2 nodes: 2 node is too hot (MaxTemperature)"
+    none = files.write("none.yaml", POLICY)
+    answer = files.json(
+        *plugin, "--config", none, "--config", files.write("hot.yaml", policy("MaxTemperature"))
+    )
+    assert [bool(places(answer, i)["default/web"]) for i in (0, 1)] == [True, False]
+    assert answer["moved"] == ["default/web"]
+
+
+def test_a_pod_that_a_later_one_lets_in_is_tried_again(files: Files) -> None:
+    term = {
+        "labelSelector": {"matchLabels": {"app": "db"}},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    near = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    database = pod("db", nodeName=None)
+    database["metadata"]["labels"] = {"app": "db"}
+    nodes = (node(name, labels={"kubernetes.io/hostname": name}) for name in ("n1", "n2"))
+    files.write("dump.json", dump(*nodes))
+    files.write("pods.yaml", pod("web", affinity=near), database)
+    answer = places(files.json())
+    assert answer["default/web"] == answer["default/db"] != ""
+
+
+def test_pods_are_multiplied_and_placed_by_priority(files: Files) -> None:
+    files.write(
+        "dump.json",
+        dump(
+            node("n1"),
+            {
+                "apiVersion": "scheduling.k8s.io/v1",
+                "kind": "PriorityClass",
+                "metadata": {"name": "high"},
+                "value": 10,
+            },
+        ),
+    )
+    files.write("pods.yaml", sized("low", "3"), sized("high", "3", priorityClassName="high"))
+    answer = places(files.json("--count", 2))
+    assert answer == {
+        "default/low-0": "",
+        "default/low-1": "",
+        "default/high-0": "n1",
+        "default/high-1": "n1",
+    }
+
+
+def test_a_dump_given_as_pods_too_is_placed_again(files: Files) -> None:
+    pods = (sized(f"p{i}", "2", nodeName="n1") for i in range(4))
+    files.write("dump.json", dump(node("n1"), node("n2"), *pods))
+    (files.folder / "pods.yaml").write_text((files.folder / "dump.json").read_text())
+    answer = files.json()
+    assert sorted(places(answer).values()) == ["n1", "n1", "n2", "n2"]
+    assert answer["before"]["resources"]["cpu"]["used"] == 0
+
+
+def test_the_same_seed_gives_the_same_result(files: Files) -> None:
+    files.write("dump.json", dump(*(node(f"n{i}") for i in range(20))))
+    files.write("pods.yaml", sized("a", "1"), sized("b", "2"))
+    config = files.write("a.yaml", policy("NodeResourcesLeastAllocated"))
+    runs = [places(files.json("--count", 10, "--config", config, "--seed", s)) for s in (1, 1, 2)]
+    assert runs[0] == runs[1] != runs[2]
+    answer = files.json("--count", 10, "--config", config, "--config", config)
+    assert answer["moved"] == []
+
+
+def test_the_plot_has_a_line_for_each_policy(files: Files) -> None:
+    files.write("dump.json", dump(*(node(f"n{i}") for i in range(3))))
+    files.write("pods.yaml", sized("a", "1"))
+    config = files.write("a.yaml", POLICY)
+    plot = files.folder / "plot.svg"
+    files.json("--config", config, "--config", config, "--plot", plot)
+    drawn = ElementTree.parse(plot)
+    texts = [each.text for each in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"before", "A", "B"} <= set(texts)
+    assert "cpu requested on each node, the fullest first" in texts
+
+
+BAD: dict[str, tuple[str, str, str]] = {
+    "the dump is no JSON": ('{"kind": "List",\n "items": [}', "", "dump.json:2: not JSON"),
+    "the dump has no nodes": (
+        '{"kind": "List", "items": []}', "", "dump.json: there is no node in it: write it with"
+    ),
+    "a node is malformed": (
+        json.dumps(dump({**node("n"), "spec": {"taints": 5}})), "",
+        "dump.json: document 1: items[0]: node n: Expected `array`, got `int` - at `$.spec.taints`",
+    ),
+    "a quantity is none": (
+        json.dumps(dump({**node("n"), "status": {"allocatable": {"cpu": "much"}}})), "",
+        "items[0]: node n: ",
+    ),
+    "a pod is malformed": (
+        "", "kind: Pod\nmetadata: {name: p}\nspec: {containers: [5]}",
+        ("pods.yaml: document 1: pod default/p: Expected `object`, got `int` - at "
+        "`$.spec.containers[0]`"),
+    ),
+    "a pod would be refused": (
+        "", "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: main}]}",
+        "pods.yaml: document 1: pod default/p: spec.containers[0].image: Required value",
+    ),
+    "the YAML is broken": ("", "kind: Pod\nmetadata: [", "pods.yaml:3: not YAML"),
+    "there is no pod": ("", "kind: Node\nmetadata: {name: n}", "pods.yaml: there is no pod"),
+    "a pod is there twice": (
+        "", yaml.safe_dump_all([pod("p"), pod("p")]), "pods.yaml: pod default/p is there 2 times"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_what_is_wrong_with_a_file_is_one_line_with_its_place(files: Files, what: str) -> None:
+    cluster, pods, message = BAD[what]
+    (files.folder / "dump.json").write_text(cluster or json.dumps(dump(node("n"))))
+    (files.folder / "pods.yaml").write_text(pods or yaml.safe_dump(pod("p")))
+    result = files.run()
+    assert result.exit_code == 1
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("arguments", [(), ("--cluster", "x", "--kubeconfig", "x")])
+def test_the_cluster_comes_from_one_place(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    file = tmp_path / "x"
+    file.write_text("")
+    given = [str(file) if each == "x" else each for each in arguments]
+    result = CliRunner().invoke(main, ["simulate", "--pods", str(file), *given])
+    assert result.exit_code == 2
+    assert "either --cluster DUMP or --kubeconfig FILE" in result.stderr
