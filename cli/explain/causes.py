@@ -166,7 +166,8 @@ def backoff_end(facts: Facts, now: datetime) -> datetime | None:
     if not times:
         return None
     last = max(map(datetime.fromisoformat, times))
-    end = last + min(FIRST_BACKOFF * 2 ** max(len(facts.attempts) - 1, 0), LONGEST_BACKOFF)
+    number = facts.attempts[0].get("attempt", 1) if facts.attempts else 1
+    end = last + min(FIRST_BACKOFF * 2 ** min(number - 1, 10), LONGEST_BACKOFF)
     return end if end > now else None
 
 

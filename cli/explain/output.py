@@ -8,7 +8,7 @@ import yaml
 
 from cli.explain.causes import Explanation
 from cli.explain.message import Rejection
-from cli.explain.sources import Facts, last_seen
+from cli.explain.sources import last_seen
 from cli.gateway.finding import Object
 from cli.screen import Screen
 
@@ -73,9 +73,7 @@ def _text(screen: Screen, explanation: Explanation, *, wide: bool) -> None:
     shown = facts.attempts if wide else facts.attempts[:1]
     for number, attempt in enumerate(shown):
         screen.write("")
-        _attempt(
-            screen, attempt, facts, explanation.headline, listed=bool(rejected.parts and not number)
-        )
+        _attempt(screen, attempt, explanation.headline, listed=bool(rejected.parts and not number))
     if len(facts.attempts) > len(shown):
         screen.sentence(f"{len(facts.attempts) - len(shown)} earlier attempts: -o wide shows them")
     if facts.events:
@@ -92,9 +90,9 @@ def _helped(part: Rejection) -> str:
     return f"{part.reason}{PREEMPTIBLE if part.preemptible else ''}"
 
 
-def _attempt(screen: Screen, attempt: Object, facts: Facts, headline: str, *, listed: bool) -> None:
+def _attempt(screen: Screen, attempt: Object, headline: str, *, listed: bool) -> None:
     """Write an attempt; *listed* if what was rejected is on the screen already."""
-    screen.sentence(", ".join(_circumstances(attempt, facts)))
+    screen.sentence(", ".join(_circumstances(attempt)))
     for sentence in attempt.get("why") or ():
         if sentence not in headline and " rejected " not in sentence:  # the table has those
             screen.sentence(f"  {sentence}")
@@ -105,12 +103,13 @@ def _attempt(screen: Screen, attempt: Object, facts: Facts, headline: str, *, li
         screen.table(*_columns(scored))
 
 
-def _circumstances(attempt: Object, facts: Facts) -> Iterator[str]:
+def _circumstances(attempt: Object) -> Iterator[str]:
     yield f"Attempt {_ago(attempt['time'])}: profile {attempt['profile']}"
     if attempt.get("policyRevision"):
         yield f"policy {attempt['policyRevision']}"
     if filtered := attempt.get("filter"):
-        of = f" of {facts.all_nodes}" if facts.all_nodes > filtered["nodes"] else ""
+        everywhere = attempt.get("clusterNodes", 0)
+        of = f" of {everywhere}" if everywhere > filtered["nodes"] else ""
         yield f"kube-scheduler offered {filtered['nodes']}{of} nodes"
         yield f"{filtered['feasible']} feasible"
     if claim := attempt.get("claim"):

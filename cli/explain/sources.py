@@ -29,7 +29,6 @@ class Facts:
         silence: Why there are no attempts: the gateway's own words, or why it cannot be asked.
         node: The node that is asked about; "" for none.
         views: What each attempt found out about that node, the newest first.
-        all_nodes: How many nodes the cluster has; 0 if that is not known.
         group: The pod's group, if it has one.
         is_gone: Whether the pod exists no more; then only its names and its uid are known.
     """
@@ -40,7 +39,6 @@ class Facts:
     silence: str
     node: str = ""
     views: Sequence[Object] = ()
-    all_nodes: int = 0
     group: PodGroup | None = None
     is_gone: bool = False
 
@@ -72,9 +70,7 @@ async def read(pod: str, node: str, options: GatewayOptions) -> Facts:
         there = await _get(client, f"/api/v1/namespaces/{namespace}/pods/{name}")
         if node and await _get(client, f"/api/v1/nodes/{node}") is None:
             raise ConfigurationError(f"there is no node {node}")
-        (attempts, views, silence), all_nodes = await asyncio.gather(
-            _decisions(options, client, namespace, name, node), _count_nodes(client)
-        )
+        attempts, views, silence = await _decisions(options, client, namespace, name, node)
         found = there or _as_decided(namespace, name, attempts)
         uid = found["metadata"]["uid"]
         events, group = await asyncio.gather(
@@ -90,7 +86,6 @@ async def read(pod: str, node: str, options: GatewayOptions) -> Facts:
         silence="" if known else silence or "the gateway knows an earlier pod of this name",
         node=node,
         views=[views[index] for index in known if index < len(views)],
-        all_nodes=all_nodes,
         group=group,
         is_gone=there is None,
     )
@@ -127,16 +122,6 @@ async def _get(client: KubeClient, path: str) -> dict[str, Any] | None:
         return None
     content: dict[str, Any] = msgspec.json.decode(response.check().body)
     return content
-
-
-async def _count_nodes(client: KubeClient) -> int:
-    """Return how many nodes there are; 0 if they may not be listed."""
-    response = await client.request("GET", "/api/v1/nodes", query={"limit": "1"}, timeout=SECONDS)
-    if not response.ok:
-        return 0
-    listed = msgspec.json.decode(response.body)
-    more = listed.get("metadata", {}).get("remainingItemCount") or 0
-    return len(listed.get("items") or ()) + int(more)
 
 
 async def _events(client: KubeClient, namespace: str, uid: str) -> list[Object]:
