@@ -1,7 +1,7 @@
 """Connects the rooms of the gateway, and runs it. What is in a room, the room itself makes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
@@ -19,6 +19,8 @@ from gateway.decisions.decisions import Decisions, make_decisions
 from gateway.decisions.serving.routes import decision_routes
 from gateway.decisions.words.hint import hint
 from gateway.edge import Edge, make_app, run_edge
+from gateway.inspector.inspector import Inspector, make_inspector
+from gateway.journal.journal import Followed, Journal, make_journal
 from gateway.leadership import Leadership, make_leadership
 from gateway.leadership.handover import hand_over
 from gateway.policy.policy import PolicyHolder
@@ -80,7 +82,7 @@ async def running(
                 settings,
                 checks={"serving": phase.problem, **_readiness_checks(rooms, settings)},
                 notes={"tls": security.note, **_readiness_notes(rooms)},
-                routes=_decision_routes(client, rooms),
+                routes=[*_decision_routes(client, rooms), *rooms.inspector.routes],
                 security=security,
                 reviewer=Access(
                     client, ttl=settings.admin_token_ttl, kept=settings.admin_token_answers
@@ -109,6 +111,8 @@ class _Rooms:
     decisions: Decisions
     queue: CycleQueue
     cycles: CycleRunner
+    journal: Sequence[Journal]
+    inspector: Inspector
 
 
 def _connect_rooms(
@@ -157,6 +161,13 @@ def _connect_rooms(
         between_cycles=queue.between_cycles,
         metrics=ReloadMetrics(registry),
     )
+    followed = Followed(
+        cluster=cluster,
+        policy=policy,
+        pools={"filter": filters, "score": scorers},
+        between_cycles=queue.between_cycles,
+    )
+    journal = make_journal(followed, settings, registry)
     cycles = make_cycles(
         settings,
         cluster,
@@ -166,7 +177,19 @@ def _connect_rooms(
         scorers=scorers,
         binding=binders.binding,
         decisions=decisions,
+        observers=journal,
         term=leadership.term,
+        registry=registry,
+    )
+    inspector = make_inspector(
+        settings,
+        cluster,
+        policy,
+        reloader or None,
+        filters=filters,
+        scorers=scorers,
+        binders=binders,
+        leadership=leadership,
         registry=registry,
     )
     return _Rooms(
@@ -180,13 +203,16 @@ def _connect_rooms(
         decisions=decisions,
         queue=queue,
         cycles=cycles,
+        journal=journal,
+        inspector=inspector,
     )
 
 
 @asynccontextmanager
 async def _background(rooms: _Rooms, settings: GatewaySettings) -> AsyncIterator[None]:
     work = [each.run() for each in (rooms.filters, rooms.scorers, rooms.binders)]
-    work.append(rooms.leadership.run())
+    work += [rooms.leadership.run(), rooms.inspector.timeline.run()]
+    work += [each.run() for each in rooms.journal]
     if rooms.reloader is not None and settings.config_reload_interval:
         work.append(rooms.reloader.run(settings.config_reload_interval))
     async with rooms.cluster.following(), asyncio.TaskGroup() as group:
@@ -241,6 +267,7 @@ def _readiness_notes(rooms: _Rooms) -> Mapping[str, Check]:
         "policy": lambda: rooms.reloader.note() if rooms.reloader else None,
         "plugins": plugins,
         "binder": rooms.leadership.barriers.note,
+        "journal": lambda: next((each.note() for each in rooms.journal), None),
     }
 
 

@@ -80,6 +80,11 @@ class Session:
         self._sent = 0
         self._kinds: Kinds = frozenset()
 
+    @property
+    def sent_generation(self) -> int:
+        """That of the newest state that it was sent, with a cycle or without."""
+        return self._sent
+
     async def greet(self, timeout: float) -> None:
         """Wait for the replica's greeting.
 

@@ -98,6 +98,7 @@ class ScoreEntry:
             return None, record
         record.top = [self._node(rows, totals, scores, index) for index in best(totals, top)]
         by_row = NodeScores(
+            generation=self._state.generation,
             bitmap=nodes.bitmap,
             totals=totals.astype(TOTALS),  # replicas send totals in single precision
             plugins=[each.by_row() for each in scores],
