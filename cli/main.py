@@ -9,6 +9,7 @@ from cli.config.command import config
 from cli.conformance.command import conformance
 from cli.explain.command import explain
 from cli.legacy.command import convert_policy
+from cli.replay.command import replay
 from cli.shadow.command import shadow
 from cli.simulate.command import simulate
 from cli.skeleton.command import new_plugin
@@ -33,6 +34,7 @@ for command in (
     convert_policy,
     explain,
     new_plugin,
+    replay,
     shadow,
     simulate,
     up,

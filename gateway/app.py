@@ -1,7 +1,7 @@
 """Connects the rooms of the gateway, and runs it. What is in a room, the room itself makes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
@@ -20,6 +20,7 @@ from gateway.decisions.serving.routes import decision_routes
 from gateway.decisions.words.hint import hint
 from gateway.edge import Edge, make_app, run_edge
 from gateway.inspector.inspector import Inspector, make_inspector
+from gateway.journal.journal import Followed, Journal, make_journal
 from gateway.leadership import Leadership, make_leadership
 from gateway.leadership.handover import hand_over
 from gateway.policy.policy import PolicyHolder
@@ -117,6 +118,7 @@ class _Rooms:
     queue: CycleQueue
     shadows: Shadows
     cycles: CycleRunner
+    journal: Sequence[Journal]
     inspector: Inspector
 
 
@@ -143,7 +145,9 @@ def _connect_rooms(
     leadership = make_leadership(
         settings, client, cluster, queue.between_cycles, settling.begin, registry, security
     )
-    pools = Pools(settings, cluster, policy, queue.wait_until_idle, registry, security)
+    pools = Pools(
+        settings, cluster, policy, queue.wait_until_idle, registry, security, decisions.versions
+    )
     snapshots = BinderSnapshots(lambda: pools.binders(leadership.holder))
     binders = make_binders(
         settings,
@@ -167,6 +171,13 @@ def _connect_rooms(
         metrics=ReloadMetrics(registry),
     )
     shadows = make_shadows(settings, state, policy, queue, filters, scorers, registry)
+    followed = Followed(
+        cluster=cluster,
+        policy=policy,
+        pools={"filter": filters, "score": scorers},
+        between_cycles=queue.between_cycles,
+    )
+    journal = make_journal(followed, settings, registry)
     cycles = make_cycles(
         settings,
         cluster,
@@ -176,7 +187,7 @@ def _connect_rooms(
         scorers=scorers,
         binding=binders.binding,
         decisions=decisions,
-        observers=(shadows,),
+        observers=(*journal, shadows),
         term=leadership.term,
         registry=registry,
     )
@@ -203,6 +214,7 @@ def _connect_rooms(
         queue=queue,
         shadows=shadows,
         cycles=cycles,
+        journal=journal,
         inspector=inspector,
     )
 
@@ -211,8 +223,7 @@ def _connect_rooms(
 async def _background(rooms: _Rooms, settings: GatewaySettings) -> AsyncIterator[None]:
     work = [each.run() for each in (rooms.filters, rooms.scorers, rooms.binders, rooms.shadows)]
     work += [rooms.leadership.run(), rooms.inspector.timeline.run()]
-    work = [each.run() for each in (rooms.filters, rooms.scorers, rooms.binders, rooms.shadows)]
-    work += [rooms.leadership.run(), rooms.inspector.timeline.run()]
+    work += [each.run() for each in rooms.journal]
     if rooms.reloader is not None and settings.config_reload_interval:
         work.append(rooms.reloader.run(settings.config_reload_interval))
     async with rooms.cluster.following(), asyncio.TaskGroup() as group:
@@ -267,6 +278,7 @@ def _readiness_notes(rooms: _Rooms) -> Mapping[str, Check]:
         "policy": lambda: rooms.reloader.note() if rooms.reloader else None,
         "plugins": plugins,
         "binder": rooms.leadership.barriers.note,
+        "journal": lambda: next((each.note() for each in rooms.journal), None),
     }
 
 

@@ -41,6 +41,10 @@ def ignore_retry(plugin: str, reason: str) -> None:
     del plugin, reason
 
 
+DIGITS = 16
+"""Hexadecimal digits of a version; decisions show them."""
+
+
 class SessionRefusedError(Exception):
     """The replica cannot use the policy."""
 
@@ -295,7 +299,7 @@ class Session:
 
 def _version_of(plugins: Iterable[pb.Plugin]) -> str:
     versions = sorted(f"{plugin.name}={plugin.version}" for plugin in plugins)
-    return sha256("\n".join(versions).encode()).hexdigest()
+    return sha256("\n".join(versions).encode()).hexdigest()[:DIGITS]
 
 
 async def _accepted(acknowledgement: "asyncio.Future[Any]") -> None:

@@ -15,6 +15,7 @@ from gateway.cluster.metrics import ClusterCollector
 from gateway.cluster.watch.metrics import WatchFamilies
 from gateway.cycle.metrics import CycleMetrics
 from gateway.edge.metrics import EdgeMetrics
+from gateway.journal.metrics import JournalMetrics
 from gateway.leadership.beginning import TermMetrics
 from gateway.leadership.term import Term
 from gateway.policy.reload import ReloadMetrics
@@ -192,6 +193,7 @@ def _gateway_metrics() -> list[MetricRow]:
     RetryMetrics(registry)
     SettlingMetrics(registry)
     TermMetrics(registry, Term())
+    JournalMetrics(registry)
     rows = metrics_table(registry)
     cluster = ClusterCollector(lambda: {"nodes": 0}, lambda: {"nodes": 0.0})
     for family in cluster.collect():

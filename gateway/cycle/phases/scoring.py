@@ -96,8 +96,8 @@ class ScorePhase(ReplicaPhase):
         scored = await self._score_in_shards(request, count, version) if count > 1 else None
         if scored is None:  # not worth it, or the replicas have different versions of plugins
             count, scored = 1, await self._score(request)
-        result, rows, _ = scored
-        record = score_record(result, rows.count, count)
+        result, rows, answered = scored
+        record = score_record(result, rows.count, count, answered)
         self.metrics.scored(record)
         totals = self._checked_totals(result.totals, rows.count)
         by_row = None
