@@ -64,6 +64,7 @@ class PreemptCall:
     victims: Mapping[str, Victims]
     deadline: float
     traceparent: str = ""
+    caller: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

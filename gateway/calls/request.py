@@ -21,6 +21,7 @@ class CycleRequest(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         excluded_pods: UIDs of pods that count as gone.
         deadline: When the answer must be out, in seconds of `loop.time()`.
         traceparent: W3C trace context of the span that this belongs to; "" if it is not traced.
+        caller: Who asks: the address, and the names in the certificate.
     """
 
     pod: Pod
@@ -30,6 +31,7 @@ class CycleRequest(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     excluded_pods: Sequence[str] = ()
     deadline: float
     traceparent: str = ""
+    caller: str = ""
 
     @property
     def profile(self) -> str:

@@ -140,6 +140,7 @@ class CycleRunner:
             excluded_pods=[uid for victims in call.victims.values() for uid in victims.uids],
             deadline=call.deadline,
             traceparent=call.traceparent,
+            caller=call.caller,
         )
         cycle = self._begin(request, again=True)
         decision = cycle.decision
@@ -246,6 +247,7 @@ class CycleRunner:
             snapshot_age_seconds=self._cluster.age(),
             traceparent=request.traceparent,
             cluster_nodes=len(self._cluster.rows.of),
+            caller=request.caller,
         )
         self._decisions.add(decision, again=again)
         return self._cycle(request, decision)
