@@ -86,7 +86,7 @@ def metrics(name: str) -> str:
         "annotator": _annotator_metrics,
         "common": _common_metrics,
         "plugins": _plugin_metrics,
-        "tracing": lambda: _declared(SPANS),
+        "tracing": _tracing_metrics,
     }
     return table(
         ("name", "type", "labels", "meaning"),
@@ -241,6 +241,10 @@ def _common_metrics() -> list[MetricRow]:
 
 def _plugin_metrics() -> list[MetricRow]:
     return _declared(BACKGROUND_FAILURES, gauges.POLLS, gauges.LAST_ANSWER, gauges.NODES)
+
+
+def _tracing_metrics() -> list[MetricRow]:
+    return _declared(SPANS)
 
 
 def _declared(*collectors: Any) -> list[MetricRow]:
