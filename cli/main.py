@@ -12,6 +12,7 @@ from cli.legacy.command import convert_policy
 from cli.replay.command import replay
 from cli.simulate.command import simulate
 from cli.skeleton.command import new_plugin
+from cli.top.command import top
 from cli.up.command import up
 
 # The commands import what they need themselves: help is there at once, and Ctrl-C works during
@@ -35,6 +36,7 @@ for command in (
     new_plugin,
     replay,
     simulate,
+    top,
     up,
 ):
     main.add_command(command)
