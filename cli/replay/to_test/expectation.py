@@ -81,7 +81,7 @@ def _best(
         raise ConfigurationError(f"{node} was not scored, as no other node was feasible")
     rivals = [int(each) for each in outcome.best if int(each) != row]
     if not rivals or total >= outcome.totals.max():
-        others = f", as {len(rivals)} others were" if rivals else ""
+        others = f", together with {len(rivals)} more" if rivals else ""
         raise ConfigurationError(f"{node} was the best already{others}")
     scored = list(outcome.scored)
     at, rival = scored.index(row), scored.index(rivals[0])

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cli.given import namespace_and_name
-from cli.replay.outcome import Outcome, recorded_outcome
+from cli.replay.outcome import Outcome
 from cli.replay.showing import time_of
 from cli.replay.timeline import Recorded, Timeline
 from gateway.journal.reading import find_segments, read_segment
@@ -103,7 +103,7 @@ def _situation(recorded: Recorded, snapshot: Snapshot, attempt: tuple[int, int])
     rows = snapshot.nodes().rows.tolist()
     manifests = {row: node.manifest for row in rows if (node := snapshot.node_at(row)) is not None}
     manifests |= {each.row: decode_node(each.json) for each in cycle.overrides}
-    pod = decode_pod(cycle.pod)
+    pod = recorded.pod
     gone = {pod.uid, *cycle.excluded_pods}
     pods = [
         replace(each, spec=replace(each.spec, node_name=manifests[row].name))
@@ -118,7 +118,7 @@ def _situation(recorded: Recorded, snapshot: Snapshot, attempt: tuple[int, int])
         nodes={manifest.name: manifest for manifest in manifests.values()},
         pods=pods,
         objects={kind: _all(snapshot, kind) for kind in snapshot.objects.counts},
-        outcome=recorded_outcome(cycle),
+        outcome=recorded.outcome,
         names={row: manifest.name for row, manifest in manifests.items()},
     )
 

@@ -144,6 +144,10 @@ def _literal(value: Any) -> str:
 
 
 def _name(situation: Situation, expectation: Expectation) -> str:
-    verb = {"feasible": "lets", "rejected": "rejects", "node": "prefers"}[expectation.wish]
-    words = f"{expectation.plugin.kind.name} {verb} {expectation.node} for {situation.pod.name}"
+    plugin, node, pod = expectation.plugin.kind.name, expectation.node, situation.pod.name
+    words = {
+        "feasible": f"{plugin} lets {pod} pass on {node}",
+        "rejected": f"{plugin} rejects {node} for {pod}",
+        "node": f"{plugin} prefers {node} for {pod}",
+    }[expectation.wish]
     return re.sub(r"\W+", "_", words).lower()
