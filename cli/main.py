@@ -11,6 +11,7 @@ from cli.explain.command import explain
 from cli.legacy.command import convert_policy
 from cli.replay.command import replay
 from cli.replay.journal import journal
+from cli.shadow.command import shadow
 from cli.simulate.command import simulate
 from cli.skeleton.command import new_plugin
 from cli.up.command import up
@@ -36,6 +37,7 @@ for command in (
     journal,
     new_plugin,
     replay,
+    shadow,
     simulate,
     up,
 ):

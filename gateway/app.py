@@ -28,6 +28,8 @@ from gateway.policy.reload import PolicyReloader, ReloadMetrics
 from gateway.replicas.pool import ReplicaPool
 from gateway.replicas.pools import Pools
 from gateway.settings import GatewaySettings
+from gateway.shadow.serving import shadow_route
+from gateway.shadow.shadow import Shadows, make_shadows
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, connect
 from moorage_host.kube.access import Access
@@ -82,7 +84,11 @@ async def running(
                 settings,
                 checks={"serving": phase.problem, **_readiness_checks(rooms, settings)},
                 notes={"tls": security.note, **_readiness_notes(rooms)},
-                routes=[*_decision_routes(client, rooms), *rooms.inspector.routes],
+                routes=[
+                    *_decision_routes(client, rooms),
+                    shadow_route(rooms.shadows),
+                    *rooms.inspector.routes,
+                ],
                 security=security,
                 reviewer=Access(
                     client, ttl=settings.admin_token_ttl, kept=settings.admin_token_answers
@@ -110,6 +116,7 @@ class _Rooms:
     leadership: Leadership
     decisions: Decisions
     queue: CycleQueue
+    shadows: Shadows
     cycles: CycleRunner
     journal: Sequence[Journal]
     inspector: Inspector
@@ -138,7 +145,9 @@ def _connect_rooms(
     leadership = make_leadership(
         settings, client, cluster, queue.between_cycles, settling.begin, registry, security
     )
-    pools = Pools(settings, cluster, policy, queue.wait_until_idle, registry, security)
+    pools = Pools(
+        settings, cluster, policy, queue.wait_until_idle, registry, security, decisions.versions
+    )
     snapshots = BinderSnapshots(lambda: pools.binders(leadership.holder))
     binders = make_binders(
         settings,
@@ -161,6 +170,7 @@ def _connect_rooms(
         between_cycles=queue.between_cycles,
         metrics=ReloadMetrics(registry),
     )
+    shadows = make_shadows(settings, state, policy, queue, filters, scorers, registry)
     followed = Followed(
         cluster=cluster,
         policy=policy,
@@ -177,7 +187,7 @@ def _connect_rooms(
         scorers=scorers,
         binding=binders.binding,
         decisions=decisions,
-        observers=journal,
+        observers=(*journal, shadows),
         term=leadership.term,
         registry=registry,
     )
@@ -202,6 +212,7 @@ def _connect_rooms(
         leadership=leadership,
         decisions=decisions,
         queue=queue,
+        shadows=shadows,
         cycles=cycles,
         journal=journal,
         inspector=inspector,
@@ -210,7 +221,7 @@ def _connect_rooms(
 
 @asynccontextmanager
 async def _background(rooms: _Rooms, settings: GatewaySettings) -> AsyncIterator[None]:
-    work = [each.run() for each in (rooms.filters, rooms.scorers, rooms.binders)]
+    work = [each.run() for each in (rooms.filters, rooms.scorers, rooms.binders, rooms.shadows)]
     work += [rooms.leadership.run(), rooms.inspector.timeline.run()]
     work += [each.run() for each in rooms.journal]
     if rooms.reloader is not None and settings.config_reload_interval:

@@ -96,8 +96,8 @@ class ScorePhase(ReplicaPhase):
         scored = await self._score_in_shards(request, count, version) if count > 1 else None
         if scored is None:  # not worth it, or the replicas have different versions of plugins
             count, scored = 1, await self._score(request)
-        result, rows, _ = scored
-        record = score_record(result, rows.count, count)
+        result, rows, answered = scored
+        record = score_record(result, rows.count, count, answered)
         self.metrics.scored(record)
         totals = self._checked_totals(result.totals, rows.count)
         by_row = None
@@ -189,15 +189,7 @@ class ScorePhase(ReplicaPhase):
     ) -> NodeScores | None:
         if not self._all_scores:
             return None
-        plugins = [
-            PluginScores(
-                plugin=each.plugin,
-                weight=each.weight,
-                raw=np.frombuffer(each.raw, "<f8"),
-                normalized=np.frombuffer(each.normalized, "<f4"),
-            )
-            for each in result.scores
-        ]
+        plugins = plugin_scores(result)
         if any(not len(each.raw) == len(each.normalized) == rows.count for each in plugins):
             raise self.invalid("the plugins' scores do not match the nodes")
         totals = np.frombuffer(result.totals, TOTALS)
@@ -222,3 +214,16 @@ class ScorePhase(ReplicaPhase):
         if not (values.min() >= 0 and values.max() <= 100):
             raise self.invalid("a score is outside 0..100")
         return values
+
+
+def plugin_scores(result: scorer_pb2.ScoreResult) -> list[PluginScores]:
+    """Return the opinions in a result."""
+    return [
+        PluginScores(
+            plugin=each.plugin,
+            weight=each.weight,
+            raw=np.frombuffer(each.raw, "<f8"),
+            normalized=np.frombuffer(each.normalized, "<f4"),
+        )
+        for each in result.scores
+    ]
