@@ -14,6 +14,7 @@ from cli.replay.journal import journal
 from cli.shadow.command import shadow
 from cli.simulate.command import simulate
 from cli.skeleton.command import new_plugin
+from cli.top.command import top
 from cli.up.command import up
 
 # The commands import what they need themselves: help is there at once, and Ctrl-C works during
@@ -39,6 +40,7 @@ for command in (
     replay,
     shadow,
     simulate,
+    top,
     up,
 ):
     main.add_command(command)
