@@ -1,7 +1,7 @@
 """Connects the rooms of the gateway, and runs it. What is in a room, the room itself makes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
@@ -26,6 +26,7 @@ from gateway.policy.reload import PolicyReloader, ReloadMetrics
 from gateway.replicas.pool import ReplicaPool
 from gateway.replicas.pools import Pools
 from gateway.settings import GatewaySettings
+from gateway.simulate.serving import simulate_routes
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, connect
 from moorage_host.kube.access import Access
@@ -80,7 +81,7 @@ async def running(
                 settings,
                 checks={"serving": phase.problem, **_readiness_checks(rooms, settings)},
                 notes={"tls": security.note, **_readiness_notes(rooms)},
-                routes=[_decision_route(client, rooms)],
+                routes=[_decision_route(client, rooms), *_simulate_routes(rooms, settings)],
                 security=security,
                 reviewer=Access(
                     client, ttl=settings.admin_token_ttl, kept=settings.admin_token_answers
@@ -251,3 +252,9 @@ def _decision_route(client: KubeClient, rooms: _Rooms) -> web.RouteDef:
 
     state = rooms.cluster.state
     return decision_route(rooms.decisions.log, state.rows.row_at, state.place_of, hint_of)
+
+
+def _simulate_routes(rooms: _Rooms, settings: GatewaySettings) -> Sequence[web.RouteDef]:
+    return simulate_routes(
+        settings, rooms.cluster, rooms.policy, filters=rooms.filters, scorers=rooms.scorers
+    )

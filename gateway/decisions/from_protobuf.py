@@ -46,7 +46,7 @@ def score_record(result: scorer_pb2.ScoreResult, nodes: int, shards: int) -> Sco
         nodes=nodes,
         seconds=from_duration(result.duration),
         plugins=plugin_records(result.plugins),
-        top=[_node_score(node) for node in result.top],
+        top=[node_score(node) for node in result.top],
         shards=shards,
     )
 
@@ -91,7 +91,8 @@ def plugin_records(reports: Iterable[pb.PluginReport]) -> list[PluginRecord]:
     ]
 
 
-def _node_score(node: scorer_pb2.NodeScore) -> NodeScoreRecord:
+def node_score(node: scorer_pb2.NodeScore) -> NodeScoreRecord:
+    """Note a node's total with what it is made of."""
     return NodeScoreRecord(
         node=node.node,
         total=node.total,

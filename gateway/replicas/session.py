@@ -80,6 +80,11 @@ class Session:
         self._sent = 0
         self._kinds: Kinds = frozenset()
 
+    @property
+    def channel(self) -> grpc.aio.Channel:
+        """The connection, for calls beside the stream."""
+        return self._channel
+
     async def greet(self, timeout: float) -> None:
         """Wait for the replica's greeting.
 

@@ -246,6 +246,21 @@ class GatewaySettings(EdgeSettings):
         "each takes about 2 bytes for a node. 0 keeps none.",
         minimum=0,
     )
+    simulate_calls: int = setting(
+        2,
+        "Questions at /simulate and /simulate/filter of the admin port that are answered at a "
+        "time; the services answer them in their lane for calls by hand.",
+        minimum=1,
+    )
+    simulate_waiting: int = setting(
+        16, "Such questions that may wait for that; more are refused.", minimum=0
+    )
+    simulate_body_limit: int = setting(
+        4_194_304, "The largest body of such a question.", unit="bytes", minimum=1024
+    )
+    simulate_timeout: float = setting(
+        10.0, "How long a service may take for such a question.", unit="seconds", minimum=0.1
+    )
     retry_pods: int = setting(
         1000,
         "Pods without a feasible node that are kept, the newest, for plugins that ask for another "
