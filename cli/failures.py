@@ -20,13 +20,13 @@ PLACE_WITHIN = re.compile(r"(.*?) \(([^():]+\.py:\d+)\)(.*)", re.DOTALL)
 
 
 @contextmanager
-def clear_failures() -> Iterator[None]:
-    """Run a command; if it fails for a reason that the user can change, print it and exit with 1.
+def clear_failures(code: int = 1) -> Iterator[None]:
+    """Run a command; if it fails for a reason that the user can change, print it and exit.
 
     Of several failures at once the first is printed: the others are mostly its consequences.
 
     Raises:
-        SystemExit: With 1, after a line on stderr.
+        SystemExit: With *code*, after a line on stderr.
     """
     try:
         yield
@@ -36,7 +36,7 @@ def clear_failures() -> Iterator[None]:
             raise
         text = described(found)
         click.echo(text if _places_first(text) else f"moorage: {text}", err=True)
-        sys.exit(1)
+        sys.exit(code)
 
 
 def described(error: MoorageError) -> str:

@@ -6,8 +6,10 @@ from cli.annotate.command import annotate
 from cli.bind.command import bind
 from cli.certs.command import certs
 from cli.config.command import config
+from cli.conformance.command import conformance
 from cli.explain.command import explain
 from cli.legacy.command import convert_policy
+from cli.replay.command import replay
 from cli.simulate.command import simulate
 from cli.skeleton.command import new_plugin
 from cli.up.command import up
@@ -22,5 +24,17 @@ def main() -> None:
     """Kubernetes scheduling logic in Python, beside an unmodified kube-scheduler."""
 
 
-for command in (annotate, bind, certs, config, convert_policy, explain, new_plugin, simulate, up):
+for command in (
+    annotate,
+    bind,
+    certs,
+    config,
+    conformance,
+    convert_policy,
+    explain,
+    new_plugin,
+    replay,
+    simulate,
+    up,
+):
     main.add_command(command)

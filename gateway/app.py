@@ -16,9 +16,11 @@ from gateway.cycle.cycles import make_cycles
 from gateway.cycle.queue import CycleQueue
 from gateway.cycle.runner import CycleRunner
 from gateway.decisions.decisions import Decisions, make_decisions
-from gateway.decisions.hint import hint
-from gateway.decisions.serving import decision_route
+from gateway.decisions.serving.routes import decision_routes
+from gateway.decisions.words.hint import hint
 from gateway.edge import Edge, make_app, run_edge
+from gateway.inspector.inspector import Inspector, make_inspector
+from gateway.journal.journal import Followed, Journal, make_journal
 from gateway.leadership import Leadership, make_leadership
 from gateway.leadership.handover import hand_over
 from gateway.policy.policy import PolicyHolder
@@ -81,7 +83,11 @@ async def running(
                 settings,
                 checks={"serving": phase.problem, **_readiness_checks(rooms, settings)},
                 notes={"tls": security.note, **_readiness_notes(rooms)},
-                routes=[_decision_route(client, rooms), *_simulate_routes(rooms, settings)],
+                routes=[
+                    *_decision_routes(client, rooms),
+                    *rooms.inspector.routes,
+                    *_simulate_routes(rooms, settings),
+                ],
                 security=security,
                 reviewer=Access(
                     client, ttl=settings.admin_token_ttl, kept=settings.admin_token_answers
@@ -110,6 +116,8 @@ class _Rooms:
     decisions: Decisions
     queue: CycleQueue
     cycles: CycleRunner
+    journal: Sequence[Journal]
+    inspector: Inspector
 
 
 def _connect_rooms(
@@ -135,7 +143,9 @@ def _connect_rooms(
     leadership = make_leadership(
         settings, client, cluster, queue.between_cycles, settling.begin, registry, security
     )
-    pools = Pools(settings, cluster, policy, queue.wait_until_idle, registry, security)
+    pools = Pools(
+        settings, cluster, policy, queue.wait_until_idle, registry, security, decisions.versions
+    )
     snapshots = BinderSnapshots(lambda: pools.binders(leadership.holder))
     binders = make_binders(
         settings,
@@ -158,6 +168,13 @@ def _connect_rooms(
         between_cycles=queue.between_cycles,
         metrics=ReloadMetrics(registry),
     )
+    followed = Followed(
+        cluster=cluster,
+        policy=policy,
+        pools={"filter": filters, "score": scorers},
+        between_cycles=queue.between_cycles,
+    )
+    journal = make_journal(followed, settings, registry)
     cycles = make_cycles(
         settings,
         cluster,
@@ -167,7 +184,19 @@ def _connect_rooms(
         scorers=scorers,
         binding=binders.binding,
         decisions=decisions,
+        observers=journal,
         term=leadership.term,
+        registry=registry,
+    )
+    inspector = make_inspector(
+        settings,
+        cluster,
+        policy,
+        reloader or None,
+        filters=filters,
+        scorers=scorers,
+        binders=binders,
+        leadership=leadership,
         registry=registry,
     )
     return _Rooms(
@@ -181,13 +210,16 @@ def _connect_rooms(
         decisions=decisions,
         queue=queue,
         cycles=cycles,
+        journal=journal,
+        inspector=inspector,
     )
 
 
 @asynccontextmanager
 async def _background(rooms: _Rooms, settings: GatewaySettings) -> AsyncIterator[None]:
     work = [each.run() for each in (rooms.filters, rooms.scorers, rooms.binders)]
-    work.append(rooms.leadership.run())
+    work += [rooms.leadership.run(), rooms.inspector.timeline.run()]
+    work += [each.run() for each in rooms.journal]
     if rooms.reloader is not None and settings.config_reload_interval:
         work.append(rooms.reloader.run(settings.config_reload_interval))
     async with rooms.cluster.following(), asyncio.TaskGroup() as group:
@@ -242,16 +274,16 @@ def _readiness_notes(rooms: _Rooms) -> Mapping[str, Check]:
         "policy": lambda: rooms.reloader.note() if rooms.reloader else None,
         "plugins": plugins,
         "binder": rooms.leadership.barriers.note,
+        "journal": lambda: next((each.note() for each in rooms.journal), None),
     }
 
 
-def _decision_route(client: KubeClient, rooms: _Rooms) -> web.RouteDef:
+def _decision_routes(client: KubeClient, rooms: _Rooms) -> list[web.RouteDef]:
     async def hint_of(namespace: str, pod: str) -> str:
         resolved = rooms.policy.resolved
         return await hint(client, resolved.profile_names if resolved else (), namespace, pod)
 
-    state = rooms.cluster.state
-    return decision_route(rooms.decisions.log, state.rows.row_at, state.place_of, hint_of)
+    return decision_routes(rooms.decisions, rooms.cluster.state.bound_to, hint_of)
 
 
 def _simulate_routes(rooms: _Rooms, settings: GatewaySettings) -> Sequence[web.RouteDef]:

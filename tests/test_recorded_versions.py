@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from cli.conformance.recordings import recorded_requests
 from tests.golden import DATA, recorded
 
 EARLIER, LATER = "1.36", "1.37"
@@ -68,14 +69,13 @@ def test_a_nominated_pod_s_condition_names_the_preemption() -> None:
 
 def _traffic(version: str, mode: str) -> dict[tuple[str, str], str]:
     """Return what an extender was sent about each pod, without what differs from run to run."""
-    found = {}
-    for line in (DATA / f"kube-scheduler-{version}-{mode}.jsonl").read_text().splitlines():
-        request = json.loads(line)
-        body = json.loads(request["body"])
-        name = body["PodName"] if request["verb"] == "bind" else body["Pod"]["metadata"]["name"]
+    found: dict[tuple[str, str], str] = {}
+    for request in recorded_requests(f"{version}-{mode}"):
+        body = json.loads(request.body)
+        name = body["PodName"] if request.verb == "bind" else body["Pod"]["metadata"]["name"]
         body.pop("Nodes", None)
-        headers = [header for header in request["headers"] if header != "Content-Length"]
-        found[request["verb"], name] = json.dumps([headers, _without_chance(body)])
+        headers = [header for header in request.headers if header != "Content-Length"]
+        found[request.verb, name] = json.dumps([headers, _without_chance(body)])
     return found
 
 

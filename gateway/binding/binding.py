@@ -17,8 +17,8 @@ from gateway.calls import BindCall, CallFailedError
 from gateway.calls.outcomes import ANSWER_SECONDS
 from gateway.cluster.state import ClusterState
 from gateway.decisions.cycle_states import CycleStates
-from gateway.decisions.log import summary
 from gateway.decisions.records import BindRecord, Decision
+from gateway.decisions.words.summary import summary
 from gateway.leadership.term import StaleTermError, Term
 from moorage.backoff import Backoff
 from moorage.v1 import binder_pb2 as pb
@@ -175,7 +175,7 @@ class Binding:
             missing = "Moorage has no policy yet; see /readyz of its gateway"
             unreached = "binder service is not available"
             raise CallFailedError(missing if self._policy.problem else unreached) from error
-        why = summary(decision, call.node) if decision and policy else None
+        why = summary(decision, call.node) if decision else None
         return pb.BindRequest(
             namespace=call.namespace,
             name=call.name,

@@ -9,6 +9,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from gateway.cluster.metrics import ClusterCollector
+from gateway.cluster.rows import Rows
 from gateway.cluster.state import ClusterState
 from gateway.cluster.watch.extra import ExtraInformers
 from gateway.cluster.watch.limits import ReflectorLimits
@@ -73,6 +74,11 @@ class Cluster:
     def generation(self) -> int:
         """The generation of the state."""
         return self.state.generation
+
+    @property
+    def rows(self) -> Rows:
+        """The nodes by row."""
+        return self.state.rows
 
     def synced(self) -> bool:
         """Whether nodes and pods have been read."""

@@ -17,13 +17,11 @@ class NodeEntry:
     """A node with its row.
 
     Attributes:
-        since: The generation in which it got its row.
-        row: That.
+        row: Its row.
         manifest: The node.
         content: The same as JSON.
     """
 
-    since: int
     row: int
     manifest: NodeManifest
     content: bytes
@@ -46,6 +44,7 @@ class Rows:
         self.touched: Generations = np.zeros(1024, np.int64)
         self.entries: dict[str, NodeEntry] = {}
         self._names: list[str | None] = []
+        self._table: tuple[int, tuple[str | None, ...]] = (0, ())
         self._free: list[int] = []
 
     @property
@@ -58,26 +57,27 @@ class Rows:
         """The rows that have a node now."""
         return (row for row, name in enumerate(self._names) if name is not None)
 
+    @property
+    def names(self) -> tuple[str | None, ...]:
+        """The node in each row, None where there is none: the same object until `of` changes."""
+        if self._table[0] != self.version:
+            self._table = self.version, tuple(self._names)
+        return self._table[1]
+
     def name_at(self, row: int) -> str | None:
         """Return the name of the node in *row*."""
         return self._names[row] if row < len(self._names) else None
 
-    def put(self, manifest: NodeManifest, generation: int) -> int:
-        """Take over a node and return its row; if it is new, it has that from *generation* on."""
+    def put(self, manifest: NodeManifest) -> int:
+        """Take over a node and return its row."""
         name = manifest.name
         entry = self.entries.get(name)
         self.entries[name] = new = NodeEntry(
-            since=entry.since if entry else generation,
             row=entry.row if entry else self._take(name),
             manifest=manifest,
             content=encode(manifest),
         )
         return new.row
-
-    def row_at(self, name: str, generation: int) -> int | None:
-        """Return the row that a node had in a generation; None if it is newer, or gone."""
-        entry = self.entries.get(name)
-        return entry.row if entry and entry.since <= generation else None
 
     def free(self, name: str) -> int | None:
         """Forget a node; return the row that it had."""

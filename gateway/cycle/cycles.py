@@ -41,6 +41,7 @@ def make_cycles(
     registry: CollectorRegistry,
 ) -> CycleRunner:
     """Return what runs cycles, each phase with a cache before it."""
+    all_scores = bool(settings.decision_arrays or observers)
     state, metrics, index = cluster.state, CycleMetrics(registry), RowIndex(cluster.state)
     filter_phase = FilterCache(
         FilterPhase(filters, index, Sharding(settings), metrics),
@@ -50,7 +51,14 @@ def make_cycles(
         verify_share=settings.cache_verify_share,
     )
     score_phase = ScoreCache(
-        ScorePhase(scorers, index, Sharding(settings), metrics, top=settings.decision_top),
+        ScorePhase(
+            scorers,
+            index,
+            Sharding(settings),
+            metrics,
+            top=settings.decision_top,
+            all_scores=all_scores,
+        ),
         state,
         policy,
         limit=settings.cache_pods,
@@ -90,6 +98,6 @@ def make_cycles(
         decisions=decisions.log,
         cycle_states=decisions.cycle_states,
         rejected=decisions.rejected,
-        observers=(decisions.log, *observers),
+        observers=(*decisions.observers, *observers),
         metrics=metrics,
     )

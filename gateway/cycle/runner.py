@@ -9,7 +9,6 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime
-from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -33,30 +32,14 @@ from gateway.cycle.phases.scoring import ScorePhaseResult
 from gateway.cycle.queue import CycleQueue, Turn
 from gateway.cycle.recheck import Recheck
 from gateway.cycle.score_ahead import ScoreAhead
+from gateway.cycle.view import ClusterView
+from gateway.decisions.attempts.log import DecisionLog
 from gateway.decisions.cycle import CycleObserver, SchedulingCycle
 from gateway.decisions.cycle_states import CycleStates
-from gateway.decisions.log import DecisionLog
 from gateway.decisions.records import Decision, FilterRecord
 from gateway.decisions.rejected import RejectedPods
 from gateway.leadership.term import StaleTermError, Term
 from gateway.policy.policy import PolicyHolder
-
-
-class ClusterView(Protocol):
-    """What a cycle asks about the cluster as a whole."""
-
-    def synced(self) -> bool:
-        """Whether nodes and pods have been read."""
-
-    def age(self) -> float:
-        """Return for how many seconds the API server has been silent."""
-
-    def is_stale(self) -> bool:
-        """Whether the state is too old to decide by."""
-
-    @property
-    def generation(self) -> int:
-        """The generation of the cluster state."""
 
 
 class CycleRunner:
@@ -132,14 +115,13 @@ class CycleRunner:
         if ahead is not None and ahead.are_for(request):
             return await ahead.collect(request)
         decision = self._decisions.latest(pod.namespace, pod.name, pod.uid)
-        cycle = SchedulingCycle(request=request, decision=decision) if decision else None
-        cycle = cycle or self._begin(request)
+        cycle = self._cycle(request, decision) if decision else self._begin(request)
         with self._observed(cycle):
             async with self._turn(cycle.decision):
                 decision = cycle.decision
                 if decision.filter and decision.policy_revision != self._policy.revision:
                     # The policy has changed since the filter phase.
-                    cycle.decision = self._begin(request).decision
+                    cycle.decision = self._begin(request, again=True).decision
                 result = await self._score_phase.run(request)
                 cycle.decision.score, cycle.scores = result.record, result.by_row
                 self._cycle_states.add(pod.uid, result.cycle_state)
@@ -157,8 +139,9 @@ class CycleRunner:
             nodes=NodeSet(list(call.victims)),
             excluded_pods=[uid for victims in call.victims.values() for uid in victims.uids],
             deadline=call.deadline,
+            caller=call.caller,
         )
-        cycle = self._begin(request)
+        cycle = self._begin(request, again=True)
         decision = cycle.decision
         with self._observed(cycle):
             async with self._turn(decision):
@@ -250,7 +233,8 @@ class CycleRunner:
         self._metrics.foreign()
         return False
 
-    def _begin(self, request: CycleRequest) -> SchedulingCycle:
+    def _begin(self, request: CycleRequest, *, again: bool = False) -> SchedulingCycle:
+        """Begin an attempt on a pod, or (*again*) another cycle of the attempt before."""
         decision = Decision(
             namespace=request.pod.namespace,
             pod=request.pod.name,
@@ -260,9 +244,19 @@ class CycleRunner:
             policy_revision=self._policy.revision,
             epoch=self._term.epoch,
             snapshot_age_seconds=self._cluster.age(),
+            cluster_nodes=len(self._cluster.rows.of),
+            caller=request.caller,
         )
-        self._decisions.add(decision)
-        return SchedulingCycle(request=request, decision=decision)
+        self._decisions.add(decision, again=again)
+        return self._cycle(request, decision)
+
+    def _cycle(self, request: CycleRequest, decision: Decision) -> SchedulingCycle:
+        return SchedulingCycle(
+            request=request,
+            decision=decision,
+            names=self._cluster.rows.names,
+            start=time.perf_counter(),
+        )
 
     @contextmanager
     def _observed(self, cycle: SchedulingCycle) -> Iterator[None]:
@@ -277,6 +271,8 @@ class CycleRunner:
                 self._ended(cycle)
 
     def _ended(self, cycle: SchedulingCycle) -> None:
+        cycle.names_after = self._cluster.rows.names
+        cycle.decision.seconds += time.perf_counter() - cycle.start
         for observer in self._observers:
             observer.ended(cycle)
 

@@ -9,7 +9,10 @@ import numpy.typing as npt
 
 from gateway.calls import CycleRequest
 from gateway.decisions.records import Decision
-from gateway.decisions.verdicts import NodeVerdicts
+from gateway.decisions.verdicts import NodeVerdicts, index_of
+
+Names = Sequence[str | None]
+"""The node in each row, None where there is none; see `gateway.cluster.rows.Rows.names`."""
 
 
 class PluginScores(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -32,14 +35,20 @@ class NodeScores(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The scores of a score phase, in ascending order of rows.
 
     Attributes:
+        generation: The scores are of this generation of the state.
         bitmap: The rows that it was about.
         totals: The totals, 0..100. Shape (nodes,).
         plugins: The opinions that make them up, in the order in which the plugins ran.
     """
 
+    generation: int
     bitmap: bytes
     totals: npt.NDArray[np.float32]
     plugins: Sequence[PluginScores]
+
+    def index_of(self, row: int) -> int | None:
+        """Return where the scores of a row are; None if it has none."""
+        return index_of(self.bitmap, row)
 
 
 class SchedulingCycle(msgspec.Struct, kw_only=True, eq=False):
@@ -51,6 +60,9 @@ class SchedulingCycle(msgspec.Struct, kw_only=True, eq=False):
         verdicts: The verdict on each node; None if no filter plugin was asked.
         scores: The scores of each feasible node; None if no score plugin was asked, or none had an
             opinion.
+        names: The nodes by row when it began; cycles share the object until a node comes or goes.
+        names_after: The same at its end.
+        start: When it began, by `time.perf_counter()`.
         is_scoring: Whether it goes on after the filter call was answered.
     """
 
@@ -58,6 +70,9 @@ class SchedulingCycle(msgspec.Struct, kw_only=True, eq=False):
     decision: Decision
     verdicts: NodeVerdicts | None = None
     scores: NodeScores | None = None
+    names: Names = ()
+    names_after: Names = ()
+    start: float = 0.0
     is_scoring: bool = False
 
 

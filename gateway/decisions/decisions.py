@@ -1,10 +1,15 @@
 """Puts the parts of this room together."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gateway.decisions.attempts.arrays import KeptArrays
+from gateway.decisions.attempts.log import DecisionLog
+from gateway.decisions.cycle import CycleObserver
 from gateway.decisions.cycle_states import CycleStates
-from gateway.decisions.log import DecisionLog
 from gateway.decisions.rejected import RejectedPods
+from gateway.decisions.serving.stream import DecisionStream
+from gateway.decisions.versions import PluginVersions
 from gateway.settings import GatewaySettings
 
 
@@ -14,13 +19,24 @@ class Decisions:
 
     Attributes:
         log: What was decided about each pod, and why.
+        arrays: What the newest attempts found out about each node.
+        stream: Those who follow decisions.
         cycle_states: What plugins keep for binds to come.
         rejected: Pods that plugins may ask to try again.
+        versions: Which code plugins had.
     """
 
     log: DecisionLog
+    arrays: KeptArrays
+    stream: DecisionStream
     cycle_states: CycleStates
     rejected: RejectedPods
+    versions: PluginVersions
+
+    @property
+    def observers(self) -> Sequence[CycleObserver]:
+        """Those parts that are called about each cycle."""
+        return self.arrays, self.stream
 
 
 def make_decisions(settings: GatewaySettings) -> Decisions:
@@ -29,8 +45,13 @@ def make_decisions(settings: GatewaySettings) -> Decisions:
         log=DecisionLog(
             pods=settings.decision_pods,
             attempts=settings.decision_attempts,
-            verdicts=settings.decision_verdicts,
+            memory=settings.decision_memory,
+        ),
+        arrays=KeptArrays(count=settings.decision_arrays, memory=settings.decision_array_memory),
+        stream=DecisionStream(
+            clients=settings.decision_clients, waiting=settings.decision_client_queue
         ),
         cycle_states=CycleStates(settings.cycle_state_memory),
         rejected=RejectedPods(settings.retry_pods),
+        versions=PluginVersions(),
     )

@@ -1,4 +1,4 @@
-"""The records of decisions, as `GET /decisions/NAMESPACE/POD` shows them."""
+"""The records of decisions, as the admin port shows them."""
 
 from datetime import datetime
 from typing import Literal
@@ -6,6 +6,20 @@ from typing import Literal
 import msgspec
 
 PhaseName = Literal["filter", "score"]
+
+Outcome = Literal[
+    "bound", "binding", "deciding", "unschedulable", "failed", "bind failed", "preempting"
+]
+"""What became of an attempt.
+
+bound: The pod is bound.
+binding: A node was found; no bind has come yet.
+deciding: Its cycle is under way.
+unschedulable: No node is feasible.
+failed: kube-scheduler got an error.
+bind failed: The bind was refused, or its outcome is not known.
+preempting: kube-scheduler asked where evicting pods would help.
+"""
 
 Cause = Literal["no decision", "earlier term", "other policy", "claim lost", "node changed"]
 """Why a node is checked again at the bind."""
@@ -44,6 +58,8 @@ class PluginRecord(Record):
 class FilterRecord(Record):
     """The filter phase of a cycle. Nodes are counts; seconds are the replica's own time.
 
+    `version` is a digest of the code of all plugins of the replica.
+
     `claimants` are the plugins that want the pod to claim its node at once; `shards` is how many
     replicas shared the nodes. The verdicts on `cached_nodes` came from the cache: they were given
     for equal pods, of which `cached_from` is the newest, as NAMESPACE/NAME.
@@ -56,6 +72,7 @@ class FilterRecord(Record):
     plugins: list[PluginRecord] = []
     claimants: list[str] = []
     shards: int = 1
+    version: str = ""
     cached_nodes: int = 0
     cached_from: str = ""
 
@@ -101,6 +118,7 @@ class ScoreRecord(Record):
     plugins: list[PluginRecord] = []
     top: list[NodeScoreRecord] = []
     shards: int = 1
+    version: str = ""
     cached_nodes: int = 0
     cached_from: str = ""
     scale: int = 0
@@ -127,30 +145,42 @@ class BindRecord(Record):
     error: str = ""
 
 
-class Decision(Record):
+class Decision(Record, kw_only=True):
     """One attempt to schedule a pod.
 
     Attributes:
+        id: No other decision has it.
+        attempt: How many attempts on the pod there have been, this one included.
+        previous: The id of the pod's decision before, if it is kept.
         time: When the attempt began, in UTC.
+        caller: Who asked: the address, and the names in the certificate.
         generation: The generation of the state that was used.
         epoch: That of the term in which the attempt began.
         snapshot_age_seconds: The time since the last message about nodes or about pods, whichever
             is longer. While nothing changes, the API server sends one about once a minute.
+        cluster_nodes: The nodes that the cluster had; kube-scheduler offers a sample of them.
         queue_seconds: How long the attempt waited for its turn.
+        seconds: How long its cycle took, from the call to the last score.
         score_error: Why there are no scores; kube-scheduler goes on without them.
         error: Why the attempt failed, as sent to kube-scheduler; empty if it did not.
     """
 
+    id: str = ""
     namespace: str
     pod: str
     uid: str
+    attempt: int = 0
+    previous: str = ""
     time: datetime
     profile: str
     policy_revision: str = ""
+    caller: str = ""
     generation: int = 0
     epoch: int = 0
     snapshot_age_seconds: float = 0.0
+    cluster_nodes: int = 0
     queue_seconds: float = 0.0
+    seconds: float = 0.0
     filter: FilterRecord | None = None
     score: ScoreRecord | None = None
     score_error: str = ""
@@ -159,3 +189,36 @@ class Decision(Record):
     bind_check: BindCheckRecord | None = None
     bind: BindRecord | None = None
     error: str = ""
+
+
+class DecisionItem(Record, omit_defaults=False):
+    """An attempt in lists and in the stream.
+
+    Attributes:
+        outcome: What became of it.
+        node: The node that the pod went to, was to be bound to, or has claimed; "" for none.
+        runner_up: The best other node; "" for none.
+        reason: What decided, in a sentence.
+        plugins: The plugins that decided.
+        nodes: The nodes that kube-scheduler offered.
+        feasible: Those that passed the filter.
+        cluster_nodes, seconds, attempt, previous: As in `Decision`.
+    """
+
+    id: str
+    namespace: str
+    pod: str
+    uid: str
+    time: datetime
+    profile: str
+    outcome: Outcome
+    node: str
+    runner_up: str
+    reason: str
+    plugins: tuple[str, ...]
+    nodes: int
+    feasible: int
+    cluster_nodes: int
+    seconds: float
+    attempt: int
+    previous: str

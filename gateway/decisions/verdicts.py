@@ -39,8 +39,16 @@ class NodeVerdicts(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     def on(self, row: int) -> Reason | Literal["feasible"] | None:
         """Return why the node in *row* was rejected; None if the phase was not about it."""
-        rows = int.from_bytes(self.bitmap, "little")
-        if not rows >> row & 1:
+        index = index_of(self.bitmap, row)
+        if index is None:
             return None
-        code = int(self.codes[(rows & ((1 << row) - 1)).bit_count()])
+        code = int(self.codes[index])
         return self.reasons[code - 1] if code else "feasible"
+
+
+def index_of(bitmap: bytes, row: int) -> int | None:
+    """Return which of the rows of a bitmap *row* is; None if it is none."""
+    rows = int.from_bytes(bitmap, "little")
+    if not rows >> row & 1:
+        return None
+    return (rows & ((1 << row) - 1)).bit_count()

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from gateway.settings.edge import EdgeSettings
+from gateway.settings.simulate import SimulateSettings
 from moorage_host.settings import setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GatewaySettings(EdgeSettings):
+class GatewaySettings(SimulateSettings):
     """How the gateway runs."""
 
     extender_host: str = setting(
@@ -231,35 +231,37 @@ class GatewaySettings(EdgeSettings):
         unit="seconds",
         minimum=0.001,
     )
-    decision_pods: int = setting(
-        10_000,
-        "Pods whose decisions are kept, the newest; an attempt takes about 4 kB with all in-tree "
-        "plugins.",
-        minimum=1,
-    )
+    decision_pods: int = setting(10_000, "Pods whose decisions are kept, the newest.", minimum=1)
     decision_attempts: int = setting(
         5, "Attempts that are kept for each pod, the newest.", minimum=1
     )
-    decision_verdicts: int = setting(
-        256,
-        "Newest attempts of which the verdict on each node is kept, for /decisions/...?node=NAME; "
-        "each takes about 2 bytes for a node. 0 keeps none.",
+    decision_memory: int = setting(
+        67_108_864,
+        "Memory for decisions, other than the newest 256; an attempt takes about 4 kB with all "
+        "in-tree plugins. The oldest goes first.",
+        unit="bytes",
         minimum=0,
     )
-    simulate_calls: int = setting(
-        2,
-        "Questions at /simulate and /simulate/filter of the admin port that are answered at a "
-        "time; the services answer them in their lane for calls by hand.",
+    decision_arrays: int = setting(
+        256,
+        "Newest attempts of which the verdict on each node and each plugin's scores of it are "
+        "kept: 2 bytes for a node, 4 for a feasible one, and 12 for each score plugin. 0 keeps "
+        "none.",
+        minimum=0,
+    )
+    decision_array_memory: int = setting(
+        67_108_864,
+        "Memory for these verdicts and scores; the oldest go first.",
+        unit="bytes",
+        minimum=0,
+    )
+    decision_clients: int = setting(
+        16, "Clients that may follow /decisions/stream at the same time.", minimum=0
+    )
+    decision_client_queue: int = setting(
+        1000,
+        "Decisions that wait for a client of /decisions/stream; a slower one misses the oldest.",
         minimum=1,
-    )
-    simulate_waiting: int = setting(
-        16, "Such questions that may wait for that; more are refused.", minimum=0
-    )
-    simulate_body_limit: int = setting(
-        4_194_304, "The largest body of such a question.", unit="bytes", minimum=1024
-    )
-    simulate_timeout: float = setting(
-        10.0, "How long a service may take for such a question.", unit="seconds", minimum=0.1
     )
     retry_pods: int = setting(
         1000,
@@ -279,5 +281,16 @@ class GatewaySettings(EdgeSettings):
         "goes first.",
         unit="bytes",
         minimum=0,
+    )
+    inspector_interval: float = setting(
+        5.0,
+        "How long the intervals are in which the inspector shows what plugins took and rejected.",
+        unit="seconds",
+        minimum=0.1,
+    )
+    inspector_intervals: int = setting(
+        720,
+        "Such intervals that are kept, the newest; each takes about 0.1 kB for a plugin.",
+        minimum=1,
     )
     decision_top: int = setting(5, "Best nodes whose scores are kept plugin by plugin.", minimum=0)

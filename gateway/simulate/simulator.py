@@ -11,8 +11,6 @@ from gateway.calls import CallFailedError, FilterOutcome, NodeSet
 from gateway.cluster.cluster import Cluster
 from gateway.cycle.bind_check import STALE
 from gateway.cycle.phases.filtering import UNKNOWN_NODE
-from gateway.decisions.comparing import explained
-from gateway.decisions.dominant import dominant
 from gateway.decisions.from_protobuf import node_score, plugin_records
 from gateway.decisions.records import (
     Decision,
@@ -22,6 +20,8 @@ from gateway.decisions.records import (
     ReasonCount,
     ScoreRecord,
 )
+from gateway.decisions.words.comparing import explained
+from gateway.decisions.words.dominant import dominant
 from gateway.policy.policy import PolicyHolder
 from gateway.simulate.answers import Answer, Claim, Ranked, Verdict
 from gateway.simulate.asking import Services

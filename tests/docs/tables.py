@@ -15,6 +15,7 @@ from gateway.cluster.metrics import ClusterCollector
 from gateway.cluster.watch.metrics import WatchFamilies
 from gateway.cycle.metrics import CycleMetrics
 from gateway.edge.metrics import EdgeMetrics
+from gateway.journal.metrics import JournalMetrics
 from gateway.leadership.beginning import TermMetrics
 from gateway.leadership.term import Term
 from gateway.policy.reload import ReloadMetrics
@@ -44,6 +45,7 @@ from sandbox.apiserver.resources.builtin import BUILT_IN
 from sandbox.scheduler.__main__ import Settings as SchedulerSettings
 from services.binder import metrics as binder_metrics
 from services.binder.settings import BinderSettings
+from tests.docs.conformance_tables import conformance
 from tests.docs.legacy_tables import legacy
 from tests.docs.markdown import Row, code, escaped, table
 from tests.docs.pages import ROOT
@@ -144,6 +146,7 @@ TABLES: Mapping[str, Callable[[str], str]] = {
     "make": make,
     "methods": methods,
     "command": command,
+    "conformance": conformance,
     "resources": resources,
 }
 
@@ -188,6 +191,7 @@ def _gateway_metrics() -> list[MetricRow]:
     RetryMetrics(registry)
     SettlingMetrics(registry)
     TermMetrics(registry, Term())
+    JournalMetrics(registry)
     rows = metrics_table(registry)
     cluster = ClusterCollector(lambda: {"nodes": 0}, lambda: {"nodes": 0.0})
     for family in cluster.collect():

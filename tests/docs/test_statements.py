@@ -12,7 +12,8 @@ from google.protobuf.descriptor import ServiceDescriptor
 from gateway.binding.binding import REFUSALS
 from gateway.cluster.watch.limits import Restart
 from gateway.cycle.phases.filtering import UNKNOWN_NODE
-from gateway.decisions.records import Decision, PluginRecord
+from gateway.decisions.records import Decision, DecisionItem, Outcome, PluginRecord
+from gateway.decisions.serving.node_table import NodeItem
 from gateway.edge.exchange import INTERNAL, NOT_UNDERSTOOD, TOO_SLOW
 from gateway.edge.metrics import Result, Verb
 from gateway.settings import GatewaySettings
@@ -148,10 +149,11 @@ def test_the_limits_of_the_state_are_as_said() -> None:
 
 
 def test_the_decision_that_is_explained_has_the_fields_of_one() -> None:
-    (block,) = blocks("jsonc")
-    shown = _without_comments(block.text)
+    decision, table, listed = (_without_comments(block.text) for block in blocks("jsonc"))
+    shown = decision
     (attempt,) = shown["attempts"]
     (why,) = attempt.pop("why")
+    assert attempt.pop("outcome") in get_args(Outcome)
     best, second, _ = attempt["score"]["top"]
     prefers = f"{best['node']} to {second['node']}, {best['total']} to {second['total']}"
     assert why.startswith(f"Moorage prefers {prefers}: ImageLocality ")
@@ -159,6 +161,10 @@ def test_the_decision_that_is_explained_has_the_fields_of_one() -> None:
     weights = [plugin["weight"] for plugin in best["plugins"]]
     points = [plugin["normalized"] * plugin["weight"] for plugin in best["plugins"]]
     assert best["total"] == pytest.approx(sum(points) / sum(weights))
+    for item in table["items"]:
+        _check_fields(item, msgspec.to_builtins(msgspec.convert(item, NodeItem)))
+    for item in listed["items"]:
+        _check_fields(item, msgspec.to_builtins(msgspec.convert(item, DecisionItem)))
 
 
 def test_json_that_is_shown_can_be_read() -> None:

@@ -14,6 +14,7 @@ from gateway.binding.settling import Settling, SettlingMetrics
 from gateway.binding.unseen import UnseenPods
 from gateway.calls import CycleRequest
 from gateway.cluster.cluster import Cluster
+from gateway.cluster.rows import Rows
 from gateway.cluster.state import ClusterState
 from gateway.cluster.watch.sinks import NodeSink, PodSink, SeenPod
 from gateway.cycle.bind_check import BindCheck
@@ -27,8 +28,8 @@ from gateway.cycle.phases.scoring import ScorePhaseResult
 from gateway.cycle.queue import CycleQueue
 from gateway.cycle.recheck import Recheck
 from gateway.cycle.runner import CycleRunner
+from gateway.decisions.attempts.log import DecisionLog
 from gateway.decisions.cycle_states import CycleStates
-from gateway.decisions.log import DecisionLog
 from gateway.decisions.rejected import RejectedPods
 from gateway.leadership.barriers import Barriers, Fenced, Written
 from gateway.leadership.beginning import Beginning, TermMetrics
@@ -148,6 +149,10 @@ class View:
     def generation(self) -> int:
         return self.state.generation
 
+    @property
+    def rows(self) -> Rows:
+        return self.state.rows
+
     async def until_synced(self) -> None:
         return
 
@@ -251,7 +256,7 @@ class ModelGateway:
             decisions=decisions,
             cycle_states=cycle_states,
             rejected=RejectedPods(100),
-            observers=(decisions,),
+            observers=(),
             metrics=metrics,
         )
         barriers = DirectBarriers(binder, f"gateway-{next(self.numbers)}")

@@ -1,14 +1,13 @@
 """Calls one extender as kube-scheduler's HTTP client does, byte for byte."""
 
-import ssl
 from typing import Any
 
 import aiohttp
 
-from moorage.errors import ConfigurationError
 from moorage.models import Pod
 from sandbox.scheduler.config import ExtenderConfig
 from sandbox.scheduler.extenders.answers import AnswerError, decode_answer
+from sandbox.scheduler.extenders.tls import extender_context
 
 _IDLE_SECONDS = 90.0  # Go's IdleConnTimeout
 
@@ -30,7 +29,9 @@ class Extender:
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> "Extender":
-        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_SECONDS, ssl=self._ssl())
+        connector = aiohttp.TCPConnector(
+            limit=0, keepalive_timeout=_IDLE_SECONDS, ssl=extender_context(self.config)
+        )
         self._session = aiohttp.ClientSession(
             connector=connector,
             timeout=aiohttp.ClientTimeout(total=self.config.timeout),
@@ -91,25 +92,6 @@ class Extender:
     def _server_name(self) -> dict[str, str]:
         tls = self.config.tls_config
         return {"server_hostname": tls.server_name} if tls and tls.server_name else {}
-
-    def _ssl(self) -> ssl.SSLContext | bool:
-        tls = self.config.tls_config
-        if tls is None and not self.config.enable_https:
-            return True
-        try:
-            context = ssl.create_default_context(cafile=(tls.ca_file or None) if tls else None)
-            if tls and tls.cert_file:
-                context.load_cert_chain(tls.cert_file, tls.key_file)
-        except OSError as error:  # those of ssl too
-            raise ConfigurationError(
-                f"cannot use the files in tlsConfig of the extender at {self.config.url_prefix}: "
-                f"{error}"
-            ) from error
-        # Like kube-scheduler: enableHTTPS without a CA verifies nothing.
-        trusts = tls is not None and bool(tls.ca_file)
-        if (tls and tls.insecure) or (self.config.enable_https and not trusts):
-            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        return context
 
 
 def _headers(body: bytes) -> dict[str, str]:

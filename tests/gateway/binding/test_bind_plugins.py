@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from cli.up.processes import free_ports
-from gateway.decisions.log import summary
 from gateway.decisions.records import (
     Decision,
     FilterRecord,
@@ -19,6 +18,7 @@ from gateway.decisions.records import (
     PluginScoreRecord,
     ScoreRecord,
 )
+from gateway.decisions.words.summary import summary
 from moorage import DecisionSummary, ScoredNode
 from tests.gateway.running import (
     Gateway,
@@ -262,6 +262,10 @@ def test_a_decision_in_short_names_winner_and_runner_up() -> None:
     assert found == DecisionSummary(
         winner=ScoredNode(node="n2", score=80, plugins={"B": 40, "C": 100, "A": 50}),
         runner_up=ScoredNode(node="n1", score=90),
+        reason=(
+            "kube-scheduler chose n2, 80, by its own scores or by lot: after rounding it is as "
+            "good as n1, 90"
+        ),
         nodes=5,
         feasible=3,
         policy_revision="abc",

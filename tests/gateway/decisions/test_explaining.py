@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from gateway.decisions.comparing import explained
 from gateway.decisions.records import (
     BindRecord,
     ClaimRecord,
@@ -18,6 +17,7 @@ from gateway.decisions.records import (
     ReasonCount,
     ScoreRecord,
 )
+from gateway.decisions.words.comparing import explained
 from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
 from sandbox.apiserver.resources.paths import parse
 from tests.gateway.running import Gateway, filter_service, pod, scorer_service

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from prometheus_client import CollectorRegistry
 
+from cli.conformance.recordings import recorded_requests, recording_names
 from gateway.calls import (
     BindCall,
     CycleRequest,
@@ -200,12 +201,11 @@ CHUNKED_HEAD = (
     b"Transfer-Encoding: chunked\r\n\r\n"
 )
 
-RECORDINGS = sorted(file.stem.removeprefix("kube-scheduler-") for file in DATA.glob("*.jsonl"))
+RECORDINGS = recording_names()
 """A recording for each minor version of kube-scheduler with names and with nodes: "1.37-names"."""
 
 
 def recorded(recording: str, *verbs: str) -> list[tuple[str, str]]:
     """Return verb and body of what a real kube-scheduler sent, in order."""
-    lines = (DATA / f"kube-scheduler-{recording}.jsonl").read_text().splitlines()
-    calls = [(call["verb"], call["body"]) for call in map(json.loads, lines)]
+    calls = [(call.verb, call.body) for call in recorded_requests(recording)]
     return [call for call in calls if not verbs or call[0] in verbs]

@@ -4,12 +4,12 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import aiohttp
 from aiohttp import web
 
+from cli.conformance.recordings import recorded_requests, recording_names
 from sandbox.apiserver import ApiServer
 from sandbox.apiserver.resources.paths import parse
 from sandbox.apiserver.store.selection import Selection
@@ -17,7 +17,6 @@ from sandbox.scheduler import Configuration, Scheduler, parse_configuration, run
 from sandbox.scheduler.cluster.cache import KnownPod
 from tests.live_api import Api, Object
 
-DATA = Path(__file__).parents[2] / "data"
 Script = Callable[[Object], Any]
 
 
@@ -221,10 +220,10 @@ def recordings(mode: str) -> Iterator[tuple[str, Object, str]]:
 
     The mode is names or nodes.
     """
-    for file in sorted(DATA.glob(f"kube-scheduler-*-{mode}.jsonl"), reverse=True):
-        for line in file.read_text().splitlines():
-            record = json.loads(line)
-            yield record["verb"], record["headers"], record["body"]
+    for name in reversed(recording_names()):
+        if name.endswith(f"-{mode}"):
+            for request in recorded_requests(name):
+                yield request.verb, dict(request.headers), request.body
 
 
 def known_pod(name: str = "web", *, uid: str = "", **spec: Any) -> KnownPod:

@@ -1,6 +1,5 @@
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -8,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cli.conformance.recordings import recorded_requests, recording_names
 from moorage.models import (
     Container,
     LabelSelector,
@@ -22,13 +22,11 @@ from moorage.models import (
     encode,
 )
 
-RECORDINGS = Path(__file__).parents[2] / "data"
-
 
 def recorded(kind: str) -> Iterator[Any]:
-    for path in sorted(RECORDINGS.glob("kube-scheduler-*.jsonl")):
-        for line in path.read_text().splitlines():
-            body = json.loads(json.loads(line)["body"])
+    for recording in recording_names():
+        for request in recorded_requests(recording):
+            body = json.loads(request.body)
             if kind == "pods" and "Pod" in body:
                 yield body["Pod"]
             if kind == "nodes":

@@ -1,0 +1,1 @@
+"""`moorage conformance`: what kube-scheduler would do with the answers of any extender."""

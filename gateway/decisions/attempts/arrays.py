@@ -1,0 +1,131 @@
+"""The verdict on each node and the scores of each node, for the newest attempts."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from gateway.decisions.cycle import Names, NodeScores, SchedulingCycle
+from gateway.decisions.records import Decision
+from gateway.decisions.verdicts import NodeVerdicts
+
+REASON_BYTES = 200
+"""What a reason takes, about."""
+
+NAME_BYTES = 80
+"""What a node's name in a call takes, about."""
+
+
+class NodeArrays(msgspec.Struct, kw_only=True, eq=False):
+    """What an attempt found out about each node.
+
+    Rows are given to other nodes once their nodes are gone, so the names belong to it.
+
+    Attributes:
+        names: The nodes by row when the cycle began.
+        names_after: The same when it ended: another object if nodes came or went meanwhile.
+        offered: The names in the call, if they are needed to know which node a row had.
+        verdicts: The verdicts, if a filter plugin was asked.
+        scores: The scores of feasible nodes, if a score plugin had an opinion.
+        size: What it takes in addition to what other attempts share with it, in bytes.
+    """
+
+    names: Names
+    names_after: Names
+    offered: Sequence[str] = ()
+    verdicts: NodeVerdicts | None = None
+    scores: NodeScores | None = None
+    size: int = 0
+
+    def name_of(self) -> dict[int, str]:
+        """Return the node of each row that verdicts or scores are about."""
+        bitmaps = [each.bitmap for each in (self.verdicts, self.scores) if each is not None]
+        rows = sorted({row for bitmap in bitmaps for row in rows_of(bitmap)})
+        if not self.offered:
+            return {row: self.names[row] or "" for row in rows}
+        return self._by_offer(rows)
+
+    def _by_offer(self, rows: Sequence[int]) -> dict[int, str]:
+        """Find out which of two nodes a row had: the one that the call names."""
+        offered, known = set(self.offered), {*self.names, *self.names_after}
+        # Nodes that only the call brought have rows behind all others, in its order.
+        brought = iter(name for name in self.offered if name not in known)
+        found = {}
+        for row in rows:
+            tables = (table for table in (self.names, self.names_after) if row < len(table))
+            names = [name for table in tables if (name := table[row])]
+            named = [name for name in names if name in offered] or names
+            found[row] = named[0] if named else next(brought, "")
+        return found
+
+
+def rows_of(bitmap: bytes) -> list[int]:
+    """Return the rows of a bitmap, in ascending order."""
+    bits = np.unpackbits(np.frombuffer(bitmap, np.uint8), bitorder="little")
+    rows: list[int] = np.flatnonzero(bits).tolist()
+    return rows
+
+
+class KeptArrays:
+    """The arrays of the newest attempts, by the decision's id.
+
+    Arrays, reasons and tables of names are those of the cycle itself: nothing is copied.
+    """
+
+    def __init__(self, *, count: int, memory: int) -> None:
+        """Keep those of at most *count* attempts, in at most about *memory* bytes."""
+        self._count = count
+        self._memory = memory
+        self._kept: OrderedDict[str, NodeArrays] = OrderedDict()
+        self._newest_names: Names = ()
+        self.bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, decision: str) -> NodeArrays | None:
+        """Return those of a decision, if they are still kept."""
+        return self._kept.get(decision)
+
+    def ended(self, cycle: SchedulingCycle) -> None:
+        """Keep those of a cycle; of a cycle that only scores, beside the verdicts before it."""
+        if not self._count or (cycle.verdicts is None and cycle.scores is None):
+            return
+        decision = cycle.decision.id
+        before = self._kept.pop(decision, None)
+        nodes = cycle.request.nodes
+        arrays = NodeArrays(
+            names=cycle.names,
+            names_after=cycle.names_after,
+            verdicts=cycle.verdicts,
+            scores=cycle.scores,
+        )
+        if before is not None:
+            self.bytes -= before.size
+            arrays.verdicts = arrays.verdicts or before.verdicts
+            arrays.names = before.names
+        if nodes.given is not None or arrays.names is not arrays.names_after:
+            arrays.offered = nodes.names
+        arrays.size = self._size(arrays)
+        self.bytes += arrays.size
+        self._kept[decision] = arrays
+        while self._kept and (len(self._kept) > self._count or self.bytes > self._memory):
+            _, oldest = self._kept.popitem(last=False)
+            self.bytes -= oldest.size
+
+    def bound(self, decision: Decision) -> None:
+        """Do nothing: a bind changes no array."""
+
+    def _size(self, arrays: NodeArrays) -> int:
+        size = NAME_BYTES * len(arrays.offered)
+        if arrays.names_after is not self._newest_names:
+            self._newest_names = arrays.names_after
+            size += 8 * len(arrays.names_after)
+        if (verdicts := arrays.verdicts) is not None:
+            size += len(verdicts.bitmap) + 2 * verdicts.codes.nbytes
+            size += REASON_BYTES * len(verdicts.reasons)
+        if (scores := arrays.scores) is not None:
+            size += len(scores.bitmap) + scores.totals.nbytes
+            size += sum(each.raw.nbytes + each.normalized.nbytes for each in scores.plugins)
+        return size

@@ -1,0 +1,144 @@
+"""What was decided about each pod, and why. In memory, for the newest pods."""
+
+import secrets
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+
+from gateway.decisions.attempts.attempt import Attempt
+from gateway.decisions.records import Decision
+
+UNPACKED = 256
+"""Attempts that stay as they are, because the pods may not be bound yet."""
+
+
+class DecisionLog:
+    """The latest attempts of the newest pods; older ones are kept packed, in less room."""
+
+    def __init__(
+        self, *, pods: int, attempts: int, memory: int = 1 << 26, unpacked: int = UNPACKED
+    ) -> None:
+        """Keep *attempts* of each of the *pods* that were decided on last.
+
+        Args:
+            pods: How many pods.
+            attempts: How many attempts of each.
+            memory: What packed attempts may take, in bytes; the oldest go first.
+            unpacked: Newest attempts that stay as they are.
+        """
+        self._pods = pods
+        self._attempts = attempts
+        self._memory = memory
+        self._unpacked = unpacked
+        self._log: OrderedDict[tuple[str, str], list[Attempt]] = OrderedDict()
+        self._by_number: dict[int, Attempt] = {}
+        self._newest: deque[Attempt] = deque()
+        self._count = 0
+        self._bytes = 0
+        self._prefix = secrets.token_hex(3)
+
+    def __len__(self) -> int:
+        return len(self._log)
+
+    @property
+    def attempts_kept(self) -> int:
+        """How many attempts are kept."""
+        return len(self._by_number)
+
+    @property
+    def packed_bytes(self) -> int:
+        """What packed attempts take."""
+        return self._bytes
+
+    def add(self, decision: Decision, *, again: bool = False) -> None:
+        """Begin a new attempt, or another record of the attempt before (*again*); number it."""
+        self._count += 1
+        key = (decision.namespace, decision.pod)
+        of_pod = self._log.setdefault(key, [])
+        decision.id = self.id_of(self._count)
+        self._link(decision, of_pod[-1] if of_pod else None, again)
+        attempt = Attempt(
+            number=self._count,
+            namespace=decision.namespace,
+            pod=decision.pod,
+            uid=decision.uid,
+            time=decision.time.timestamp(),
+            profile=decision.profile,
+            content=decision,
+        )
+        self._by_number[attempt.number] = attempt
+        of_pod.append(attempt)
+        if len(of_pod) > self._attempts:
+            self._drop(of_pod[0])
+        self._log.move_to_end(key)
+        if len(self._log) > self._pods:
+            for oldest in list(next(iter(self._log.values()))):
+                self._drop(oldest)
+        self._newest.append(attempt)
+        self._pack_oldest()
+
+    def latest(self, namespace: str, pod: str, uid: str) -> Decision | None:
+        """Return the latest attempt of a pod, to be written to, if it is the pod with this uid."""
+        of_pod = self._log.get((namespace, pod))
+        if not of_pod or of_pod[-1].uid != uid:
+            return None
+        latest = of_pod[-1]
+        if isinstance(latest.content, Decision):
+            return latest.content
+        self._bytes -= latest.packed_bytes
+        decision = latest.unpack()
+        self._newest.append(latest)
+        self._pack_oldest()
+        return decision
+
+    def attempts(self, namespace: str, pod: str) -> list[Decision]:
+        """Return the attempts of a pod, newest first."""
+        return [each.decision for each in self.of_pod(namespace, pod)]
+
+    def of_pod(self, namespace: str, pod: str) -> Sequence[Attempt]:
+        """Return the attempts of a pod as they are kept, newest first."""
+        return self._log.get((namespace, pod), [])[::-1]
+
+    def all(self) -> list[Attempt]:
+        """Return all attempts, newest first."""
+        return list(reversed(self._by_number.values()))
+
+    def is_latest(self, attempt: Attempt) -> bool:
+        """Whether no newer attempt of the same pod is kept."""
+        of_pod = self._log.get((attempt.namespace, attempt.pod))
+        return of_pod is not None and of_pod[-1] is attempt
+
+    def id_of(self, number: int) -> str:
+        """Return the id of a decision; no other gateway, nor this one once restarted, has it."""
+        return f"{self._prefix}-{number}"
+
+    def number_of(self, decision: str) -> int | None:
+        """Return the number of an id; None if it is none, or of another gateway's log."""
+        prefix, _, number = decision.partition("-")
+        is_ours = prefix == self._prefix and number.isascii() and number.isdigit()
+        return int(number[:20]) if is_ours else None
+
+    def _link(self, decision: Decision, before: Attempt | None, again: bool) -> None:
+        if before is None or before.uid != decision.uid:
+            decision.attempt = 1
+            return
+        previous = before.decision
+        decision.previous = previous.id
+        decision.attempt = previous.attempt + (not again)
+
+    def _pack_oldest(self) -> None:
+        if len(self._newest) > self._unpacked:
+            attempt = self._newest.popleft()
+            if attempt.number in self._by_number:
+                attempt.pack()
+                self._bytes += attempt.packed_bytes
+        while self._bytes > self._memory:
+            self._drop(next(each for each in self._by_number.values() if each.packed_bytes))
+
+    def _drop(self, attempt: Attempt) -> None:
+        del self._by_number[attempt.number]
+        self._bytes -= attempt.packed_bytes
+        key = (attempt.namespace, attempt.pod)
+        of_pod = self._log[key]
+        of_pod.remove(attempt)
+        if not of_pod:
+            del self._log[key]

@@ -1,0 +1,103 @@
+"""Lists decisions, newest first, a page at a time."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from gateway.decisions.attempts.attempt import Attempt
+from gateway.decisions.attempts.log import DecisionLog
+from gateway.decisions.records import Decision, DecisionItem
+from gateway.decisions.serving.query import BadQueryError, DecisionQuery
+from gateway.decisions.words.dominant import dominant
+from gateway.decisions.words.facts import Facts, facts, runner_up
+
+SLICE = 500
+"""Attempts that are looked at before cycles get their turn."""
+
+PlaceOf = Callable[[str], str]
+"""Returns the node that the pod with a uid is bound to as the cluster shows it, "" for none."""
+
+MayRead = Callable[[str], Awaitable[bool]]
+"""Returns whether the caller may read the pods of a namespace."""
+
+
+class Listing:
+    """Lists the decisions of a log."""
+
+    def __init__(self, log: DecisionLog, place_of: PlaceOf) -> None:
+        """Look up in *place_of* where pods are that Moorage does not bind."""
+        self._log = log
+        self._place_of = place_of
+
+    async def page(self, query: DecisionQuery, may_read: MayRead) -> tuple[list[DecisionItem], str]:
+        """Return decisions, and where the list goes on, "" at its end.
+
+        Raises:
+            BadQueryError: The list cannot go on where the query says.
+        """
+        items: list[DecisionItem] = []
+        readable: dict[str, bool] = {}
+        async for attempt, found in self._matching(query):
+            if attempt.namespace not in readable:
+                readable[attempt.namespace] = await may_read(attempt.namespace)
+            if not readable[attempt.namespace]:
+                continue
+            if len(items) == query.limit:
+                return items, items[-1].id
+            items.append(item(attempt.decision, found, self._place(attempt)))
+        return items, ""
+
+    def item(self, decision: Decision) -> DecisionItem:
+        """Return a decision as lists show it."""
+        place = self._place_of(decision.uid)
+        return item(decision, facts(decision).at(place), place)
+
+    async def _matching(self, query: DecisionQuery) -> AsyncIterator[tuple[Attempt, Facts]]:
+        for count, attempt in enumerate(self._candidates(query), start=1):
+            if count % SLICE == 0:
+                await asyncio.sleep(0)
+            if query.may_match(attempt):
+                found = attempt.facts.at(self._place(attempt))
+                if query.matches(found):
+                    yield attempt, found
+
+    def _candidates(self, query: DecisionQuery) -> list[Attempt]:
+        if query.namespace and query.pod:
+            attempts = list(self._log.of_pod(query.namespace, query.pod))
+        else:
+            attempts = self._log.all()
+        if not query.after:
+            return attempts
+        number = self._log.number_of(query.after)
+        if number is None:
+            raise BadQueryError(
+                "continue is not from this gateway, or it has restarted since: begin again without"
+            )
+        return [attempt for attempt in attempts if attempt.number < number]
+
+    def _place(self, attempt: Attempt) -> str:
+        """Return where the pod is, if it can be there by this attempt: only by the latest."""
+        return self._place_of(attempt.uid) if self._log.is_latest(attempt) else ""
+
+
+def item(decision: Decision, found: Facts, place: str) -> DecisionItem:
+    """Return a decision as lists show it."""
+    phase = decision.filter or decision.preempt
+    return DecisionItem(
+        id=decision.id,
+        namespace=decision.namespace,
+        pod=decision.pod,
+        uid=decision.uid,
+        time=decision.time,
+        profile=decision.profile,
+        outcome=found.outcome,
+        node=found.node,
+        runner_up=runner_up(decision, found.node),
+        reason=dominant(decision, place),
+        plugins=found.plugins,
+        nodes=phase.nodes if phase else 0,
+        feasible=phase.feasible if phase else 0,
+        cluster_nodes=decision.cluster_nodes,
+        seconds=decision.seconds,
+        attempt=decision.attempt,
+        previous=decision.previous,
+    )

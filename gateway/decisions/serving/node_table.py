@@ -1,0 +1,137 @@
+"""The nodes of one attempt as a table: verdict, rank, total, and the scores of each plugin."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from gateway.decisions.attempts.arrays import NodeArrays, rows_of
+from gateway.decisions.cycle import NodeScores
+from gateway.decisions.records import Record
+from gateway.decisions.serving.query import BadQueryError, Parameters, checked, number
+
+DEFAULT_LIMIT = 100
+MOST = 100_000
+"""Nodes in an answer."""
+
+COLUMNS = ("rank", "total", "node", "verdict", "plugin", "reason")
+
+
+class NodeScore(Record, omit_defaults=False):
+    """A plugin's opinion of a node."""
+
+    raw: float
+    normalized: float
+
+
+class NodeItem(Record, omit_defaults=False):
+    """A node in the table.
+
+    Attributes:
+        plugin: The one that rejected it, and why.
+        rank: Its place in Moorage's order, from 1 on; None without a total.
+        scores: By plugin.
+    """
+
+    node: str
+    verdict: Literal["feasible", "rejected"]
+    plugin: str = ""
+    reason: str = ""
+    rank: int | None = None
+    total: float | None = None
+    scores: dict[str, NodeScore] = msgspec.field(default_factory=dict)
+
+
+class NodeQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which nodes are wanted: those whose name, plugin or reason contains *search*."""
+
+    search: str = ""
+    sort: str = "rank"
+    descending: bool = False
+    limit: int = DEFAULT_LIMIT
+    offset: int = 0
+
+
+def node_query(parameters: Parameters) -> NodeQuery:
+    """Return what is asked for; raises BadQueryError."""
+    values = checked(parameters, ("search", "sort", "order", "limit", "offset"))
+    order = values.get("order", "asc")
+    if order not in ("asc", "desc"):
+        raise BadQueryError(f"order is asc or desc, not {order[:100]}")
+    return NodeQuery(
+        search=values.get("search", "").lower(),
+        sort=values.get("sort", "rank"),
+        descending=order == "desc",
+        limit=number(values, "limit", DEFAULT_LIMIT, least=1, most=MOST),
+        offset=number(values, "offset", 0, least=0, most=MOST),
+    )
+
+
+def node_table(arrays: NodeArrays, query: NodeQuery) -> dict[str, Any]:
+    """Return a part of the table as JSON-like content; raises BadQueryError."""
+    plugins = arrays.scores.plugins if arrays.scores is not None else ()
+    key = _sort_key(query.sort, [each.plugin for each in plugins])
+    nodes = [node for node in nodes_of(arrays) if _contains(node, query.search)]
+    nodes.sort(key=lambda node: node.node)
+    nodes.sort(key=key, reverse=query.descending)
+    reasons = arrays.verdicts.reasons if arrays.verdicts is not None else ()
+    return {
+        "total": len(nodes),
+        "plugins": {
+            "filter": list(dict.fromkeys(reason.plugin for reason in reasons)),
+            "score": [{"plugin": each.plugin, "weight": each.weight} for each in plugins],
+        },
+        "items": nodes[query.offset : query.offset + query.limit],
+    }
+
+
+def nodes_of(arrays: NodeArrays) -> list[NodeItem]:
+    """Return all nodes that verdicts or scores are about."""
+    names = arrays.name_of()
+    nodes = {row: NodeItem(node=name, verdict="feasible") for row, name in names.items()}
+    if (verdicts := arrays.verdicts) is not None:
+        rejected = verdicts.codes.nonzero()[0].tolist()
+        rows, codes = rows_of(verdicts.bitmap), verdicts.codes.tolist()
+        reasons = [(reason.plugin, reason.text) for reason in verdicts.reasons]
+        for index in rejected:
+            node = nodes[rows[index]]
+            node.verdict = "rejected"
+            node.plugin, node.reason = reasons[codes[index] - 1]
+    if arrays.scores is not None:
+        _add_scores(nodes, arrays.scores)
+    return list(nodes.values())
+
+
+def _add_scores(nodes: Mapping[int, NodeItem], scores: NodeScores) -> None:
+    rows = rows_of(scores.bitmap)
+    best_first = (-scores.totals).argsort(kind="stable").tolist()
+    for rank, index in enumerate(best_first, start=1):
+        nodes[rows[index]].rank = rank
+    columns = [
+        (each.plugin, each.raw.tolist(), each.normalized.tolist()) for each in scores.plugins
+    ]
+    for index, (row, total) in enumerate(zip(rows, scores.totals.tolist(), strict=True)):
+        node = nodes[row]
+        node.total = total
+        node.scores = {
+            plugin: NodeScore(raw=raw[index], normalized=normalized[index])
+            for plugin, raw, normalized in columns
+        }
+
+
+def _contains(node: NodeItem, text: str) -> bool:
+    return not text or any(text in each.lower() for each in (node.node, node.plugin, node.reason))
+
+
+def _sort_key(column: str, plugins: list[str]) -> Callable[[NodeItem], Any]:
+    if column == "rank":
+        return lambda node: math.inf if node.rank is None else node.rank
+    if column == "total":
+        return lambda node: -math.inf if node.total is None else node.total
+    if column in COLUMNS:
+        return lambda node: getattr(node, column)
+    if column in plugins:
+        return lambda node: node.scores[column].normalized if node.scores else -math.inf
+    known = ", ".join((*COLUMNS, *plugins))
+    raise BadQueryError(f"sort is one of {known}, not {column[:100]}")

@@ -1,0 +1,108 @@
+"""Sends decisions to those who follow them, as server-sent events."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+import msgspec
+from aiohttp import web
+
+from gateway.decisions.cycle import SchedulingCycle
+from gateway.decisions.records import Decision, DecisionItem
+from gateway.decisions.serving.listing import MayRead
+from moorage_host.http.reading import UncheckedError
+
+HEARTBEAT_SECONDS = 15.0
+"""How long nothing is sent at most, so that proxies keep the connection."""
+
+HEADERS = {
+    "Content-Type": "text/event-stream",
+    "Cache-Control": "no-store",
+    "X-Accel-Buffering": "no",
+}
+
+
+class _Follower:
+    """Those decisions that one client has not been sent; the oldest are left out if too many."""
+
+    def __init__(self, limit: int) -> None:
+        self.waiting: deque[Decision] = deque(maxlen=limit)
+        self.missed = 0
+        self.news = asyncio.Event()
+
+    def note(self, decision: Decision) -> None:
+        if len(self.waiting) == self.waiting.maxlen:
+            self.missed += 1
+        self.waiting.append(decision)
+        self.news.set()
+
+    def take(self) -> tuple[list[Decision], int]:
+        decisions, missed = list(self.waiting), self.missed
+        self.waiting.clear()
+        self.missed = 0
+        self.news.clear()
+        return decisions, missed
+
+
+class DecisionStream:
+    """The clients that follow decisions; an observer of cycles."""
+
+    def __init__(self, *, clients: int, waiting: int) -> None:
+        """Serve so many clients, for each of which so many decisions may wait."""
+        self._clients = clients
+        self._waiting = waiting
+        self._followers: set[_Follower] = set()
+
+    def __len__(self) -> int:
+        return len(self._followers)
+
+    def ended(self, cycle: SchedulingCycle) -> None:
+        """Send the decision to all clients."""
+        self.bound(cycle.decision)
+
+    def bound(self, decision: Decision) -> None:
+        """Send the decision again."""
+        for follower in self._followers:
+            follower.note(decision)
+
+    async def serve(
+        self,
+        request: web.Request,
+        item: Callable[[Decision], DecisionItem],
+        may_read: MayRead,
+    ) -> web.StreamResponse:
+        """Send decisions, as *item* shows them, until the client leaves."""
+        if len(self._followers) >= self._clients:
+            text = f"{self._clients} clients follow decisions already: see --decision-clients"
+            return web.json_response({"error": text}, status=503, headers={"Retry-After": "5"})
+        follower = _Follower(self._waiting)
+        self._followers.add(follower)
+        try:
+            response = web.StreamResponse(headers=HEADERS)
+            await response.prepare(request)
+            await response.write(b": decisions\n\n")
+            while True:
+                await response.write(await _next(follower, item, may_read))
+        except (ConnectionError, UncheckedError):
+            return response
+        finally:
+            self._followers.discard(follower)
+
+
+async def _next(
+    follower: _Follower, item: Callable[[Decision], DecisionItem], may_read: MayRead
+) -> bytes:
+    """Wait for decisions, and return their events; a comment if none come."""
+    try:
+        async with asyncio.timeout(HEARTBEAT_SECONDS):
+            await follower.news.wait()
+    except TimeoutError:
+        return b": none\n\n"
+    decisions, missed = follower.take()
+    events = [b'event: missed\ndata: {"decisions":%d}\n\n' % missed] if missed else []
+    events += [_event(item(each)) for each in decisions if await may_read(each.namespace)]
+    return b"".join(events) or b": none\n\n"
+
+
+def _event(item: DecisionItem) -> bytes:
+    return b"event: decision\nid: %s\ndata: %s\n\n" % (item.id.encode(), msgspec.json.encode(item))

@@ -1,0 +1,1 @@
+"""What decisions amount to, in sentences for people."""

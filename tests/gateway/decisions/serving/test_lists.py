@@ -1,0 +1,232 @@
+"""Decisions are found by what people know of them, newest first, a page at a time."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
+from tests.gateway.running import Gateway, bind, filter_service, pod, scorer_service
+from tests.gateway.sharing import policy_of, sharing
+from tests.live_api import until
+
+NAMES = ("n0", "n1", "n2", "n3")
+
+
+class Picky(FilterPlugin):
+    """Rejects n3 for all pods, and all nodes for pods named nowhere."""
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        return Rejection("no place") if "n3" in (node.name, pod.name) else None
+
+
+class Numbered(ScorePlugin):
+    """Prefers nodes with high numbers."""
+
+    def score_node(self, pod: Pod, node: Node) -> float:
+        return 10.0 * float(node.name[1:])
+
+
+@asynccontextmanager
+async def deciding(tmp_path: Path, **settings: Any) -> AsyncIterator[Gateway]:
+    config = policy_of(tmp_path, "{multiPoint: {enabled: [{name: Picky}, {name: Numbered}]}}")
+    async with (
+        filter_service(Picky) as filters,
+        scorer_service(Numbered) as scorers,
+        sharing(
+            tmp_path, "g", filters=[filters], scorers=[scorers], config=config, **settings
+        ) as running,
+    ):
+        await running.node(*NAMES)
+        yield running
+
+
+async def decide(running: Gateway, name: str, *names: str) -> None:
+    left = (await running.filter(pod(name), *(names or NAMES)))["NodeNames"]
+    if len(left) > 1:
+        await running.prioritize(pod(name), *left)
+
+
+async def listed(running: Gateway, query: str = "") -> list[str]:
+    status, answer = await running.get(f"/decisions?{query}")
+    assert status == 200, answer
+    return [item["pod"] for item in answer["items"]]
+
+
+async def test_decisions_are_listed_with_what_became_of_them(tmp_path: Path) -> None:
+    async with deciding(tmp_path) as running:
+        await decide(running, "a")
+        await decide(running, "n3")
+        await decide(running, "n3")
+        _, answer = await running.get("/decisions")
+    again, nowhere, placed = answer["items"]
+    assert answer["continue"] == ""
+    assert {**placed, "id": "", "seconds": 0, "time": ""} == {
+        "id": "",
+        "namespace": "default",
+        "pod": "a",
+        "uid": "uid-a",
+        "time": "",
+        "profile": "moorage",
+        "outcome": "binding",
+        "node": "",
+        "runnerUp": "n2",
+        "reason": "Moorage prefers n2 to n1, 20 to 10: Numbered +10",
+        "plugins": ["Picky", "Numbered"],
+        "nodes": 4,
+        "feasible": 3,
+        "clusterNodes": 4,
+        "seconds": 0,
+        "attempt": 1,
+        "previous": "",
+    }
+    assert placed["seconds"] > 0
+    assert nowhere["outcome"] == "unschedulable"
+    assert nowhere["reason"] == "no node suits it: Picky rejected 4 of 4: no place"
+    assert (nowhere["attempt"], nowhere["previous"]) == (1, "")
+    assert (again["attempt"], again["previous"]) == (2, nowhere["id"])
+
+
+async def test_lists_are_filtered(tmp_path: Path) -> None:
+    async with deciding(tmp_path) as running:
+        await decide(running, "a")
+        await decide(running, "b", "n0", "n1")
+        await decide(running, "n3")
+        await bind(running, pod("b"), "n1")  # without a binder
+        assert await listed(running) == ["n3", "b", "a"]
+        assert await listed(running, "pod=a&namespace=default") == ["a"]
+        assert await listed(running, "pod=b") == ["b"]
+        assert await listed(running, "namespace=other") == []
+        assert await listed(running, "outcome=unschedulable") == ["n3"]
+        assert await listed(running, "outcome=bind+failed") == ["b"]
+        assert await listed(running, "node=n1") == ["b"]
+        assert await listed(running, "plugin=Picky") == ["n3", "a"]
+        assert await listed(running, "plugin=Numbered") == ["b", "a"]
+        assert await listed(running, "profile=moorage&plugin=Numbered&pod=a") == ["a"]
+        assert await listed(running, "profile=other") == []
+        assert await listed(running, "since=15m&until=") == ["n3", "b", "a"]
+        assert await listed(running, "until=15m") == []
+        assert await listed(running, "since=2026-01-01T00:00:00%2B01:00") == ["n3", "b", "a"]
+
+
+async def test_a_pod_that_another_binds_is_bound(tmp_path: Path) -> None:
+    async with deciding(tmp_path) as running:
+        running.api.pod("a", schedulerName="moorage", nodeName="n2")
+        uid = running.api.read("/api/v1/namespaces/default/pods/a")["metadata"]["uid"]
+        obj = pod("a")
+        obj["metadata"]["uid"] = uid
+        await running.filter(obj, *NAMES)
+        _, answer = await running.get("/decisions?node=n2&outcome=bound")
+        assert [item["pod"] for item in answer["items"]] == ["a"]
+
+
+async def test_a_list_goes_on_where_the_page_before_ended(tmp_path: Path) -> None:
+    async with deciding(tmp_path) as running:
+        for name in "abcde":
+            await decide(running, name, "n0", "n1")
+        pages: list[list[str]] = []
+        after = ""
+        while not pages or after:
+            _, answer = await running.get(f"/decisions?limit=2&continue={after}")
+            pages.append([item["pod"] for item in answer["items"]])
+            after = answer["continue"]
+            await decide(running, "later", "n0", "n1")  # is not in the pages that follow
+    assert pages == [["e", "d"], ["c", "b"], ["a"]]
+
+
+@pytest.mark.parametrize(
+    ("query", "error"),
+    [
+        ("nod=n1", "there is no parameter nod; there are continue, limit, namespace, node,"),
+        ("pod=a&pod=b", "pod is given twice"),
+        ("limit=0", "limit is a whole number from 1 to 1000, not 0"),
+        ("limit=many", "limit is a whole number from 1 to 1000, not many"),
+        ("outcome=lost", "outcome is one of bound, binding, deciding, unschedulable, failed,"),
+        ("since=yesterday", "since is a time such as 2026-11-23T01:30:00Z, or how long ago, such"),
+        ("until=2026-11-23T01:30:00", "until is a time such as"),
+        ("since=5m&until=10m", "since is after until, so no decision can match"),
+        ("continue=ffffff-3", "continue is not from this gateway, or it has restarted since"),
+        ("continue=%00", "continue is not from this gateway"),
+    ],
+)
+async def test_bad_parameters_are_refused(tmp_path: Path, query: str, error: str) -> None:
+    async with deciding(tmp_path) as running:
+        status, answer = await running.get(f"/decisions?{query}")
+    assert status == 400
+    assert answer["error"].startswith(error)
+
+
+async def test_the_nodes_of_a_decision_are_a_table(tmp_path: Path) -> None:
+    async with deciding(tmp_path) as running:
+        await decide(running, "a")
+        _, answer = await running.get("/decisions/default/a")
+        (attempt,) = answer["attempts"]
+        path = f"/decisions/default/a/{attempt['id']}/nodes"
+        _, table = await running.get(path)
+        assert table["total"] == 4
+        assert table["plugins"] == {
+            "filter": ["Picky"],
+            "score": [{"plugin": "Numbered", "weight": 1}],
+        }
+        assert [(each["node"], each["rank"]) for each in table["items"]] == [
+            ("n2", 1),
+            ("n1", 2),
+            ("n0", 3),
+            ("n3", None),
+        ]
+        assert table["items"][0]["scores"] == {"Numbered": {"raw": 20.0, "normalized": 20.0}}
+        assert table["items"][3] == {
+            "node": "n3",
+            "verdict": "rejected",
+            "plugin": "Picky",
+            "reason": "no place",
+            "rank": None,
+            "total": None,
+            "scores": {},
+        }
+        _, found = await running.get(f"{path}?search=PLACE")
+        assert [each["node"] for each in found["items"]] == ["n3"]
+        _, sorted_ = await running.get(f"{path}?sort=Numbered&order=desc&limit=2&offset=1")
+        assert (sorted_["total"], [each["node"] for each in sorted_["items"]]) == (4, ["n1", "n0"])
+        status, refused = await running.get(f"{path}?sort=size")
+        assert (status, refused["error"]) == (
+            400,
+            "sort is one of rank, total, node, verdict, plugin, reason, Numbered, not size",
+        )
+        status, missing = await running.get("/decisions/default/a/other/nodes")
+        assert (status, missing["error"]) == (
+            404,
+            "there is no decision other about pod default/a",
+        )
+
+
+async def test_nodes_that_are_not_kept_are_gone(tmp_path: Path) -> None:
+    async with deciding(tmp_path, decision_arrays=1) as running:
+        await decide(running, "a")
+        await decide(running, "b")
+        _, answer = await running.get("/decisions/default/a")
+        (attempt,) = answer["attempts"]
+        status, gone = await running.get(f"/decisions/default/a/{attempt['id']}/nodes")
+    assert status == 410
+    assert gone["error"].endswith("see --decision-arrays and --decision-array-memory")
+
+
+async def test_nodes_keep_their_names_though_their_rows_are_given_to_others(tmp_path: Path) -> None:
+    async with deciding(tmp_path) as running:
+        await decide(running, "a")
+        running.api.delete("/api/v1/nodes/n1")
+        await until(lambda: running.sample("moorage_cache_size", type="nodes") == 3)
+        await running.node("n9")
+        await until(lambda: running.sample("moorage_cache_size", type="nodes") == 4)
+        await decide(running, "b", "n0", "n9")
+        tables = {}
+        for name in "ab":
+            _, answer = await running.get(f"/decisions/default/{name}")
+            path = f"/decisions/default/{name}/{answer['attempts'][0]['id']}/nodes"
+            tables[name] = [each["node"] for each in (await running.get(path))[1]["items"]]
+        _, answer = await running.get("/decisions/default/a?node=n1")
+    assert tables == {"a": ["n2", "n1", "n0", "n3"], "b": ["n9", "n0"]}
+    (seen,) = answer["attempts"]
+    assert (seen["verdict"], seen["rank"]) == ("feasible", 2)
