@@ -10,6 +10,7 @@ from cli.conformance.command import conformance
 from cli.explain.command import explain
 from cli.legacy.command import convert_policy
 from cli.replay.command import replay
+from cli.shadow.command import shadow
 from cli.simulate.command import simulate
 from cli.skeleton.command import new_plugin
 from cli.up.command import up
@@ -34,6 +35,7 @@ for command in (
     explain,
     new_plugin,
     replay,
+    shadow,
     simulate,
     up,
 ):

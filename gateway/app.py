@@ -28,6 +28,8 @@ from gateway.policy.reload import PolicyReloader, ReloadMetrics
 from gateway.replicas.pool import ReplicaPool
 from gateway.replicas.pools import Pools
 from gateway.settings import GatewaySettings
+from gateway.shadow.serving import shadow_route
+from gateway.shadow.shadow import Shadows, make_shadows
 from gateway.simulate.serving import simulate_routes
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, connect
@@ -85,8 +87,9 @@ async def running(
                 notes={"tls": security.note, **_readiness_notes(rooms)},
                 routes=[
                     *_decision_routes(client, rooms),
+                    shadow_route(rooms.shadows),
                     *rooms.inspector.routes,
-                    *_simulate_routes(rooms, settings),
+                    *simulate_routes(settings, rooms),
                 ],
                 security=security,
                 reviewer=Access(
@@ -115,6 +118,7 @@ class _Rooms:
     leadership: Leadership
     decisions: Decisions
     queue: CycleQueue
+    shadows: Shadows
     cycles: CycleRunner
     journal: Sequence[Journal]
     inspector: Inspector
@@ -168,6 +172,7 @@ def _connect_rooms(
         between_cycles=queue.between_cycles,
         metrics=ReloadMetrics(registry),
     )
+    shadows = make_shadows(settings, state, policy, queue, filters, scorers, registry)
     followed = Followed(
         cluster=cluster,
         policy=policy,
@@ -184,7 +189,7 @@ def _connect_rooms(
         scorers=scorers,
         binding=binders.binding,
         decisions=decisions,
-        observers=journal,
+        observers=(*journal, shadows),
         term=leadership.term,
         registry=registry,
     )
@@ -209,6 +214,7 @@ def _connect_rooms(
         leadership=leadership,
         decisions=decisions,
         queue=queue,
+        shadows=shadows,
         cycles=cycles,
         journal=journal,
         inspector=inspector,
@@ -217,7 +223,7 @@ def _connect_rooms(
 
 @asynccontextmanager
 async def _background(rooms: _Rooms, settings: GatewaySettings) -> AsyncIterator[None]:
-    work = [each.run() for each in (rooms.filters, rooms.scorers, rooms.binders)]
+    work = [each.run() for each in (rooms.filters, rooms.scorers, rooms.binders, rooms.shadows)]
     work += [rooms.leadership.run(), rooms.inspector.timeline.run()]
     work += [each.run() for each in rooms.journal]
     if rooms.reloader is not None and settings.config_reload_interval:
@@ -284,9 +290,3 @@ def _decision_routes(client: KubeClient, rooms: _Rooms) -> list[web.RouteDef]:
         return await hint(client, resolved.profile_names if resolved else (), namespace, pod)
 
     return decision_routes(rooms.decisions, rooms.cluster.state.bound_to, hint_of)
-
-
-def _simulate_routes(rooms: _Rooms, settings: GatewaySettings) -> Sequence[web.RouteDef]:
-    return simulate_routes(
-        settings, rooms.cluster, rooms.policy, filters=rooms.filters, scorers=rooms.scorers
-    )

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from typing import Protocol
 
 import msgspec
 from aiohttp import web
@@ -69,17 +70,25 @@ class Questions:
             self._free.release()
 
 
-def simulate_routes(
-    settings: GatewaySettings,
-    cluster: Cluster,
-    policy: PolicyHolder,
-    *,
-    filters: ReplicaPool,
-    scorers: ReplicaPool,
-) -> Sequence[web.RouteDef]:
+class Rooms(Protocol):
+    """The parts of the gateway that answers come from."""
+
+    @property
+    def cluster(self) -> Cluster: ...  # noqa: D102
+    @property
+    def policy(self) -> PolicyHolder: ...  # noqa: D102
+    @property
+    def filters(self) -> ReplicaPool: ...  # noqa: D102
+    @property
+    def scorers(self) -> ReplicaPool: ...  # noqa: D102
+
+
+def simulate_routes(settings: GatewaySettings, rooms: Rooms) -> Sequence[web.RouteDef]:
     """Return the routes; a caller with a bearer token must be allowed to get all pods."""
+    cluster, policy = rooms.cluster, rooms.policy
     questions, reader = Questions(settings), Reader(cluster.state, policy, settings)
-    simulator = Simulator(cluster, policy, Services(filters, scorers, settings.simulate_timeout))
+    services = Services(rooms.filters, rooms.scorers, settings.simulate_timeout)
+    simulator = Simulator(cluster, policy, services)
 
     async def respond(body: bytes) -> bytes:
         simulator.require_ready()

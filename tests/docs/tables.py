@@ -21,6 +21,7 @@ from gateway.leadership.term import Term
 from gateway.policy.reload import ReloadMetrics
 from gateway.replicas.metrics import SessionFamilies
 from gateway.settings import GatewaySettings
+from gateway.shadow.metrics import ShadowMetrics
 from moorage.measurements.prometheus import gauges
 from moorage_host.http.refusals import REFUSED
 from moorage_host.process.lifecycle import AdminSettings, ProcessSettings
@@ -186,6 +187,7 @@ def _gateway_metrics() -> list[MetricRow]:
     EdgeMetrics(registry)
     CycleMetrics(registry)
     ReloadMetrics(registry)
+    ShadowMetrics(registry)
     SessionFamilies(registry)
     WatchFamilies(registry)
     RetryMetrics(registry)
