@@ -13,6 +13,7 @@ from cli.replay.command import replay
 from cli.shadow.command import shadow
 from cli.simulate.command import simulate
 from cli.skeleton.command import new_plugin
+from cli.top.command import top
 from cli.up.command import up
 
 # The commands import what they need themselves: help is there at once, and Ctrl-C works during
@@ -37,6 +38,7 @@ for command in (
     replay,
     shadow,
     simulate,
+    top,
     up,
 ):
     main.add_command(command)
