@@ -11,10 +11,10 @@ from prometheus_client import REGISTRY, CollectorRegistry
 from gateway.binding.binders import Binders, make_binders
 from gateway.binding.settling import Settling, SettlingMetrics
 from gateway.binding.snapshots import BinderSnapshots
+from gateway.calls import Cycles
 from gateway.cluster.cluster import Cluster, make_cluster
 from gateway.cycle.cycles import make_cycles
 from gateway.cycle.queue import CycleQueue
-from gateway.cycle.runner import CycleRunner
 from gateway.decisions.decisions import Decisions, make_decisions
 from gateway.decisions.serving.routes import decision_routes
 from gateway.decisions.words.hint import hint
@@ -28,6 +28,8 @@ from gateway.policy.reload import PolicyReloader, ReloadMetrics
 from gateway.replicas.pool import ReplicaPool
 from gateway.replicas.pools import Pools
 from gateway.settings import GatewaySettings
+from gateway.shadow.serving import shadow_route
+from gateway.shadow.shadow import Shadows, make_shadows
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, connect
 from moorage_host.kube.access import Access
@@ -37,6 +39,8 @@ from moorage_host.process.lifecycle import announce, process
 from moorage_host.process.phase import Phase
 from moorage_host.rpc.channel import require_reachable
 from moorage_host.tls.security import Security, securing
+from moorage_host.tracing.sink import span_sink
+from moorage_host.tracing.span import SpanSink
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +74,10 @@ async def running(
     """
     async with AsyncExitStack() as stack:
         security = await stack.enter_async_context(securing(settings))
+        spans = await stack.enter_async_context(span_sink("gateway", settings))
         client = await connect(settings.kubeconfig)
         stack.push_async_callback(client.close)
-        rooms = _connect_rooms(client, settings, registry, security)
+        rooms = _connect_rooms(client, settings, registry, security, spans)
         stack.push_async_callback(rooms.binders.binding.close)
         await stack.enter_async_context(_background(rooms, settings))
         stack.push_async_callback(rooms.queue.drain)
@@ -82,7 +87,11 @@ async def running(
                 settings,
                 checks={"serving": phase.problem, **_readiness_checks(rooms, settings)},
                 notes={"tls": security.note, **_readiness_notes(rooms)},
-                routes=[*_decision_routes(client, rooms), *rooms.inspector.routes],
+                routes=[
+                    *_decision_routes(client, rooms),
+                    shadow_route(rooms.shadows),
+                    *rooms.inspector.routes,
+                ],
                 security=security,
                 reviewer=Access(
                     client, ttl=settings.admin_token_ttl, kept=settings.admin_token_answers
@@ -110,7 +119,8 @@ class _Rooms:
     leadership: Leadership
     decisions: Decisions
     queue: CycleQueue
-    cycles: CycleRunner
+    shadows: Shadows
+    cycles: Cycles
     journal: Sequence[Journal]
     inspector: Inspector
 
@@ -120,6 +130,7 @@ def _connect_rooms(
     settings: GatewaySettings,
     registry: CollectorRegistry,
     security: Security,
+    spans: SpanSink | None,
 ) -> _Rooms:
     for target in (*settings.filter, *settings.scorer, settings.binder):
         require_reachable(target, security)
@@ -163,6 +174,7 @@ def _connect_rooms(
         between_cycles=queue.between_cycles,
         metrics=ReloadMetrics(registry),
     )
+    shadows = make_shadows(settings, state, policy, queue, filters, scorers, registry)
     followed = Followed(
         cluster=cluster,
         policy=policy,
@@ -179,9 +191,10 @@ def _connect_rooms(
         scorers=scorers,
         binding=binders.binding,
         decisions=decisions,
-        observers=journal,
+        observers=(*journal, shadows),
         term=leadership.term,
         registry=registry,
+        spans=spans,
     )
     inspector = make_inspector(
         settings,
@@ -204,6 +217,7 @@ def _connect_rooms(
         leadership=leadership,
         decisions=decisions,
         queue=queue,
+        shadows=shadows,
         cycles=cycles,
         journal=journal,
         inspector=inspector,
@@ -212,7 +226,7 @@ def _connect_rooms(
 
 @asynccontextmanager
 async def _background(rooms: _Rooms, settings: GatewaySettings) -> AsyncIterator[None]:
-    work = [each.run() for each in (rooms.filters, rooms.scorers, rooms.binders)]
+    work = [each.run() for each in (rooms.filters, rooms.scorers, rooms.binders, rooms.shadows)]
     work += [rooms.leadership.run(), rooms.inspector.timeline.run()]
     work += [each.run() for each in rooms.journal]
     if rooms.reloader is not None and settings.config_reload_interval:

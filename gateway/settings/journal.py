@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from gateway.settings.edge import EdgeSettings
+from gateway.settings.shadow import ShadowSettings
 from moorage_host.settings import setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JournalSettings(EdgeSettings):
+class JournalSettings(ShadowSettings):
     """Settings of the journal; the gateway's own settings extend these."""
 
     journal: Path | None = setting(

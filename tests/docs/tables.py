@@ -21,6 +21,7 @@ from gateway.leadership.term import Term
 from gateway.policy.reload import ReloadMetrics
 from gateway.replicas.metrics import SessionFamilies
 from gateway.settings import GatewaySettings
+from gateway.shadow.metrics import ShadowMetrics
 from moorage.measurements.prometheus import gauges
 from moorage_host.http.refusals import REFUSED
 from moorage_host.process.lifecycle import AdminSettings, ProcessSettings
@@ -40,6 +41,7 @@ from moorage_host.settings import SettingRow, settings_table
 from moorage_host.settings.fields import Dataclass
 from moorage_host.tls.authorization import METHODS
 from moorage_host.tls.reload import EXPIRY, RELOADS
+from moorage_host.tracing.metrics import SPANS
 from sandbox.apiserver.__main__ import Options as ApiServerOptions
 from sandbox.apiserver.resources.builtin import BUILT_IN
 from sandbox.scheduler.__main__ import Settings as SchedulerSettings
@@ -84,6 +86,7 @@ def metrics(name: str) -> str:
         "annotator": _annotator_metrics,
         "common": _common_metrics,
         "plugins": _plugin_metrics,
+        "tracing": _tracing_metrics,
     }
     return table(
         ("name", "type", "labels", "meaning"),
@@ -186,6 +189,7 @@ def _gateway_metrics() -> list[MetricRow]:
     EdgeMetrics(registry)
     CycleMetrics(registry)
     ReloadMetrics(registry)
+    ShadowMetrics(registry)
     SessionFamilies(registry)
     WatchFamilies(registry)
     RetryMetrics(registry)
@@ -237,6 +241,10 @@ def _common_metrics() -> list[MetricRow]:
 
 def _plugin_metrics() -> list[MetricRow]:
     return _declared(BACKGROUND_FAILURES, gauges.POLLS, gauges.LAST_ANSWER, gauges.NODES)
+
+
+def _tracing_metrics() -> list[MetricRow]:
+    return _declared(SPANS)
 
 
 def _declared(*collectors: Any) -> list[MetricRow]:

@@ -189,15 +189,7 @@ class ScorePhase(ReplicaPhase):
     ) -> NodeScores | None:
         if not self._all_scores:
             return None
-        plugins = [
-            PluginScores(
-                plugin=each.plugin,
-                weight=each.weight,
-                raw=np.frombuffer(each.raw, "<f8"),
-                normalized=np.frombuffer(each.normalized, "<f4"),
-            )
-            for each in result.scores
-        ]
+        plugins = plugin_scores(result)
         if any(not len(each.raw) == len(each.normalized) == rows.count for each in plugins):
             raise self.invalid("the plugins' scores do not match the nodes")
         totals = np.frombuffer(result.totals, TOTALS)
@@ -222,3 +214,16 @@ class ScorePhase(ReplicaPhase):
         if not (values.min() >= 0 and values.max() <= 100):
             raise self.invalid("a score is outside 0..100")
         return values
+
+
+def plugin_scores(result: scorer_pb2.ScoreResult) -> list[PluginScores]:
+    """Return the opinions in a result."""
+    return [
+        PluginScores(
+            plugin=each.plugin,
+            weight=each.weight,
+            raw=np.frombuffer(each.raw, "<f8"),
+            normalized=np.frombuffer(each.normalized, "<f4"),
+        )
+        for each in result.scores
+    ]
