@@ -46,7 +46,7 @@ define generate
 	$(BIN)/python -m grpc_tools.protoc -Iprotos --plugin=protoc-gen-mypy=$(BIN)/protoc-gen-mypy \
 	  --python_out=$(1) --mypy_out=quiet:$(1) $(PROTOS)
 	$(BIN)/python -m grpc_tools.protoc -Iprotos --plugin=protoc-gen-mypy_grpc=$(BIN)/protoc-gen-mypy_grpc \
-	  --grpc_python_out=$(1) --mypy_grpc_out=quiet,only_async:$(1) $(filter-out %/types.proto,$(PROTOS))
+	  --grpc_python_out=$(1) --mypy_grpc_out=quiet,only_async:$(1) $(filter-out %/types.proto %/journal.proto,$(PROTOS))
 endef
 
 protos: .venv/.dev ## Write the generated protobuf code again (sdk/moorage/v1)
@@ -62,7 +62,7 @@ LOCK := uv pip compile -q --universal --python-version 3.11 --generate-hashes --
   --no-emit-find-links --no-annotate --no-header
 lock: ## Resolve the dependencies again into requirements*.lock (needs uv)
 	$(LOCK) pyproject.toml --group build -o requirements.lock
-	$(LOCK) pyproject.toml --group build --group dev -c requirements.lock -o requirements-dev.lock
+	$(LOCK) pyproject.toml --extra otel --group build --group dev -c requirements.lock -o requirements-dev.lock
 	$(LOCK) --group pyproject.toml:fuzz -c requirements-dev.lock -o requirements-fuzz.lock
 
 bench: .venv/.dev ## Measure everything beside Go extenders, print tables and plots, fail if a budget is missed

@@ -1,7 +1,7 @@
 """Connects the rooms of the gateway, and runs it. What is in a room, the room itself makes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
@@ -11,14 +11,16 @@ from prometheus_client import REGISTRY, CollectorRegistry
 from gateway.binding.binders import Binders, make_binders
 from gateway.binding.settling import Settling, SettlingMetrics
 from gateway.binding.snapshots import BinderSnapshots
+from gateway.calls import Cycles
 from gateway.cluster.cluster import Cluster, make_cluster
 from gateway.cycle.cycles import make_cycles
 from gateway.cycle.queue import CycleQueue
-from gateway.cycle.runner import CycleRunner
 from gateway.decisions.decisions import Decisions, make_decisions
 from gateway.decisions.serving.routes import decision_routes
 from gateway.decisions.words.hint import hint
 from gateway.edge import Edge, make_app, run_edge
+from gateway.inspector.inspector import Inspector, make_inspector
+from gateway.journal.journal import Followed, Journal, make_journal
 from gateway.leadership import Leadership, make_leadership
 from gateway.leadership.handover import hand_over
 from gateway.policy.policy import PolicyHolder
@@ -26,6 +28,9 @@ from gateway.policy.reload import PolicyReloader, ReloadMetrics
 from gateway.replicas.pool import ReplicaPool
 from gateway.replicas.pools import Pools
 from gateway.settings import GatewaySettings
+from gateway.shadow.serving import shadow_route
+from gateway.shadow.shadow import Shadows, make_shadows
+from gateway.simulate.serving import simulate_routes
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, connect
 from moorage_host.kube.access import Access
@@ -35,6 +40,8 @@ from moorage_host.process.lifecycle import announce, process
 from moorage_host.process.phase import Phase
 from moorage_host.rpc.channel import require_reachable
 from moorage_host.tls.security import Security, securing
+from moorage_host.tracing.sink import span_sink
+from moorage_host.tracing.span import SpanSink
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +75,10 @@ async def running(
     """
     async with AsyncExitStack() as stack:
         security = await stack.enter_async_context(securing(settings))
+        spans = await stack.enter_async_context(span_sink("gateway", settings))
         client = await connect(settings.kubeconfig)
         stack.push_async_callback(client.close)
-        rooms = _connect_rooms(client, settings, registry, security)
+        rooms = _connect_rooms(client, settings, registry, security, spans)
         stack.push_async_callback(rooms.binders.binding.close)
         await stack.enter_async_context(_background(rooms, settings))
         stack.push_async_callback(rooms.queue.drain)
@@ -80,7 +88,12 @@ async def running(
                 settings,
                 checks={"serving": phase.problem, **_readiness_checks(rooms, settings)},
                 notes={"tls": security.note, **_readiness_notes(rooms)},
-                routes=_decision_routes(client, rooms),
+                routes=[
+                    *_decision_routes(client, rooms),
+                    shadow_route(rooms.shadows),
+                    *rooms.inspector.routes,
+                    *simulate_routes(settings, rooms),
+                ],
                 security=security,
                 reviewer=Access(
                     client, ttl=settings.admin_token_ttl, kept=settings.admin_token_answers
@@ -108,7 +121,10 @@ class _Rooms:
     leadership: Leadership
     decisions: Decisions
     queue: CycleQueue
-    cycles: CycleRunner
+    shadows: Shadows
+    cycles: Cycles
+    journal: Sequence[Journal]
+    inspector: Inspector
 
 
 def _connect_rooms(
@@ -116,6 +132,7 @@ def _connect_rooms(
     settings: GatewaySettings,
     registry: CollectorRegistry,
     security: Security,
+    spans: SpanSink | None,
 ) -> _Rooms:
     for target in (*settings.filter, *settings.scorer, settings.binder):
         require_reachable(target, security)
@@ -134,7 +151,9 @@ def _connect_rooms(
     leadership = make_leadership(
         settings, client, cluster, queue.between_cycles, settling.begin, registry, security
     )
-    pools = Pools(settings, cluster, policy, queue.wait_until_idle, registry, security)
+    pools = Pools(
+        settings, cluster, policy, queue.wait_until_idle, registry, security, decisions.versions
+    )
     snapshots = BinderSnapshots(lambda: pools.binders(leadership.holder))
     binders = make_binders(
         settings,
@@ -157,6 +176,14 @@ def _connect_rooms(
         between_cycles=queue.between_cycles,
         metrics=ReloadMetrics(registry),
     )
+    shadows = make_shadows(settings, state, policy, queue, filters, scorers, registry)
+    followed = Followed(
+        cluster=cluster,
+        policy=policy,
+        pools={"filter": filters, "score": scorers},
+        between_cycles=queue.between_cycles,
+    )
+    journal = make_journal(followed, settings, registry)
     cycles = make_cycles(
         settings,
         cluster,
@@ -166,7 +193,20 @@ def _connect_rooms(
         scorers=scorers,
         binding=binders.binding,
         decisions=decisions,
+        observers=(*journal, shadows),
         term=leadership.term,
+        registry=registry,
+        spans=spans,
+    )
+    inspector = make_inspector(
+        settings,
+        cluster,
+        policy,
+        reloader or None,
+        filters=filters,
+        scorers=scorers,
+        binders=binders,
+        leadership=leadership,
         registry=registry,
     )
     return _Rooms(
@@ -179,14 +219,18 @@ def _connect_rooms(
         leadership=leadership,
         decisions=decisions,
         queue=queue,
+        shadows=shadows,
         cycles=cycles,
+        journal=journal,
+        inspector=inspector,
     )
 
 
 @asynccontextmanager
 async def _background(rooms: _Rooms, settings: GatewaySettings) -> AsyncIterator[None]:
-    work = [each.run() for each in (rooms.filters, rooms.scorers, rooms.binders)]
-    work.append(rooms.leadership.run())
+    work = [each.run() for each in (rooms.filters, rooms.scorers, rooms.binders, rooms.shadows)]
+    work += [rooms.leadership.run(), rooms.inspector.timeline.run()]
+    work += [each.run() for each in rooms.journal]
     if rooms.reloader is not None and settings.config_reload_interval:
         work.append(rooms.reloader.run(settings.config_reload_interval))
     async with rooms.cluster.following(), asyncio.TaskGroup() as group:
@@ -241,6 +285,7 @@ def _readiness_notes(rooms: _Rooms) -> Mapping[str, Check]:
         "policy": lambda: rooms.reloader.note() if rooms.reloader else None,
         "plugins": plugins,
         "binder": rooms.leadership.barriers.note,
+        "journal": lambda: next((each.note() for each in rooms.journal), None),
     }
 
 

@@ -57,12 +57,14 @@ class Victims:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreemptCall:
-    """Candidate nodes and what would be evicted there; `deadline` as in `CycleRequest`."""
+    """Candidate nodes and what would be evicted there; the rest as in `CycleRequest`."""
 
     pod: Pod
     pod_json: bytes
     victims: Mapping[str, Victims]
     deadline: float
+    traceparent: str = ""
+    caller: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,13 +76,14 @@ class PreemptOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BindCall:
-    """Put this pod on this node; `deadline` as in `CycleRequest`."""
+    """Put this pod on this node; `deadline` and `traceparent` as in `CycleRequest`."""
 
     namespace: str
     name: str
     uid: str
     node: str
     deadline: float
+    traceparent: str = ""
 
 
 class CallFailedError(MoorageError):

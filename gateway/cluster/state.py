@@ -7,7 +7,8 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from gateway.cluster.assumed import AssumedPods
 from gateway.cluster.backlog import Backlog
@@ -15,6 +16,14 @@ from gateway.cluster.changes import ChangeLog, Changes, Key
 from gateway.cluster.objects import ObjectTable
 from gateway.cluster.rows import Rows
 from moorage.models import NodeManifest, ObjectName, Pod
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """A pod on a node, and whether the watch has shown it there or it is assumed or claimed."""
+
+    pod: Pod
+    state: Literal["bound", "assumed", "claimed"]
 
 
 class ClusterState:
@@ -85,6 +94,16 @@ class ClusterState:
         """Return the node that the watch shows a pod on; "" if none."""
         pod = self._known.get(uid)
         return pod.spec.node_name if pod is not None else ""
+
+    def placements(self, node: str) -> list[Placement]:
+        """Return what is on a node."""
+        return [self._placement(uid) for uid in self._on_node.get(node, ())]
+
+    def _placement(self, uid: str) -> Placement:
+        assumption = self._assumed.get(uid)
+        if assumption is None:
+            return Placement(pod=self._known[uid], state="bound")
+        return Placement(pod=assumption.pod, state="claimed" if assumption.is_claim else "assumed")
 
     def is_assumed(self, uid: str) -> bool:
         """Whether a bind of the pod has come that the watch has not shown."""

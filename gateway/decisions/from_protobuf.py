@@ -17,7 +17,11 @@ from moorage_host.rpc.convert import from_duration
 
 
 def filter_record(
-    result: filter_pb2.FilterResult, counts: Sequence[int], unknown: int, shards: int
+    result: filter_pb2.FilterResult,
+    counts: Sequence[int],
+    unknown: int,
+    shards: int,
+    version: str,
 ) -> FilterRecord:
     """Note the verdicts by plugin and reason; *counts* begins with the feasible nodes."""
     plugins = plugin_records(result.plugins)
@@ -37,17 +41,21 @@ def filter_record(
         plugins=plugins,
         claimants=list(result.claimants),
         shards=shards,
+        version=version,
     )
 
 
-def score_record(result: scorer_pb2.ScoreResult, nodes: int, shards: int) -> ScoreRecord:
+def score_record(
+    result: scorer_pb2.ScoreResult, nodes: int, shards: int, version: str
+) -> ScoreRecord:
     """Note the best nodes with what their totals are made of."""
     return ScoreRecord(
         nodes=nodes,
         seconds=from_duration(result.duration),
         plugins=plugin_records(result.plugins),
-        top=[_node_score(node) for node in result.top],
+        top=[node_score(node) for node in result.top],
         shards=shards,
+        version=version,
     )
 
 
@@ -91,7 +99,8 @@ def plugin_records(reports: Iterable[pb.PluginReport]) -> list[PluginRecord]:
     ]
 
 
-def _node_score(node: scorer_pb2.NodeScore) -> NodeScoreRecord:
+def node_score(node: scorer_pb2.NodeScore) -> NodeScoreRecord:
+    """Note a node's total with what it is made of."""
     return NodeScoreRecord(
         node=node.node,
         total=node.total,

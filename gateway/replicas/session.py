@@ -41,6 +41,10 @@ def ignore_retry(plugin: str, reason: str) -> None:
     del plugin, reason
 
 
+DIGITS = 16
+"""Hexadecimal digits of a version; decisions show them."""
+
+
 class SessionRefusedError(Exception):
     """The replica cannot use the policy."""
 
@@ -54,6 +58,7 @@ class Session:
         version: A digest of their versions; answers of different ones are never joined.
         state_generation: That of the newest state that it was sent without a cycle.
         problems: What fails in the background of its plugins, by their names.
+        channel: The connection, for calls beside the stream.
     """
 
     def __init__(
@@ -73,12 +78,17 @@ class Session:
         self._kind = kind
         self._feed = feed
         self._metrics = metrics
-        self._channel = connect(target, security=security, identity=service_identity(kind.name))
-        self._stream: MessageStream[Any] = MessageStream(kind.open(self._channel), self._receive)
+        self.channel = connect(target, security=security, identity=service_identity(kind.name))
+        self._stream: MessageStream[Any] = MessageStream(kind.open(self.channel), self._receive)
         self._greeting, self._hello = self._stream.expect(math.inf)
         self._unacknowledged: deque[int] = deque()
         self._sent = 0
         self._kinds: Kinds = frozenset()
+
+    @property
+    def sent_generation(self) -> int:
+        """That of the newest state that it was sent, with a cycle or without."""
+        return self._sent
 
     async def greet(self, timeout: float) -> None:
         """Wait for the replica's greeting.
@@ -181,14 +191,21 @@ class Session:
             removed = [kind_to_proto(kind) for kind in closed]
             self._send(pb.State(generation=self._sent, removed_kinds=removed))
 
-    def start(self, work: Work) -> Sent:
+    def can_show(self, generation: int) -> bool:
+        """Whether work that is sent now can be about the state as of *generation*."""
+        return generation in (self._sent, self._feed.generation) and not self._stream.is_behind
+
+    def start(self, work: Work, generation: int | None = None) -> Sent:
         """Send work, with all changes before it in the same message.
+
+        With a *generation* that it can show, later changes are left for the next message.
 
         Raises:
             StreamLostError: The stream broke, or the replica is too far behind.
         """
         start = asyncio.get_running_loop().time()
-        state, request = self._outstanding(), self._kind.request()
+        state = None if generation == self._sent else self._outstanding()
+        request = self._kind.request()
         about, cycle = work.fill(request), request.cycle
         cycle.id, answer = self._stream.expect(work.deadline)
         set_duration(cycle.timeout, max((work.deadline - start) * REPLICA_SHARE, 0.001))
@@ -226,20 +243,20 @@ class Session:
     async def close(self) -> None:
         """End the session."""
         await self._stream.close("the session was closed")
-        await self._channel.close()
+        await self.channel.close()
 
     async def _follow_retries(self, retry: ReportRetry) -> None:
         if self._kind.follow_retries is None:
             return
         with suppress(grpc.aio.AioRpcError):  # the session breaks too, and both begin again
-            async for request in self._kind.follow_retries(self._channel):
+            async for request in self._kind.follow_retries(self.channel):
                 retry(request.plugin, request.reason)
 
     async def _follow_problems(self) -> None:
         if self._kind.follow_problems is None:
             return
         with suppress(grpc.aio.AioRpcError):  # the session breaks too, and both begin again
-            async for reported in self._kind.follow_problems(self._channel):
+            async for reported in self._kind.follow_problems(self.channel):
                 self.problems = dict(reported.problems)
 
     def _receive(self, message: Any) -> None:
@@ -283,7 +300,7 @@ class Session:
 
 def _version_of(plugins: Iterable[pb.Plugin]) -> str:
     versions = sorted(f"{plugin.name}={plugin.version}" for plugin in plugins)
-    return sha256("\n".join(versions).encode()).hexdigest()
+    return sha256("\n".join(versions).encode()).hexdigest()[:DIGITS]
 
 
 async def _accepted(acknowledgement: "asyncio.Future[Any]") -> None:

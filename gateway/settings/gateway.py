@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from gateway.settings.edge import EdgeSettings
+from gateway.settings.simulate import SimulateSettings
 from moorage_host.settings import setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GatewaySettings(EdgeSettings):
+class GatewaySettings(SimulateSettings):
     """How the gateway runs."""
 
     extender_host: str = setting(
@@ -281,5 +281,16 @@ class GatewaySettings(EdgeSettings):
         "goes first.",
         unit="bytes",
         minimum=0,
+    )
+    inspector_interval: float = setting(
+        5.0,
+        "How long the intervals are in which the inspector shows what plugins took and rejected.",
+        unit="seconds",
+        minimum=0.1,
+    )
+    inspector_intervals: int = setting(
+        720,
+        "Such intervals that are kept, the newest; each takes about 0.1 kB for a plugin.",
+        minimum=1,
     )
     decision_top: int = setting(5, "Best nodes whose scores are kept plugin by plugin.", minimum=0)

@@ -15,11 +15,13 @@ from gateway.cluster.metrics import ClusterCollector
 from gateway.cluster.watch.metrics import WatchFamilies
 from gateway.cycle.metrics import CycleMetrics
 from gateway.edge.metrics import EdgeMetrics
+from gateway.journal.metrics import JournalMetrics
 from gateway.leadership.beginning import TermMetrics
 from gateway.leadership.term import Term
 from gateway.policy.reload import ReloadMetrics
 from gateway.replicas.metrics import SessionFamilies
 from gateway.settings import GatewaySettings
+from gateway.shadow.metrics import ShadowMetrics
 from moorage.measurements.prometheus import gauges
 from moorage_host.http.refusals import REFUSED
 from moorage_host.process.lifecycle import AdminSettings, ProcessSettings
@@ -39,6 +41,7 @@ from moorage_host.settings import SettingRow, settings_table
 from moorage_host.settings.fields import Dataclass
 from moorage_host.tls.authorization import METHODS
 from moorage_host.tls.reload import EXPIRY, RELOADS
+from moorage_host.tracing.metrics import SPANS
 from sandbox.apiserver.__main__ import Options as ApiServerOptions
 from sandbox.apiserver.resources.builtin import BUILT_IN
 from sandbox.scheduler.__main__ import Settings as SchedulerSettings
@@ -83,6 +86,7 @@ def metrics(name: str) -> str:
         "annotator": _annotator_metrics,
         "common": _common_metrics,
         "plugins": _plugin_metrics,
+        "tracing": _tracing_metrics,
     }
     return table(
         ("name", "type", "labels", "meaning"),
@@ -185,11 +189,13 @@ def _gateway_metrics() -> list[MetricRow]:
     EdgeMetrics(registry)
     CycleMetrics(registry)
     ReloadMetrics(registry)
+    ShadowMetrics(registry)
     SessionFamilies(registry)
     WatchFamilies(registry)
     RetryMetrics(registry)
     SettlingMetrics(registry)
     TermMetrics(registry, Term())
+    JournalMetrics(registry)
     rows = metrics_table(registry)
     cluster = ClusterCollector(lambda: {"nodes": 0}, lambda: {"nodes": 0.0})
     for family in cluster.collect():
@@ -235,6 +241,10 @@ def _common_metrics() -> list[MetricRow]:
 
 def _plugin_metrics() -> list[MetricRow]:
     return _declared(BACKGROUND_FAILURES, gauges.POLLS, gauges.LAST_ANSWER, gauges.NODES)
+
+
+def _tracing_metrics() -> list[MetricRow]:
+    return _declared(SPANS)
 
 
 def _declared(*collectors: Any) -> list[MetricRow]:

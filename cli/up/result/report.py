@@ -28,6 +28,11 @@ def show_addresses(screen: Screen, addresses: Addresses) -> None:
     rows = [
         ("gateway", addresses.extender, "kube-scheduler's extender: urlPrefix"),
         ("admin port", addresses.admin, "/readyz /metrics /decisions/NAMESPACE/POD"),
+        (
+            "inspector",
+            f"{addresses.admin}/inspector/",
+            "a page for the browser: who is where, and why",
+        ),
         *((name, place, f"grpcurl {how} {place} list") for name, place in services),
     ]
     if addresses.api:

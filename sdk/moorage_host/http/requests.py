@@ -45,16 +45,23 @@ class RequestChecks:
             is every name below example.com.
         refusals: Counts what is refused.
         json_only: Whether a POST must say that it is JSON.
+        own_pages: Whether a page that came from this very port may read what it has.
     """
 
     def __init__(
-        self, allowed_hosts: Iterable[str], refusals: Refusals, *, json_only: bool = False
+        self,
+        allowed_hosts: Iterable[str],
+        refusals: Refusals,
+        *,
+        json_only: bool = False,
+        own_pages: bool = False,
     ) -> None:
         allowed = [name.lower().rstrip(".") for name in allowed_hosts]
         self._names = {"localhost", *(name for name in allowed if not name.startswith("*."))}
         self._below = (".localhost", *(name[1:] for name in allowed if name.startswith("*.")))
         self._refusals = refusals
         self._json_only = json_only
+        self._sites = {"none", "same-origin"} if own_pages else {"none"}
         self._allows = lru_cache(maxsize=_HOSTS_CACHED)(self._is_allowed)
 
     def refusal(self, request: web.BaseRequest) -> Refusal | None:
@@ -71,7 +78,7 @@ class RequestChecks:
             return Refusal(status=400, reason="host", text="a request needs one Host header")
         if not self._allows(hosts[0]):
             return _wrong_host(hosts[0])
-        if hdrs.ORIGIN in headers or headers.get(_SITE, "none") != "none":
+        if hdrs.ORIGIN in headers or headers.get(_SITE, "none") not in self._sites:
             return _FROM_A_PAGE
         if self._json_only and request.method == hdrs.METH_POST and request.content_type != _JSON:
             return _NOT_JSON

@@ -66,7 +66,7 @@ async def admin_server(
     certificates = security.certificates
     context = server_context(certificates, "optional") if certificates is not None else None
     connections = Connections(_limits(settings), refusals, context)
-    checked = _checking(RequestChecks(settings.allowed_host, refusals), connections)
+    checked = _checking(RequestChecks(settings.allowed_host, refusals, own_pages=True), connections)
     authorized = _authorizing(settings, reviewer, refusals)
     app = web.Application(middlewares=[checked, authorized, _errors_as_json])
     app.router.add_get("/livez", _live)

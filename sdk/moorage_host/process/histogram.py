@@ -43,6 +43,10 @@ class FastHistogram(Collector):
             self._children[labels] = _Child(self._name, named, self._bounds)
         return self._children[labels].observe
 
+    def describe(self) -> Iterable[HistogramMetricFamily]:
+        """Return its name, by which a registry finds it."""
+        return [HistogramMetricFamily(self._name, self._documentation, labels=self._labelnames)]
+
     def collect(self) -> Iterable[HistogramMetricFamily]:
         """Return all children."""
         family = HistogramMetricFamily(self._name, self._documentation, labels=self._labelnames)

@@ -34,6 +34,7 @@ class DecisionSummary(_Summary, frozen=True, kw_only=True):
     Attributes:
         winner: The node that the pod goes to; without a score if nobody scored it.
         runner_up: The best other node; None if no other was scored.
+        reason: What decided, in a sentence.
         nodes: How many nodes were looked at.
         feasible: How many of them could run the pod.
         policy_revision: The revision of the policy that was active.
@@ -42,6 +43,7 @@ class DecisionSummary(_Summary, frozen=True, kw_only=True):
 
     winner: ScoredNode
     runner_up: ScoredNode | None = None
+    reason: str = ""
     nodes: int = 0
     feasible: int = 0
     policy_revision: str = ""
@@ -67,6 +69,7 @@ class Binding:
             not gone on yet, this one among them, in order of arrival; otherwise empty.
         generation: The plugins see the state of this generation, or a later one; 0 for none.
         holder: The gateway whose state that is; empty for any.
+        traceparent: W3C trace context of the bind, for spans of plugins; empty if it is not traced.
         known_pod: The pod as it was read; plugins use `pod`.
         known_nodes: Returns the nodes of the snapshot now; plugins use `nodes`.
     """
@@ -82,6 +85,7 @@ class Binding:
     arrived: tuple["Binding", ...] = ()
     generation: int = 0
     holder: str = ""
+    traceparent: str = ""
     known_pod: Pod | None = None
     known_nodes: Callable[[], Nodes] | None = None
 

@@ -1,0 +1,1 @@
+"""The inspector: a page on the admin port, and what it asks for beside decisions."""

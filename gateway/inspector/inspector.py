@@ -1,0 +1,86 @@
+"""Puts the parts of this room together."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from gateway.binding.binders import Binders
+from gateway.cluster.cluster import Cluster
+from gateway.inspector.assets import asset_routes
+from gateway.inspector.nodes import node_routes
+from gateway.inspector.policy import policy_route
+from gateway.inspector.queries import bad_query
+from gateway.inspector.replicas import replica_route
+from gateway.inspector.timeline import Timeline
+from gateway.leadership import Leadership
+from gateway.policy.policy import PolicyHolder
+from gateway.policy.reload import PolicyReloader
+from gateway.replicas.pool import ReplicaPool
+from gateway.settings import GatewaySettings
+from moorage.units.durations import parse_duration
+
+WINDOW = 900.0
+"""Seconds of plugins' work that are shown without a `since`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspector:
+    """The page, and what it asks for.
+
+    Attributes:
+        routes: Of the admin port.
+        timeline: Notes what plugins do.
+    """
+
+    routes: list[web.RouteDef]
+    timeline: Timeline
+
+
+def make_inspector(
+    settings: GatewaySettings,
+    cluster: Cluster,
+    policy: PolicyHolder,
+    reloader: PolicyReloader | None,
+    *,
+    filters: ReplicaPool,
+    scorers: ReplicaPool,
+    binders: Binders,
+    leadership: Leadership,
+    registry: CollectorRegistry,
+) -> Inspector:
+    """Return the inspector of a gateway."""
+    timeline = Timeline(
+        registry, interval=settings.inspector_interval, kept=settings.inspector_intervals
+    )
+
+    def binder_problems() -> list[str]:
+        return list(binders.binding.background_problems())
+
+    pools = {"filter": filters, "scorer": scorers}
+    routes = [
+        *asset_routes(),
+        *node_routes(cluster.state),
+        replica_route(cluster, pools, leadership, settings.binder, binder_problems),
+        policy_route(policy, reloader),
+        plugin_route(timeline),
+    ]
+    return Inspector(routes=routes, timeline=timeline)
+
+
+def plugin_route(timeline: Timeline, clock: Callable[[], float] = time.time) -> web.RouteDef:
+    """Return the route of `GET /plugins?since=DURATION`."""
+
+    async def show(request: web.Request) -> web.Response:
+        since = request.query.get("since", "")
+        try:
+            seconds = parse_duration(since) if since else WINDOW
+        except ValueError as error:
+            return bad_query(ValueError(f"since: {error}"))
+        response = web.json_response(timeline.since(clock() - seconds))
+        response.enable_compression()
+        return response
+
+    return web.get("/plugins", show)

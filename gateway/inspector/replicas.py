@@ -1,0 +1,70 @@
+"""Answers `GET /replicas`: who takes part, and how far each replica's state is."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from aiohttp import web
+
+from gateway.cluster.cluster import Cluster
+from gateway.leadership import Leadership
+from gateway.replicas.members import Member
+from gateway.replicas.pool import ReplicaPool
+
+BinderProblems = Callable[[], list[str]]
+"""Returns what fails in the background of the binder's plugins."""
+
+
+def replica_route(
+    cluster: Cluster,
+    pools: Mapping[str, ReplicaPool],
+    leadership: Leadership,
+    binder: str,
+    binder_problems: BinderProblems,
+) -> web.RouteDef:
+    """Return the route of replicas; *binder* is the address of the binder."""
+
+    def show_replica(member: Member) -> dict[str, Any]:
+        session = member.session
+        return {
+            "place": member.place,
+            "replica": session.replica,
+            "version": session.version[:12],
+            "generation": session.sent_generation,
+            "behind": max(0, cluster.generation - session.sent_generation),
+            "unanswered": len(member.unanswered),
+            "problems": dict(session.problems),
+            "plugins": [
+                {"name": each.name, "version": each.version, "origin": each.origin}
+                for each in session.plugins
+            ],
+        }
+
+    async def show(_: web.Request) -> web.Response:
+        term = leadership.term
+        return web.json_response(
+            {
+                "generation": cluster.generation,
+                "counts": dict(cluster.state.counts),
+                "silentSeconds": {
+                    name: round(age, 3) if age < float("inf") else None
+                    for name, age in cluster.ages().items()
+                },
+                "term": {"epoch": term.epoch, "active": term.is_active, "problem": term.problem},
+                "services": [
+                    {
+                        "service": name,
+                        "problem": pool.problem,
+                        "turnover": pool.turnover,
+                        "replicas": [show_replica(each) for each in pool.members.all],
+                    }
+                    for name, pool in pools.items()
+                ],
+                "binder": {
+                    "place": binder,
+                    "note": leadership.barriers.note() or "",
+                    "problems": binder_problems(),
+                },
+            }
+        )
+
+    return web.get("/replicas", show)

@@ -1,0 +1,85 @@
+// Chooses the page by the address, and keeps what all pages share: the stream, keys, the theme.
+
+import { Stream } from "./lib/api.js";
+import { el, note, replace } from "./lib/dom.js";
+import { Keys } from "./lib/keys.js";
+import { decision } from "./pages/decision.js";
+import { node } from "./pages/node.js";
+import { nodes } from "./pages/nodes.js";
+import { plugins } from "./pages/plugins.js";
+import { pods } from "./pages/pods.js";
+import { policy } from "./pages/policy.js";
+import { replicas } from "./pages/replicas.js";
+import { shadow } from "./pages/shadow.js";
+
+const ROUTES = { pods, nodes, plugins, replicas, policy, shadow, node, pod: decision };
+const LISTED = { pods: "Pods", nodes: "Nodes", plugins: "Plugins", replicas: "Replicas", policy: "Policy", shadow: "Shadow" };
+const ABOVE = { pod: "pods", node: "nodes" };
+const LIVE = { live: "Live", lost: "Not connected" };
+const THEMES = ["system", "light", "dark"];
+
+const main = document.getElementById("main");
+const stream = new Stream("../decisions/stream");
+const keys = new Keys(nextTheme);
+let shown = {};
+let turn = 0;
+
+function parts() {
+  return location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
+}
+
+async function route() {
+  const [name = "", ...parameters] = parts();
+  const current = ROUTES[name] ? name : "pods";
+  const mine = (turn += 1);
+  shown.destroy?.();
+  shown = {};
+  keys.page = {};
+  showNavigation(ABOVE[current] || current);
+  document.title = `${LISTED[current] || parameters.join("/")} · Moorage inspector`;
+  replace(main, el("p", { class: "empty" }, "Loading …"));
+  const page = await ROUTES[current]({ stream }, ...parameters).catch((error) => ({ element: note(error.message, "bad"), back: ABOVE[current] && `#/${ABOVE[current]}` }));
+  if (mine !== turn) return page.destroy?.(); // another page was asked for meanwhile
+  shown = keys.page = page;
+  replace(main, page.element);
+  page.shown?.();
+}
+
+function showNavigation(current) {
+  replace(document.getElementById("nav"), Object.entries(LISTED).map(([name, title]) => el("a", { href: `#/${name}`, "aria-current": name === current ? "page" : undefined }, title)));
+}
+
+function showLive() {
+  const live = document.getElementById("live");
+  live.dataset.state = stream.state;
+  replace(live, el("span", {}, LIVE[stream.state]));
+}
+
+function theme() {
+  return document.documentElement.dataset.theme || "system";
+}
+
+function showTheme() {
+  const button = document.getElementById("theme");
+  button.textContent = { system: "◐", light: "☀", dark: "☾" }[theme()];
+  button.title = `Theme: ${theme()} (t)`;
+  button.setAttribute("aria-label", `Theme: ${theme()}`);
+}
+
+function nextTheme() {
+  const next = THEMES[(THEMES.indexOf(theme()) + 1) % THEMES.length];
+  if (next === "system") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = next;
+  localStorage.setItem("moorage.theme", next);
+  showTheme();
+  route();
+}
+
+stream.addEventListener("decision", (event) => shown.decision?.(event.detail));
+stream.addEventListener("state", showLive);
+document.getElementById("theme").addEventListener("click", nextTheme);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => route());
+addEventListener("hashchange", route);
+showLive();
+showTheme();
+route();

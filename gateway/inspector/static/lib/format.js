@@ -1,0 +1,44 @@
+// How numbers and times are shown.
+
+export function seconds(value) {
+  if (value === undefined || value === null) return "–";
+  if (value >= 100) return `${Math.round(value)} s`;
+  if (value >= 1) return `${value.toPrecision(3)} s`;
+  if (value >= 0.001) return `${(value * 1e3).toPrecision(3)} ms`;
+  return value ? `${Math.round(value * 1e6)} µs` : "0";
+}
+
+// How long ago, as kubectl shows ages.
+export function age(time) {
+  const passed = (Date.now() - new Date(time)) / 1000;
+  if (passed < 120) return `${Math.max(0, Math.floor(passed))}s`;
+  if (passed < 7200) return `${Math.floor(passed / 60)}m`;
+  if (passed < 172800) return `${Math.floor(passed / 3600)}h`;
+  return `${Math.floor(passed / 86400)}d`;
+}
+
+export const date = (time) => new Date(time).toLocaleString("sv"); // 2026-11-23 09:12:01
+
+export const clock = (time) => new Date(time).toLocaleTimeString([], { hour12: false });
+
+export const count = (value) => (value ?? 0).toLocaleString("en").replaceAll(",", "\u202f");
+
+export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
+
+export function score(value) {
+  if (value === undefined || value === null) return "";
+  return value >= 99.95 || Number.isInteger(value) ? String(Math.round(value)) : value.toFixed(1);
+}
+
+export function amount(resource, value) {
+  if (resource === "cpu") return value % 1000 ? `${value}m` : String(value / 1000);
+  if (!/memory|storage|hugepages/.test(resource)) return String(value);
+  const units = ["", "Ki", "Mi", "Gi", "Ti"];
+  let unit = 0;
+  while (value >= 1024 && unit < units.length - 1) { value /= 1024; unit += 1; }
+  return `${value >= 100 || Number.isInteger(value) ? Math.round(value) : value.toFixed(1)}${units[unit]}`;
+}
+
+export const OUTCOMES = ["bound", "binding", "unschedulable", "failed", "bind failed", "preempting"];
+
+export const path = (...parts) => `#/${parts.map(encodeURIComponent).join("/")}`;

@@ -1,0 +1,64 @@
+// All nodes, with what is on them.
+
+import { get, query } from "../lib/api.js";
+import { badge, bar, el } from "../lib/dom.js";
+import { amount, count, path, plural } from "../lib/format.js";
+import { Table } from "../lib/table.js";
+
+const PAGE = 5000;
+const REFRESH = 10000; // milliseconds
+
+export async function nodes() {
+  let items = [];
+  let generation = 0;
+  const search = el("input", { type: "search", placeholder: "Search node, zone  ( / )", "aria-label": "Search nodes" });
+  const counted = el("span", { class: "muted" });
+  const table = new Table({
+    label: "Nodes",
+    key: (row) => row.name,
+    empty: "The gateway knows no such node.",
+    open: (row) => { location.hash = path("node", row.name); },
+    sort: (key, descending) => { table.setOrder(key, descending); show(); },
+    columns: [
+      { key: "name", title: "Node", width: "minmax(130px, 2fr)", sort: true, cell: (row) => el("a", { class: "name", href: path("node", row.name), title: row.name }, row.name) },
+      { key: "zone", title: "Zone", width: "minmax(70px, 1fr)", sort: true, phone: "hide", cell: (row) => row.zone || "–" },
+      { key: "ready", title: "State", width: "minmax(90px, 1fr)", sort: true, phone: "hide", cell: (row) => [row.ready ? "" : badge("not ready", "failed"), row.unschedulable ? badge("cordoned", "unschedulable") : "", row.ready && !row.unschedulable ? el("span", { class: "muted" }, row.taints ? plural(row.taints, "taint") : "ready") : ""] },
+      { key: "pods", title: "Pods", width: "76px", number: true, sort: true, cell: (row) => `${row.pods}${row.allocatable.pods ? ` / ${row.allocatable.pods}` : ""}` },
+      { key: "cpu", title: "CPU", width: "minmax(84px, 1fr)", sort: true, hint: "requested of allocatable", cell: (row) => bar(row.cpu, `${amount("cpu", row.requested.cpu || 0)} of ${amount("cpu", row.allocatable.cpu || 0)} requested`) },
+      { key: "memory", title: "Memory", width: "minmax(84px, 1fr)", sort: true, hint: "requested of allocatable", cell: (row) => bar(row.memory, `${amount("memory", row.requested.memory || 0)} of ${amount("memory", row.allocatable.memory || 0)} requested`) },
+      { key: "assumed", title: "Assumed", width: "84px", number: true, sort: true, phone: "hide", hint: "assumed and claimed pods, which the watch has not shown here yet", cell: (row) => (row.assumed + row.claimed ? String(row.assumed + row.claimed) : "–") },
+      { key: "changed", title: "Changed in", width: "104px", number: true, sort: true, phone: "hide", hint: "generation of the state", cell: (row) => count(row.changed) },
+    ],
+  });
+
+  function show() {
+    const words = search.value.toLowerCase().split(/\s+/);
+    const { key, descending } = table.order;
+    const rows = items.filter((row) => words.every((word) => `${row.name} ${row.zone}`.toLowerCase().includes(word)));
+    rows.sort((one, other) => ((one[key] < other[key] ? -1 : one[key] > other[key] ? 1 : 0) * (descending ? -1 : 1)) || (one.name < other.name ? -1 : 1));
+    table.setRows(rows);
+    counted.textContent = `${rows.length === items.length ? plural(items.length, "node") : `${count(rows.length)} of ${plural(items.length, "node")}`}, generation ${count(generation)}`;
+  }
+
+  async function load() {
+    const answer = await get(`../nodes?${query({ limit: PAGE })}`);
+    items = answer.items;
+    while (items.length < answer.total) {
+      const more = (await get(`../nodes?${query({ limit: PAGE, offset: items.length })}`)).items;
+      if (!more.length) break;
+      items = items.concat(more);
+    }
+    generation = answer.generation;
+    show();
+  }
+
+  search.addEventListener("input", () => { table.body.scrollTop = 0; show(); });
+  table.setOrder("name", false);
+  await load();
+  const refresh = setInterval(() => { if (!document.hidden) load().catch(() => {}); }, REFRESH);
+  return {
+    element: el("section", { class: "page fill" }, el("div", { class: "toolbar" }, el("h1", {}, "Nodes"), counted, search), table.element),
+    table, search,
+    destroy() { clearInterval(refresh); table.destroy(); },
+  };
+}

@@ -1,0 +1,208 @@
+"""Serves the page with a cluster that is made up, where tests need one larger than they can run."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from aiohttp import web
+
+from gateway.inspector.assets import asset_routes
+
+Object = dict[str, Any]
+
+BEGIN = datetime.now(UTC).replace(microsecond=0) - timedelta(minutes=20)
+
+SCORES = {"NodeResourcesFit": 2, "ImageLocality": 1, "TaintToleration": 3, "ZoneSpread": 5}
+
+REASONS = {
+    "NodeResourcesFit": "Insufficient cpu",
+    "TaintToleration": "untolerated taint gpu=only:NoSchedule",
+    "NodeAffinity": "didn't match Pod's node affinity/selector",
+}
+
+
+def summary(number: int, outcome: str = "bound", **more: Any) -> Object:
+    """Return a decision as a list shows it; higher numbers are newer."""
+    is_placed = outcome in {"bound", "binding"}
+    return {
+        "id": f"{number:08x}",
+        "namespace": ("shop", "batch", "ml")[number % 3],
+        "pod": f"worker-{number:04d}",
+        "uid": f"uid-{number}",
+        "time": (BEGIN + timedelta(seconds=number)).isoformat(),
+        "profile": "moorage",
+        "outcome": outcome,
+        "node": f"node-{number % 50:04d}" if is_placed else "",
+        "reason": "node-0001 leads node-0002 by 3.1: ZoneSpread +2.4, NodeResourcesFit +0.7"
+        if is_placed
+        else "no node suits it: NodeResourcesFit rejected 31 of 50: Insufficient cpu (others 19)",
+        "nodes": 50,
+        "feasible": 12 if is_placed else 0,
+        "seconds": 0.0041,
+        "attempt": 1,
+        **more,
+    }
+
+
+def node_item(number: int, rank: int) -> Object:
+    """Return a node of an attempt; two of three are rejected."""
+    name = f"node-{number:04d}"
+    if number % 3:
+        plugin = list(REASONS)[number // 3 % len(REASONS)]
+        return {
+            "node": name,
+            "verdict": "rejected",
+            "plugin": plugin,
+            "reason": REASONS[plugin],
+            "rank": None,
+            "total": None,
+            "scores": {},
+        }
+    scores = {
+        plugin: {"raw": float(value), "normalized": float(value)}
+        for index, plugin in enumerate(SCORES)
+        for value in [(number * (7 + 4 * index)) % 101]
+    }
+    weighted = sum(each["normalized"] * SCORES[plugin] for plugin, each in scores.items())
+    return {
+        "node": name,
+        "verdict": "feasible",
+        "plugin": "",
+        "reason": "",
+        "rank": rank,
+        "total": weighted / sum(SCORES.values()),
+        "scores": scores,
+    }
+
+
+def node_items(count: int) -> list[Object]:
+    """Return the nodes of an attempt, best first."""
+    items = [node_item(number, 0) for number in range(count)]
+    items.sort(key=lambda each: -1.0 if each["total"] is None else each["total"], reverse=True)
+    for rank, each in enumerate(items, start=1):
+        if each["total"] is not None:
+            each["rank"] = rank
+    return items
+
+
+@dataclass
+class Cluster:
+    """What the fixture shows, and who follows it."""
+
+    nodes: int
+    decisions: list[Object]
+    clients: list[asyncio.Queue[Object | None]] = field(default_factory=list)
+
+    def decide(self, decision: Object) -> None:
+        """Have a decision appear."""
+        self.decisions.insert(0, decision)
+        for client in self.clients:
+            client.put_nowait(decision)
+
+    def lose(self) -> None:
+        """Break all streams off."""
+        for client in self.clients:
+            client.put_nowait(None)
+
+
+def attempt(decision: Object, nodes: int) -> Object:
+    """Return an attempt of a pod's page."""
+    rejected = nodes - (nodes + 2) // 3
+    plugins = [
+        {
+            "plugin": plugin,
+            "seconds": 0.0004,
+            "rejected": rejected // 3,
+            "reasons": [{"reason": reason, "nodes": rejected // 3, "unresolvable": False}],
+        }
+        for plugin, reason in REASONS.items()
+    ]
+    return {
+        **decision,
+        "policyRevision": "3f1c9a7be0d2",
+        "generation": 4211,
+        "why": [
+            "node-0001 leads node-0002 by 3.1 points",
+            "kube-scheduler chose among 12 of 50 nodes",
+        ],
+        "filter": {
+            "nodes": nodes,
+            "feasible": nodes - rejected,
+            "seconds": 0.0021,
+            "plugins": plugins,
+            "cachedNodes": nodes // 4,
+        },
+        "score": {"nodes": nodes - rejected, "seconds": 0.0017, "plugins": [], "top": []},
+        "bind": {"node": decision["node"], "seconds": 0.012} if decision["node"] else None,
+    }
+
+
+def routes(cluster: Cluster) -> list[web.RouteDef]:
+    """Return the routes that the page asks, as the gateway's."""
+
+    async def decisions(request: web.Request) -> web.Response:
+        node = request.query.get("node", "")
+        items = [each for each in cluster.decisions if node in ("", each["node"])]
+        start = int(request.query.get("continue", 0))
+        end = start + int(request.query.get("limit", 100))
+        more = str(end) if end < len(items) else ""
+        return web.json_response({"items": items[start:end], "continue": more})
+
+    async def stream(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        await response.write(b": begin\n\n")
+        queue: asyncio.Queue[Object | None] = asyncio.Queue()
+        cluster.clients.append(queue)
+        try:
+            while (decision := await queue.get()) is not None:
+                event = f"id: {decision['id']}\nevent: decision\ndata: {json.dumps(decision)}\n\n"
+                await response.write(event.encode())
+        finally:
+            cluster.clients.remove(queue)
+        return response
+
+    async def pod(request: web.Request) -> web.Response:
+        key = request.match_info["namespace"], request.match_info["pod"]
+        found = [each for each in cluster.decisions if (each["namespace"], each["pod"]) == key]
+        if not found:
+            return web.json_response(
+                {"error": f"no decision about pod {'/'.join(key)}"}, status=404
+            )
+        return web.json_response({"attempts": [attempt(each, cluster.nodes) for each in found]})
+
+    async def nodes(request: web.Request) -> web.Response:
+        start, limit = int(request.query.get("offset", 0)), int(request.query["limit"])
+        items = node_items(cluster.nodes)
+        plugins = {
+            "filter": list(REASONS),
+            "score": [{"plugin": plugin, "weight": weight} for plugin, weight in SCORES.items()],
+        }
+        page = items[start : start + limit]
+        return web.json_response({"total": len(items), "plugins": plugins, "items": page})
+
+    return [
+        web.get("/decisions", decisions),
+        web.get("/decisions/stream", stream),
+        web.get("/decisions/{namespace}/{pod}", pod),
+        web.get("/decisions/{namespace}/{pod}/{id}/nodes", nodes),
+    ]
+
+
+@asynccontextmanager
+async def serving(cluster: Cluster) -> AsyncIterator[str]:
+    """Serve the page; give its address."""
+    app = web.Application()
+    app.add_routes([*asset_routes(), *routes(cluster)])
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/inspector/"
+    finally:
+        await runner.cleanup()
