@@ -30,6 +30,7 @@ from gateway.replicas.pools import Pools
 from gateway.settings import GatewaySettings
 from gateway.shadow.serving import shadow_route
 from gateway.shadow.shadow import Shadows, make_shadows
+from gateway.simulate.serving import simulate_routes
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, connect
 from moorage_host.kube.access import Access
@@ -91,6 +92,7 @@ async def running(
                     *_decision_routes(client, rooms),
                     shadow_route(rooms.shadows),
                     *rooms.inspector.routes,
+                    *simulate_routes(settings, rooms),
                 ],
                 security=security,
                 reviewer=Access(

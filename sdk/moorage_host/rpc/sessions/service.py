@@ -196,7 +196,7 @@ class CycleService(Generic[Run]):
         deadline = float("inf") if seconds is None else time.perf_counter() + seconds
         pod, _ = pod_from_proto(request.pod)
         replica, given = self.current, await self._given(request)
-        names = [node.name for node in given] or list(request.node_names)
+        names = list(request.node_names) or [node.name for node in given]
         work = CycleInput(
             profile=request.profile or pod.spec.scheduler_name,
             pod=pod,
