@@ -47,8 +47,8 @@ export async function node(_, name) {
         ["Changed in", `generation ${count(found.changed)}`],
         ["Not seen yet", found.assumed + found.claimed ? `${found.assumed} assumed, ${found.claimed} claimed` : ""],
       ]), el("details", {}, el("summary", {}, plural(Object.keys(found.labels).length, "label")), el("ul", { class: "labels" }, Object.entries(found.labels).sort().map(([key, value]) => el("li", {}, `${key}=${value}`)))))),
-    el("div", { class: "toolbar" }, el("h2", {}, plural(pods.length, "pod")), found.hiddenPods ? el("span", { class: "muted" }, `and ${plural(found.hiddenPods, "pod")} of namespaces that you may not read`) : null, search), table.element,
+    el("div", { class: "toolbar" }, el("h2", {}, plural(pods.length, "pod")), found.hiddenPods ? el("span", { class: "muted" }, `and ${plural(found.hiddenPods, "pod")} of namespaces that you may not read`) : null, pods.length > 10 ? search : null), table.element,
     el("h2", {}, "Newest decisions for it"),
     newest.items.length ? el("ul", { class: "list" }, newest.items.map((each) => el("li", {}, el("a", { class: "name", href: path("pod", each.namespace, each.pod, each.id) }, `${each.namespace}/${each.pod}`), badge(each.outcome), el("span", { class: "grow" }, each.reason || ""), el("span", { class: "muted" }, age(each.time))))) : el("p", { class: "muted" }, "None is kept."));
-  return { element, table, search, back: "#/nodes", destroy: () => table.destroy() };
+  return { element, table, search: pods.length > 10 ? search : undefined, back: "#/nodes", destroy: () => table.destroy() };
 }

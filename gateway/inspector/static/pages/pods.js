@@ -44,7 +44,7 @@ export async function pods({ stream }) {
     const all = [...byPod.values()];
     const counts = Object.fromEntries(OUTCOMES.map((name) => [name, 0]));
     for (const each of all) counts[each.outcome] = (counts[each.outcome] || 0) + 1;
-    replace(tabs, [["", "All", all.length], ...OUTCOMES.map((name) => [name, name, counts[name]])].map(([name, title, number]) => el("button", { type: "button", role: "tab", "data-kind": name, "aria-selected": String(remembered.outcome === name), onclick: () => { remembered.outcome = name; show(); } }, title, el("b", {}, count(number)))));
+    replace(tabs, [["", "All", all.length], ...OUTCOMES.map((name) => [name, name, counts[name]])].map(([name, title, number]) => el("button", { type: "button", role: "tab", "data-kind": name, "aria-selected": String(remembered.outcome === name), class: number || !name ? "" : "none", onclick: () => { remembered.outcome = name; show(); } }, title, el("b", {}, count(number)))));
     const rows = all.filter(matches);
     table.setRows(rows);
     loaded.textContent = rows.length === all.length ? plural(all.length, "pod") : `${count(rows.length)} of ${plural(all.length, "pod")}`;
