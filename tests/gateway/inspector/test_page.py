@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from playwright.async_api import Page, expect
 
-from tests.gateway.inspector.fixture import BEGIN, Cluster, serving, summary
+from tests.gateway.inspector.fixture import BEGIN, Cluster, serving, shadow_report, summary
 
 OUTCOMES = ("bound", "bound", "binding", "unschedulable", "failed", "bind failed", "preempting")
 
@@ -156,6 +156,19 @@ async def test_a_phone_shows_the_reason_and_never_scrolls_sideways(page: Page) -
             await expect(page.locator(wanted).first).to_be_visible()
             assert await page.evaluate("document.documentElement.scrollWidth") == 360
         await expect(page.locator(".window .row").first).to_contain_text("feasible")
+
+
+async def test_a_shadow_shows_how_often_it_disagrees_and_leads_to_the_decision(page: Page) -> None:
+    cluster = a_cluster()
+    async with serving(cluster) as url:
+        await page.goto(f"{url}#/shadow")
+        await expect(page.locator("main")).to_contain_text("No shadow is configured")
+        cluster.shadows = [shadow_report()]
+        await page.reload()
+        await expect(page.locator(".tiles")).to_contain_text("93.8 %")
+        await expect(page.locator(".list")).to_contain_text("ZoneSpread adds 4.1")
+        await page.get_by_role("link", name="batch/worker-0070").click()
+        await expect(page.get_by_role("heading", level=1)).to_contain_text("worker-0070")
 
 
 async def test_a_pod_without_a_decision_has_the_reason_and_a_way_back(page: Page) -> None:

@@ -4,8 +4,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from playwright.async_api import Page, expect
+from playwright.async_api import Browser, ClientCertificate, Page, expect
 
+from tests.gateway.inspector.conftest import noting_problems
 from tests.gateway.running import (
     Gateway,
     bind,
@@ -15,6 +16,7 @@ from tests.gateway.running import (
     ready,
     scorer_service,
 )
+from tests.host.tls.support import authority, write_folder
 
 POLICY = """
 apiVersion: moorage.io/v1alpha1
@@ -27,6 +29,9 @@ profiles:
       - name: ImageLocality
         weight: 7
 """
+
+
+OURS = authority()
 
 
 @asynccontextmanager
@@ -132,3 +137,24 @@ async def test_the_page_of_a_pod_follows_its_bind(page: Page, tmp_path: Path) ->
         await expect(page.locator("h1 .badge")).to_have_text("binding")
         assert await bind(running, pod("p")) != ""  # there is no binder
         await expect(page.locator("h1 .badge")).to_have_text("bind failed")
+
+
+async def test_with_certificates_the_page_is_for_operators(
+    browser: Browser, tmp_path: Path
+) -> None:
+    tls = write_folder(tmp_path, OURS, "moorage-gateway", "moorage-operator", "127.0.0.1")
+    async with gateway(tmp_path, tls=tls) as running:
+        certificate = ClientCertificate(
+            origin=running.admin, certPath=tls / "tls.crt", keyPath=tls / "tls.key"
+        )
+        nobody = await browser.new_page(ignore_https_errors=True)
+        refused = await nobody.goto(f"{running.admin}/inspector/")
+        assert refused is not None
+        assert refused.status == 401
+        operator = await browser.new_page(
+            ignore_https_errors=True, client_certificates=[certificate]
+        )
+        with noting_problems(operator) as problems:
+            await operator.goto(f"{running.admin}/inspector/")
+            await expect(operator.locator("#live")).to_have_text("Live")
+        assert problems == []

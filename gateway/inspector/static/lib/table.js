@@ -6,7 +6,8 @@ const OVERSCAN = 8;
 const PHONE = matchMedia("(max-width: 640px)");
 
 export class Table {
-  // columns: {key, title, width, number, sort, cell(row), phone: "hide" | "line"}
+  // columns: {key, title, width, number, sort, hint, cell(row), paint(row, cell), and on a phone
+  // narrow: another width, phone: "hide" | "line"}
   constructor({ columns, key, open, sort, label, empty = "Nothing here." }) {
     Object.assign(this, { key, open, onSort: sort, empty });
     this.rows = [];
@@ -35,7 +36,7 @@ export class Table {
     this.shown = columns.filter((column) => !(PHONE.matches && column.phone === "hide"));
     const cells = this.shown.filter((column) => !(PHONE.matches && column.phone === "line"));
     this.hasLine = cells.length < this.shown.length;
-    this.element.style.setProperty("--columns", cells.map((column) => column.width || "minmax(0, 1fr)").join(" "));
+    this.element.style.setProperty("--columns", cells.map((column) => (PHONE.matches && column.narrow) || column.width).join(" "));
     this.element.classList.toggle("two", this.hasLine);
     this.height = this.hasLine ? 54 : 30;
     this.drawHead();
