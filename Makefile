@@ -46,7 +46,7 @@ define generate
 	$(BIN)/python -m grpc_tools.protoc -Iprotos --plugin=protoc-gen-mypy=$(BIN)/protoc-gen-mypy \
 	  --python_out=$(1) --mypy_out=quiet:$(1) $(PROTOS)
 	$(BIN)/python -m grpc_tools.protoc -Iprotos --plugin=protoc-gen-mypy_grpc=$(BIN)/protoc-gen-mypy_grpc \
-	  --grpc_python_out=$(1) --mypy_grpc_out=quiet,only_async:$(1) $(filter-out %/types.proto,$(PROTOS))
+	  --grpc_python_out=$(1) --mypy_grpc_out=quiet,only_async:$(1) $(filter-out %/types.proto %/journal.proto,$(PROTOS))
 endef
 
 protos: .venv/.dev ## Write the generated protobuf code again (sdk/moorage/v1)

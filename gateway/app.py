@@ -1,7 +1,7 @@
 """Connects the rooms of the gateway, and runs it. What is in a room, the room itself makes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
@@ -20,6 +20,7 @@ from gateway.decisions.serving.routes import decision_routes
 from gateway.decisions.words.hint import hint
 from gateway.edge import Edge, make_app, run_edge
 from gateway.inspector.inspector import Inspector, make_inspector
+from gateway.journal.journal import Followed, Journal, make_journal
 from gateway.leadership import Leadership, make_leadership
 from gateway.leadership.handover import hand_over
 from gateway.policy.policy import PolicyHolder
@@ -27,6 +28,8 @@ from gateway.policy.reload import PolicyReloader, ReloadMetrics
 from gateway.replicas.pool import ReplicaPool
 from gateway.replicas.pools import Pools
 from gateway.settings import GatewaySettings
+from gateway.shadow.serving import shadow_route
+from gateway.shadow.shadow import Shadows, make_shadows
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, connect
 from moorage_host.kube.access import Access
@@ -81,7 +84,11 @@ async def running(
                 settings,
                 checks={"serving": phase.problem, **_readiness_checks(rooms, settings)},
                 notes={"tls": security.note, **_readiness_notes(rooms)},
-                routes=[*_decision_routes(client, rooms), *rooms.inspector.routes],
+                routes=[
+                    *_decision_routes(client, rooms),
+                    shadow_route(rooms.shadows),
+                    *rooms.inspector.routes,
+                ],
                 security=security,
                 reviewer=Access(
                     client, ttl=settings.admin_token_ttl, kept=settings.admin_token_answers
@@ -109,7 +116,9 @@ class _Rooms:
     leadership: Leadership
     decisions: Decisions
     queue: CycleQueue
+    shadows: Shadows
     cycles: CycleRunner
+    journal: Sequence[Journal]
     inspector: Inspector
 
 
@@ -136,7 +145,9 @@ def _connect_rooms(
     leadership = make_leadership(
         settings, client, cluster, queue.between_cycles, settling.begin, registry, security
     )
-    pools = Pools(settings, cluster, policy, queue.wait_until_idle, registry, security)
+    pools = Pools(
+        settings, cluster, policy, queue.wait_until_idle, registry, security, decisions.versions
+    )
     snapshots = BinderSnapshots(lambda: pools.binders(leadership.holder))
     binders = make_binders(
         settings,
@@ -159,6 +170,14 @@ def _connect_rooms(
         between_cycles=queue.between_cycles,
         metrics=ReloadMetrics(registry),
     )
+    shadows = make_shadows(settings, state, policy, queue, filters, scorers, registry)
+    followed = Followed(
+        cluster=cluster,
+        policy=policy,
+        pools={"filter": filters, "score": scorers},
+        between_cycles=queue.between_cycles,
+    )
+    journal = make_journal(followed, settings, registry)
     cycles = make_cycles(
         settings,
         cluster,
@@ -168,6 +187,7 @@ def _connect_rooms(
         scorers=scorers,
         binding=binders.binding,
         decisions=decisions,
+        observers=(*journal, shadows),
         term=leadership.term,
         registry=registry,
     )
@@ -192,15 +212,18 @@ def _connect_rooms(
         leadership=leadership,
         decisions=decisions,
         queue=queue,
+        shadows=shadows,
         cycles=cycles,
+        journal=journal,
         inspector=inspector,
     )
 
 
 @asynccontextmanager
 async def _background(rooms: _Rooms, settings: GatewaySettings) -> AsyncIterator[None]:
-    work = [each.run() for each in (rooms.filters, rooms.scorers, rooms.binders)]
+    work = [each.run() for each in (rooms.filters, rooms.scorers, rooms.binders, rooms.shadows)]
     work += [rooms.leadership.run(), rooms.inspector.timeline.run()]
+    work += [each.run() for each in rooms.journal]
     if rooms.reloader is not None and settings.config_reload_interval:
         work.append(rooms.reloader.run(settings.config_reload_interval))
     async with rooms.cluster.following(), asyncio.TaskGroup() as group:
@@ -255,6 +278,7 @@ def _readiness_notes(rooms: _Rooms) -> Mapping[str, Check]:
         "policy": lambda: rooms.reloader.note() if rooms.reloader else None,
         "plugins": plugins,
         "binder": rooms.leadership.barriers.note,
+        "journal": lambda: next((each.note() for each in rooms.journal), None),
     }
 
 

@@ -65,8 +65,7 @@ class Policy:
     def readers(self) -> Iterator[tuple[ObjectKind, str]]:
         """Yield the further kinds of objects that plugins read, each with such a plugin."""
         for kind, policy in self.resolved.policies.items():
-            plugins = (each for profile in policy.profiles for each in profile.plugins)
-            for name in dict.fromkeys(each.name for each in plugins):
+            for name in policy.plugins:
                 info = self.resolved.catalogue.get(kind, name)
                 yield from ((read, name) for read in (info.reads if info else ()))
 
@@ -205,8 +204,7 @@ def _given_kinds(registries: Registries) -> tuple[Kind, ...]:
 
 
 def _running(policy: ResolvedPolicy) -> set[str]:
-    profiles = [profile for kind in KINDS for profile in policy.policies[kind].profiles]
-    return {plugin.name for profile in profiles for plugin in profile.plugins}
+    return {name for kind in KINDS for name in policy.policies[kind].plugins}
 
 
 def _catalogue(registries: Registries) -> Catalogue:

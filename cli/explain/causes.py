@@ -2,13 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 
-from cli.explain.message import Rejection, rejections
+from cli.explain.group import PodGroup
+from cli.explain.message import Rejection
 from cli.explain.node import about_node
-from cli.explain.sources import Facts
+from cli.explain.sources import Facts, last_seen
 from cli.gateway.finding import Object
 
 RETRIED = "kube-scheduler tries it again when the cluster changes, at the latest after 5 min"
+
+FIRST_BACKOFF, LONGEST_BACKOFF = timedelta(seconds=1), timedelta(seconds=10)
+"""kube-scheduler's `podInitialBackoffSeconds` and `podMaxBackoffSeconds`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,23 +46,32 @@ def explanation(facts: Facts) -> Explanation:
     """Return why the pod is where it is; why it is on a node or not, if one is asked about."""
     metadata, node = facts.pod["metadata"], facts.pod["spec"].get("nodeName") or ""
     name = f"{metadata['namespace']}/{metadata['name']}"
+    if facts.is_gone:
+        return Explanation(headline=f"{name} is gone: {_gone(facts)}", facts=facts)
     if facts.node:
         return Explanation(headline=f"{name} {about_node(facts, facts.node)}", facts=facts)
     cause = _bound(facts, node) if node else _pending(facts)
-    place = f"is on {node}" if node else "is pending"
+    place = f"is on {node}" if node else _waiting(facts)
     return Explanation(
         headline=f"{name} {place}: {cause.reason}", since=cause.since, facts=facts, next=cause.next
     )
 
 
-def scheduled(facts: Facts) -> Object:
-    """Return the pod's condition PodScheduled; empty if it has none."""
-    conditions = (facts.pod.get("status") or {}).get("conditions") or ()
-    return next((each for each in conditions if each.get("type") == "PodScheduled"), {})
+def _waiting(facts: Facts) -> str:
+    if facts.group is None:
+        return "is pending"
+    return f"is pending, {facts.group.placed}/{facts.group.wanted} of its pod group placed"
+
+
+def _gone(facts: Facts) -> str:
+    newest = facts.attempts[0]
+    bind = newest.get("bind") or {}
+    place = f"it was bound to {bind['node']}: " if bind and not bind.get("error") else ""
+    return f"{place}{newest.get('reason') or 'Moorage had decided nothing about it'}"
 
 
 def _bound(facts: Facts, node: str) -> Cause:
-    since = scheduled(facts).get("lastTransitionTime") or ""
+    since = facts.scheduled.get("lastTransitionTime") or ""
     decided = [each for each in facts.attempts if (each.get("bind") or {}).get("node") == node]
     tried = decided or [each for each in facts.attempts if each.get("filter")]
     if tried and tried[0].get("reason"):
@@ -76,7 +90,7 @@ def _reporter(event: Object) -> str:
 
 def _pending(facts: Facts) -> Cause:
     spec, status = facts.pod["spec"], facts.pod.get("status") or {}
-    condition = scheduled(facts)
+    condition = facts.scheduled
     if facts.pod["metadata"].get("deletionTimestamp"):
         return Cause("it is being deleted", facts.pod["metadata"]["deletionTimestamp"])
     if gates := [each["name"] for each in spec.get("schedulingGates") or ()]:
@@ -87,6 +101,8 @@ def _pending(facts: Facts) -> Cause:
             condition.get("lastTransitionTime") or "",
             ["kube-scheduler binds it when they are; pods that end slowly hold it up"],
         )
+    if facts.group and len(facts.group.nodes) < facts.group.needed:
+        return _incomplete(facts, facts.group)
     if not condition:
         return _untried(facts)
     if condition.get("reason") == "Unschedulable":
@@ -99,6 +115,14 @@ def _gated(gates: Sequence[str], facts: Facts) -> Cause:
         f"it waits for its scheduling gates: {', '.join(gates)}",
         facts.pod["metadata"].get("creationTimestamp") or "",
         ["whoever set a gate has to remove it from spec.schedulingGates"],
+    )
+
+
+def _incomplete(facts: Facts, group: PodGroup) -> Cause:
+    return Cause(
+        f"pod group {group.name} has {len(group.nodes)} pods, and needs {group.needed} at once",
+        facts.pod["metadata"].get("creationTimestamp") or "",
+        [f"the other {group.needed - len(group.nodes)} pods have to be created"],
     )
 
 
@@ -123,16 +147,33 @@ def _failing(facts: Facts, condition: Object) -> Cause:
     parts = (newest, newest.get("bindCheck") or {}, newest.get("bind") or {})
     broken = any(part.get("error") for part in parts)
     reason = newest["reason"] if broken else f"kube-scheduler failed: {condition.get('message')}"
+    until = backoff_end(facts, datetime.now(UTC))
+    waiting = f"; in backoff until about {until:%H:%M:%S}" if until else ""
     return Cause(
-        reason,
+        f"{reason}{waiting}",
         condition.get("lastTransitionTime") or "",
         ["kube-scheduler tries it again after 1, 2, 4, 8 and then every 10 seconds"],
     )
 
 
+def backoff_end(facts: Facts, now: datetime) -> datetime | None:
+    """Return until when kube-scheduler waits after a failure, with its default settings.
+
+    The wait is counted from the newest attempt, and doubles with each. None if it is over.
+    """
+    times = [each["time"] for each in facts.attempts]
+    times += [last_seen(each) for each in facts.events if each["reason"] == "FailedScheduling"]
+    if not times:
+        return None
+    last = max(map(datetime.fromisoformat, times))
+    number = facts.attempts[0].get("attempt", 1) if facts.attempts else 1
+    end = last + min(FIRST_BACKOFF * 2 ** min(number - 1, 10), LONGEST_BACKOFF)
+    return end if end > now else None
+
+
 def _unschedulable(facts: Facts, condition: Object) -> Cause:
     since = condition.get("lastTransitionTime") or ""
-    found = rejections(str(condition.get("message", "")), facts.attempts)
+    found = facts.rejections
     if not found.parts:
         return Cause(str(condition.get("message")), since, [RETRIED])
     nodes = (

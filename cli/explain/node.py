@@ -14,6 +14,18 @@ def about_node(facts: Facts, node: str) -> str:
     return f"{_place(place, node)}: {_verdict(facts, view, node, place)}"
 
 
+def _not_named(facts: Facts) -> str:
+    """Return why kube-scheduler did not name a node, as far as its message has it.
+
+    A pod that is unschedulable was tried on all nodes: so the node was rejected.
+    """
+    reasons = facts.rejections.in_tree
+    if not reasons:
+        return ""
+    which = reasons[0] if len(reasons) == 1 else f"one of: {', '.join(reasons)}"
+    return f"kube-scheduler rejected it before Moorage was asked: {which}"
+
+
 def _place(place: str, node: str) -> str:
     if place == node:
         return f"is on {node}"
@@ -25,7 +37,7 @@ def _verdict(facts: Facts, view: Object, node: str, place: str) -> str:
         evicting = "; evicting pods would not help" if view.get("unresolvable") else ""
         return f"{view['plugin']} rejected it: {view['reason']}{evicting}"
     if view["verdict"] == "not named":
-        return str(view["detail"])
+        return _not_named(facts) or str(view["detail"])
     newest = next((each for each in facts.attempts if each.get("filter")), {})
     if place == node:
         return str(newest.get("reason", "it was feasible"))

@@ -7,11 +7,14 @@ import msgspec
 import yaml
 
 from cli.explain.causes import Explanation
+from cli.explain.message import Rejection
 from cli.explain.sources import last_seen
 from cli.gateway.finding import Object
 from cli.screen import Screen
 
 SHOWN_EVENTS = 5
+
+PREEMPTIBLE = " (evicting pods may help)"
 
 
 def show(explanation: Explanation, output: str) -> None:
@@ -37,6 +40,12 @@ def _content(explanation: Explanation) -> dict[str, object]:
         "reason": explanation.headline,
         "since": explanation.since,
         "next": list(explanation.next),
+        "rejections": [
+            {"nodes": part.nodes, "reason": part.reason, "by": part.by}
+            for part in facts.rejections.parts
+        ],
+        "podGroup": facts.group and msgspec.to_builtins(facts.group),
+        "preemption": facts.rejections.preemption,
         "attempts": list(facts.attempts),
         "views": list(facts.views),
         "noAttempts": facts.silence,
@@ -52,10 +61,19 @@ def _text(screen: Screen, explanation: Explanation, *, wide: bool) -> None:
     screen.sentence(explanation.headline, style="bold")
     if explanation.since:
         screen.sentence(f"since {_ago(explanation.since)}")
-    shown = facts.attempts if wide else facts.attempts[:1]
-    for attempt in shown:
+    if facts.group:
+        screen.sentence(str(facts.group))
+    rejected = facts.rejections
+    if rejected.parts:
         screen.write("")
-        _attempt(screen, attempt, explanation.headline)
+        rows = [(str(part.nodes), part.by, _helped(part)) for part in rejected.parts]
+        screen.table(("NODES", "REJECTED BY", "REASON"), rows)
+    if rejected.preemption:
+        screen.sentence(f"Preemption: {rejected.preemption}")
+    shown = facts.attempts if wide else facts.attempts[:1]
+    for number, attempt in enumerate(shown):
+        screen.write("")
+        _attempt(screen, attempt, explanation.headline, listed=bool(rejected.parts and not number))
     if len(facts.attempts) > len(shown):
         screen.sentence(f"{len(facts.attempts) - len(shown)} earlier attempts: -o wide shows them")
     if facts.events:
@@ -68,12 +86,18 @@ def _text(screen: Screen, explanation: Explanation, *, wide: bool) -> None:
             screen.sentence(f"Next: {step}")
 
 
-def _attempt(screen: Screen, attempt: Object, headline: str) -> None:
+def _helped(part: Rejection) -> str:
+    return f"{part.reason}{PREEMPTIBLE if part.preemptible else ''}"
+
+
+def _attempt(screen: Screen, attempt: Object, headline: str, *, listed: bool) -> None:
+    """Write an attempt; *listed* if what was rejected is on the screen already."""
     screen.sentence(", ".join(_circumstances(attempt)))
     for sentence in attempt.get("why") or ():
         if sentence not in headline and " rejected " not in sentence:  # the table has those
             screen.sentence(f"  {sentence}")
-    if rejected := list(_rejected(attempt)):
+    rejected = [] if listed else list(_rejected(attempt))
+    if rejected:
         screen.table(("NODES", "PLUGIN", "REASON"), rejected)
     if scored := list(_scores(attempt)):
         screen.table(*_columns(scored))
@@ -84,7 +108,12 @@ def _circumstances(attempt: Object) -> Iterator[str]:
     if attempt.get("policyRevision"):
         yield f"policy {attempt['policyRevision']}"
     if filtered := attempt.get("filter"):
-        yield f"kube-scheduler offered {filtered['nodes']} nodes, {filtered['feasible']} feasible"
+        everywhere = attempt.get("clusterNodes", 0)
+        of = f" of {everywhere}" if everywhere > filtered["nodes"] else ""
+        yield f"kube-scheduler offered {filtered['nodes']}{of} nodes"
+        yield f"{filtered['feasible']} feasible"
+    if claim := attempt.get("claim"):
+        yield f"{claim['node']} claimed for {', '.join(claim['plugins'])}"
     if bind := attempt.get("bind"):
         yield f"bind to {bind['node']} {'failed' if bind.get('error') else 'done'}"
 
@@ -92,8 +121,8 @@ def _circumstances(attempt: Object) -> Iterator[str]:
 def _rejected(attempt: Object) -> Iterator[tuple[str, str, str]]:
     for plugin in (attempt.get("filter") or {}).get("plugins") or ():
         for each in plugin.get("reasons") or ():
-            hopeless = "" if each.get("unresolvable") else " (evicting pods may help)"
-            yield str(each["nodes"]), plugin["plugin"], f"{each['reason']}{hopeless}"
+            helped = "" if each.get("unresolvable") else PREEMPTIBLE
+            yield str(each["nodes"]), plugin["plugin"], f"{each['reason']}{helped}"
 
 
 def _scores(attempt: Object) -> Iterator[Object]:

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from cli.explain.group import PodGroup, read_group
+from cli.explain.message import Rejections, rejections
 from cli.gateway.client import SECONDS, connected
 from cli.gateway.errors import GatewayError
 from cli.gateway.finding import Object
@@ -27,6 +29,8 @@ class Facts:
         silence: Why there are no attempts: the gateway's own words, or why it cannot be asked.
         node: The node that is asked about; "" for none.
         views: What each attempt found out about that node, the newest first.
+        group: The pod's group, if it has one.
+        is_gone: Whether the pod exists no more; then only its names and its uid are known.
     """
 
     pod: Object
@@ -35,6 +39,21 @@ class Facts:
     silence: str
     node: str = ""
     views: Sequence[Object] = ()
+    group: PodGroup | None = None
+    is_gone: bool = False
+
+    @property
+    def scheduled(self) -> Object:
+        """The pod's condition PodScheduled; empty if it has none."""
+        conditions = (self.pod.get("status") or {}).get("conditions") or ()
+        return next((each for each in conditions if each.get("type") == "PodScheduled"), {})
+
+    @property
+    def rejections(self) -> Rejections:
+        """What kube-scheduler reports of a pod that no node suits."""
+        if self.scheduled.get("reason") != "Unschedulable":
+            return Rejections()
+        return rejections(str(self.scheduled.get("message", "")), self.attempts)
 
 
 async def read(pod: str, node: str, options: GatewayOptions) -> Facts:
@@ -48,12 +67,14 @@ async def read(pod: str, node: str, options: GatewayOptions) -> Facts:
     namespace, name = namespace_and_name(pod)
     client = await connect(options.kubeconfig)
     try:
-        found = await _get(client, f"/api/v1/namespaces/{namespace}/pods/{name}", f"pod {pod}")
-        if node:
-            await _get(client, f"/api/v1/nodes/{node}", f"node {node}")
+        there = await _get(client, f"/api/v1/namespaces/{namespace}/pods/{name}")
+        if node and await _get(client, f"/api/v1/nodes/{node}") is None:
+            raise ConfigurationError(f"there is no node {node}")
+        attempts, views, silence = await _decisions(options, client, namespace, name, node)
+        found = there or _as_decided(namespace, name, attempts)
         uid = found["metadata"]["uid"]
-        events, (attempts, views, silence) = await asyncio.gather(
-            _events(client, namespace, uid), _decisions(options, client, namespace, name, node)
+        events, group = await asyncio.gather(
+            _events(client, namespace, uid), read_group(client, found)
         )
     finally:
         await client.close()
@@ -65,7 +86,17 @@ async def read(pod: str, node: str, options: GatewayOptions) -> Facts:
         silence="" if known else silence or "the gateway knows an earlier pod of this name",
         node=node,
         views=[views[index] for index in known if index < len(views)],
+        group=group,
+        is_gone=there is None,
     )
+
+
+def _as_decided(namespace: str, name: str, attempts: Sequence[Object]) -> Object:
+    """Return what decisions still show of a pod that exists no more."""
+    if not attempts:
+        raise ConfigurationError(f"there is no pod {namespace}/{name}")
+    metadata = {"namespace": namespace, "name": name, "uid": attempts[0]["uid"]}
+    return {"metadata": metadata, "spec": {}}
 
 
 async def _decisions(
@@ -84,14 +115,12 @@ async def _decisions(
     return attempts, views, ""
 
 
-async def _get(client: KubeClient, path: str, what: str) -> dict[str, Any]:
-    try:
-        response = await client.request("GET", path, timeout=SECONDS)
-        content: dict[str, Any] = msgspec.json.decode(response.check().body)
-    except KubeStatusError as error:
-        if error.status != 404:
-            raise
-        raise ConfigurationError(f"there is no {what}") from error
+async def _get(client: KubeClient, path: str) -> dict[str, Any] | None:
+    """Return an object, None if there is none."""
+    response = await client.request("GET", path, timeout=SECONDS)
+    if response.status == 404:
+        return None
+    content: dict[str, Any] = msgspec.json.decode(response.check().body)
     return content
 
 

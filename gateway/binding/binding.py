@@ -175,7 +175,7 @@ class Binding:
             missing = "Moorage has no policy yet; see /readyz of its gateway"
             unreached = "binder service is not available"
             raise CallFailedError(missing if self._policy.problem else unreached) from error
-        why = summary(decision, call.node) if decision and policy else None
+        why = summary(decision, call.node) if decision else None
         return pb.BindRequest(
             namespace=call.namespace,
             name=call.name,

@@ -57,12 +57,13 @@ class Victims:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreemptCall:
-    """Candidate nodes and what would be evicted there; `deadline` as in `CycleRequest`."""
+    """Candidate nodes and what would be evicted there; the rest as in `CycleRequest`."""
 
     pod: Pod
     pod_json: bytes
     victims: Mapping[str, Victims]
     deadline: float
+    caller: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,6 +71,11 @@ class ObjectTable:
         return (name for contents in self._contents.values() for name in contents)
 
     @property
+    def kinds(self) -> list[ObjectKind]:
+        """The kinds."""
+        return list(self._contents)
+
+    @property
     def counts(self) -> dict[str, int]:
         """How many objects there are of each kind."""
         return {str(kind): len(contents) for kind, contents in self._contents.items()}

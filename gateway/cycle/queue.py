@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
@@ -15,10 +16,16 @@ class CycleQueue:
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
+        self._waiting = Waiting()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no cycle runs or waits."""
+        return not self._lock.locked() and not self._waiting.count
 
     def turn(self) -> "Turn":
         """Return the next turn; entering it waits for the cycles before."""
-        return Turn(self._lock)
+        return Turn(self._lock, self._waiting)
 
     @asynccontextmanager
     async def between_cycles(self) -> AsyncIterator[None]:
@@ -42,15 +49,27 @@ class CycleQueue:
             pass
 
 
+@dataclass(slots=True)
+class Waiting:
+    """How many cycles wait for their turn."""
+
+    count: int = 0
+
+
 class Turn:
     """The turn of one cycle; it may outlast the block, see `extend_until`."""
 
-    def __init__(self, lock: asyncio.Lock) -> None:
+    def __init__(self, lock: asyncio.Lock, waiting: Waiting) -> None:
         self._lock = lock
+        self._waiting = waiting
         self._last: asyncio.Task[Any] | None = None
 
     async def __aenter__(self) -> "Turn":
-        await self._lock.acquire()
+        self._waiting.count += 1
+        try:
+            await self._lock.acquire()
+        finally:
+            self._waiting.count -= 1
         return self
 
     async def __aexit__(

@@ -139,6 +139,7 @@ class CycleRunner:
             nodes=NodeSet(list(call.victims)),
             excluded_pods=[uid for victims in call.victims.values() for uid in victims.uids],
             deadline=call.deadline,
+            caller=call.caller,
         )
         cycle = self._begin(request, again=True)
         decision = cycle.decision
@@ -244,6 +245,7 @@ class CycleRunner:
             epoch=self._term.epoch,
             snapshot_age_seconds=self._cluster.age(),
             cluster_nodes=len(self._cluster.rows.of),
+            caller=request.caller,
         )
         self._decisions.add(decision, again=again)
         return self._cycle(request, decision)

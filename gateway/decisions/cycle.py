@@ -35,11 +35,13 @@ class NodeScores(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The scores of a score phase, in ascending order of rows.
 
     Attributes:
+        generation: The scores are of this generation of the state.
         bitmap: The rows that it was about.
         totals: The totals, 0..100. Shape (nodes,).
         plugins: The opinions that make them up, in the order in which the plugins ran.
     """
 
+    generation: int
     bitmap: bytes
     totals: npt.NDArray[np.float32]
     plugins: Sequence[PluginScores]

@@ -9,6 +9,7 @@ from gateway.decisions.cycle import CycleObserver
 from gateway.decisions.cycle_states import CycleStates
 from gateway.decisions.rejected import RejectedPods
 from gateway.decisions.serving.stream import DecisionStream
+from gateway.decisions.versions import PluginVersions
 from gateway.settings import GatewaySettings
 
 
@@ -22,6 +23,7 @@ class Decisions:
         stream: Those who follow decisions.
         cycle_states: What plugins keep for binds to come.
         rejected: Pods that plugins may ask to try again.
+        versions: Which code plugins had.
     """
 
     log: DecisionLog
@@ -29,6 +31,7 @@ class Decisions:
     stream: DecisionStream
     cycle_states: CycleStates
     rejected: RejectedPods
+    versions: PluginVersions
 
     @property
     def observers(self) -> Sequence[CycleObserver]:
@@ -50,4 +53,5 @@ def make_decisions(settings: GatewaySettings) -> Decisions:
         ),
         cycle_states=CycleStates(settings.cycle_state_memory),
         rejected=RejectedPods(settings.retry_pods),
+        versions=PluginVersions(),
     )

@@ -17,7 +17,11 @@ from moorage_host.rpc.convert import from_duration
 
 
 def filter_record(
-    result: filter_pb2.FilterResult, counts: Sequence[int], unknown: int, shards: int
+    result: filter_pb2.FilterResult,
+    counts: Sequence[int],
+    unknown: int,
+    shards: int,
+    version: str,
 ) -> FilterRecord:
     """Note the verdicts by plugin and reason; *counts* begins with the feasible nodes."""
     plugins = plugin_records(result.plugins)
@@ -37,10 +41,13 @@ def filter_record(
         plugins=plugins,
         claimants=list(result.claimants),
         shards=shards,
+        version=version,
     )
 
 
-def score_record(result: scorer_pb2.ScoreResult, nodes: int, shards: int) -> ScoreRecord:
+def score_record(
+    result: scorer_pb2.ScoreResult, nodes: int, shards: int, version: str
+) -> ScoreRecord:
     """Note the best nodes with what their totals are made of."""
     return ScoreRecord(
         nodes=nodes,
@@ -48,6 +55,7 @@ def score_record(result: scorer_pb2.ScoreResult, nodes: int, shards: int) -> Sco
         plugins=plugin_records(result.plugins),
         top=[_node_score(node) for node in result.top],
         shards=shards,
+        version=version,
     )
 
 

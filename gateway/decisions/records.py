@@ -58,6 +58,8 @@ class PluginRecord(Record):
 class FilterRecord(Record):
     """The filter phase of a cycle. Nodes are counts; seconds are the replica's own time.
 
+    `version` is a digest of the code of all plugins of the replica.
+
     `claimants` are the plugins that want the pod to claim its node at once; `shards` is how many
     replicas shared the nodes. The verdicts on `cached_nodes` came from the cache: they were given
     for equal pods, of which `cached_from` is the newest, as NAMESPACE/NAME.
@@ -70,6 +72,7 @@ class FilterRecord(Record):
     plugins: list[PluginRecord] = []
     claimants: list[str] = []
     shards: int = 1
+    version: str = ""
     cached_nodes: int = 0
     cached_from: str = ""
 
@@ -115,6 +118,7 @@ class ScoreRecord(Record):
     plugins: list[PluginRecord] = []
     top: list[NodeScoreRecord] = []
     shards: int = 1
+    version: str = ""
     cached_nodes: int = 0
     cached_from: str = ""
     scale: int = 0
@@ -149,6 +153,7 @@ class Decision(Record, kw_only=True):
         attempt: How many attempts on the pod there have been, this one included.
         previous: The id of the pod's decision before, if it is kept.
         time: When the attempt began, in UTC.
+        caller: Who asked: the address, and the names in the certificate.
         generation: The generation of the state that was used.
         epoch: That of the term in which the attempt began.
         snapshot_age_seconds: The time since the last message about nodes or about pods, whichever
@@ -169,6 +174,7 @@ class Decision(Record, kw_only=True):
     time: datetime
     profile: str
     policy_revision: str = ""
+    caller: str = ""
     generation: int = 0
     epoch: int = 0
     snapshot_age_seconds: float = 0.0

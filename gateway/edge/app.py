@@ -23,7 +23,7 @@ from gateway.edge.verbs import (
     PrioritizeHandler,
 )
 from gateway.settings.edge import EdgeSettings
-from moorage_host.http.callers import Callers
+from moorage_host.http.callers import Callers, caller_of
 from moorage_host.http.refusals import Refusals
 from moorage_host.http.requests import RequestChecks
 
@@ -69,7 +69,7 @@ class App:
         if hdrs.EXPECT in request.headers and not await _continue(request):
             return empty_response(web.HTTPExpectationFailed.status_code)
         with self.calls.call():
-            response = await route.exchange.respond(request, route.plugin)
+            response = await route.exchange.respond(request, route.plugin, caller_of(request))
         if self.draining or not request.content.at_eof():
             response.force_close()
         return response

@@ -40,24 +40,27 @@ class Exchange:
         self._in_flight = in_flight
         self._budget = settings.http_timeout * (1 - settings.http_timeout_margin)
 
-    async def respond(self, request: web.BaseRequest, plugin: str) -> web.StreamResponse:
+    async def respond(
+        self, request: web.BaseRequest, plugin: str, caller: str = ""
+    ) -> web.StreamResponse:
         """Answer a call; cancelled only when the caller hangs up or the gateway stops.
 
         Args:
             request: The call. Its headers have arrived, its body may still be on the way.
             plugin: Who answers alone; "" is every plugin.
+            caller: Who calls, for the decision.
         """
         loop = asyncio.get_running_loop()
         arrival = loop.time()
         result: Result = "cancelled"
         try:
-            result, response = await self._outcome(request, plugin, arrival + self._budget)
+            result, response = await self._outcome(request, plugin, arrival + self._budget, caller)
         finally:
             self._metrics.answered(self._handler.verb, result, loop.time() - arrival)
         return response
 
     async def _outcome(
-        self, request: web.BaseRequest, plugin: str, deadline: float
+        self, request: web.BaseRequest, plugin: str, deadline: float, caller: str
     ) -> tuple[Result, web.StreamResponse]:
         handler = self._handler
         body: bytes | None = None
@@ -65,7 +68,8 @@ class Exchange:
             with self._in_flight.body() as counted:
                 async with _until(deadline):
                     body = await read_body(request, handler.limit, counted)
-                    return "ok", JsonResponse(await handler.serve(body, plugin, deadline))
+                    answer = await handler.serve(body, plugin, deadline, caller)
+                    return "ok", JsonResponse(answer)
         except BadRequestError as error:
             return "bad_request", self._bad(error)
         except CallFailedError as error:

@@ -40,7 +40,7 @@ class VerbHandler(ABC):
     limit: int
 
     @abstractmethod
-    async def serve(self, body: bytes, plugin: str, deadline: float) -> bytes:
+    async def serve(self, body: bytes, plugin: str, deadline: float, caller: str) -> bytes:
         """Return the answer's JSON; raises BadRequestError, CallFailedError, anything."""
 
     @abstractmethod
@@ -61,9 +61,11 @@ class FilterHandler(VerbHandler):
         self._context = context
         self.limit = context.settings.scheduling_body_limit
 
-    async def serve(self, body: bytes, plugin: str, deadline: float) -> bytes:
+    async def serve(self, body: bytes, plugin: str, deadline: float, caller: str) -> bytes:
         """Return an ExtenderFilterResult."""
-        request = await requests.read_scheduling(body, self._context.caches, plugin, deadline)
+        request = await requests.read_scheduling(
+            body, self._context.caches, plugin, deadline, caller
+        )
         outcome = await self._context.cycles.filter(request)
         feasible = outcome.feasible
         self._context.metrics.nodes(self.verb, len(request.nodes), len(feasible))
@@ -88,9 +90,11 @@ class PrioritizeHandler(VerbHandler):
         self._context = context
         self.limit = context.settings.scheduling_body_limit
 
-    async def serve(self, body: bytes, plugin: str, deadline: float) -> bytes:
+    async def serve(self, body: bytes, plugin: str, deadline: float, caller: str) -> bytes:
         """Return a HostPriorityList."""
-        request = await requests.read_scheduling(body, self._context.caches, plugin, deadline)
+        request = await requests.read_scheduling(
+            body, self._context.caches, plugin, deadline, caller
+        )
         outcome = await self._context.cycles.prioritize(request)
         self._context.metrics.nodes(self.verb, len(request.nodes), len(outcome.scores))
         if outcome.encoded:
@@ -113,11 +117,13 @@ class PreemptHandler(VerbHandler):
         self._context = context
         self.limit = context.settings.preempt_body_limit
 
-    async def serve(self, body: bytes, plugin: str, deadline: float) -> bytes:
+    async def serve(self, body: bytes, plugin: str, deadline: float, caller: str) -> bytes:
         """Return an ExtenderPreemptionResult."""
         del plugin
         pod, pod_json, victims = await requests.read_preempt(body, self._context.caches)
-        call = PreemptCall(pod=pod, pod_json=pod_json, victims=victims, deadline=deadline)
+        call = PreemptCall(
+            pod=pod, pod_json=pod_json, victims=victims, deadline=deadline, caller=caller
+        )
         outcome = await self._context.cycles.preempt(call)
         self._context.metrics.nodes(self.verb, len(victims), len(outcome.victims))
         return answers.preempt_answer(outcome)
@@ -143,9 +149,9 @@ class BindHandler(VerbHandler):
         self._running: set[asyncio.Task[Exception | None]] = set()
         self.limit = context.settings.bind_body_limit
 
-    async def serve(self, body: bytes, plugin: str, deadline: float) -> bytes:
+    async def serve(self, body: bytes, plugin: str, deadline: float, caller: str) -> bytes:
         """Return an ExtenderBindingResult."""
-        del plugin
+        del plugin, caller
         args = requests.read_binding(body)
         call = BindCall(
             namespace=args.PodNamespace,

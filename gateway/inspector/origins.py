@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from moorage_host.policy import IN_TREE, Document, ResolvedPolicy
-from moorage_host.policy.document import PluginSet, Profile
+from moorage_host.policy.fields import PluginSet, Profile
 from moorage_host.policy.yaml_lines import read_tree
 
 _PATH = re.compile(r"profiles\[(?P<profile>\d+)\](?:\.(?P<rest>.+))?")

@@ -23,7 +23,9 @@ from moorage_host.policy import (
     Document,
     Kind,
     PluginInfo,
+    Profile,
     ResolvedPolicy,
+    Shadow,
     resolve,
 )
 from moorage_host.rpc.convert import (
@@ -207,6 +209,11 @@ class PolicyHolder:
         return any(info is not None and info.reads_snapshot for info in infos)
 
     @property
+    def shadow_shares(self) -> Mapping[str, float]:
+        """The profiles with a shadow, and the part of the time that it may take, 0..1."""
+        return self.resolved.shadow_shares if self.resolved else {}
+
+    @property
     def score_scale(self) -> int:
         """The highest score sent to kube-scheduler."""
         return self.resolved.score_scale if self.resolved else DEFAULT_SCORE_SCALE
@@ -226,11 +233,10 @@ def reads_of(resolved: ResolvedPolicy, *kinds: Kind) -> Mapping[ObjectKind, Sequ
     """Return the further kinds of objects that a policy's plugins read, with these plugins."""
     readers: dict[ObjectKind, dict[str, None]] = {}
     for kind in kinds:
-        for profile in resolved.policies[kind].profiles:
-            for plugin in profile.plugins:
-                info = resolved.catalogue.get(kind, plugin.name)
-                for read in info.reads if info else ():
-                    readers.setdefault(read, {})[plugin.name] = None
+        for name in resolved.policies[kind].plugins:
+            info = resolved.catalogue.get(kind, name)
+            for read in info.reads if info else ():
+                readers.setdefault(read, {})[name] = None
     return {kind: list(names) for kind, names in readers.items()}
 
 
@@ -238,9 +244,11 @@ def _names(document: Document) -> tuple[frozenset[str], frozenset[str]]:
     """Return the plugins that a document enables at the point `bind`, and all that it names."""
     profiles = document.configuration.profiles
     at_bind = {plugin.name for profile in profiles for plugin in profile.plugins.bind.enabled}
-    named = {config.name for profile in profiles for config in profile.plugin_config}
-    for profile in profiles:
-        for points in (profile.plugins.multi_point, profile.plugins.filter, profile.plugins.score):
+    shadows = (profile.shadow for profile in profiles if profile.shadow)
+    parts: list[Profile | Shadow] = [*profiles, *shadows]
+    named = {config.name for part in parts for config in part.plugin_config}
+    for part in parts:
+        for points in (part.plugins.multi_point, part.plugins.filter, part.plugins.score):
             named |= {plugin.name for plugin in points.enabled}
     return frozenset(at_bind), frozenset(named - {IN_TREE})
 

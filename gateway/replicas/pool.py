@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import structlog
 
 from gateway.calls import CallFailedError
+from gateway.decisions.versions import PluginVersions
 from gateway.replicas.dns import Resolver
 from gateway.replicas.feed import Kinds, StateFeed
 from gateway.replicas.hedging import HedgedCall, LatencyTracker
@@ -17,6 +18,7 @@ from gateway.replicas.members import Member, Members
 from gateway.replicas.metrics import SessionMetrics
 from gateway.replicas.service import ServiceKind
 from gateway.replicas.session import (
+    DIGITS,
     ReportRetry,
     Session,
     SessionRefusedError,
@@ -61,6 +63,7 @@ class ReplicaPool:
         wait_until_idle: WaitUntilIdle,
         longest_wait: float,
         retry: ReportRetry = ignore_retry,
+        versions: PluginVersions,
     ) -> None:
         """Look for replicas at *targets* ("host:port").
 
@@ -77,6 +80,7 @@ class ReplicaPool:
             wait_until_idle: Waits until no cycle runs, before work that would delay cycles.
             longest_wait: For how many seconds without any replica cycles wait for one.
             retry: Called when a plugin asks for another attempt on pods that it rejected.
+            versions: Keeps which versions of plugins replicas have.
         """
         self.kind = kind
         self.problem = f"no {kind.name} replica has been reached yet"
@@ -91,6 +95,7 @@ class ReplicaPool:
         self._wait_until_idle = wait_until_idle
         self._longest_wait = longest_wait
         self._retry = retry
+        self._versions = versions
         self.members = Members()
         self.turnover = 0
         self._changed = asyncio.Condition()
@@ -212,6 +217,9 @@ class ReplicaPool:
 
     async def _serve(self, session: Session, place: str, joined: asyncio.Event) -> None:
         await session.greet(self._limits.session_timeout)
+        self._versions.note(
+            session.version, {each.name: each.version[:DIGITS] for each in session.plugins}
+        )
         self._policy.learn(self.kind.policy, session.plugins, session)
         policy = await self._policy.for_kind(self.kind.policy)
         readers = self._policy.reads(self.kind.policy)

@@ -6,6 +6,7 @@ from functools import partial
 from prometheus_client import CollectorRegistry
 
 from gateway.cluster.cluster import Cluster
+from gateway.decisions.versions import PluginVersions
 from gateway.replicas.feed import StateFeed
 from gateway.replicas.metrics import SessionFamilies, SessionMetrics
 from gateway.replicas.pool import ReplicaPool
@@ -28,13 +29,15 @@ class Pools:
         wait_until_idle: WaitUntilIdle,
         registry: CollectorRegistry,
         security: Security,
+        versions: PluginVersions,
     ) -> None:
-        """Have replicas follow *cluster* and run *policy*."""
+        """Have replicas follow *cluster* and run *policy*; keep the *versions* of their plugins."""
         self._settings = settings
         self._cluster = cluster
         self._policy = policy
         self._wait_until_idle = wait_until_idle
         self._security = security
+        self._versions = versions
         self._feed = StateFeed(cluster.state)
         self._sessions = SessionFamilies(registry)
 
@@ -76,4 +79,5 @@ class Pools:
             wait_until_idle=self._wait_until_idle,
             longest_wait=longest_wait,
             retry=retry,
+            versions=self._versions,
         )

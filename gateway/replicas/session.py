@@ -41,6 +41,10 @@ def ignore_retry(plugin: str, reason: str) -> None:
     del plugin, reason
 
 
+DIGITS = 16
+"""Hexadecimal digits of a version; decisions show them."""
+
+
 class SessionRefusedError(Exception):
     """The replica cannot use the policy."""
 
@@ -186,14 +190,21 @@ class Session:
             removed = [kind_to_proto(kind) for kind in closed]
             self._send(pb.State(generation=self._sent, removed_kinds=removed))
 
-    def start(self, work: Work) -> Sent:
+    def can_show(self, generation: int) -> bool:
+        """Whether work that is sent now can be about the state as of *generation*."""
+        return generation in (self._sent, self._feed.generation) and not self._stream.is_behind
+
+    def start(self, work: Work, generation: int | None = None) -> Sent:
         """Send work, with all changes before it in the same message.
+
+        With a *generation* that it can show, later changes are left for the next message.
 
         Raises:
             StreamLostError: The stream broke, or the replica is too far behind.
         """
         start = asyncio.get_running_loop().time()
-        state, request = self._outstanding(), self._kind.request()
+        state = None if generation == self._sent else self._outstanding()
+        request = self._kind.request()
         about, cycle = work.fill(request), request.cycle
         cycle.id, answer = self._stream.expect(work.deadline)
         set_duration(cycle.timeout, max((work.deadline - start) * REPLICA_SHARE, 0.001))
@@ -288,7 +299,7 @@ class Session:
 
 def _version_of(plugins: Iterable[pb.Plugin]) -> str:
     versions = sorted(f"{plugin.name}={plugin.version}" for plugin in plugins)
-    return sha256("\n".join(versions).encode()).hexdigest()
+    return sha256("\n".join(versions).encode()).hexdigest()[:DIGITS]
 
 
 async def _accepted(acknowledgement: "asyncio.Future[Any]") -> None:

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from gateway.settings.edge import EdgeSettings
+from gateway.settings.journal import JournalSettings
 from moorage_host.settings import setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GatewaySettings(EdgeSettings):
+class GatewaySettings(JournalSettings):
     """How the gateway runs."""
 
     extender_host: str = setting(

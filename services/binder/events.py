@@ -128,7 +128,8 @@ class EventRecorder:
             if self._mode != "all" or result is not Outcome.BOUND:
                 return None
             kind, reason, cause = "Normal", "Scheduled", ""
-            note = f"Successfully assigned {_target(binding)}"
+            why = f": {binding.decision.reason}" if binding.decision else ""
+            note = f"Successfully assigned {_target(binding)}{why}"
         return _Message(
             binding=binding,
             type=kind,

@@ -14,6 +14,7 @@ DECISION = DecisionSummary(
         node="n2", score=79.625, plugins={"A": 100.0, "B": 66.666, "C": 12.0, "D": 1.0}
     ),
     runner_up=ScoredNode(node="n1", score=70.0, plugins={"A": 90.0}),
+    reason="Moorage prefers n2 to n1, 79.62 to 70: A +9.62",
     nodes=3,
     feasible=2,
     policy_revision="0123456789ab",
@@ -33,6 +34,7 @@ def test_it_says_where_the_pod_is_and_why() -> None:
     assert json.loads(written) == {
         "winner": {"node": "n2", "score": 79.6, "plugins": {"A": 100.0, "B": 66.7, "C": 12.0}},
         "runnerUp": {"node": "n1", "score": 70.0},
+        "reason": "Moorage prefers n2 to n1, 79.62 to 70: A +9.62",
         "nodes": 3,
         "feasible": 2,
         "policyRevision": "0123456789ab",
@@ -53,17 +55,33 @@ def test_a_node_that_nobody_scored_has_no_score() -> None:
     assert json.loads(written) == {"winner": {"node": "n2"}, "nodes": 1, "feasible": 1}
 
 
-def test_it_stays_small_however_long_the_names_are() -> None:
-    names = {f"{number}{'x' * 900}": 50.0 for number in range(20)}
-    winner = ScoredNode(node="n" * 253, score=50.0, plugins=names)
-    written = annotation(DecisionSummary(winner=winner, runner_up=winner), plugins=20)
-    assert written is not None
-    assert 2000 < len(written) <= 4096
-    written = annotation(
-        DecisionSummary(winner=winner, runner_up=winner), plugins=20, max_bytes=2000
+@pytest.mark.parametrize("length", [1, 90, 253, 900])
+@pytest.mark.parametrize("reason", ["", "why", "because " * 200, "\N{SNOWMAN}" * 300])
+@pytest.mark.parametrize("max_bytes", [1023, 300, 1])
+def test_it_stays_small_however_long_names_and_reasons_are(
+    length: int, reason: str, max_bytes: int
+) -> None:
+    scored = ScoredNode(
+        node="n" * length,
+        score=50.0,
+        plugins={f"{number}{'x' * length}": 50.0 for number in range(20)},
     )
+    decision = DecisionSummary(winner=scored, runner_up=scored, reason=reason, nodes=5000)
+    written = annotation(decision, plugins=20, max_bytes=max_bytes)
+    assert len((written or "").encode()) <= max_bytes
+    if length <= 253 and max_bytes == 1023:
+        assert written is not None
+        shown = json.loads(written)
+        assert (shown["winner"]["node"], shown["runnerUp"]["node"]) == (scored.node, scored.node)
+
+
+def test_a_short_reason_goes_before_the_scores_of_plugins() -> None:
+    names = {f"{number}{'x' * 200}": 50.0 for number in range(20)}
+    winner = ScoredNode(node="n2", score=50.0, plugins=names)
+    written = annotation(DecisionSummary(winner=winner, reason="why"), plugins=20)
     assert written is not None
-    assert 1000 < len(written) <= 2000
+    shown = json.loads(written)
+    assert (shown["reason"], len(shown["winner"]["plugins"])) == ("why", 4)
 
 
 def test_nothing_is_written_about_a_decision_that_nobody_remembers() -> None:

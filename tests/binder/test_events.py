@@ -4,6 +4,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from moorage import DecisionSummary, ScoredNode
 from moorage_host.kube import KubeClient
 from services.binder.binding.outcomes import BindError, Outcome, Reason
 from services.binder.cluster import Cluster
@@ -71,13 +72,17 @@ async def test_success_is_left_to_kube_scheduler_by_default(client: KubeClient, 
 
 async def test_success_is_told_if_all_events_are_wanted(client: KubeClient, api: Api) -> None:
     async with recording(client, "all") as made:
-        binding = binding_of(api.pod())
+        winner = ScoredNode(node="node-a")
+        decision = DecisionSummary(winner=winner, reason="Steered rejected 3 of 4: no")
+        binding = binding_of(api.pod(), decision=decision)
         made.recorder.record(binding, Outcome.BOUND)
         made.recorder.record(binding, Outcome.ALREADY_BOUND)
         await made.recorder.flush(5)
     [event] = await events_of(client)
     assert (event["type"], event["reason"]) == ("Normal", "Scheduled")
-    assert event["note"] == "Successfully assigned default/web to node-a"
+    assert event["note"] == (
+        "Successfully assigned default/web to node-a: Steered rejected 3 of 4: no"
+    )
     assert event["reportingController"] == "moorage-binder"
 
 

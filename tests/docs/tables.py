@@ -15,11 +15,13 @@ from gateway.cluster.metrics import ClusterCollector
 from gateway.cluster.watch.metrics import WatchFamilies
 from gateway.cycle.metrics import CycleMetrics
 from gateway.edge.metrics import EdgeMetrics
+from gateway.journal.metrics import JournalMetrics
 from gateway.leadership.beginning import TermMetrics
 from gateway.leadership.term import Term
 from gateway.policy.reload import ReloadMetrics
 from gateway.replicas.metrics import SessionFamilies
 from gateway.settings import GatewaySettings
+from gateway.shadow.metrics import ShadowMetrics
 from moorage.measurements.prometheus import gauges
 from moorage_host.http.refusals import REFUSED
 from moorage_host.process.lifecycle import AdminSettings, ProcessSettings
@@ -185,11 +187,13 @@ def _gateway_metrics() -> list[MetricRow]:
     EdgeMetrics(registry)
     CycleMetrics(registry)
     ReloadMetrics(registry)
+    ShadowMetrics(registry)
     SessionFamilies(registry)
     WatchFamilies(registry)
     RetryMetrics(registry)
     SettlingMetrics(registry)
     TermMetrics(registry, Term())
+    JournalMetrics(registry)
     rows = metrics_table(registry)
     cluster = ClusterCollector(lambda: {"nodes": 0}, lambda: {"nodes": 0.0})
     for family in cluster.collect():

@@ -10,13 +10,14 @@ import pytest
 from cli.config.policies import choose_policy
 from moorage.errors import ConfigurationError
 from moorage_host.policy import KIND, ResolvedPolicy
-from moorage_host.policy.document import (
-    POINTS,
+from moorage_host.policy.fields import (
     DisabledPlugin,
     EnabledPlugin,
     MoorageConfiguration,
     PluginConfig,
+    Plugins,
     Profile,
+    Shadow,
 )
 from tests.docs.pages import ROOT, Block, blocks
 
@@ -80,8 +81,9 @@ def test_every_field_is_in_the_reference() -> None:
     table = PAGE.partition("\n## Fields\n")[2].partition("\nLimits:")[0]
     expected = {
         *_names(MoorageConfiguration),
-        *(f"profiles[].{name}" for name in _names(Profile) if name not in ("plugins",)),
-        *(f"profiles[].plugins.{point}" for point in POINTS),
+        *(f"profiles[].{name}" for name in _names(Profile) if name not in ("plugins", "shadow")),
+        *(f"profiles[].plugins.{point}" for point in _names(Plugins)),
+        *(f"profiles[].shadow.{name}" for name in _names(Shadow)),
         *(f"profiles[].pluginConfig[].{name}" for name in _names(PluginConfig)),
         *(f".enabled[].{name}" for name in _names(EnabledPlugin)),
         *(f".disabled[].{name}" for name in _names(DisabledPlugin)),

@@ -270,6 +270,15 @@ class World:
             attempts: list[Object] = (await response.json())["attempts"]
             return attempts
 
+    async def shadow(self, profile: str) -> Object:
+        """Return what is known about the shadow of a profile."""
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"{self.services.admin}/shadow") as response,
+        ):
+            profiles: list[Object] = (await response.json())["profiles"]
+        return next(each for each in profiles if each["profile"] == profile)
+
     async def was_tried(self, name: str, *, times: int) -> bool:
         """Whether a pod has been tried so often."""
         return len(await self.decisions(name)) >= times

@@ -17,6 +17,7 @@ async def test_a_pod_carries_the_decision_if_its_profile_says_so(stack: Stack) -
     decision = await stack.decision("p")
     assert written == {
         "winner": {"node": "n1"},
+        "reason": "kube-scheduler offered one node only",
         "nodes": 1,
         "feasible": 1,
         "policyRevision": decision["policyRevision"],

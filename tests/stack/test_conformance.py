@@ -4,7 +4,7 @@ import pytest
 
 from cli.conformance.requests import RECORDED_NODES, Requests
 from cli.conformance.running import Report, run_checks
-from moorage_host.policy.document import DEFAULT_SCORE_SCALE
+from moorage_host.policy.fields import DEFAULT_SCORE_SCALE
 from sandbox.scheduler.config import ExtenderConfig
 from tests.stack.stack import Stack, node
 

@@ -56,7 +56,7 @@ class FilterEntry:
         """Return the verdicts on nodes, none of whose rows is stale."""
         codes = self.values.at(rows.rows)[0]
         counts = np.bincount(codes, minlength=len(self._reasons) + 1).tolist()
-        return ShardVerdicts(self._reports(counts), rows, codes, counts)
+        return ShardVerdicts(self._reports(counts), rows, codes, counts, self.version)
 
     def _reports(self, counts: Sequence[int]) -> filter_pb2.FilterResult:
         """Return the reasons, and the plugins that would have run: none after the last node."""

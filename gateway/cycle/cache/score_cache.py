@@ -93,11 +93,12 @@ class ScoreEntry:
             PluginRecord(plugin=plugin.plugin, seconds=0.0, skipped=plugin.plugin in skipped)
             for plugin in self._plugins
         ]
-        record = ScoreRecord(nodes=len(rows), seconds=0.0, plugins=plugins)
+        record = ScoreRecord(nodes=len(rows), seconds=0.0, plugins=plugins, version=self.version)
         if totals is None:
             return None, record
         record.top = [self._node(rows, totals, scores, index) for index in best(totals, top)]
         by_row = NodeScores(
+            generation=self._state.generation,
             bitmap=nodes.bitmap,
             totals=totals.astype(TOTALS),  # replicas send totals in single precision
             plugins=[each.by_row() for each in scores],

@@ -118,7 +118,7 @@ def to_result(
     result, rows = verdicts.result, verdicts.rows
     return FilterPhaseResult(
         outcome=_outcome(request, verdicts),
-        record=filter_record(result, verdicts.counts, rows.unknown, shards),
+        record=filter_record(result, verdicts.counts, rows.unknown, shards, verdicts.version),
         generation=generation,
         verdicts=verdicts,
         cycle_state=kept_values(result.cycle_state) if result.cycle_state else {},

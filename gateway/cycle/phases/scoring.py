@@ -92,17 +92,17 @@ class ScorePhase(ReplicaPhase):
 
     async def run(self, request: CycleRequest) -> ScorePhaseResult:
         """Return the result for the nodes of the request; see `Phase.run`."""
-        count, version = self.shards(request)
+        (count, version), since = self.shards(request), self.index.state.generation
         scored = await self._score_in_shards(request, count, version) if count > 1 else None
         if scored is None:  # not worth it, or the replicas have different versions of plugins
             count, scored = 1, await self._score(request)
-        result, rows, _ = scored
-        record = score_record(result, rows.count, count)
+        result, rows, answered = scored
+        record = score_record(result, rows.count, count, answered)
         self.metrics.scored(record)
         totals = self._checked_totals(result.totals, rows.count)
         by_row = None
         if totals is not None:
-            by_row = self._by_row(result, rows)
+            by_row = self._by_row(result, rows, since)
             totals = rows.to_call_order(totals, 0)
         kept = kept_values(result.cycle_state) if result.cycle_state else {}
         return ScorePhaseResult(totals=totals, record=record, by_row=by_row, cycle_state=kept)
@@ -184,22 +184,18 @@ class ScorePhase(ReplicaPhase):
 
         return await self.ask(request, len(scored), fill, "normalize", version)
 
-    def _by_row(self, result: scorer_pb2.ScoreResult, rows: NodeRows) -> NodeScores | None:
+    def _by_row(
+        self, result: scorer_pb2.ScoreResult, rows: NodeRows, since: int
+    ) -> NodeScores | None:
         if not self._all_scores:
             return None
-        plugins = [
-            PluginScores(
-                plugin=each.plugin,
-                weight=each.weight,
-                raw=np.frombuffer(each.raw, "<f8"),
-                normalized=np.frombuffer(each.normalized, "<f4"),
-            )
-            for each in result.scores
-        ]
+        plugins = plugin_scores(result)
         if any(not len(each.raw) == len(each.normalized) == rows.count for each in plugins):
             raise self.invalid("the plugins' scores do not match the nodes")
         totals = np.frombuffer(result.totals, TOTALS)
-        return NodeScores(bitmap=rows.bitmap, totals=totals, plugins=plugins)
+        # A replica reports the generation it was sent; not all changes are sent to replicas.
+        generation = max(result.generation, since)
+        return NodeScores(generation=generation, bitmap=rows.bitmap, totals=totals, plugins=plugins)
 
     def _checked_raw(
         self, result: scorer_pb2.ScoreResult, count: int
@@ -218,3 +214,16 @@ class ScorePhase(ReplicaPhase):
         if not (values.min() >= 0 and values.max() <= 100):
             raise self.invalid("a score is outside 0..100")
         return values
+
+
+def plugin_scores(result: scorer_pb2.ScoreResult) -> list[PluginScores]:
+    """Return the opinions in a result."""
+    return [
+        PluginScores(
+            plugin=each.plugin,
+            weight=each.weight,
+            raw=np.frombuffer(each.raw, "<f8"),
+            normalized=np.frombuffer(each.normalized, "<f4"),
+        )
+        for each in result.scores
+    ]

@@ -76,7 +76,7 @@ class _Decisions:
             return _json({"attempts": [self._on_node(each, node) for each in attempts]})
         # Only the newest attempt can have led to where the pod is.
         places = [self._place_of(attempts[0].uid), *("" for _ in attempts[1:])]
-        shown = [_shown(each, place) for each, place in zip(attempts, places, strict=True)]
+        shown = [self._shown(each, place) for each, place in zip(attempts, places, strict=True)]
         return _json({"attempts": shown})
 
     async def nodes(self, request: web.Request) -> web.StreamResponse:
@@ -95,17 +95,22 @@ class _Decisions:
         # Thousands of nodes take milliseconds, in which cycles go on.
         return _json(await asyncio.to_thread(node_table, arrays, query))
 
+    def _shown(self, decision: Decision, place: str) -> dict[str, Any]:
+        content: dict[str, Any] = msgspec.to_builtins(decision)
+        for phase in (content.get(name, {}) for name in ("filter", "score", "preempt")):
+            versions = self._decisions.versions.of(phase.get("version", ""))
+            for plugin in phase.get("plugins", ()):
+                if version := versions.get(plugin["plugin"]):
+                    plugin["version"] = version
+        return {
+            **content,
+            "outcome": facts(decision).at(place).outcome,
+            "reason": dominant(decision, place),
+            "why": explained(decision, place),
+        }
+
     def _on_node(self, decision: Decision, node: str) -> dict[str, Any]:
         return view(decision, node, self._decisions.arrays.get(decision.id))
-
-
-def _shown(decision: Decision, place: str) -> dict[str, Any]:
-    return {
-        **msgspec.to_builtins(decision),
-        "outcome": facts(decision).at(place).outcome,
-        "reason": dominant(decision, place),
-        "why": explained(decision, place),
-    }
 
 
 def _checked(handler: Handler) -> Handler:

@@ -1,6 +1,7 @@
 """Says in short why a pod goes to its node, for the plugins of the binder."""
 
 from gateway.decisions.records import Decision, NodeScoreRecord
+from gateway.decisions.words.dominant import dominant
 from moorage import DecisionSummary, ScoredNode
 
 
@@ -12,6 +13,7 @@ def summary(decision: Decision, node: str) -> DecisionSummary:
     return DecisionSummary(
         winner=_scored(winner) if winner else ScoredNode(node=node),
         runner_up=_scored(second) if second else None,
+        reason=dominant(decision, node),
         nodes=decision.filter.nodes if decision.filter else 0,
         feasible=decision.filter.feasible if decision.filter else 0,
         policy_revision=decision.policy_revision,

@@ -114,11 +114,18 @@ class RequestCaches:
 
 
 async def read_scheduling(
-    body: bytes, caches: RequestCaches, plugin: str, deadline: float
+    body: bytes, caches: RequestCaches, plugin: str, deadline: float, caller: str = ""
 ) -> CycleRequest:
     """Read a filter or prioritize call; raises BadRequestError."""
     pod, pod_json, nodes = _split(body, caches) or await _whole(body, caches)
-    return CycleRequest(pod=pod, pod_json=pod_json, nodes=nodes, plugin=plugin, deadline=deadline)
+    return CycleRequest(
+        pod=pod,
+        pod_json=pod_json,
+        nodes=nodes,
+        plugin=plugin,
+        deadline=deadline,
+        caller=caller,
+    )
 
 
 _Parts = tuple[Pod, bytes, NodeSet]

@@ -116,7 +116,7 @@ class BindRequest(_message.Message):
     With a policy it defaults to the pod's schedulerName.
     """
     decision: _builtins.bytes
-    """Optional. Why this node, for the plugins: JSON text with winner, runnerUp, nodes, feasible,
+    """Optional. Why this node, for plugins and Events: JSON text with winner, runnerUp, reason, nodes, feasible,
     policyRevision and generation; `moorage.DecisionSummary` describes it.
     """
     generation: _builtins.int

@@ -15,7 +15,7 @@ from moorage.plugin.filter import FilterPlugin
 from moorage_host.plugins.registry import Registry
 from moorage_host.plugins.retries import RetryRequests
 from moorage_host.policy.arguments import check_arguments
-from moorage_host.policy.effective import EffectivePlugin, EffectivePolicy, decode_effective
+from moorage_host.policy.effective import EffectivePlugin, EffectiveProfile, decode_effective
 
 PROBLEMS_SECONDS = 1.0
 """How often to look whether background work of plugins fails, while somebody follows that."""
@@ -28,16 +28,24 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True, kw_only=True)
 class Policy:
-    """The running profiles of one revision, shared by the sessions that sent it."""
+    """The running profiles of one revision, shared by the sessions that sent it.
+
+    Attributes:
+        shadows: Those that decide nothing, by their own names.
+        broken: Why a shadow does not run, by its name; that keeps no profile from running.
+    """
 
     revision: str = ""
     profiles: Mapping[str, Profile] = field(default_factory=dict)
+    shadows: dict[str, Profile] = field(default_factory=dict)
+    broken: dict[str, str] = field(default_factory=dict)
     users: int = 0
 
     @property
     def plugins(self) -> Iterator[EnabledPlugin]:
-        """The plugins of all profiles."""
-        return (enabled for profile in self.profiles.values() for enabled in profile.plugins)
+        """The plugins of all profiles and shadows."""
+        every = (*self.profiles.values(), *self.shadows.values())
+        return (enabled for profile in every for enabled in profile.plugins)
 
     def profile(self, name: str, plugin: str = "") -> Profile:
         """Return the profile called *name*, or only its plugin called *plugin*.
@@ -45,7 +53,9 @@ class Policy:
         Raises:
             UnknownNameError: There is none.
         """
-        profile = self.profiles.get(name)
+        profile = self.profiles.get(name) or self.shadows.get(name)
+        if name in self.broken:
+            raise ConfigurationError(self.broken[name])
         if profile is None:
             known = ", ".join(sorted(self.profiles)) or "none"
             raise UnknownNameError(f"unknown profile {name!r}; profiles here: {known}")
@@ -89,9 +99,12 @@ class PluginHost:
     def background_problems(self) -> dict[str, str]:
         """Return what fails in the background of the latest policy's plugins, by their names."""
         failing: dict[str, list[str]] = {}
-        for enabled in self.latest.plugins:
-            if problem := enabled.background.problem:
-                failing.setdefault(enabled.name, []).append(problem)
+        shadows = self.latest.shadows
+        for profile in (*self.latest.profiles.values(), *shadows.values()):
+            of_shadow = f" of {profile.name}" if profile.name in shadows else ""
+            for enabled in profile.plugins:
+                if problem := enabled.background.problem:
+                    failing.setdefault(f"{enabled.name}{of_shadow}", []).append(problem)
         return {name: "; ".join(dict.fromkeys(some)) for name, some in failing.items()}
 
     def background_note(self) -> str:
@@ -129,9 +142,12 @@ class PluginHost:
                     raise ConfigurationError(
                         f"this replica runs {MOST_POLICIES} policies already, and no more at a time"
                     )
-                profiles = self._build(decode_effective(content))
+                effective = decode_effective(content)
+                profiles = {each.name: self._build(each) for each in effective.profiles}
                 policy = Policy(revision=revision, profiles=profiles)
-                await _start(policy)
+                await _start(policy.profiles.values())
+                for shadow in effective.shadows:
+                    await self._add_shadow(policy, shadow)
                 self._policies[revision] = policy
             policy.users += 1
         former, self.latest = self.latest, policy
@@ -161,15 +177,25 @@ class PluginHost:
         if self._policies.pop(policy.revision, None) is not None:
             await _stop(policy.plugins)
 
-    def _build(self, effective: EffectivePolicy) -> dict[str, Profile]:
-        return {
-            profile.name: Profile(
-                name=profile.name, plugins=tuple(self._instance(p) for p in profile.plugins)
-            )
-            for profile in effective.profiles
-        }
+    async def _add_shadow(self, policy: Policy, effective: EffectiveProfile) -> None:
+        """Have a shadow run, or note why it does not: it must not keep the profiles from it."""
+        try:
+            shadow = self._build(effective, is_shadow=True)
+            await _start([shadow])
+        except ConfigurationError as error:
+            log.warning("A shadow does not run: %s", error)
+            policy.broken[effective.name] = str(error)
+        except BaseException:
+            await _stop(policy.plugins)
+            raise
+        else:
+            policy.shadows[effective.name] = shadow
 
-    def _instance(self, entry: EffectivePlugin) -> EnabledPlugin:
+    def _build(self, effective: EffectiveProfile, *, is_shadow: bool = False) -> Profile:
+        plugins = tuple(self._instance(entry, is_shadow) for entry in effective.plugins)
+        return Profile(name=effective.name, plugins=plugins)
+
+    def _instance(self, entry: EffectivePlugin, is_shadow: bool) -> EnabledPlugin:
         registered = self.registry.get(entry.name)
         if registered is None:
             known = ", ".join(self.registry)
@@ -183,7 +209,7 @@ class PluginHost:
             raise ConfigurationError(
                 f"{entry.path}: plugin {entry.name} refuses its arguments: {error}"
             ) from error
-        if isinstance(plugin, FilterPlugin):
+        if isinstance(plugin, FilterPlugin) and not is_shadow:
             plugin.report_retries(self.retries.ask)
         plugin.cycle_state.limit = self._cycle_state_bytes
         enabled = EnabledPlugin(
@@ -192,13 +218,14 @@ class PluginHost:
             aborts=entry.failure_policy == "Abort",
             time_budget=entry.time_budget_seconds,
         )
-        enabled.background.on_failure = self._count_failure
+        if not is_shadow:
+            enabled.background.on_failure = self._count_failure
         return enabled
 
 
-async def _start(policy: Policy) -> None:
+async def _start(profiles: Iterable[Profile]) -> None:
     started: list[EnabledPlugin] = []
-    for profile in policy.profiles.values():
+    for profile in profiles:
         for enabled in profile.plugins:
             try:
                 await start_plugin(enabled)

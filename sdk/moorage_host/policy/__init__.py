@@ -6,18 +6,7 @@ send `for_kind` to the replicas, which `decode_effective` and `check_arguments`.
 
 from moorage_host.policy.arguments import check_arguments
 from moorage_host.policy.catalogue import IN_TREE, KINDS, Catalogue, Kind, PluginInfo
-from moorage_host.policy.document import (
-    API_VERSION,
-    DEFAULT_PROFILE,
-    DEFAULT_SCORE_SCALE,
-    KIND,
-    Document,
-    MoorageConfiguration,
-    default_document,
-    examine,
-    parse,
-    read,
-)
+from moorage_host.policy.document import Document, default_document, examine, parse, read
 from moorage_host.policy.effective import (
     EffectivePlugin,
     EffectivePolicy,
@@ -25,6 +14,16 @@ from moorage_host.policy.effective import (
     FailurePolicy,
     decode_effective,
     encode_effective,
+    shadow_of,
+)
+from moorage_host.policy.fields import (
+    API_VERSION,
+    DEFAULT_PROFILE,
+    DEFAULT_SCORE_SCALE,
+    KIND,
+    MoorageConfiguration,
+    Profile,
+    Shadow,
 )
 from moorage_host.policy.resolve import resolve
 from moorage_host.policy.resolved import ResolvedPolicy
@@ -45,7 +44,9 @@ __all__ = [
     "Kind",
     "MoorageConfiguration",
     "PluginInfo",
+    "Profile",
     "ResolvedPolicy",
+    "Shadow",
     "check_arguments",
     "decode_effective",
     "default_document",
@@ -54,4 +55,5 @@ __all__ = [
     "parse",
     "read",
     "resolve",
+    "shadow_of",
 ]

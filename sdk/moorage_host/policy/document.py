@@ -1,124 +1,31 @@
-"""The policy document, MoorageConfiguration: its fields, and reading it with all its mistakes.
+"""Reads the policy document, MoorageConfiguration, with all its mistakes; `fields` has its fields.
 
 What needs no catalogue of plugins is checked here; whether plugins exist is for `resolve`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, Literal
-
-import msgspec
+from typing import Any
 
 from moorage.errors import ConfigurationError
 from moorage.plugin.base import MAX_TIME_BUDGET
-from moorage.units.durations import format_duration, parse_duration
+from moorage.units.durations import format_duration
 from moorage_host.policy.catalogue import IN_TREE
 from moorage_host.policy.checks import find_problems, salvage
-from moorage_host.policy.effective import FailurePolicy
+from moorage_host.policy.effective import shadow_of
+from moorage_host.policy.fields import (
+    API_VERSION,
+    KIND,
+    MoorageConfiguration,
+    PluginConfig,
+    PluginSet,
+    Profile,
+    Shadow,
+)
+from moorage_host.policy.merge import ALL
 from moorage_host.policy.problems import Problem, child, merged
 from moorage_host.policy.yaml_lines import MAX_BYTES, Tree, read_tree
-
-API_VERSION = "moorage.io/v1alpha1"
-KIND = "MoorageConfiguration"
-DEFAULT_PROFILE = "moorage"
-ALL = "*"
-POINTS = ("multiPoint", "filter", "score", "bind")
-DEFAULT_SCORE_SCALE: Final = 100
-
-_MAX_WEIGHT = 2**31 - 1
-_Name = Annotated[str, msgspec.Meta(min_length=1, title="a name")]
-_Weight = Annotated[
-    int, msgspec.Meta(ge=0, le=_MAX_WEIGHT, title="an integer from 0 to 2147483647")
-]
-_Duration = Annotated[str, msgspec.Meta(min_length=1, title='a duration such as "500ms"')]
-
-
-class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
-    """A part of the document."""
-
-
-class EnabledPlugin(_Part, frozen=True, kw_only=True):
-    """A plugin to run; a weight of 0 means the default of the plugin."""
-
-    name: _Name
-    weight: _Weight = 0
-
-
-class DisabledPlugin(_Part, frozen=True, kw_only=True):
-    """A plugin not to run; `*` stands for all."""
-
-    name: _Name
-
-
-class PluginSet(_Part, frozen=True, kw_only=True):
-    """What runs at one point beside or instead of what multiPoint enables."""
-
-    enabled: tuple[EnabledPlugin, ...] = ()
-    disabled: tuple[DisabledPlugin, ...] = ()
-
-
-_FILTER = "the point `filter` stands for PreFilter and Filter"
-_SCORE = "the point `score` stands for PreScore, Score and NormalizeScore"
-_BIND = "the point `bind` stands for Permit, PreBind and PostBind"
-_UPSTREAM = "this point belongs to kube-scheduler's own configuration"
-
-
-class Plugins(_Part, frozen=True, kw_only=True):
-    """The plugins of a profile by point; multiPoint means every point that a plugin implements."""
-
-    unknown_field_hints: ClassVar[Mapping[str, str]] = {
-        "preFilter": _FILTER,
-        "preScore": _SCORE,
-        "normalizeScore": _SCORE,
-        "permit": _BIND,
-        "preBind": _BIND,
-        "postBind": _BIND,
-        "reserve": "a filter plugin that has `wants_claim` runs it at the point `filter`",
-    } | dict.fromkeys(("preEnqueue", "queueSort", "postFilter"), _UPSTREAM)
-
-    multi_point: PluginSet = PluginSet()
-    filter: PluginSet = PluginSet()
-    score: PluginSet = PluginSet()
-    bind: PluginSet = PluginSet()
-
-
-class PluginConfig(_Part, frozen=True, kw_only=True):
-    """A plugin's arguments and limits, at all its points in the profile."""
-
-    name: _Name
-    args: dict[str, Any] = {}
-    failure_policy: FailurePolicy | None = None
-    time_budget: _Duration = ""
-
-    @property
-    def time_budget_seconds(self) -> float | None:
-        """The time that the plugin may take at each step; None leaves it to the plugin."""
-        return parse_duration(self.time_budget) if self.time_budget else None
-
-
-class Profile(_Part, frozen=True, kw_only=True):
-    """The plugins for the pods of one schedulerName."""
-
-    scheduler_name: _Name = DEFAULT_PROFILE
-    plugins: Plugins = Plugins()
-    plugin_config: tuple[PluginConfig, ...] = ()
-
-
-_ELSEWHERE = "this field belongs to kube-scheduler's own configuration"
-
-
-class MoorageConfiguration(_Part, frozen=True, kw_only=True):
-    """The whole document."""
-
-    unknown_field_hints: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("extenders", "leaderElection", "parallelism", "clientConnection"), _ELSEWHERE
-    )
-
-    api_version: Literal["moorage.io/v1alpha1"]
-    kind: Literal["MoorageConfiguration"]
-    score_scale: Literal[10, 100, 1000] = DEFAULT_SCORE_SCALE
-    profiles: tuple[Profile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,12 +132,28 @@ def _profile_problems(configuration: MoorageConfiguration, tree: Tree) -> Iterat
         names.append((profile.scheduler_name, name_path))
         if len(configuration.profiles) > 1 and name_path not in tree.lines:
             yield Problem(path, "field `schedulerName` is missing: there are several profiles")
-        for point in POINTS:
-            entries = getattr(profile.plugins, "multi_point" if point == "multiPoint" else point)
-            yield from _enabled_problems(entries, f"{path}.plugins.{point}.enabled")
-            yield from _in_tree_problems(entries, point, f"{path}.plugins.{point}")
-        yield from _config_problems(profile, f"{path}.pluginConfig")
+        yield from _plugin_problems(profile, path)
+        if profile.shadow is not None:
+            yield from _plugin_problems(profile.shadow, f"{path}.shadow")
     yield from _duplicates(names)
+    yield from _taken_problems(configuration)
+
+
+def _taken_problems(configuration: MoorageConfiguration) -> Iterator[Problem]:
+    shadows = {shadow_of(p.scheduler_name) for p in configuration.profiles if p.shadow}
+    for index, profile in enumerate(configuration.profiles):
+        if profile.scheduler_name in shadows:
+            message = "a shadow has this name: choose another one"
+            yield Problem(f"{child('profiles', index)}.schedulerName", message)
+
+
+def _plugin_problems(part: Profile | Shadow, path: str) -> Iterator[Problem]:
+    for point, entries in part.plugins.by_point.items():
+        yield from _enabled_problems(entries, f"{path}.plugins.{point}.enabled")
+        yield from _in_tree_problems(entries, point, f"{path}.plugins.{point}")
+        if isinstance(part, Profile):  # a shadow starts from what its profile enables
+            yield from _disabled_problems(entries, f"{path}.plugins.{point}.disabled")
+    yield from _config_problems(part.plugin_config, f"{path}.pluginConfig")
 
 
 def _enabled_problems(entries: PluginSet, path: str) -> Iterator[Problem]:
@@ -251,15 +174,18 @@ def _in_tree_problems(entries: PluginSet, point: str, path: str) -> Iterator[Pro
         elif enabled.weight:
             message = f"`{IN_TREE}` has no weight: enable its score plugins with other weights"
             yield Problem(f"{where}.weight", message)
+
+
+def _disabled_problems(entries: PluginSet, path: str) -> Iterator[Problem]:
     for index, disabled in enumerate(entries.disabled):
         if disabled.name == IN_TREE:
-            where = f"{child(f'{path}.disabled', index)}.name"
+            where = f"{child(path, index)}.name"
             message = f"`{IN_TREE}` cannot be disabled, as nothing enables it by default"
             yield Problem(where, message)
 
 
-def _config_problems(profile: Profile, path: str) -> Iterator[Problem]:
-    configs = [(config, child(path, index)) for index, config in enumerate(profile.plugin_config)]
+def _config_problems(given: Sequence[PluginConfig], path: str) -> Iterator[Problem]:
+    configs = [(config, child(path, index)) for index, config in enumerate(given)]
     for config, where in configs:
         try:
             budget = config.time_budget_seconds

@@ -42,6 +42,14 @@ class EffectivePolicy(_Effective, frozen=True, kw_only=True):
     """All profiles, for one kind of service."""
 
     profiles: tuple[EffectiveProfile, ...] = ()
+    shadows: tuple[EffectiveProfile, ...] = ()
+    """Those that run beside some of them and decide nothing; their names are `shadow_of` those."""
+
+    @property
+    def plugins(self) -> dict[str, None]:
+        """The names of all plugins that run somewhere, in order."""
+        every = (*self.profiles, *self.shadows)
+        return dict.fromkeys(plugin.name for profile in every for plugin in profile.plugins)
 
     @property
     def revision(self) -> str:
@@ -51,6 +59,11 @@ class EffectivePolicy(_Effective, frozen=True, kw_only=True):
     def profile(self, name: str) -> EffectiveProfile | None:
         """Return the profile with this schedulerName."""
         return next((profile for profile in self.profiles if profile.name == name), None)
+
+
+def shadow_of(profile: str) -> str:
+    """Return what the shadow of a profile is called in services."""
+    return f"{profile}/shadow"
 
 
 def encode_effective(policy: EffectivePolicy) -> bytes:
@@ -72,11 +85,13 @@ def revision_of(*policies: EffectivePolicy, salt: str = "") -> str:
 
 
 def _without_paths(policy: EffectivePolicy) -> EffectivePolicy:
-    profiles = (
-        msgspec.structs.replace(
-            profile,
-            plugins=tuple(msgspec.structs.replace(plugin, path="") for plugin in profile.plugins),
-        )
-        for profile in policy.profiles
+    return msgspec.structs.replace(
+        policy,
+        profiles=tuple(map(_without_path, policy.profiles)),
+        shadows=tuple(map(_without_path, policy.shadows)),
     )
-    return msgspec.structs.replace(policy, profiles=tuple(profiles))
+
+
+def _without_path(profile: EffectiveProfile) -> EffectiveProfile:
+    plugins = tuple(msgspec.structs.replace(plugin, path="") for plugin in profile.plugins)
+    return msgspec.structs.replace(profile, plugins=plugins)

@@ -1,7 +1,7 @@
 """kube-scheduler's rules for merging plugin sets; pure functions over names and weights.
 
 First `merge` puts a profile's set on top of the default set, then `expand` turns multiPoint into
-the plugins of one point. Called by `resolve`.
+the plugins of one point. A shadow is an `overlay`. Called by `resolve`.
 """
 
 from collections.abc import Callable, Iterable
@@ -46,6 +46,15 @@ def merge(default: EntrySet, custom: EntrySet) -> EntrySet:
     replaced = [replacements.get(entry.name, entry) for entry in kept]
     added = [entry for entry in custom.enabled if entry.name not in names]
     return EntrySet((*replaced, *added), disabled)
+
+
+def overlay(own: EntrySet, shadow: EntrySet) -> EntrySet:
+    """Put a shadow's set on top of its profile's, by the rules of `merge`.
+
+    What the profile disables at a point stays disabled, unless the shadow enables it.
+    """
+    merged = merge(EntrySet(own.enabled), shadow)
+    return EntrySet(merged.enabled, own.disabled | shadow.disabled)
 
 
 def expand(

@@ -8,19 +8,24 @@ from typing import Any
 
 from moorage.errors import suggestion
 from moorage.plugin.base import DEFAULT_TIME_BUDGET
-from moorage_host.policy.arguments import argument_problems
+from moorage_host.policy.arguments import argument_problems, schema_problems
 from moorage_host.policy.catalogue import IN_TREE, KINDS, Catalogue, Kind
 from moorage_host.policy.defaults import (
     default_failure_policy,
     in_tree_names,
     merge_multi_point,
 )
-from moorage_host.policy.document import POINTS, Document, PluginSet, Profile
-from moorage_host.policy.effective import EffectivePlugin, EffectivePolicy, EffectiveProfile
-from moorage_host.policy.merge import ALL, Entry, EntrySet, expand
+from moorage_host.policy.document import Document
+from moorage_host.policy.effective import (
+    EffectivePlugin,
+    EffectivePolicy,
+    EffectiveProfile,
+    shadow_of,
+)
+from moorage_host.policy.fields import PluginConfig, Profile, Shadow
+from moorage_host.policy.merge import ALL, Entry, EntrySet, expand, overlay
 from moorage_host.policy.problems import Problem, child, merged
 from moorage_host.policy.resolved import ResolvedPolicy
-from moorage_host.policy.schema import schema_problems
 
 
 def resolve(document: Document, catalogue: Catalogue) -> ResolvedPolicy:
@@ -32,83 +37,117 @@ def resolve(document: Document, catalogue: Catalogue) -> ResolvedPolicy:
             take.
     """
     profiles = document.configuration.profiles or (Profile(),)
-    resolvers = [_Resolver(document, catalogue, i, p) for i, p in enumerate(profiles)]
-    found = [problem for r in resolvers for problem in r.problems()]
+    resolvers: list[_Resolver] = []
+    shadows: dict[str, _Resolver] = {}
+    for i, profile in enumerate(profiles):
+        path, name = child("profiles", i), profile.scheduler_name
+        resolvers.append(_Resolver(document, catalogue, profile, name, path))
+        if profile.shadow:
+            path, base = f"{path}.shadow", resolvers[-1]
+            shadows[name] = _Resolver(
+                document, catalogue, profile.shadow, shadow_of(name), path, base
+            )
+    every = [*resolvers, *shadows.values()]
+    found = [problem for r in every for problem in r.problems()]
     document.tree.refuse(merged(document.problems, found))
     return ResolvedPolicy(
         source=document.source,
         score_scale=document.configuration.score_scale,
         policies={
-            kind: EffectivePolicy(profiles=tuple(r.effective(kind) for r in resolvers))
+            kind: EffectivePolicy(
+                profiles=tuple(r.effective(kind) for r in resolvers),
+                shadows=tuple(r.effective(kind) for r in shadows.values() if kind in r.kinds),
+            )
             for kind in KINDS
         },
+        shadow_shares={p.scheduler_name: p.shadow.share for p in profiles if p.shadow},
         warnings=tuple(
-            f"{document.tree.where(w.path)}: {w.message}" for r in resolvers for w in r.warnings()
+            f"{document.tree.where(w.path)}: {w.message}" for r in every for w in r.warnings()
         ),
         catalogue=catalogue,
     )
 
 
 class _Resolver:
-    """One profile of a document."""
+    """One profile of a document, or the shadow of the profile *base*.
+
+    Attributes:
+        kinds: The kinds of plugins that run.
+    """
 
     def __init__(
-        self, document: Document, catalogue: Catalogue, index: int, profile: Profile
+        self,
+        document: Document,
+        catalogue: Catalogue,
+        part: Profile | Shadow,
+        name: str,
+        path: str,
+        base: "_Resolver | None" = None,
     ) -> None:
         self._tree = document.tree
         self._catalogue = catalogue
-        self._profile = profile
-        self._path = child("profiles", index)
-        self._configs = {
-            config.name: (config, f"{self._path}.pluginConfig[{i}]")
-            for i, config in enumerate(profile.plugin_config)
+        self._name = name
+        self._path = path
+        self._base = base
+        self._written = part.plugins.by_point
+        self.kinds = tuple(kind for kind in KINDS if kind in self._written)
+        self._own_configs = {
+            config.name: (config, f"{path}.pluginConfig[{i}]")
+            for i, config in enumerate(part.plugin_config)
             if config.name
         }
-        self._sets = {point: self._entries(point) for point in POINTS}
+        self._configs: dict[str, tuple[PluginConfig, str]] = self._own_configs
+        self._own = {point: self._entries(point) for point in self._written}
+        self._sets: dict[str, EntrySet] = self._own
+        if base is not None:
+            self._configs = base._configs | self._own_configs
+            self._sets = {p: overlay(base._sets[p], own) for p, own in self._own.items()}
         self._multi_point = merge_multi_point(self._sets["multiPoint"])
 
     def effective(self, kind: Kind) -> EffectiveProfile:
         entries = self._enabled(kind)
         plugins = tuple(self._plugin(kind, entry) for entry in entries)
-        return EffectiveProfile(name=self._profile.scheduler_name, plugins=plugins)
+        return EffectiveProfile(name=self._name, plugins=plugins)
 
     def problems(self) -> Iterator[Problem]:
-        for point, entries in self._sets.items():
+        for point, entries in self._own.items():
             for entry in entries.enabled:
                 yield from self._entry_problems(point, entry)
-        for name, (config, path) in self._configs.items():
+        for name, (config, path) in self._own_configs.items():
             if name not in self._catalogue:
                 yield Problem(f"{path}.name", self._unknown(name))
             for kind in self._catalogue.kinds(name):
                 yield from self._argument_problems(kind, name, config.args, f"{path}.args")
-        for kind in KINDS:
+        for kind in self.kinds:
             for entry in self._enabled(kind):
                 if entry.name not in self._configs:
                     yield from self._argument_problems(kind, entry.name, {}, entry.path)
 
     def warnings(self) -> Iterator[Problem]:
-        for point in POINTS:
-            for index, plugin in enumerate(self._written(point).disabled):
+        for point, written in self._written.items():
+            for index, plugin in enumerate(written.disabled):
                 if reason := self._nothing_to_disable(point, plugin.name):
                     path = f"{self._path}.plugins.{point}.disabled[{index}].name"
                     yield Problem(path, f"nothing to disable: {reason}")
-        multi_point = self._sets["multiPoint"]
+        multi_point = self._own["multiPoint"]
         for entry in multi_point.enabled:
             if entry.name == IN_TREE and ALL in multi_point.disabled:
                 yield Problem(f"{entry.path}.name", f"`{IN_TREE}` has no effect: `*` is disabled")
-        for point in ("filter", "bind"):
-            for entry in self._sets[point].enabled:
+        for point in set(self._own) & {"filter", "bind"}:
+            for entry in self._own[point].enabled:
                 if entry.weight:
                     yield Problem(f"{entry.path}.weight", "only score plugins have a weight")
-        running = {entry.name for kind in KINDS for entry in self._enabled(kind)}
-        for name, (_, path) in self._configs.items():
+        running = {entry.name for kind in self.kinds for entry in self._enabled(kind)}
+        for name, (_, path) in self._own_configs.items():
             if name not in running:
                 yield Problem(f"{path}.name", f"plugin `{name}` is configured but not enabled")
 
     def _nothing_to_disable(self, point: str, name: str) -> str:
         """Return why disabling a name has no effect at a point, "" if it has one."""
-        if name == ALL:
+        if name == ALL or (self._base is not None and self._base.has(point, name)):
             return ""
+        if name == IN_TREE:
+            return f"the profile does not enable `{IN_TREE}`"
         if name not in self._catalogue:
             return self._unknown(name)
         enabled = {entry.name for entry in self._sets["multiPoint"].enabled}
@@ -118,6 +157,11 @@ class _Resolver:
         if name in in_tree_names(enabled):
             return ""
         return f"only `{IN_TREE}` could enable `{name}`, and multiPoint does not enable `{IN_TREE}`"
+
+    def has(self, point: str, name: str) -> bool:
+        """Whether a plugin is enabled at a point, or would be if the point were one of its own."""
+        sets = (self._sets["multiPoint"], self._multi_point, self._sets[point])
+        return any(entry.name == name for each in sets for entry in each.enabled)
 
     def _enabled(self, kind: Kind) -> list[Entry]:
         known = self._catalogue
@@ -158,6 +202,9 @@ class _Resolver:
         if not kinds:
             further = (IN_TREE,) if point == "multiPoint" else ()
             yield Problem(f"{entry.path}.name", self._unknown(entry.name, further))
+        elif not set(kinds) & set(self.kinds):
+            message = f"plugin `{entry.name}` acts on binds only, and a shadow never binds"
+            yield Problem(f"{entry.path}.name", message)
         elif point not in {"multiPoint", *kinds}:
             message = (
                 f"plugin `{entry.name}` has no {point} part: enable it at {' or '.join(kinds)}"
@@ -179,13 +226,8 @@ class _Resolver:
         origins = ", ".join(self._catalogue.origins()) or "nowhere, no service runs"
         return f"unknown plugin `{name}` (plugins come from: {origins}){near}"
 
-    def _written(self, point: str) -> PluginSet:
-        plugins = self._profile.plugins
-        sets = (plugins.multi_point, plugins.filter, plugins.score, plugins.bind)
-        return dict(zip(POINTS, sets, strict=True))[point]
-
     def _entries(self, point: str) -> EntrySet:
-        written, path = self._written(point), f"{self._path}.plugins.{point}.enabled"
+        written, path = self._written[point], f"{self._path}.plugins.{point}.enabled"
         enabled = [
             Entry(plugin.name, plugin.weight, child(path, i))
             for i, plugin in enumerate(written.enabled)

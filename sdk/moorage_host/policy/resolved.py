@@ -9,14 +9,16 @@ import yaml
 
 from moorage.units.durations import format_duration
 from moorage_host.policy.catalogue import KINDS, Catalogue, Kind
-from moorage_host.policy.document import API_VERSION, KIND
 from moorage_host.policy.effective import (
     EffectivePlugin,
     EffectivePolicy,
     EffectiveProfile,
     encode_effective,
     revision_of,
+    shadow_of,
 )
+from moorage_host.policy.fields import API_VERSION, KIND
+from moorage_host.policy.merge import ALL
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +29,8 @@ class ResolvedPolicy:
         source: Where the document came from, usually a file.
         score_scale: The highest integer sent to kube-scheduler: 10, 100 or 1000.
         policies: What each kind of service runs.
+        shadow_shares: The part of the time that may be spent on the shadow of a profile, 0..1; the
+            other profiles have none.
         warnings: One line for each thing that is allowed but has no effect.
         catalogue: The plugins that it was resolved against.
     """
@@ -34,13 +38,15 @@ class ResolvedPolicy:
     source: str
     score_scale: int
     policies: Mapping[Kind, EffectivePolicy]
+    shadow_shares: Mapping[str, float]
     warnings: tuple[str, ...]
     catalogue: Catalogue
 
     @cached_property
     def revision(self) -> str:
         """A short hash of all that takes effect."""
-        return revision_of(*(self.policies[kind] for kind in KINDS), salt=f"{self.score_scale}")
+        salt = f"{self.score_scale} {sorted(self.shadow_shares.items())}"
+        return revision_of(*(self.policies[kind] for kind in KINDS), salt=salt)
 
     @property
     def profile_names(self) -> tuple[str, ...]:
@@ -71,10 +77,29 @@ class ResolvedPolicy:
         )
 
     def _describe_profile(self, profiles: Mapping[Kind, EffectiveProfile]) -> dict[str, Any]:
-        sets = {kind: _describe_set(kind, profile) for kind, profile in profiles.items()}
+        name = profiles["filter"].name
+        share = self.shadow_shares.get(name)
         return {
-            "schedulerName": profiles["filter"].name,
-            "plugins": sets,
+            "schedulerName": name,
+            **self._describe_plugins(profiles),
+            **({} if share is None else {"shadow": self._describe_shadow(name, share)}),
+        }
+
+    def _describe_shadow(self, profile: str, share: float) -> dict[str, Any]:
+        shadows: dict[Kind, EffectiveProfile] = {
+            kind: shadow
+            for kind in KINDS
+            for shadow in self.policies[kind].shadows
+            if shadow.name == shadow_of(profile)
+        }
+        described = self._describe_plugins(shadows)
+        for entries in described["plugins"].values():
+            entries["disabled"] = [{"name": ALL}]  # nothing of the profile: it is all here
+        return {**described, "maxShare": f"{share * 100:.4g}%"}
+
+    def _describe_plugins(self, profiles: Mapping[Kind, EffectiveProfile]) -> dict[str, Any]:
+        return {
+            "plugins": {kind: _describe_set(kind, profile) for kind, profile in profiles.items()},
             "pluginConfig": list(self._describe_configs(profiles)),
         }
 

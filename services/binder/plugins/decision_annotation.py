@@ -4,6 +4,7 @@ Not enabled by default: every pod, in the API server and in every client that wa
 some hundred bytes that no two pods share.
 """
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import msgspec
@@ -12,9 +13,12 @@ from moorage import Arguments, Binding, BindPlugin, DecisionSummary, Meta, Refus
 
 KEY = "moorage.io/decision"
 
+LONGEST_REASON = 300
+"""Characters of the reason that are written."""
+
 
 class DecisionAnnotation(BindPlugin):
-    """Annotates pods with the decision: node, runner-up, scores, policy revision, generation.
+    """Annotates pods with the decision: node, runner-up, why, policy revision; less than 1 KiB.
 
     A pod whose decision the gateway no longer has, after a restart, gets no annotation.
     """
@@ -24,36 +28,44 @@ class DecisionAnnotation(BindPlugin):
 
         Attributes:
             plugins: How many plugins are written with their scores, those first that counted most.
-            max_bytes: How long the annotation may be; it names fewer plugins if it would be longer.
+            max_bytes: How long the annotation may be. What does not fit is left out: plugins, then
+                the reason, then the runner-up.
         """
 
         plugins: Annotated[int, Meta(ge=0, le=20)] = 3
-        max_bytes: Annotated[int, Meta(ge=1, le=262144)] = 4096
+        max_bytes: Annotated[int, Meta(ge=1, le=1023)] = 1023
 
     reads_pod = False
 
     async def pre_bind(self, binding: Binding) -> Refusal | None:
         """Add the annotation; refuses nothing."""
-        if binding.decision is not None:
-            binding.annotate(KEY, self._text(binding.decision))
+        if binding.decision is not None and (text := self._text(binding.decision)):
+            binding.annotate(KEY, text)
         return None
 
     def _text(self, decision: DecisionSummary) -> str:
-        for count in range(self.args.plugins, 0, -1):
-            text = msgspec.json.encode(_shortened(decision, count))
-            if len(text) <= self.args.max_bytes:
-                return text.decode()
-        return msgspec.json.encode(_shortened(decision, 0)).decode()
+        texts = map(msgspec.json.encode, _shorter(decision, self.args.plugins))
+        return next((text for text in texts if len(text) <= self.args.max_bytes), b"").decode()
 
 
-def _shortened(decision: DecisionSummary, count: int) -> DecisionSummary:
-    """Keep *count* plugins of the winner, and none of the runner-up."""
+def _shorter(decision: DecisionSummary, plugins: int) -> Iterator[DecisionSummary]:
+    """Yield the decision with at most so many plugins, then with less and less of the rest."""
     winner, second = decision.winner, decision.runner_up
-    return msgspec.structs.replace(
-        decision,
-        winner=_with_plugins(winner, count),
-        runner_up=_with_plugins(second, 0) if second else None,
-    )
+    for count in range(plugins, -1, -1):
+        decision = msgspec.structs.replace(
+            decision,
+            winner=_with_plugins(winner, count),
+            runner_up=_with_plugins(second, 0) if second else None,
+            reason=_cut(decision.reason),
+        )
+        yield decision
+    yield msgspec.structs.replace(decision, reason="")
+    yield msgspec.structs.replace(decision, reason="", runner_up=None)
+    yield DecisionSummary(winner=ScoredNode(node=winner.node))
+
+
+def _cut(reason: str) -> str:
+    return reason if len(reason) <= LONGEST_REASON else f"{reason[: LONGEST_REASON - 3]}..."
 
 
 def _with_plugins(node: ScoredNode, count: int) -> ScoredNode:

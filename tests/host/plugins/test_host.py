@@ -13,6 +13,7 @@ from moorage_host.policy.effective import (
     EffectivePlugin,
     EffectivePolicy,
     EffectiveProfile,
+    decode_effective,
     encode_effective,
 )
 from tests.passing import Passes
@@ -169,3 +170,51 @@ async def test_policies_that_nobody_ends_are_bounded(host: PluginHost) -> None:
         await host.use("more", policy({"label": "a"}))
     await host.release(held[0])
     assert (await host.use("more", policy({"label": "a"}))).revision == "more"
+
+
+def with_shadow(live: dict[str, Any], *shadow: dict[str, Any], name: str = "Tracked") -> bytes:
+    effective = decode_effective(policy(live))
+    (profile,) = decode_effective(policy(*shadow, name=name)).profiles
+    shadows = (EffectiveProfile(name="m/shadow", plugins=profile.plugins),)
+    return encode_effective(EffectivePolicy(profiles=effective.profiles, shadows=shadows))
+
+
+async def test_a_shadow_has_plugins_of_its_own(host: PluginHost, log: list[str]) -> None:
+    running = await host.use("r1", with_shadow({"label": "a"}, {"label": "b"}))
+    assert log == ["start a", "start b"]
+    (live,), (shadow,) = running.profile("m").plugins, running.profile("m/shadow").plugins
+    assert shadow.plugin is not live.plugin
+    assert shadow.breaker is not live.breaker
+    assert isinstance(shadow.plugin, Tracked)
+    followed = host.retries.follow()
+    asked = asyncio.ensure_future(anext(followed))
+    await asyncio.sleep(0)
+    shadow.plugin.retry_rejected("of the shadow")
+    live_plugin = live.plugin
+    assert isinstance(live_plugin, Tracked)
+    live_plugin.retry_rejected("of the profile")
+    assert await asked == ("Tracked", "of the profile")
+    await host.close()
+    assert log[2:] == ["stop a", "stop b"]
+
+
+@pytest.mark.parametrize(
+    ("shadow", "name", "problem"),
+    [
+        ({"fails": True}, "Tracked", "no connection"),
+        ({"label": "forbidden"}, "Tracked", "that label is forbidden"),
+        ({}, "Nothing", "this replica has no plugin 'Nothing'"),
+    ],
+)
+async def test_a_shadow_that_cannot_run_keeps_no_profile_from_it(
+    host: PluginHost, log: list[str], shadow: dict[str, Any], name: str, problem: str
+) -> None:
+    running = await host.use("r1", with_shadow({"label": "a"}, {"label": "b"}, shadow, name=name))
+    assert len(running.profile("m").plugins) == 1
+    with pytest.raises(ConfigurationError, match=problem):
+        running.profile("m/shadow")
+    await host.close()
+    assert sorted(log) in (
+        ["start a", "start b", "stop a", "stop b"],  # it began to start
+        ["start a", "stop a"],
+    )

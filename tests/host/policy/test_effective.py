@@ -37,7 +37,8 @@ def test_the_wire_form_is_what_is_documented() -> None:
                     }
                 ],
             }
-        ]
+        ],
+        "shadows": [],
     }
 
 

@@ -34,6 +34,7 @@ class DecisionSummary(_Summary, frozen=True, kw_only=True):
     Attributes:
         winner: The node that the pod goes to; without a score if nobody scored it.
         runner_up: The best other node; None if no other was scored.
+        reason: What decided, in a sentence.
         nodes: How many nodes were looked at.
         feasible: How many of them could run the pod.
         policy_revision: The revision of the policy that was active.
@@ -42,6 +43,7 @@ class DecisionSummary(_Summary, frozen=True, kw_only=True):
 
     winner: ScoredNode
     runner_up: ScoredNode | None = None
+    reason: str = ""
     nodes: int = 0
     feasible: int = 0
     policy_revision: str = ""

@@ -8,47 +8,25 @@ import msgspec
 import pytest
 import yaml
 
-from cli.explain.causes import Explanation, explanation
-from cli.explain.sources import read
-from cli.gateway.options import GatewayOptions
-from tests.scenarios.objects import NAMESPACE, binding, node, pod
+from tests.scenarios.explain.asking import Record, explained, headline, named, until_headline
+from tests.scenarios.explain.conftest import EXPLAINED
+from tests.scenarios.objects import binding, node, pod
+from tests.scenarios.planes import Object
 from tests.scenarios.test_preemption import priority_class
 from tests.scenarios.world import PODS, World
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 MOORAGE = Path(sys.executable).with_name("moorage")
+OUTVOTED = "kube-scheduler's own scores outvoted Moorage's:"
 NAMES = ("n1", "n2", "n3", "n4")
-
-
-async def explained(world: World, name: str, node: str = "") -> Explanation:
-    options = GatewayOptions(admin=world.services.admin, kubeconfig=world.plane.kubeconfig("admin"))
-    return explanation(await read(f"{NAMESPACE}/{name}", node, options))
-
-
-async def headline(world: World, name: str, node: str = "") -> str:
-    return (await explained(world, name, node)).headline.removeprefix(f"{NAMESPACE}/")
-
-
-async def until_headline(world: World, name: str, expected: str) -> None:
-    found = ""
-
-    async def there() -> bool:
-        nonlocal found
-        found = await headline(world, name)
-        return expected in found
-
-    try:
-        await world.until(there)
-    except TimeoutError:
-        raise AssertionError(f"{expected!r} is not in {found!r}") from None
 
 
 def all_but(*names: str, reason: str = "no") -> dict[str, str]:
     return {name: reason for name in NAMES if name not in names}
 
 
-async def test_bound_pods(world: World) -> None:
+async def test_bound_pods(world: World, record_property: Record) -> None:
     await world.nodes(*map(node, NAMES))
     async with world.scheduler("steered", "colocated", "moorage", "fitting"):
         run = {"tekton.dev/pipelineRun": "a"}
@@ -90,27 +68,46 @@ async def test_bound_pods(world: World) -> None:
         assert await headline(world, "best", "n3") == (
             "best is on n3: Moorage prefers n3 to n1, 100 to 40: Steered +60"
         )
+    record_property(EXPLAINED, 5)
 
 
-async def test_rounding_ties_and_votes(world: World) -> None:
-    await world.nodes(node("n1"), node("n2"), node("n3", cpu="1"))
-    async with world.scheduler("steered"):
-        await world.create(pod("close", score={"n1": 90.2, "n2": 90.4}))
-        places = await world.bound("close")
-        line = await headline(world, "close")
-        assert "after rounding" in line or "tied" in line, line
-        assert line.startswith(f"close is on {places['close']}: ")
+def preferring(name: str) -> Object:
+    """Have kube-scheduler's own scores prefer a node."""
+    expression = {"key": "name", "operator": "In", "values": [name]}
+    term = {"weight": 100, "preference": {"matchExpressions": [expression]}}
+    preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [term]}
+    return {"affinity": {"nodeAffinity": preferred}}
+
+
+async def test_ties_and_votes(world: World, record_property: Record) -> None:
+    await world.nodes(*(node(name, labels={"name": name}) for name in ("n1", "n2", "n3")))
+    close = {"n1": 90.2, "n2": 90.4}
     async with world.scheduler("steered", weight=1):
-        # In-tree points decide against a lead of one step.
-        await world.create(pod("outvoted", cpu="900m", score={"n3": 51, "n1": 50}))
-        places = await world.bound("outvoted")
-        if places["outvoted"] != "n3":
-            assert "kube-scheduler's own scores outvoted Moorage's" in await headline(
-                world, "outvoted"
-            )
+        await world.create(
+            pod("equal", score={"n1": 70, "n2": 70}, spec=preferring("n2")),
+            pod("rounded", score=close, spec=preferring("n2")),
+            pod("rounded-down", score=close, spec=preferring("n1")),
+            pod("outvoted", score={"n1": 51, "n2": 50}, spec=preferring("n2")),
+            pod("outvoted-far", score={"n1": 10, "n2": 9}, spec=preferring("n3")),
+        )
+        await world.bound()
+        count = await named(
+            world,
+            {
+                "equal": "is on n2: kube-scheduler chose n2 of the nodes with the best total",
+                "rounded": "is on n2: n2 is tied with 1 other after rounding to 100 steps",
+                "rounded-down": "is on n1: kube-scheduler chose n1, 90.2, by its own scores or by "
+                "lot: after rounding it is as good as n2, 90.4",
+                "outvoted": f"is on n2: {OUTVOTED} it chose n2, 50, over n1, 51, a lead of 1 x 10",
+                "outvoted-far": f"is on n3: {OUTVOTED} it chose n3, 0, over n1, 10, a lead of 10 ",
+            },
+        )
+    record_property(EXPLAINED, count)
 
 
-async def test_pods_that_no_scheduler_of_ours_decided_about(world: World) -> None:
+async def test_pods_that_no_scheduler_of_ours_decided_about(
+    world: World, record_property: Record
+) -> None:
     await world.nodes(*map(node, NAMES))
     async with world.scheduler("steered", "others"):
         gates = {"schedulingGates": [{"name": "example.com/quota"}]}
@@ -144,9 +141,10 @@ async def test_pods_that_no_scheduler_of_ours_decided_about(world: World) -> Non
         assert (await headline(world, "by-hand")).startswith(
             "by-hand is on n2: Moorage has no decision about it: its schedulerName is nobody"
         )
+    record_property(EXPLAINED, 5)
 
 
-async def test_pending_pods(world: World) -> None:
+async def test_pending_pods(world: World, record_property: Record) -> None:
     await world.create(priority_class("urgent", 1000))
     await world.nodes(node("n1", cpu="1"), node("n2"), node("n3"))
     async with world.scheduler("steered", "colocated"):
@@ -185,12 +183,13 @@ async def test_pending_pods(world: World) -> None:
             "free cpu on a node, add a node, or lower the pod's requests of cpu"
         )
         assert await headline(world, "both", "n1") == (
-            "both is not on n1: kube-scheduler did not name it: its own filters rejected it, or it "
-            "was outside of the sample"
+            "both is not on n1: kube-scheduler rejected it before Moorage was asked: "
+            "Insufficient cpu"
         )
+    record_property(EXPLAINED, 5)
 
 
-async def test_a_pod_that_waits_for_its_victims(world: World) -> None:
+async def test_a_pod_that_waits_for_its_victims(world: World, record_property: Record) -> None:
     await world.create(priority_class("urgent", 1000))
     await world.nodes(node("n1", cpu="1"))
     async with world.scheduler("steered"):
@@ -198,9 +197,10 @@ async def test_a_pod_that_waits_for_its_victims(world: World) -> None:
         await world.bound("small")
         await world.create(pod("urgent", cpu="800m", spec={"priorityClassName": "urgent"}))
         await until_headline(world, "urgent", "it is to run on n1 once the pods that")
+    record_property(EXPLAINED, 1)
 
 
-async def test_a_bind_that_fails(world: World) -> None:
+async def test_a_bind_that_fails(world: World, record_property: Record) -> None:
     await world.nodes(*map(node, NAMES))
     async with world.scheduler("steered"):
         world.proxy.before.clear()
@@ -208,9 +208,12 @@ async def test_a_bind_that_fails(world: World) -> None:
         await until_headline(world, "held", "is pending: the bind to n")
         world.proxy.before.set()
         await world.bound("held")
+    record_property(EXPLAINED, 1)
 
 
-async def test_a_pod_decided_by_a_gateway_that_is_gone(world: World) -> None:
+async def test_a_pod_decided_by_a_gateway_that_is_gone(
+    world: World, record_property: Record
+) -> None:
     await world.nodes(*map(node, NAMES))
     async with world.scheduler("steered"):
         await world.create(pod("old"))
@@ -222,6 +225,7 @@ async def test_a_pod_decided_by_a_gateway_that_is_gone(world: World) -> None:
         await until_headline(
             world, "old", f"it is bound to {place}; Moorage was not asked, or the gateway restarted"
         )
+    record_property(EXPLAINED, 2)
 
 
 async def test_the_command(world: World) -> None:

@@ -1,0 +1,1 @@
+"""The commands about journals: `moorage replay` and `moorage journal`."""

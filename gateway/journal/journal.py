@@ -1,0 +1,250 @@
+"""Follows cycles, binds and the cluster state in the event loop, and hands them to the writer.
+
+Every change of the state is handed on at once: a cycle is in the journal with the generations that
+it saw, and from a segment exactly those can be made again.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, closing
+from dataclasses import dataclass
+from typing import Protocol
+
+from prometheus_client import CollectorRegistry
+
+from gateway.cluster.cluster import Cluster
+from gateway.decisions.cycle import SchedulingCycle
+from gateway.decisions.records import Decision
+from gateway.journal.entries import (
+    Delta,
+    EndedBind,
+    Entry,
+    Gap,
+    Opening,
+    PolicyChange,
+    SnapshotPart,
+)
+from gateway.journal.from_cycle import ended_cycle
+from gateway.journal.metrics import JournalMetrics
+from gateway.journal.writer import JournalWriter
+from gateway.replicas.pool import ReplicaPool
+from gateway.settings import GatewaySettings
+from moorage_host.policy import ResolvedPolicy
+
+PART = 50
+"""Objects in one part of a snapshot: what is written in one go."""
+
+CHECK_SECONDS = 0.5
+"""How often it is looked whether a new segment has to begin."""
+
+FULL_SECONDS = 0.05
+"""How long a snapshot waits while much waits to be written."""
+
+KEPT_LINKS = 1000
+"""Cycles whose bind is still expected; later ones are recorded without the cycle's number."""
+
+BetweenCycles = Callable[[], AbstractAsyncContextManager[None]]
+
+
+class PolicySource(Protocol):
+    """Knows the policy."""
+
+    @property
+    def resolved(self) -> ResolvedPolicy | None:
+        """The active policy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Followed:
+    """What a journal follows.
+
+    Attributes:
+        cluster: The cluster.
+        policy: The policy.
+        pools: The replicas of filter and scorer, by kind.
+        between_cycles: Lets no cycle run inside of a block.
+    """
+
+    cluster: Cluster
+    policy: PolicySource
+    pools: Mapping[str, ReplicaPool]
+    between_cycles: BetweenCycles
+
+
+class Journal:
+    """Is called about each cycle and bind; see `gateway.decisions.cycle.CycleObserver`."""
+
+    def __init__(
+        self, followed: Followed, settings: GatewaySettings, registry: CollectorRegistry
+    ) -> None:
+        """Write what is *followed* to the folder of *settings*."""
+        self._cluster = followed.cluster
+        self._state = followed.cluster.state
+        self._policy = followed.policy
+        self._pools = followed.pools
+        self._between_cycles = followed.between_cycles
+        self._metrics = JournalMetrics(registry)
+        self._writer = JournalWriter(settings, self._metrics)
+        self._segment_bytes = settings.journal_segment_bytes
+        self._segment_age = settings.journal_segment_age
+        self._retry_interval = settings.journal_retry_interval
+        self._generation: int | None = None  # up to which it is in the segment, if there is one
+        self._version: tuple[object, ...] = ()
+        self._failures = 0
+        self._began = 0.0
+        self._retry_at = 0.0
+        self._cycles = 0
+        self._cycle_of: dict[str, int] = {}
+
+    def ended(self, cycle: SchedulingCycle) -> None:
+        """Note a scheduling cycle that has ended."""
+        self._cycles += 1
+        uid = cycle.decision.uid
+        self._cycle_of.pop(uid, None)
+        self._cycle_of[uid] = self._cycles
+        if len(self._cycle_of) > KEPT_LINKS:
+            del self._cycle_of[next(iter(self._cycle_of))]
+        self._note_policy()
+        self._append(lambda: ended_cycle(cycle, self._cycles))
+
+    def bound(self, decision: Decision) -> None:
+        """Note the outcome of a bind."""
+        bind = decision.bind
+        if bind is None:
+            return
+        self._append(
+            lambda: EndedBind(
+                namespace=decision.namespace,
+                name=decision.pod,
+                uid=decision.uid,
+                node=bind.node,
+                error=bind.error,
+                cycle=self._cycle_of.get(decision.uid, 0),
+            )
+        )
+
+    async def run(self) -> None:
+        """Begin segments when it is time, and write until cancelled."""
+        await self._cluster.until_synced()
+        self._state.listeners.append(self._changed)
+        try:
+            while True:
+                self._notice_failure()
+                if self._needs_segment():
+                    await self._begin_segment()
+                self._metrics.waiting(self._writer.waiting)
+                await asyncio.sleep(CHECK_SECONDS)
+        finally:
+            self._state.listeners.remove(self._changed)
+            await asyncio.to_thread(self._writer.close)
+
+    def note(self) -> str | None:
+        """Return what is wrong with the journal; None if nothing is."""
+        if self._writer.problem:
+            return self._writer.problem
+        if self._generation is None and self._cycles:
+            return "cycles are not recorded until a new segment has begun"
+        return None
+
+    def _changed(self) -> None:
+        """Hand on a change of the state."""
+        if self._generation is None or self._generation == self._state.generation:
+            return
+        changes = self._state.changes_since(self._generation)
+        if changes is None:
+            self._break()
+            return
+        self._generation = changes.generation
+        self._put(Delta(changes=changes))
+
+    def _note_policy(self) -> None:
+        """Hand on the policy and the plugins if they are others than before."""
+        resolved = self._policy.resolved
+        if resolved is None or self._generation is None:
+            return
+        kinds = self._state.objects.kinds
+        turnovers = (pool.turnover for pool in self._pools.values())
+        version = (resolved.revision, *turnovers, *kinds)
+        if version == self._version:
+            return
+        self._version = version
+        members = {kind: pool.members.all for kind, pool in self._pools.items()}
+        plugins = {
+            kind: [plugin for member in each for plugin in member.session.plugins]
+            for kind, each in members.items()
+        }
+        self._put(
+            PolicyChange(
+                resolved=resolved, plugins=plugins, kinds=kinds, generation=self._generation
+            )
+        )
+
+    def _append(self, make: Callable[[], Entry]) -> None:
+        if self._generation is None:
+            self._metrics.dropped("no_segment")
+        else:
+            self._put(make())
+
+    def _put(self, entry: Entry) -> None:
+        if not self._writer.put(entry):
+            self._metrics.dropped("queue")
+            self._break()
+
+    def _break(self) -> None:
+        """End the segment: what follows would not be consistent with it."""
+        self._generation = None
+        self._writer.put(Gap())
+
+    def _notice_failure(self) -> None:
+        if self._writer.failures != self._failures:
+            self._failures = self._writer.failures
+            self._generation = None
+            self._retry_at = time.monotonic() + self._retry_interval
+
+    def _needs_segment(self) -> bool:
+        now = time.monotonic()
+        if self._generation is None:
+            return now >= self._retry_at
+        is_old = now - self._began > self._segment_age and self._writer.cycles
+        return bool(is_old) or self._writer.grown > self._segment_bytes
+
+    async def _begin_segment(self) -> None:
+        """Write the whole state, part by part between cycles; the segment before goes on.
+
+        No cycle runs while the last part is taken, so that none is of both segments.
+        """
+        state = self._state
+        opening = Opening(
+            generation=state.generation,
+            kinds=state.objects.kinds,
+            objects=len(state.rows.of) + state.counts["pods"],
+        )
+        self._writer.put(opening)
+        with closing(state.everything(PART)) as parts:
+            is_last = False
+            while not is_last:
+                await self._until_there_is_room()
+                async with self._between_cycles():
+                    if self._writer.failures != self._failures:
+                        return  # `run` waits until it tries again
+                    part = next(parts)
+                    is_last = not part.partial
+                    if not self._writer.put(SnapshotPart(changes=part)):
+                        self._break()
+                        return
+                    if is_last:
+                        self._generation, self._version = part.generation, ()
+                        self._began = time.monotonic()
+
+    async def _until_there_is_room(self) -> None:
+        # The writer is a thread, which sets no event of this loop.
+        while self._writer.is_filling and self._writer.failures == self._failures:  # noqa: ASYNC110
+            await asyncio.sleep(FULL_SECONDS)
+
+
+def make_journal(
+    followed: Followed, settings: GatewaySettings, registry: CollectorRegistry
+) -> Sequence[Journal]:
+    """Return the journal that *settings* ask for, if they ask for one."""
+    return [Journal(followed, settings, registry)] if settings.journal else []

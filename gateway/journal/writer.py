@@ -1,0 +1,233 @@
+"""Writes the journal in a thread of its own, so that no disk makes a cycle wait.
+
+The event loop puts entries into a queue that is bounded by memory. The thread makes records of
+them. If one cannot be written, the segment ends, and everything is dropped until the next one.
+"""
+
+import errno
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from queue import Empty, SimpleQueue
+
+from gateway.journal.entries import (
+    Delta,
+    EndedBind,
+    EndedCycle,
+    Entry,
+    Gap,
+    Opening,
+    PolicyChange,
+    SnapshotPart,
+    Stop,
+)
+from gateway.journal.frames import VERSION
+from gateway.journal.messages import (
+    bind_record,
+    cycle_record,
+    kinds_record,
+    policy_record,
+    state_record,
+)
+from gateway.journal.metrics import JournalMetrics
+from gateway.journal.redaction import Redaction
+from gateway.journal.segments import Segment, remove_oldest
+from gateway.settings import GatewaySettings
+from moorage.v1 import journal_pb2 as pb
+
+FORCE_SECONDS = 1.0
+"""How often the file is forced to disk with `--journal-fsync interval`."""
+
+CLOSE_SECONDS = 5.0
+"""How long the end of the gateway waits until everything is written."""
+
+
+class JournalWriter:
+    """The thread with its queue.
+
+    Attributes:
+        problem: Why the last write failed; empty if it did not.
+        failures: How often a write has failed.
+        grown: The bytes of the segment that are not its snapshot.
+        cycles: The cycles in it.
+    """
+
+    def __init__(self, settings: GatewaySettings, metrics: JournalMetrics) -> None:
+        """Write to the folder of *settings*; nothing is touched before the first entry."""
+        assert settings.journal is not None  # noqa: S101 - else there is no journal
+        self.problem = ""
+        self.failures = 0
+        self.grown = 0
+        self.cycles = 0
+        self._folder = settings.journal
+        self._keep = settings.journal_segments
+        self._force = settings.journal_fsync
+        self._limit = settings.journal_memory
+        self._redaction = Redaction(
+            is_on=settings.journal_redact, kept=settings.journal_annotations
+        )
+        self._metrics = metrics
+        self._entries: SimpleQueue[tuple[float, Entry]] = SimpleQueue()
+        self._put = self._taken = 0
+        self._current: Segment | None = None
+        self._next: Segment | None = None
+        self._segments = 0
+        self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
+        self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """The memory of what waits."""
+        return self._put - self._taken
+
+    @property
+    def is_filling(self) -> bool:
+        """Whether a snapshot should wait before more of it comes."""
+        return self.waiting > self._limit // 2
+
+    def put(self, entry: Entry) -> bool:
+        """Have an entry written; return false if too much waits already. Never waits."""
+        size = entry.size
+        if self.waiting + size > self._limit and not isinstance(entry, Gap | Stop):
+            return False
+        self._put += size
+        self._entries.put((time.time(), entry))
+        return True
+
+    def close(self) -> None:
+        """Write what waits, end the segment, and wait for that, but not for long."""
+        self.put(Stop())
+        self._thread.join(CLOSE_SECONDS)
+
+    def _run(self) -> None:
+        # Signals are for the main thread: this one may wait for the disk.
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        wait = FORCE_SECONDS if self._force == "interval" else None
+        forced = time.monotonic()
+        while True:
+            try:
+                now, entry = self._entries.get(timeout=wait)
+            except Empty:
+                self._guarded(self._force_now)
+                continue
+            self._guarded(lambda: self._handle(now, entry))  # noqa: B023 - called at once
+            self._taken += entry.size
+            if isinstance(entry, Stop):
+                return
+            if wait is not None and time.monotonic() - forced > wait:
+                forced = time.monotonic()
+                self._guarded(self._force_now)
+            time.sleep(0)  # lets the event loop have the interpreter
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except OSError as error:
+            self._fail(error)
+        except Exception as error:  # noqa: BLE001 - a defect here must not stop the gateway
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else error
+        self.problem = f"{self._folder} cannot be written: {reason or type(error).__name__}"
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            self.problem += "; make room, or keep fewer segments (--journal-segments)"
+        self._metrics.dropped("write")
+        self.failures += 1
+        for segment in (self._current, self._next):
+            if segment is not None:
+                segment.close()
+        if self._next is not None:
+            self._next.discard()  # its snapshot is not complete
+        self._current = self._next = None
+
+    def _force_now(self) -> None:
+        if self._current is not None:
+            self._current.force()
+
+    def _handle(self, now: float, entry: Entry) -> None:
+        match entry:
+            case Opening():
+                self._open(now, entry)
+            case SnapshotPart():
+                self._add_part(now, entry)
+            case Gap():
+                self._end(now)
+            case Stop():
+                if self._next is not None:
+                    self._next.discard()
+                    self._next = None
+                self._end(now)
+            case _:
+                self._append(now, entry)
+
+    def _open(self, now: float, entry: Opening) -> None:
+        if self._next is not None:
+            self._next.discard()
+        if self._folder.is_dir():  # first, as the disk may be full
+            remove_oldest(self._folder, self._keep - 1)
+        self._segments += 1
+        self._next = Segment(self._folder, self._segments)
+        header = pb.JournalHeader(
+            version=VERSION,
+            moorage_version=version("moorage"),
+            gateway=socket.gethostname(),
+            segment=self._segments,
+            dropped=self._metrics.total_dropped,
+            redacted=self._redaction.is_on,
+            kept_annotations=self._redaction.kept,
+            objects=entry.objects,
+        )
+        self._write(self._next, now, pb.JournalRecord(header=header))
+        self._write(self._next, now, kinds_record(entry.kinds, entry.generation, full=True))
+
+    def _add_part(self, now: float, entry: SnapshotPart) -> None:
+        segment = self._next
+        if segment is None:  # it failed, and the event loop has not noticed yet
+            self._metrics.dropped("write")
+            return
+        self._write(segment, now, state_record(entry.changes, self._redaction))
+        if entry.changes.partial:
+            return
+        segment.snapshot_size = segment.size
+        if self._force != "never":
+            segment.force()
+        self._end(now)
+        self._current, self._next, self.problem = segment, None, ""
+        self.grown = self.cycles = 0
+
+    def _append(self, now: float, entry: Delta | PolicyChange | EndedCycle | EndedBind) -> None:
+        segment = self._current
+        if segment is None:
+            self._metrics.dropped("write")
+            return
+        match entry:
+            case Delta():
+                record = state_record(entry.changes, self._redaction)
+            case PolicyChange():
+                self._write(segment, now, kinds_record(entry.kinds, entry.generation))
+                record = policy_record(entry)
+            case EndedCycle():
+                record = cycle_record(entry, self._redaction)
+            case EndedBind():
+                record = bind_record(entry)
+        self._write(segment, now, record)
+        segment.cycles += isinstance(entry, EndedCycle)
+        self.grown, self.cycles = segment.size - segment.snapshot_size, segment.cycles
+        if self._force == "each":
+            segment.force()
+
+    def _end(self, now: float) -> None:
+        segment, self._current = self._current, None
+        if segment is not None:
+            segment.end(now)
+
+    def _write(self, segment: Segment, now: float, record: pb.JournalRecord) -> None:
+        record.time = now
+        if record.HasField("state"):
+            segment.generation = max(segment.generation, record.state.generation)
+        self._metrics.written(record.WhichOneof("record") or "", segment.write(record))

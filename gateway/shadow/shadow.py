@@ -1,0 +1,191 @@
+"""Runs shadows beside the cycles: an observer of cycles with a task that does the work.
+
+One runs at a time, right after the cycle whose decision it is compared with, and only if no cycle
+runs or waits. A cycle that comes meanwhile waits for it at most once in each phase.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import structlog
+from prometheus_client import CollectorRegistry
+
+from gateway.calls.node_set import NodeRows
+from gateway.cluster.state import ClusterState
+from gateway.cycle.phases.row_index import RowIndex
+from gateway.cycle.queue import CycleQueue
+from gateway.decisions.cycle import SchedulingCycle
+from gateway.decisions.records import Decision
+from gateway.policy.policy import PolicyHolder
+from gateway.replicas.pool import ReplicaPool
+from gateway.settings import GatewaySettings
+from gateway.shadow.asking import ShadowFailedError, ShadowPhases, StateChangedError
+from gateway.shadow.budget import Budget
+from gateway.shadow.comparing import compare
+from gateway.shadow.metrics import ShadowMetrics
+from gateway.shadow.outcomes import Outcome
+from gateway.shadow.records import ShadowReport, Skip
+from gateway.shadow.tally import Tally
+from moorage_host.policy import Kind, shadow_of
+
+log = structlog.get_logger()
+
+INTERNAL = "internal error; the gateway's log has the cause"
+
+
+class Shadows:
+    """The shadows of all profiles."""
+
+    def __init__(
+        self,
+        *,
+        state: ClusterState,
+        policy: PolicyHolder,
+        queue: CycleQueue,
+        phases: ShadowPhases,
+        metrics: ShadowMetrics,
+        kept: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Keep the newest disagreements of each, at most so many."""
+        self._state = state
+        self._index = RowIndex(state)
+        self._policy = policy
+        self._queue = queue
+        self._phases = phases
+        self._metrics = metrics
+        self._kept = kept
+        self._clock = clock
+        self._tallies: dict[str, Tally] = {}
+        self._next: SchedulingCycle | None = None
+        self._is_running = False
+        self._given = asyncio.Event()
+
+    def reports(self) -> list[ShadowReport]:
+        """Return what is known about the shadows of the active policy."""
+        return [self._tally(profile).report() for profile in self._policy.shadow_shares]
+
+    def ended(self, cycle: SchedulingCycle) -> None:
+        """Run the shadow of the cycle's profile next, if it may."""
+        request, decision = cycle.request, cycle.decision
+        if request.profile not in self._policy.shadow_shares:
+            return
+        if request.plugin or request.excluded_pods or decision.preempt is not None:
+            return  # not a scheduling cycle of the profile
+        tally = self._tally(request.profile)
+        if decision.error or decision.score_error:
+            self._skip(cycle, "live failed")
+        elif self._is_running or self._next is not None:
+            self._skip(cycle, "busy")
+        elif not tally.budget.allows:
+            self._skip(cycle, "share")
+        else:
+            self._next = cycle
+            self._given.set()
+
+    def bound(self, decision: Decision) -> None:
+        """Do nothing: shadows do not bind."""
+
+    async def run(self) -> None:
+        """Run what `ended` is given, until cancelled."""
+        while True:
+            await self._given.wait()
+            self._given.clear()
+            cycle, self._next = self._next, None
+            if cycle is None:
+                continue
+            if not self._queue.is_idle:
+                self._skip(cycle, "busy")
+                continue
+            self._is_running, start = True, self._clock()
+            try:
+                await self._run(cycle)
+            finally:
+                self._is_running = False
+                seconds = self._clock() - start
+                self._tally(cycle.request.profile).budget.spend(seconds)
+                self._metrics.spent(cycle.request.profile, seconds)
+
+    async def _run(self, cycle: SchedulingCycle) -> None:
+        try:
+            await self._compare(cycle)
+        except StateChangedError:
+            self._skip(cycle, "changed")
+        except ShadowFailedError as error:
+            self._fail(cycle, str(error))
+        except Exception:
+            log.exception("A shadow cannot be compared", profile=cycle.request.profile)
+            self._fail(cycle, INTERNAL)
+
+    async def _compare(self, cycle: SchedulingCycle) -> None:
+        profile = cycle.request.profile
+        rows = self._index.find(cycle.request.nodes)
+        bitmap = cycle.verdicts.bitmap if cycle.verdicts is not None else rows.bitmap
+        if bitmap != rows.bitmap or cycle.decision.policy_revision != self._policy.revision:
+            raise StateChangedError
+        live = Outcome(rows=rows.rows, verdicts=cycle.verdicts, scores=cycle.scores)
+        shadow = await self._outcome(cycle, rows)
+        found = compare(live, shadow, self._state.rows.name_at)
+        self._metrics.compared(profile, found.kinds)
+        self._tally(profile).compared(cycle, live, shadow, found)
+
+    async def _outcome(self, cycle: SchedulingCycle, rows: NodeRows) -> Outcome:
+        """Return what the shadow decides, in the state of the live cycle."""
+        request, scores = cycle.request, cycle.scores
+        scored_in = scores.generation if scores is not None else self._state.generation
+        filtered_in = scored_in if cycle.verdicts is None else cycle.decision.generation
+        verdicts = None
+        if self._has_plugins("filter", request.profile):
+            verdicts = await self._phases.filter(request, rows, filtered_in)
+        outcome = Outcome(rows=rows.rows, verdicts=verdicts)
+        if scores is None:
+            scored_in = filtered_in
+        if int(outcome.feasible.sum()) < 2 or not self._has_plugins("score", request.profile):
+            return outcome
+        feasible = rows.subset(rows.positions[outcome.feasible])
+        scored = await self._phases.score(request, feasible, scored_in)
+        return Outcome(rows=rows.rows, verdicts=verdicts, scores=scored)
+
+    def _has_plugins(self, kind: Kind, profile: str) -> bool:
+        resolved = self._policy.resolved
+        shadows = resolved.policies[kind].shadows if resolved else ()
+        return any(shadow.plugins for shadow in shadows if shadow.name == shadow_of(profile))
+
+    def _tally(self, profile: str) -> Tally:
+        """Return the tally of a profile's shadow, a new one if the policy has changed."""
+        shares, revision = self._policy.shadow_shares, self._policy.revision
+        tally = self._tallies.get(profile)
+        if tally is None or tally.revision != revision:
+            self._tallies = {each: t for each, t in self._tallies.items() if each in shares}
+            budget = Budget(shares.get(profile, 0.0), self._clock)
+            tally = self._tallies[profile] = Tally(profile, revision, budget, self._kept)
+        return tally
+
+    def _skip(self, cycle: SchedulingCycle, reason: Skip) -> None:
+        self._tally(cycle.request.profile).skipped(reason)
+        self._metrics.skipped(cycle.request.profile, reason)
+
+    def _fail(self, cycle: SchedulingCycle, reason: str) -> None:
+        self._tally(cycle.request.profile).failed(reason)
+        self._metrics.failed(cycle.request.profile)
+
+
+def make_shadows(
+    settings: GatewaySettings,
+    state: ClusterState,
+    policy: PolicyHolder,
+    queue: CycleQueue,
+    filters: ReplicaPool,
+    scorers: ReplicaPool,
+    registry: CollectorRegistry,
+) -> Shadows:
+    """Return what runs shadows on the replicas of the live profiles."""
+    return Shadows(
+        state=state,
+        policy=policy,
+        queue=queue,
+        phases=ShadowPhases(filters, scorers, settings.shadow_timeout),
+        metrics=ShadowMetrics(registry),
+        kept=settings.shadow_disagreements,
+    )

@@ -1,0 +1,165 @@
+"""What a gateway records can be decided again, whatever the disk does."""
+
+import asyncio
+import os
+import resource
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.gateway.journal.recording import recording, records, replay, schedule
+from tests.gateway.running import Gateway
+from tests.live_api import until
+
+NODES = ("n1", "n2", "n3")
+
+
+def written(running: Gateway, kind: str) -> float:
+    return running.sample("moorage_journal_records_total", type=kind)
+
+
+async def test_a_replay_gives_the_recorded_answers_while_the_cluster_changes(
+    tmp_path: Path,
+) -> None:
+    journal = tmp_path / "journal"
+    async with recording(tmp_path, journal) as running:
+        await running.node(*NODES)
+        for number in range(30):
+            await schedule(running, f"p{number}", NODES, cpu="350m")
+            if number % 7 == 3:
+                path = f"/api/v1/nodes/n{number % 3 + 1}"
+                node = running.api.read(path)
+                taints = [{"key": "k", "effect": "NoSchedule"}] if number % 2 else []
+                running.api.replace(path, {**node, "spec": {"taints": taints}})
+        await schedule(running, "too-large", NODES, cpu="64")
+    report = await asyncio.to_thread(replay, journal)
+    assert (report.cycles, report.unchanged) == (31, 31)
+    assert (report.checked, report.not_reproducible, report.notes) == (True, 0, [])
+
+
+async def test_a_segment_that_is_full_is_followed_by_one_with_a_state_of_its_own(
+    tmp_path: Path,
+) -> None:
+    journal = tmp_path / "journal"
+    async with recording(tmp_path, journal, journal_segment_age=0.01, journal_segments=3) as it:
+        await it.node(*NODES)
+        for number in range(20):
+            before = written(it, "header")
+            await schedule(it, f"p{number}", NODES)
+            await until(lambda before=before: written(it, "header") > before)  # type: ignore[misc]
+    segments = sorted(journal.iterdir())
+    assert len(segments) == 3
+    for segment in segments:  # each without those before it
+        report = await asyncio.to_thread(replay, segment)
+        assert report.not_reproducible == 0
+        assert report.not_replayed == {}
+
+
+async def test_secrets_are_left_out(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    async with recording(tmp_path, journal) as running:
+        annotations = {"example.com/key": "s3cret", "moorage.io/zone": "a"}
+        metadata = {"name": "n1", "annotations": annotations}
+        manifest = {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
+        running.api.create("/api/v1/nodes", manifest)
+        await until(lambda: running.sample("moorage_cache_size", type="nodes"))
+        await schedule(running, "p", ["n1"])
+    text = str(records(journal))
+    assert "moorage.io/zone" in text
+    assert "moorage.io/kept" in text
+    assert "s3cret" not in text
+
+
+async def test_a_folder_that_cannot_be_written_stops_nothing_and_is_reported(
+    tmp_path: Path,
+) -> None:
+    journal = tmp_path / "journal"
+    journal.write_text("a file where the folder should be")
+    async with recording(tmp_path, journal, works=False) as running:
+        await running.node(*NODES)
+        assert await schedule(running, "p1", NODES)
+        await until(lambda: running.sample("moorage_journal_dropped_total", cause="write"))
+        status, answer = await running.get("/readyz?verbose")
+        assert status == 200
+        assert f"{journal} cannot be written: File exists" in str(answer)
+        journal.unlink()
+        await until(lambda: written(running, "state") >= 2)
+        await schedule(running, "p2", NODES)
+    report = await asyncio.to_thread(replay, journal)
+    assert (report.cycles, report.not_reproducible) == (1, 0)
+    assert report.dropped["write"] >= 1
+
+
+async def test_a_full_disk_ends_a_segment_and_the_next_one_is_whole(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    async with recording(tmp_path, journal) as running:
+        await running.node(*NODES)
+        with largest_file(10_000):
+            for number in range(1000):
+                await schedule(running, f"a{number}", NODES)
+                if running.sample("moorage_journal_dropped_total", cause="write"):
+                    break
+            before = written(running, "header")
+            assert "File too large" in str(await running.get("/readyz?verbose"))
+        await until(lambda: written(running, "header") > before)
+        await has_no_note(running)
+        await schedule(running, "b", NODES)
+    report = await asyncio.to_thread(replay, journal)
+    assert report.cycles > 1
+    assert (report.not_reproducible, report.not_replayed, report.notes) == (0, {}, [])
+    assert records(journal)[-1].HasField("end")
+
+
+async def test_a_slow_disk_costs_records_and_no_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal, is_fast = tmp_path / "journal", threading.Event()
+    is_fast.set()
+    real = os.fsync
+
+    def slow(file: int) -> None:
+        is_fast.wait()
+        real(file)
+
+    monkeypatch.setattr(os, "fsync", slow)
+    async with recording(
+        tmp_path, journal, journal_fsync="each", journal_memory=1 << 20, decision_top=0
+    ) as running:
+        await running.node(*NODES)
+        await schedule(running, "a", NODES)
+        is_fast.clear()
+        for number in range(1000):
+            await schedule(running, f"p{number}", NODES)
+            if running.sample("moorage_journal_dropped_total", cause="queue"):
+                break
+        assert running.sample("moorage_journal_dropped_total", cause="queue") == 1
+        before = written(running, "header")
+        is_fast.set()
+        await until(lambda: written(running, "header") > before)
+        await has_no_note(running)
+        await schedule(running, "z", NODES)
+    report = await asyncio.to_thread(replay, journal)
+    assert report.cycles > 1
+    assert (report.not_reproducible, report.notes) == (0, [])
+    assert report.dropped["queue"] == 1
+
+
+async def has_no_note(running: Gateway) -> None:
+    """Wait until nothing is noted about the journal."""
+    async with asyncio.timeout(10):
+        while "journal" in str(await running.get("/readyz?verbose")):  # noqa: ASYNC110 - over HTTP
+            await asyncio.sleep(0.02)
+
+
+@contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    """Let no file of this process grow beyond a size, as if the disk was full then."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
