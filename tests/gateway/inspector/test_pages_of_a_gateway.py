@@ -3,8 +3,9 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
-from playwright.async_api import Browser, ClientCertificate, Page, expect
+from playwright.async_api import Browser, Page, expect
 
 from tests.gateway.inspector.conftest import noting_problems
 from tests.gateway.running import (
@@ -144,9 +145,11 @@ async def test_with_certificates_the_page_is_for_operators(
 ) -> None:
     tls = write_folder(tmp_path, OURS, "moorage-gateway", "moorage-operator", "127.0.0.1")
     async with gateway(tmp_path, tls=tls) as running:
-        certificate = ClientCertificate(
-            origin=running.admin, certPath=tls / "tls.crt", keyPath=tls / "tls.key"
-        )
+        certificate: Any = {
+            "origin": running.admin,
+            "certPath": tls / "tls.crt",
+            "keyPath": tls / "tls.key",
+        }
         nobody = await browser.new_page(ignore_https_errors=True)
         refused = await nobody.goto(f"{running.admin}/inspector/")
         assert refused is not None

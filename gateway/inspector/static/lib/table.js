@@ -72,6 +72,7 @@ export class Table {
 
   draw() {
     this.window.style.height = this.rows.length ? `${this.rows.length * this.height}px` : "auto";
+    this.head.style.paddingRight = `${this.body.offsetWidth - this.body.clientWidth}px`; // as the scrollbar takes
     if (!this.rows.length) return replace(this.window, el("p", { class: "empty" }, this.empty));
     const first = Math.max(0, Math.floor(this.body.scrollTop / this.height) - OVERSCAN);
     const last = Math.min(this.rows.length, Math.ceil((this.body.scrollTop + this.body.clientHeight) / this.height) + OVERSCAN);
