@@ -6,7 +6,9 @@ from contextlib import contextmanager
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, ConsoleMessage, Page, async_playwright
+from playwright.async_api import Browser, ConsoleMessage, Page, async_playwright, expect
+
+expect.set_options(timeout=30_000)  # milliseconds; a busy machine is no failure
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
