@@ -10,9 +10,11 @@ from cli.conformance.command import conformance
 from cli.explain.command import explain
 from cli.legacy.command import convert_policy
 from cli.replay.command import replay
+from cli.replay.journal import journal
 from cli.shadow.command import shadow
 from cli.simulate.command import simulate
 from cli.skeleton.command import new_plugin
+from cli.top.command import top
 from cli.up.command import up
 
 # The commands import what they need themselves: help is there at once, and Ctrl-C works during
@@ -33,10 +35,12 @@ for command in (
     conformance,
     convert_policy,
     explain,
+    journal,
     new_plugin,
     replay,
     shadow,
     simulate,
+    top,
     up,
 ):
     main.add_command(command)

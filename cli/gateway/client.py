@@ -52,6 +52,11 @@ class Gateway:
         self._arguments = dict(arguments or {})
         self.url = url.rstrip("/")
 
+    @property
+    def place(self) -> str:
+        """Where it is, for people: its address, or its pod."""
+        return f"pod {self._forwarded.pod}" if self._forwarded is not None else self.url
+
     async def get(
         self, path: str, query: Mapping[str, str] | None = None, *, timeout: float = SECONDS
     ) -> Any:

@@ -10,7 +10,7 @@ import msgspec
 from cli.gateway.errors import GatewayError
 from cli.given import NAME
 from moorage.errors import ConfigurationError
-from moorage_host.kube import KubeClient, KubeStatusError
+from moorage_host.kube import KubeClient, KubeError, KubeStatusError
 
 SECONDS = 5.0
 """How long the API server may take for an answer."""
@@ -72,9 +72,10 @@ async def find_gateway(client: KubeClient, given: str) -> GatewayPod:
         items = (await _get(client, folder, labelSelector=LABEL)).get("items") or ()
         running = [each for each in items if _container(each) and _runs(each)]
         holder = await _holder(client, namespace) if len(running) > 1 else ""
-    except KubeStatusError as error:
+    except (KubeError, TimeoutError) as error:
         what = f"pod {given}" if pod else f"pods in namespace {namespace}"
-        raise GatewayError(f"cannot read {what}: {error.message or error}") from error
+        reason = (error.message if isinstance(error, KubeStatusError) else "") or error
+        raise GatewayError(f"cannot read {what}: {reason}") from error
     if not running:
         raise GatewayError(
             f"no gateway runs in namespace {namespace}: give --admin URL, or --gateway "

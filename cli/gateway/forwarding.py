@@ -31,6 +31,7 @@ class ForwardedConnector(aiohttp.BaseConnector):
     """Makes the connections of an HTTP client to a pod; nothing on this machine listens.
 
     Attributes:
+        pod: Where connections lead.
         problem: What the kubelet last reported, "" if nothing.
     """
 
@@ -40,7 +41,7 @@ class ForwardedConnector(aiohttp.BaseConnector):
         """Speak TLS inside with *context*, to a server that proves to be *identity*."""
         super().__init__(limit=4)
         self._client = client
-        self._pod = pod
+        self.pod = pod
         self._tls: dict[str, Any] = {"ssl": context, "server_hostname": identity} if context else {}
         self._pumps: set[asyncio.Task[None]] = set()
         self.problem = ""
@@ -70,8 +71,8 @@ class ForwardedConnector(aiohttp.BaseConnector):
         await asyncio.gather(*self._pumps, return_exceptions=True)
 
     async def _open(self) -> aiohttp.ClientWebSocketResponse:
-        path = f"/api/v1/namespaces/{self._pod.namespace}/pods/{self._pod.name}/portforward"
-        query = {"ports": str(self._pod.port)}
+        path = f"/api/v1/namespaces/{self.pod.namespace}/pods/{self.pod.name}/portforward"
+        query = {"ports": str(self.pod.port)}
         try:
             return await self._client.open_websocket(
                 path, query=query, protocol=PROTOCOL, timeout=SECONDS
@@ -79,11 +80,11 @@ class ForwardedConnector(aiohttp.BaseConnector):
         except KubeStatusError as error:
             right = ": you need the rights get and create on pods/portforward there"
             raise GatewayError(
-                f"cannot forward a port to pod {self._pod}: {error.message or error}"
+                f"cannot forward a port to pod {self.pod}: {error.message or error}"
                 f"{right if error.status in (401, 403) else ''}"
             ) from error
         except (KubeError, TimeoutError) as error:
-            raise GatewayError(f"cannot forward a port to pod {self._pod}: {error}") from error
+            raise GatewayError(f"cannot forward a port to pod {self.pod}: {error}") from error
 
     async def _pump(self, tunnel: aiohttp.ClientWebSocketResponse, end: socket.socket) -> None:
         """Carry bytes until one side ends."""
