@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from moorage import Node, Pod, ScorePlugin
 from tests.gateway.running import (
     Gate,
     Gateway,
@@ -26,10 +27,19 @@ kind: MoorageConfiguration
 profiles:
 - plugins:
     filter: {enabled: [{name: NodeResourcesFit}]}
-    score: {enabled: [{name: NodeResourcesLeastAllocated}]}
+    score: {enabled: [{name: NodeResourcesLeastAllocated}, {name: Odd}]}
   shadow: SHADOW
 """
 ALWAYS = "{maxShare: 100%}"
+
+
+class Odd(ScorePlugin):
+    """Fails for pods that are called odd."""
+
+    def score_node(self, pod: Pod, node: Node) -> float:
+        if pod.name == "odd":
+            raise RuntimeError("odd")
+        return 0
 
 
 class Held:
@@ -60,7 +70,7 @@ async def running(
     file.write_text(POLICY.replace("SHADOW", shadow))
     async with AsyncExitStack() as stack:
         filters = [await stack.enter_async_context(filter_service(gate=g)) for g in filter_gates]
-        scorer = await stack.enter_async_context(scorer_service(gate=scorer_gate))
+        scorer = await stack.enter_async_context(scorer_service(Odd, gate=scorer_gate))
         process = await stack.enter_async_context(
             gateway(folder, filters=filters, scorer=scorer, config=file, **more)
         )
@@ -166,6 +176,13 @@ async def test_a_replica_that_keeps_a_shadow_waiting_is_not_given_up(tmp_path: P
             process.sample("moorage_shadow_cycles_total", profile="moorage", outcome="failed")
             == (await ended(process, 2))["failed"]
         )
+
+
+async def test_a_cycle_without_a_live_plugin_that_failed_is_not_compared(tmp_path: Path) -> None:
+    async with running(tmp_path) as process:
+        assert await process.prioritize(pod("odd"), "n1", "n2")
+        found = await ended(process)
+        assert found["skipped"]["live failed"] == 1, found
 
 
 async def test_a_shadow_claims_nothing_and_is_no_decision(tmp_path: Path) -> None:
