@@ -59,8 +59,9 @@ class RealPlane:
 
     name = "real"
 
-    def __init__(self, directory: Path, feature_gates: str = "") -> None:
+    def __init__(self, directory: Path, feature_gates: str = "", runtime_config: str = "") -> None:
         self.directory = directory
+        self._runtime_config = runtime_config
         self._feature_gates = feature_gates
         self.audit_log = directory / "audit.jsonl"
         self.authority = Authority(directory)
@@ -166,6 +167,7 @@ class RealPlane:
             "audit-log-path": str(self.audit_log),
             "delete-collection-workers": "16",
             "feature-gates": self._feature_gates,
+            "runtime-config": self._runtime_config,
             "v": "1",
         }
         return Program(
