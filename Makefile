@@ -62,7 +62,7 @@ LOCK := uv pip compile -q --universal --python-version 3.11 --generate-hashes --
   --no-emit-find-links --no-annotate --no-header
 lock: ## Resolve the dependencies again into requirements*.lock (needs uv)
 	$(LOCK) pyproject.toml --group build -o requirements.lock
-	$(LOCK) pyproject.toml --group build --group dev -c requirements.lock -o requirements-dev.lock
+	$(LOCK) pyproject.toml --extra otel --group build --group dev -c requirements.lock -o requirements-dev.lock
 	$(LOCK) --group pyproject.toml:fuzz -c requirements-dev.lock -o requirements-fuzz.lock
 
 bench: .venv/.dev ## Measure everything beside Go extenders, print tables and plots, fail if a budget is missed

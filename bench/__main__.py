@@ -15,7 +15,7 @@ from bench import budgets
 from bench.cluster import measure as cluster
 from bench.cluster.control_plane import is_built
 from bench.edge import measure as edge
-from bench.edge import questions
+from bench.edge import questions, records
 from bench.edge.contenders import contenders
 from bench.growth import cliffs, replicas
 from bench.growth import nodes as growth
@@ -28,6 +28,7 @@ from bench.parts import (
     GROWTH,
     NEED_CONTROL_PLANE,
     PARTS,
+    RECORDS,
     REPLICAS,
 )
 from bench.processes import goprograms
@@ -92,6 +93,7 @@ async def _run(results: Results, wanted: Sequence[str], *, largest: int, console
         GROWTH: grow,
         CLIFFS: cliffs.measure,
         REPLICAS: replicas.measure,
+        RECORDS: records.measure,
     }
     with console.status("Starting ...") as status, tempfile.TemporaryDirectory() as name:
         for part in PARTS:

@@ -11,7 +11,7 @@ from bench.cluster.cases import ALL_NODES, DEFAULT, HEAVY, LIGHT, OURS
 from bench.edge.contenders import MAIN, NUMBERED
 from bench.figures import growth_exponent
 from bench.growth.cliffs import JOIN
-from bench.parts import CLIFFS, CLUSTER, EDGE, FULL_SAMPLE, GROWTH
+from bench.parts import CLIFFS, CLUSTER, EDGE, FULL_SAMPLE, GROWTH, RECORDS
 from bench.results import CliffResult, EdgeResult, Results, SchedulingResult, Verdict
 
 PODS_PER_SECOND = 0.9
@@ -141,6 +141,13 @@ def _memory(results: Results) -> float | None:
     return max((one.pss * MIB / 1e6 for one in found), default=None)
 
 
+def _records(pods: str) -> Callable[[Results], float | None]:
+    """Return how to find the larger ratio of both numbers of names."""
+    return lambda results: max(
+        (one.ratio for one in results.records if one.pods == pods), default=None
+    )
+
+
 MIB = 1 << 20
 
 BUDGETS = (
@@ -215,5 +222,11 @@ BUDGETS = (
         limit=500,
         measured=_memory,
         unit="MB",
+    ),
+    Budget(
+        part=RECORDS,
+        work="filter + prioritize with records to that without, unlike pods, worst row",
+        limit=1.03,
+        measured=_records("unlike"),
     ),
 )

@@ -6,8 +6,9 @@ FULL_SAMPLE = "full-sample"
 GROWTH = "growth"
 CLIFFS = "cliffs"
 REPLICAS = "replicas"
+RECORDS = "records"
 
-PARTS = (EDGE, CLUSTER, FULL_SAMPLE, GROWTH, CLIFFS, REPLICAS)
+PARTS = (EDGE, CLUSTER, FULL_SAMPLE, GROWTH, CLIFFS, REPLICAS, RECORDS)
 """In the order in which they are measured."""
 
 NEED_CONTROL_PLANE = (CLUSTER, FULL_SAMPLE)

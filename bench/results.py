@@ -125,6 +125,26 @@ class ReplicasResult(msgspec.Struct, frozen=True, kw_only=True):
     ratio: float
 
 
+class RecordsResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Cycles whose decisions are kept, and cycles whose are not.
+
+    Attributes:
+        nodes: That are named.
+        pods: How they differ, "unlike" or "numbered".
+        answered: Filter plus prioritize, until the last byte of each answer is there, in ms.
+        answered_without: The same without records.
+        ratio: Of the two, p50.
+        processor_ratio: Of the processor time of all processes, the means.
+    """
+
+    nodes: int
+    pods: str
+    answered: Figure
+    answered_without: Figure
+    ratio: float
+    processor_ratio: float
+
+
 class SchedulingResult(msgspec.Struct, frozen=True, kw_only=True):
     """Pods a second through a real kube-scheduler.
 
@@ -213,5 +233,6 @@ class Results(msgspec.Struct, kw_only=True):
     growth: list[GrowthResult] = []
     cliffs: Cliffs | None = None
     replicas: list[ReplicasResult] = []
+    records: list[RecordsResult] = []
     verdicts: list[Verdict] = []
     notes: list[str] = []

@@ -10,6 +10,7 @@ from cli.conformance.command import conformance
 from cli.explain.command import explain
 from cli.legacy.command import convert_policy
 from cli.replay.command import replay
+from cli.replay.journal import journal
 from cli.shadow.command import shadow
 from cli.simulate.command import simulate
 from cli.skeleton.command import new_plugin
@@ -34,6 +35,7 @@ for command in (
     conformance,
     convert_policy,
     explain,
+    journal,
     new_plugin,
     replay,
     shadow,

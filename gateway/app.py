@@ -11,10 +11,10 @@ from prometheus_client import REGISTRY, CollectorRegistry
 from gateway.binding.binders import Binders, make_binders
 from gateway.binding.settling import Settling, SettlingMetrics
 from gateway.binding.snapshots import BinderSnapshots
+from gateway.calls import Cycles
 from gateway.cluster.cluster import Cluster, make_cluster
 from gateway.cycle.cycles import make_cycles
 from gateway.cycle.queue import CycleQueue
-from gateway.cycle.runner import CycleRunner
 from gateway.decisions.decisions import Decisions, make_decisions
 from gateway.decisions.serving.routes import decision_routes
 from gateway.decisions.words.hint import hint
@@ -30,6 +30,7 @@ from gateway.replicas.pools import Pools
 from gateway.settings import GatewaySettings
 from gateway.shadow.serving import shadow_route
 from gateway.shadow.shadow import Shadows, make_shadows
+from gateway.simulate.serving import simulate_routes
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, connect
 from moorage_host.kube.access import Access
@@ -39,6 +40,8 @@ from moorage_host.process.lifecycle import announce, process
 from moorage_host.process.phase import Phase
 from moorage_host.rpc.channel import require_reachable
 from moorage_host.tls.security import Security, securing
+from moorage_host.tracing.sink import span_sink
+from moorage_host.tracing.span import SpanSink
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +75,10 @@ async def running(
     """
     async with AsyncExitStack() as stack:
         security = await stack.enter_async_context(securing(settings))
+        spans = await stack.enter_async_context(span_sink("gateway", settings))
         client = await connect(settings.kubeconfig)
         stack.push_async_callback(client.close)
-        rooms = _connect_rooms(client, settings, registry, security)
+        rooms = _connect_rooms(client, settings, registry, security, spans)
         stack.push_async_callback(rooms.binders.binding.close)
         await stack.enter_async_context(_background(rooms, settings))
         stack.push_async_callback(rooms.queue.drain)
@@ -88,6 +92,7 @@ async def running(
                     *_decision_routes(client, rooms),
                     shadow_route(rooms.shadows),
                     *rooms.inspector.routes,
+                    *simulate_routes(settings, rooms),
                 ],
                 security=security,
                 reviewer=Access(
@@ -117,7 +122,7 @@ class _Rooms:
     decisions: Decisions
     queue: CycleQueue
     shadows: Shadows
-    cycles: CycleRunner
+    cycles: Cycles
     journal: Sequence[Journal]
     inspector: Inspector
 
@@ -127,6 +132,7 @@ def _connect_rooms(
     settings: GatewaySettings,
     registry: CollectorRegistry,
     security: Security,
+    spans: SpanSink | None,
 ) -> _Rooms:
     for target in (*settings.filter, *settings.scorer, settings.binder):
         require_reachable(target, security)
@@ -190,6 +196,7 @@ def _connect_rooms(
         observers=(*journal, shadows),
         term=leadership.term,
         registry=registry,
+        spans=spans,
     )
     inspector = make_inspector(
         settings,

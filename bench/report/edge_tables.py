@@ -6,13 +6,30 @@ from itertools import groupby
 from rich.table import Table
 
 from bench.report.cells import pair, titled
-from bench.results import EdgeResult, Results
+from bench.results import EdgeResult, RecordsResult, Results
 
 
 def edge_tables(results: Results) -> Iterator[Table]:
     """Build a table for each question."""
     for (question, pause), group in groupby(results.edge, lambda r: (r.question, r.pause)):
         yield _table(question, pause, list(group))
+
+
+def records_tables(results: Results) -> Iterator[Table]:
+    """Build the table of cycles with records and without."""
+    if results.records:
+        yield _records(results.records)
+
+
+def _records(results: list[RecordsResult]) -> Table:
+    caption = "filter + prioritize until answered: milliseconds, p50 / p99; ratios of p50, CPU"
+    columns = ("with records", "without", "ratio", "ratio of CPU")
+    table = titled("What keeping decisions costs", caption, *columns)
+    for one in results:
+        figures = (pair(one.answered), pair(one.answered_without))
+        ratios = (f"{one.ratio:.3f}", f"{one.processor_ratio:.3f}")
+        table.add_row(f"{one.nodes:,} names, {one.pods} pods", *figures, *ratios)
+    return table
 
 
 def _table(question: str, pause: float, results: list[EdgeResult]) -> Table:

@@ -6,7 +6,7 @@ from itertools import groupby
 from pathlib import Path
 
 from bench.cluster.cases import ALL_NODES
-from bench.parts import CLIFFS, CLUSTER, EDGE, FULL_SAMPLE, GROWTH, PARTS, REPLICAS
+from bench.parts import CLIFFS, CLUSTER, EDGE, FULL_SAMPLE, GROWTH, PARTS, RECORDS, REPLICAS
 from bench.report.files import OUT
 from bench.results import Results, SchedulingResult
 from cli.drawing.svg import bars, lines
@@ -97,5 +97,6 @@ PLOTS: Mapping[str, Callable[[Results], Iterator[tuple[str, str]]]] = {
     GROWTH: _growth,
     CLIFFS: _nothing,
     REPLICAS: _replicas,
+    RECORDS: _nothing,
 }
 """Names and texts of the plots of each part."""

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from bench.parts import CLIFFS, CLUSTER, EDGE, FULL_SAMPLE, GROWTH, PARTS, REPLICAS
+from bench.parts import CLIFFS, CLUSTER, EDGE, FULL_SAMPLE, GROWTH, PARTS, RECORDS, REPLICAS
 from bench.report.cliff_tables import cliff_tables
 from bench.report.cluster_tables import default_sample, full_sample
-from bench.report.edge_tables import edge_tables
+from bench.report.edge_tables import edge_tables, records_tables
 from bench.report.growth_tables import growth_tables, replicas_tables
 from bench.results import Results, Verdict
 
@@ -21,6 +21,7 @@ BY_PART: Mapping[str, Callable[[Results], Iterator[Table]]] = {
     GROWTH: growth_tables,
     CLIFFS: cliff_tables,
     REPLICAS: replicas_tables,
+    RECORDS: records_tables,
 }
 
 

@@ -8,7 +8,7 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-from gateway.journal.reading import JournalError
+from moorage.snapshot.snapshot import MAX_NODES
 from moorage.v1 import journal_pb2 as pb
 
 Rows = npt.NDArray[np.intp]
@@ -94,7 +94,7 @@ def recorded_outcome(cycle: pb.JournalCycle) -> Outcome:
     """Return what was recorded.
 
     Raises:
-        JournalError: It does not fit together.
+        ValueError: It does not fit together.
     """
     verdicts, scores = cycle.verdicts, cycle.scores
     outcome = Outcome(failures=list(cycle.failures), error=cycle.error)
@@ -112,12 +112,18 @@ def recorded_outcome(cycle: pb.JournalCycle) -> Outcome:
     lengths = {len(outcome.totals), *(len(each) for each in outcome.raw.values())}
     fits = len(outcome.codes) == len(outcome.rows) and lengths <= {len(outcome.scored)}
     if not fits or (len(outcome.codes) and outcome.codes.max() > len(outcome.reasons)):
-        raise JournalError(f"cycle {cycle.id}: its verdicts or scores do not match its nodes")
+        raise ValueError("its verdicts or scores do not match its nodes")
     return outcome
 
 
 def rows_of(bitmap: bytes) -> Rows:
-    """Return the rows of a bitmap, in ascending order."""
+    """Return the rows of a bitmap, in ascending order.
+
+    Raises:
+        ValueError: It is too long.
+    """
+    if len(bitmap) > MAX_NODES:
+        raise ValueError(f"a bitmap of {len(bitmap)} bytes")
     return np.unpackbits(np.frombuffer(bitmap, np.uint8), bitorder="little").nonzero()[0]
 
 

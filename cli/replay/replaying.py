@@ -4,12 +4,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cli.config.policies import load_registries, resolve_file, unused_plugins
-from cli.replay.outcome import Outcome, recorded_outcome
+from cli.replay.outcome import Outcome
 from cli.replay.report import Findings, Report
 from cli.replay.running import Contents, Runner, Runners, running, versions_differ
 from cli.replay.timeline import Recorded, Timeline
 from gateway.journal.reading import find_segments, read_segment
-from moorage.models import decode_pod
 from moorage.v1 import journal_pb2 as pb
 
 Binds = dict[tuple[str, int], str]
@@ -65,7 +64,7 @@ class Replay:
         policy, cycle = recorded.policy, recorded.cycle
         self._findings.note_time(recorded.time)
         differ = self._differ_of(policy, runners)
-        before = recorded_outcome(cycle)
+        before = recorded.outcome
         same = Contents(
             revision=policy.revision, filter=policy.filter.json, score=policy.score.json
         )
@@ -77,9 +76,9 @@ class Replay:
         if not differ:
             self._findings.check(before, outcomes[0])
             before = outcomes[0]
-        bound = self._binds.get((decode_pod(cycle.pod).uid, cycle.id), "")
+        bound = self._binds.get((recorded.pod.uid, cycle.id), "")
         snapshot = self._timeline.replica.snapshot
-        self._findings.compare(cycle, before, outcomes[-1], snapshot, bound)
+        self._findings.compare(recorded, before, outcomes[-1], snapshot, bound)
 
     async def _outcomes(
         self, runners: Sequence[Runner], cycle: pb.JournalCycle

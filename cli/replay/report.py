@@ -16,8 +16,7 @@ from cli.replay.comparing import (
     winner,
 )
 from cli.replay.outcome import Outcome
-from cli.replay.timeline import Missing
-from moorage.models import decode_pod
+from cli.replay.timeline import Missing, Recorded
 from moorage.snapshot import Snapshot
 from moorage.v1 import journal_pb2 as pb
 
@@ -140,11 +139,11 @@ class Findings:
                 self.report.blamed[plugin] = self.report.blamed.get(plugin, 0) + 1
 
     def compare(
-        self, cycle: pb.JournalCycle, before: Outcome, after: Outcome, snapshot: Snapshot, node: str
+        self, recorded: Recorded, before: Outcome, after: Outcome, snapshot: Snapshot, node: str
     ) -> None:
         """Compare two outcomes of a cycle whose pod was bound to *node*, "" if to none."""
         self.report.cycles += 1
-        pod = decode_pod(cycle.pod)
+        pod, cycle = recorded.pod, recorded.cycle
         name = f"{pod.namespace}/{pod.name}"
         if after.error:
             self.report.failures[after.error] = self.report.failures.get(after.error, 0) + 1

@@ -9,7 +9,11 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
+
+from cli.replay.outcome import Outcome, recorded_outcome
 from gateway.journal.reading import JournalError, Torn, read_segment
+from moorage.models import Pod, decode_node, decode_pod
 from moorage.snapshot.placements import Placements
 from moorage.v1 import journal_pb2 as pb
 from moorage_host.plugins import Replica
@@ -21,13 +25,21 @@ LONGEST_CYCLE = 300.0
 
 @dataclass(slots=True, kw_only=True)
 class Recorded:
-    """A recorded cycle, and where in the journal it is."""
+    """A recorded cycle.
+
+    Attributes:
+        cycle: The cycle.
+        pod: Its pod.
+        outcome: What came of it.
+        time: When it ended, in seconds since 1970.
+        policy: The policy that decided.
+    """
 
     cycle: pb.JournalCycle
+    pod: Pod
+    outcome: Outcome
     time: float
     policy: pb.JournalPolicy
-    path: Path
-    offset: int
 
 
 @dataclass(slots=True)
@@ -94,13 +106,7 @@ class Timeline:
                         self.missing.count(cause)
                         continue
                     await self.reach(record.cycle.generation)
-                    yield Recorded(
-                        cycle=record.cycle,
-                        time=record.time,
-                        policy=policy,
-                        path=path,
-                        offset=offset,
-                    )
+                    yield _recorded(record, policy, path, offset)
                 case _:
                     pass
         if torn.note:
@@ -112,7 +118,7 @@ class Timeline:
         """Take over a state record; return whether it ends the snapshot."""
         if self.replica.generation == 0:
             await self._apply(record.time, record, path, offset)
-            return not record.state.partial
+            return self.replica.generation > 0
         self._waiting.append((record.time, record, path, offset))
         while self._waiting[0][0] < record.time - LONGEST_CYCLE:
             await self._apply(*self._waiting.popleft())
@@ -143,3 +149,26 @@ class Timeline:
             self.replica.snapshot.placements = Placements(lambda: self._time)
         if not state.partial:
             self.replica.generation = state.generation
+
+
+def _recorded(
+    record: pb.JournalRecord, policy: pb.JournalPolicy, path: Path, offset: int
+) -> Recorded:
+    """Return a cycle that fits together.
+
+    Raises:
+        JournalError: It does not.
+    """
+    cycle = record.cycle
+    try:
+        for node in cycle.overrides:
+            decode_node(node.json)
+        return Recorded(
+            cycle=cycle,
+            pod=decode_pod(cycle.pod),
+            outcome=recorded_outcome(cycle),
+            time=record.time,
+            policy=policy,
+        )
+    except (msgspec.DecodeError, ValueError) as error:
+        raise JournalError(f"{path}: offset {offset}: a cycle is damaged: {error}") from error

@@ -45,7 +45,7 @@ def _report(screen: Screen, report: Report, limit: int) -> None:
         screen.write("")
         screen.table(("TIME", "POD", "LIVE", "SHADOW", "WHY"), [_row(each) for each in newest])
     if (more := len(report["disagreements"]) - limit) > 0:
-        screen.sentence(f"{more} older ones: --limit {limit + more} shows them")
+        screen.sentence(f"Older ones: {more}; --limit {limit + more} shows all")
 
 
 def _headline(report: Report) -> str:

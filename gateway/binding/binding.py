@@ -186,6 +186,7 @@ class Binding:
             cycle_state=self._cycle_states.at(call.uid, call.node) if policy else None,
             generation=self._generation(),
             holder=self._holder,
+            traceparent=call.traceparent,
         )
 
     async def _bind(self, call: BindCall, request: pb.BindRequest) -> None:

@@ -63,6 +63,7 @@ class PreemptCall:
     pod_json: bytes
     victims: Mapping[str, Victims]
     deadline: float
+    traceparent: str = ""
     caller: str = ""
 
 
@@ -75,13 +76,14 @@ class PreemptOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BindCall:
-    """Put this pod on this node; `deadline` as in `CycleRequest`."""
+    """Put this pod on this node; `deadline` and `traceparent` as in `CycleRequest`."""
 
     namespace: str
     name: str
     uid: str
     node: str
     deadline: float
+    traceparent: str = ""
 
 
 class CallFailedError(MoorageError):

@@ -20,6 +20,7 @@ class CycleRequest(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         plugin: The plugin named in the URL, or "" for the pod's whole profile.
         excluded_pods: UIDs of pods that count as gone.
         deadline: When the answer must be out, in seconds of `loop.time()`.
+        traceparent: W3C trace context of the span that this belongs to; "" if it is not traced.
         caller: Who asks: the address, and the names in the certificate.
     """
 
@@ -29,6 +30,7 @@ class CycleRequest(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     plugin: str = ""
     excluded_pods: Sequence[str] = ()
     deadline: float
+    traceparent: str = ""
     caller: str = ""
 
     @property

@@ -165,7 +165,11 @@ class BindCheck:
             self._metrics.stale()
             raise CallFailedError(STALE)
         request = CycleRequest(
-            pod=pod, pod_json=encode(pod), nodes=NodeSet([call.node]), deadline=call.deadline
+            pod=pod,
+            pod_json=encode(pod),
+            nodes=NodeSet([call.node]),
+            deadline=call.deadline,
+            traceparent=call.traceparent,
         )
         async with asyncio.timeout_at(call.deadline - ANSWER_SECONDS), self._queue.turn():
             result = await self._phase.run(request)

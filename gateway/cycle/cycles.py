@@ -5,15 +5,17 @@ from collections.abc import Sequence
 from prometheus_client import CollectorRegistry
 
 from gateway.binding.binding import Binding
+from gateway.calls import Cycles
 from gateway.cluster.cluster import Cluster
 from gateway.cycle.bind_check import BindCheck
 from gateway.cycle.cache.filter_cache import FilterCache
 from gateway.cycle.cache.score_cache import ScoreCache
 from gateway.cycle.claims import Claims
 from gateway.cycle.metrics import CycleMetrics
-from gateway.cycle.phases.filtering import FilterPhase
+from gateway.cycle.phases.filtering import FilterPhase, FilterPhaseResult
+from gateway.cycle.phases.phase import Phase
 from gateway.cycle.phases.row_index import RowIndex
-from gateway.cycle.phases.scoring import ScorePhase
+from gateway.cycle.phases.scoring import ScorePhase, ScorePhaseResult
 from gateway.cycle.phases.sharding import Sharding
 from gateway.cycle.queue import CycleQueue
 from gateway.cycle.recheck import Recheck
@@ -24,6 +26,9 @@ from gateway.leadership.term import Term
 from gateway.policy.policy import PolicyHolder
 from gateway.replicas.pool import ReplicaPool
 from gateway.settings import GatewaySettings
+from gateway.tracing.cycles import TracedCycles
+from gateway.tracing.phases import TracedPhase
+from moorage_host.tracing.span import SpanSink
 
 
 def make_cycles(
@@ -39,18 +44,19 @@ def make_cycles(
     observers: Sequence[CycleObserver] = (),
     term: Term,
     registry: CollectorRegistry,
-) -> CycleRunner:
-    """Return what runs cycles, each phase with a cache before it."""
+    spans: SpanSink | None = None,
+) -> Cycles:
+    """Return what runs cycles, each phase with a cache before it; some are traced to *spans*."""
     all_scores = bool(settings.decision_arrays or observers)
     state, metrics, index = cluster.state, CycleMetrics(registry), RowIndex(cluster.state)
-    filter_phase = FilterCache(
+    filter_phase: Phase[FilterPhaseResult] = FilterCache(
         FilterPhase(filters, index, Sharding(settings), metrics),
         state,
         policy,
         limit=settings.cache_pods,
         verify_share=settings.cache_verify_share,
     )
-    score_phase = ScoreCache(
+    score_phase: Phase[ScorePhaseResult] = ScoreCache(
         ScorePhase(
             scorers,
             index,
@@ -65,6 +71,12 @@ def make_cycles(
         top=settings.decision_top,
         verify_share=settings.cache_verify_share,
     )
+    traced = None
+    if spans is not None:
+        traced = TracedCycles(spans, settings.trace_ratio, decisions.log)
+        observers = (*observers, traced)
+        filter_phase = TracedPhase(filter_phase, "filter", spans)
+        score_phase = TracedPhase(score_phase, "score", spans)
     claims = Claims(
         state,
         policy,
@@ -84,7 +96,7 @@ def make_cycles(
         is_stale=cluster.is_stale,
         unknown_pod_wait=settings.unknown_pod_wait,
     )
-    return CycleRunner(
+    runner = CycleRunner(
         term=term,
         cluster=cluster,
         policy=policy,
@@ -101,3 +113,4 @@ def make_cycles(
         observers=(*decisions.observers, *observers),
         metrics=metrics,
     )
+    return traced.around(runner) if traced is not None else runner

@@ -139,6 +139,7 @@ class CycleRunner:
             nodes=NodeSet(list(call.victims)),
             excluded_pods=[uid for victims in call.victims.values() for uid in victims.uids],
             deadline=call.deadline,
+            traceparent=call.traceparent,
             caller=call.caller,
         )
         cycle = self._begin(request, again=True)
@@ -244,6 +245,7 @@ class CycleRunner:
             policy_revision=self._policy.revision,
             epoch=self._term.epoch,
             snapshot_age_seconds=self._cluster.age(),
+            traceparent=request.traceparent,
             cluster_nodes=len(self._cluster.rows.of),
             caller=request.caller,
         )

@@ -53,7 +53,7 @@ def score_record(
         nodes=nodes,
         seconds=from_duration(result.duration),
         plugins=plugin_records(result.plugins),
-        top=[_node_score(node) for node in result.top],
+        top=[node_score(node) for node in result.top],
         shards=shards,
         version=version,
     )
@@ -99,7 +99,8 @@ def plugin_records(reports: Iterable[pb.PluginReport]) -> list[PluginRecord]:
     ]
 
 
-def _node_score(node: scorer_pb2.NodeScore) -> NodeScoreRecord:
+def node_score(node: scorer_pb2.NodeScore) -> NodeScoreRecord:
+    """Note a node's total with what it is made of."""
     return NodeScoreRecord(
         node=node.node,
         total=node.total,

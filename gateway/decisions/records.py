@@ -163,6 +163,7 @@ class Decision(Record, kw_only=True):
         seconds: How long its cycle took, from the call to the last score.
         score_error: Why there are no scores; kube-scheduler goes on without them.
         error: Why the attempt failed, as sent to kube-scheduler; empty if it did not.
+        traceparent: W3C trace context of the span of its cycle; empty if it is not traced.
     """
 
     id: str = ""
@@ -189,6 +190,7 @@ class Decision(Record, kw_only=True):
     bind_check: BindCheckRecord | None = None
     bind: BindRecord | None = None
     error: str = ""
+    traceparent: str = ""
 
 
 class DecisionItem(Record, omit_defaults=False):

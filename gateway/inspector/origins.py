@@ -5,18 +5,22 @@ a counterpart in the file: a plugin's arguments, or where the plugin is enabled.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from moorage_host.policy import IN_TREE, Document, ResolvedPolicy
-from moorage_host.policy.fields import PluginSet, Profile
+from moorage_host.policy import IN_TREE, Document, Profile, ResolvedPolicy, Shadow
 from moorage_host.policy.yaml_lines import read_tree
 
 _PATH = re.compile(r"profiles\[(?P<profile>\d+)\](?:\.(?P<rest>.+))?")
 _ENABLED = re.compile(r"plugins\.(?P<kind>\w+)\.enabled\[(?P<index>\d+)\](?P<field>.*)")
+_SHADOW = "shadow."
 _CONFIG = re.compile(r"pluginConfig\[(?P<index>\d+)\]\.?(?P<field>.*)")
+
+
+_Part = tuple[Profile | Shadow, str]
+"""A profile or its shadow, and its path."""
 
 
 class PolicyLine(msgspec.Struct, kw_only=True, frozen=True, gc=False):
@@ -55,33 +59,42 @@ class _Finder:
             return self._written(path)
         number = int(match["profile"])
         profile, effective = self._profiles[number], self._effective["profiles"][number]
-        base, rest = f"profiles[{number}]", match["rest"]
+        parts: list[_Part] = [(profile, f"profiles[{number}]")]
+        rest = match["rest"]
+        if profile.shadow is not None and rest.startswith(_SHADOW):
+            # A shadow starts from what its profile has.
+            rest, effective = rest.removeprefix(_SHADOW), effective["shadow"]
+            parts.insert(0, (profile.shadow, f"profiles[{number}].shadow"))
         if enabled := _ENABLED.match(rest):
             kind = enabled["kind"]
             entry = effective["plugins"][kind]["enabled"][int(enabled["index"])]
-            return self._enabled(profile, base, kind, entry["name"], enabled["field"])
+            return self._enabled(parts, kind, entry["name"], enabled["field"])
         if config := _CONFIG.match(rest):
             name = effective["pluginConfig"][int(config["index"])]["name"]
-            return self._configured(profile, base, name, config["field"])
+            return self._configured(parts, name, config["field"])
+        if ".disabled" in rest:
+            return 0, "all of it is here"
         return self._written(path)
 
-    def _enabled(
-        self, profile: Profile, base: str, kind: str, name: str, field: str
-    ) -> tuple[int, str]:
-        for point, path in _enabling(profile, kind, name):
-            where = f"{base}.plugins.{path}"
-            if field == ".weight" and f"{where}.weight" not in self._lines:
-                return 0, f"default of {name}"
-            line, origin = self._written(where + field)
-            return line, f"{origin}, by {IN_TREE}" if point == IN_TREE else origin
+    def _enabled(self, parts: Sequence[_Part], kind: str, name: str, field: str) -> tuple[int, str]:
+        for part, base in parts:
+            for point, path in _enabling(part, kind, name):
+                where = f"{base}.plugins.{path}"
+                if field == ".weight" and f"{where}.weight" not in self._lines:
+                    return 0, f"default of {name}"
+                line, origin = self._written(where + field)
+                return line, f"{origin}, by {IN_TREE}" if point == IN_TREE else origin
         return 0, "default"
 
-    def _configured(self, profile: Profile, base: str, name: str, field: str) -> tuple[int, str]:
-        names = [each.name for each in profile.plugin_config]
+    def _configured(self, parts: Sequence[_Part], name: str, field: str) -> tuple[int, str]:
         default = 0, f"default of {name}"
-        if name not in names:
+        for part, base in parts:
+            names = [each.name for each in part.plugin_config]
+            if name in names:
+                where = f"{base}.pluginConfig[{names.index(name)}]"
+                break
+        else:
             return default
-        where = f"{base}.pluginConfig[{names.index(name)}]"
         if field in {"", "name", "args"}:
             return self._written(where)
         while field and f"{where}.{field}" not in self._lines:
@@ -96,16 +109,11 @@ class _Finder:
         return line, f"{self._source.rpartition('/')[2]}:{line}"
 
 
-def _enabling(profile: Profile, kind: str, name: str) -> Iterator[tuple[str, str]]:
+def _enabling(part: Profile | Shadow, kind: str, name: str) -> Iterator[tuple[str, str]]:
     """Yield where a plugin is enabled, what counts first: name or list, and path."""
-    plugins = profile.plugins
-    by_point: dict[str, PluginSet] = {
-        "filter": plugins.filter,
-        "score": plugins.score,
-        "bind": plugins.bind,
-    }
+    by_point = part.plugins.by_point
     for looked_for in (name, IN_TREE):
-        for point, entries in ((kind, by_point[kind]), ("multiPoint", plugins.multi_point)):
+        for point, entries in ((kind, by_point[kind]), ("multiPoint", by_point["multiPoint"])):
             for index, each in enumerate(entries.enabled):
                 if each.name == looked_for:
                     yield looked_for, f"{point}.enabled[{index}]"

@@ -58,6 +58,7 @@ class Session:
         version: A digest of their versions; answers of different ones are never joined.
         state_generation: That of the newest state that it was sent without a cycle.
         problems: What fails in the background of its plugins, by their names.
+        channel: The connection, for calls beside the stream.
     """
 
     def __init__(
@@ -77,8 +78,8 @@ class Session:
         self._kind = kind
         self._feed = feed
         self._metrics = metrics
-        self._channel = connect(target, security=security, identity=service_identity(kind.name))
-        self._stream: MessageStream[Any] = MessageStream(kind.open(self._channel), self._receive)
+        self.channel = connect(target, security=security, identity=service_identity(kind.name))
+        self._stream: MessageStream[Any] = MessageStream(kind.open(self.channel), self._receive)
         self._greeting, self._hello = self._stream.expect(math.inf)
         self._unacknowledged: deque[int] = deque()
         self._sent = 0
@@ -242,20 +243,20 @@ class Session:
     async def close(self) -> None:
         """End the session."""
         await self._stream.close("the session was closed")
-        await self._channel.close()
+        await self.channel.close()
 
     async def _follow_retries(self, retry: ReportRetry) -> None:
         if self._kind.follow_retries is None:
             return
         with suppress(grpc.aio.AioRpcError):  # the session breaks too, and both begin again
-            async for request in self._kind.follow_retries(self._channel):
+            async for request in self._kind.follow_retries(self.channel):
                 retry(request.plugin, request.reason)
 
     async def _follow_problems(self) -> None:
         if self._kind.follow_problems is None:
             return
         with suppress(grpc.aio.AioRpcError):  # the session breaks too, and both begin again
-            async for reported in self._kind.follow_problems(self._channel):
+            async for reported in self._kind.follow_problems(self.channel):
                 self.problems = dict(reported.problems)
 
     def _receive(self, message: Any) -> None:

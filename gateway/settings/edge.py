@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from moorage_host.process.lifecycle import AdminSettings
+from gateway.settings.tracing import GatewayTracingSettings
 from moorage_host.settings import setting
 from moorage_host.tls.identities import SCHEDULER
 
@@ -10,7 +10,7 @@ _MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EdgeSettings(AdminSettings):
+class EdgeSettings(GatewayTracingSettings):
     """Settings of the extender edge; the gateway's own settings extend these."""
 
     extender_prefix: str = setting(

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from gateway.settings.journal import JournalSettings
+from gateway.settings.simulate import SimulateSettings
 from moorage_host.settings import setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GatewaySettings(JournalSettings):
+class GatewaySettings(SimulateSettings):
     """How the gateway runs."""
 
     extender_host: str = setting(

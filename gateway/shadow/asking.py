@@ -24,7 +24,7 @@ from moorage_host.rpc.stream import StreamLostError
 
 
 class StateChangedError(Exception):
-    """No replica that idles can show the state of the live cycle any more."""
+    """No replica that idles can show the state of the live cycle any more, with its plugins."""
 
 
 class ShadowFailedError(Exception):
@@ -118,10 +118,13 @@ class ShadowPhases:
 def _fill(message: Any, request: CycleRequest, rows: NodeRows) -> None:
     fill_cycle(message.cycle, request, rows)
     message.cycle.profile = shadow_of(request.profile)
+    message.cycle.traceparent = ""  # the trace is that of the live cycle
 
 
 def _idle(pool: ReplicaPool, generation: int) -> Member:
-    for member in pool.members.all:
-        if not member.unanswered and member.session.can_show(generation):
-            return member
+    members = pool.members.all
+    if len({member.session.version for member in members}) == 1:  # else plugins may differ, too
+        for member in members:
+            if not member.unanswered and member.session.can_show(generation):
+                return member
     raise StateChangedError

@@ -74,7 +74,7 @@ class Shadows:
         if request.plugin or request.excluded_pods or decision.preempt is not None:
             return  # not a scheduling cycle of the profile
         tally = self._tally(request.profile)
-        if decision.error or decision.score_error:
+        if _has_failed(decision):
             self._skip(cycle, "live failed")
         elif self._is_running or self._next is not None:
             self._skip(cycle, "busy")
@@ -122,10 +122,12 @@ class Shadows:
         profile = cycle.request.profile
         rows = self._index.find(cycle.request.nodes)
         bitmap = cycle.verdicts.bitmap if cycle.verdicts is not None else rows.bitmap
-        if bitmap != rows.bitmap or cycle.decision.policy_revision != self._policy.revision:
+        if bitmap != rows.bitmap:
             raise StateChangedError
         live = Outcome(rows=rows.rows, verdicts=cycle.verdicts, scores=cycle.scores)
         shadow = await self._outcome(cycle, rows)
+        if cycle.decision.policy_revision != self._policy.revision:
+            raise StateChangedError
         found = compare(live, shadow, self._state.rows.name_at)
         self._metrics.compared(profile, found.kinds)
         self._tally(profile).compared(cycle, live, shadow, found)
@@ -169,6 +171,14 @@ class Shadows:
     def _fail(self, cycle: SchedulingCycle, reason: str) -> None:
         self._tally(cycle.request.profile).failed(reason)
         self._metrics.failed(cycle.request.profile)
+
+
+def _has_failed(decision: Decision) -> bool:
+    """Whether the live profile has no answer, or one without a plugin that failed."""
+    if decision.error or decision.score_error:
+        return True
+    records = (decision.filter, decision.score)
+    return any(plugin.failure for record in records if record for plugin in record.plugins)
 
 
 def make_shadows(

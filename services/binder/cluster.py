@@ -8,6 +8,7 @@ import msgspec
 from moorage import Binding
 from moorage.models import Pod, decode_pod
 from moorage_host.kube import KubeClient
+from moorage_host.tracing.current import step
 
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
@@ -43,11 +44,13 @@ class Cluster:
             "metadata": {**metadata, "annotations": dict(binding.annotations)},
             "target": {"apiVersion": "v1", "kind": "Node", "name": binding.node},
         }
-        await self._send("POST", f"{_pod_path(binding)}/binding", body, timeout=UNLIMITED)
+        with step("POST pods/binding"):
+            await self._send("POST", f"{_pod_path(binding)}/binding", body, timeout=UNLIMITED)
 
     async def read_pod(self, binding: Binding, *, timeout: float) -> Pod:
         """Return the pod of that name as it is now; it may have another uid."""
-        return decode_pod(await self._send("GET", _pod_path(binding), timeout=timeout))
+        with step("GET pods"):
+            return decode_pod(await self._send("GET", _pod_path(binding), timeout=timeout))
 
     async def set_condition(
         self, namespace: str, name: str, uid: str, condition: Mapping[str, Any]

@@ -1,5 +1,6 @@
 """What the binder counts."""
 
+import time
 from typing import Literal
 
 from prometheus_client import REGISTRY, Counter, Gauge, Histogram
@@ -7,6 +8,7 @@ from prometheus_client import REGISTRY, Counter, Gauge, Histogram
 from moorage import Binding
 from moorage_host.process.histogram import FastHistogram
 from moorage_host.process.metrics import children
+from moorage_host.tracing.current import current, plugin_span
 from services.binder.binding.calls import Point, Result
 from services.binder.binding.fence import Stage
 from services.binder.binding.outcomes import BindError, Outcome
@@ -110,6 +112,10 @@ class BindReporter:
         """Count what a plugin did at a point."""
         PLUGIN_SECONDS.labels(plugin, point).observe(seconds)
         PLUGIN_RESULTS.labels(plugin, point, result).inc()
+        if (traced := current()) is not None:
+            error = result if result == "failed" else ""
+            about = {"moorage.point": point, "moorage.result": result}
+            plugin_span(traced, plugin, time.perf_counter() - seconds, seconds, error, about)
 
     def waiting(self, change: int) -> None:
         """Count binds that wait for others."""

@@ -24,6 +24,7 @@ from moorage_host.process.metrics import count_background_failure
 from moorage_host.rpc.describe import describe_plugins
 from moorage_host.rpc.errors import CallError
 from moorage_host.rpc.serve import ServiceDefinition, Servicer
+from moorage_host.tracing.span import SpanSink
 from services.binder.binding.attempt import RetryLimits
 from services.binder.binding.binder import Binder, BindLimits
 from services.binder.binding.outcomes import BindError
@@ -75,6 +76,7 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
         self._stack = AsyncExitStack()
         self._access = Access(None, ttl=settings.admin_token_ttl, kept=settings.admin_token_answers)
         self._replica = uuid.uuid4().hex[:12]
+        self._spans: SpanSink | None = None
 
     async def start(self) -> None:
         """Connect to the API server.
@@ -102,12 +104,17 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
         self._binder = Binder(
             cluster, self._policies, snapshots, limits=limits, observer=BindReporter(recorder)
         )
+        self._binder.spans = self._spans
         self._snapshots = snapshots
         self._sessions = Sessions(self._binder, self._deadline, settings.max_sessions)
         self._retries = Retries(cluster, concurrency=settings.retry_pods_concurrency)
         await self._write_in_background(recorder)
         self._stack.push_async_callback(self._binder.drain)
         _log.info("The binder writes to an API server", host=client.host)
+
+    def trace_to(self, sink: SpanSink | None) -> None:
+        """Have spans of binds that are traced sent."""
+        self._spans = sink
 
     def notes(self) -> Mapping[str, Check]:
         """Return what fails in the background of the plugins."""

@@ -12,6 +12,7 @@ from moorage.plugin.cycle_state import decode_values
 from moorage.v1 import binder_pb2 as pb
 from moorage_host.rpc.convert import set_duration
 from moorage_host.rpc.errors import CallError
+from moorage_host.tracing.current import traceparent
 from services.binder.binding.fence import Fenced
 from services.binder.binding.outcomes import BindError, Outcome, Reason
 from services.binder.binding.policies import PolicyText
@@ -69,6 +70,7 @@ def binding_from_proto(request: pb.BindRequest) -> Binding:
         cycle_state=_cycle_state(request.cycle_state),
         generation=request.generation,
         holder=request.holder,
+        traceparent=request.traceparent or traceparent(),
     )
 
 

@@ -17,6 +17,7 @@ from moorage_host.rpc.sessions.by_hand import by_hand_lane
 from moorage_host.rpc.sessions.service import CycleOutcome, CycleService
 from moorage_host.rpc.sessions.session import Wire, run_session
 from moorage_host.rpc.sessions.settings import CycleSettings
+from moorage_host.tracing.span import SpanSink
 from services.filter.by_hand import filter_in_steps
 from services.filter.engine import FilterRun, PluginRejection, run_filters
 
@@ -35,6 +36,10 @@ class FilterServicer(Servicer, filter_pb2_grpc.FilterServiceServicer):
     def notes(self) -> Mapping[str, Check]:
         """Return what fails in the background of the plugins."""
         return {"plugins": self.cycles.host.background_note}
+
+    def trace_to(self, sink: SpanSink | None) -> None:
+        """Have spans of cycles that are traced sent."""
+        self.cycles.spans = sink
 
     async def drain(self) -> None:
         """End the sessions, and the reports about plugins."""

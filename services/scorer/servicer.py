@@ -24,6 +24,7 @@ from moorage_host.rpc.sessions.by_hand import by_hand_lane
 from moorage_host.rpc.sessions.service import CycleOutcome, CycleService
 from moorage_host.rpc.sessions.session import Wire, run_session
 from moorage_host.rpc.sessions.settings import CycleSettings
+from moorage_host.tracing.span import SpanSink
 from services.scorer.by_hand import score_in_steps
 from services.scorer.engine import ScoreRun, run_normalization, run_scores, run_shard
 
@@ -43,6 +44,10 @@ class ScorerServicer(Servicer, scorer_pb2_grpc.ScorerServiceServicer):
     def notes(self) -> Mapping[str, Check]:
         """Return what fails in the background of the plugins."""
         return {"plugins": self.cycles.host.background_note}
+
+    def trace_to(self, sink: SpanSink | None) -> None:
+        """Have spans of cycles that are traced sent."""
+        self.cycles.spans = sink
 
     async def drain(self) -> None:
         """End the sessions, and the reports about plugins."""

@@ -101,6 +101,7 @@ def test_further_rows_are_not_judged() -> None:
 def test_what_was_not_measured_is_neither_kept_nor_missed() -> None:
     results = made.results()
     results.scheduling, results.growth, results.cliffs = [], results.growth[:1], None
+    results.records = []
     judged = list(budgets.verdicts(results))
     assert [one.kept for one in judged] == [True] * 4 + [None] * (len(judged) - 4)
     assert budgets.kept(judged)

@@ -41,6 +41,7 @@ from moorage_host.settings import SettingRow, settings_table
 from moorage_host.settings.fields import Dataclass
 from moorage_host.tls.authorization import METHODS
 from moorage_host.tls.reload import EXPIRY, RELOADS
+from moorage_host.tracing.metrics import SPANS
 from sandbox.apiserver.__main__ import Options as ApiServerOptions
 from sandbox.apiserver.resources.builtin import BUILT_IN
 from sandbox.scheduler.__main__ import Settings as SchedulerSettings
@@ -85,6 +86,7 @@ def metrics(name: str) -> str:
         "annotator": _annotator_metrics,
         "common": _common_metrics,
         "plugins": _plugin_metrics,
+        "tracing": _tracing_metrics,
     }
     return table(
         ("name", "type", "labels", "meaning"),
@@ -239,6 +241,10 @@ def _common_metrics() -> list[MetricRow]:
 
 def _plugin_metrics() -> list[MetricRow]:
     return _declared(BACKGROUND_FAILURES, gauges.POLLS, gauges.LAST_ANSWER, gauges.NODES)
+
+
+def _tracing_metrics() -> list[MetricRow]:
+    return _declared(SPANS)
 
 
 def _declared(*collectors: Any) -> list[MetricRow]:

@@ -80,7 +80,8 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder as the reader of the documentation has it before them."""
     (tmp_path / "deploy").symlink_to(ROOT / "deploy")
     code = next(b.text for b in blocks("python") if b.text.startswith("# max_temperature.py"))
-    (tmp_path / "max_temperature.py").write_text(code)
+    for name in ("max_temperature.py", "my_score.py"):
+        (tmp_path / name).write_text(code)
     shown = (ROOT / "deploy" / "demo" / "policy.yaml").read_text()
     for name in ("policy.yaml", "now.yaml", "new.yaml"):
         (tmp_path / name).write_text(shown)
@@ -88,7 +89,8 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / name).write_text("")
     legacy = (ROOT / "tests" / "data" / "legacy-policy.json").read_text()
     (tmp_path / "legacy-policy.json").write_text(legacy)
-    (tmp_path / "converted").mkdir()
+    for name in ("converted", "journal"):
+        (tmp_path / name).mkdir()
     (tmp_path / "converted" / "policy.yaml").write_text(shown)
     monkeypatch.chdir(tmp_path)
 

@@ -1,6 +1,6 @@
 """Gateway, filter, two scorers and binder as processes, each with its own identity."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -29,8 +29,17 @@ class Services:
     """
 
     def __init__(
-        self, plane: Plane, *, through_proxy: bool = True, certificates: Path | None = None
+        self,
+        plane: Plane,
+        *,
+        through_proxy: bool = True,
+        certificates: Path | None = None,
+        options: Sequence[str] = (),
+        gateway: Sequence[str] = (),
     ) -> None:
+        """Give all processes further *options*, and the gateway others of its own."""
+        self._options = options
+        self._gateway_options = gateway
         self._plane = plane
         self._certificates = certificates
         scheme = "https" if certificates else "http"
@@ -95,6 +104,7 @@ class Services:
             f"--binder={self.targets['binder']}",
             f"--config={policy}",
             *scorers,
+            *self._gateway_options,
         ]
         if self._plane.name == "embedded":  # on the real one the scale scenario measures pods/s
             options.append("--cache-verify-share=1")
@@ -108,6 +118,7 @@ class Services:
             "--shutdown-delay=0s",
             "--shutdown-grace=2s",
             "--log-format=text",
+            *self._options,
         ]
         # A service is not ready before a gateway has told it the policy.
         probe = "readyz" if name in ("gateway", "binder") else "livez"

@@ -1,10 +1,16 @@
 """A shadow says what another profile would do otherwise, and changes nothing."""
 
+import asyncio
+import sys
+from pathlib import Path
+
 import pytest
 
 from tests.scenarios.objects import NAMESPACE, node, pod
 from tests.scenarios.planes import Object
 from tests.scenarios.world import World
+
+MOORAGE = Path(sys.executable).with_name("moorage")
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -21,6 +27,18 @@ async def settled(world: World, profile: str, cycles: int) -> Object:
 
     await world.until(there)
     return report
+
+
+async def shown(world: World, profile: str) -> list[str]:
+    """Return what `moorage shadow` prints."""
+    command = await asyncio.create_subprocess_exec(
+        *(MOORAGE, "shadow", profile, "--admin", world.services.admin),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    output, _ = await command.communicate()
+    assert command.returncode == 0, output
+    return output.decode().splitlines()
 
 
 async def one_by_one(world: World, *pods: Object) -> None:
@@ -68,6 +86,11 @@ async def test_a_changed_weight_is_found_with_its_plugin(world: World) -> None:
     assert winner["plugin"] == "NodeResourcesLeastAllocated"
     assert winner["reason"] == "has weight 9 instead of 1"
     assert [each["plugin"] for each in report["reasons"]] == ["NodeResourcesLeastAllocated"]
+    lines = await shown(world, "shadow-weighted")
+    cycles = "1 cycle" if report["compared"] == 1 else f"{report['compared']} cycles"
+    assert lines[0] == f"shadow-weighted: the shadow agrees in 0 % of {cycles}"
+    assert "NodeResourcesLeastAllocated  has weight 9 instead of 1" in "\n".join(lines)
+    assert any(f"{NAMESPACE}/{newest['pod']}  liked  empty  " in line for line in lines)
 
 
 async def test_a_changed_argument_is_found_with_the_reason_of_the_filter(world: World) -> None:

@@ -128,6 +128,8 @@ def fill_cycle(cycle: pb.Cycle, request: CycleRequest, nodes: NodeRows) -> None:
     cycle.plugin = request.plugin
     for row, manifest in nodes.given:
         cycle.overrides.add(row=row, json=encode(manifest))
+    if request.traceparent:
+        cycle.traceparent = request.traceparent
     if request.excluded_pods:
         cycle.excluded_pods.extend(request.excluded_pods)
 

@@ -13,6 +13,9 @@ from gateway.decisions.verdicts import NodeVerdicts
 REASON_BYTES = 200
 """What a reason takes, about."""
 
+SCORE_BYTES = 12
+"""What a plugin's scores of a node take: raw and normalised."""
+
 NAME_BYTES = 80
 """What a node's name in a call takes, about."""
 
@@ -127,5 +130,5 @@ class KeptArrays:
             size += REASON_BYTES * len(verdicts.reasons)
         if (scores := arrays.scores) is not None:
             size += len(scores.bitmap) + scores.totals.nbytes
-            size += sum(each.raw.nbytes + each.normalized.nbytes for each in scores.plugins)
+            size += len(scores.totals) * SCORE_BYTES * len(scores.plugins)
         return size

@@ -9,6 +9,10 @@ OVERHEAD_BYTES = 600
 """What an attempt takes in addition to the packed decision, about."""
 
 
+_packed = msgspec.msgpack.Encoder().encode
+_unpacked = msgspec.msgpack.Decoder(Decision).decode
+
+
 class Attempt(msgspec.Struct, kw_only=True, eq=False, gc=False):
     """An attempt with what it is searched by.
 
@@ -34,7 +38,7 @@ class Attempt(msgspec.Struct, kw_only=True, eq=False, gc=False):
     def decision(self) -> Decision:
         """The decision; only a copy of it if it is packed."""
         if isinstance(self.content, bytes):
-            return msgspec.json.decode(self.content, type=Decision)
+            return _unpacked(self.content)
         return self.content
 
     @property
@@ -51,7 +55,7 @@ class Attempt(msgspec.Struct, kw_only=True, eq=False, gc=False):
         """Keep the decision in less room."""
         if not isinstance(self.content, bytes):
             self.packed_facts = facts(self.content)
-            self.content = msgspec.json.encode(self.content)
+            self.content = _packed(self.content)
 
     def unpack(self) -> Decision:
         """Return the decision, to be written to."""

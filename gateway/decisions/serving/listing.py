@@ -56,7 +56,9 @@ class Listing:
             if count % SLICE == 0:
                 await asyncio.sleep(0)
             if query.may_match(attempt):
-                found = attempt.facts.at(self._place(attempt))
+                found = attempt.facts
+                if found.outcome == "binding":
+                    found = found.at(self._place(attempt))
                 if query.matches(found):
                     yield attempt, found
 

@@ -51,17 +51,17 @@ class DecisionQuery(msgspec.Struct, frozen=True, kw_only=True):
     def may_match(self, attempt: Attempt) -> bool:
         """Whether an attempt is wanted, as far as it shows before one looks into the decision."""
         return (
-            self.since <= attempt.time <= self.until
-            and self.namespace in ("", attempt.namespace)
-            and self.pod in ("", attempt.pod)
-            and self.profile in ("", attempt.profile)
+            (not self.namespace or self.namespace == attempt.namespace)
+            and (not self.pod or self.pod == attempt.pod)
+            and (not self.profile or self.profile == attempt.profile)
+            and self.since <= attempt.time <= self.until
         )
 
     def matches(self, facts: Facts) -> bool:
         """Whether an attempt that may match does."""
         return (
-            self.outcome in ("", facts.outcome)
-            and self.node in ("", facts.node)
+            (not self.outcome or self.outcome == facts.outcome)
+            and (not self.node or self.node == facts.node)
             and (not self.plugin or self.plugin in facts.plugins)
         )
 

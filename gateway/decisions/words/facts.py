@@ -1,12 +1,10 @@
 """What lists of decisions show and are searched by: outcome, node, and the plugins that decided."""
 
 import sys
-from collections.abc import Iterator
 
 import msgspec
 
-from gateway.decisions.records import Decision, Outcome, ScoreRecord
-from gateway.decisions.words.comparing import differences
+from gateway.decisions.records import Decision, NodeScoreRecord, Outcome
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -32,7 +30,9 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 def facts(decision: Decision) -> Facts:
     """Return the facts of an attempt."""
-    plugins = dict.fromkeys(sys.intern(plugin) for plugin in _plugins(decision))
+    plugins = list(map(sys.intern, _plugins(decision)))
+    if len(plugins) > 1:
+        plugins = list(dict.fromkeys(plugins))
     return Facts(outcome=_outcome(decision), node=_node(decision), plugins=tuple(plugins))
 
 
@@ -57,26 +57,28 @@ def _outcome(decision: Decision) -> Outcome:
 
 
 def _node(decision: Decision) -> str:
-    records = (decision.bind, decision.bind_check, decision.claim)
-    return next((record.node for record in records if record is not None), "")
+    record = decision.bind or decision.bind_check or decision.claim
+    return record.node if record is not None else ""
 
 
-def _plugins(decision: Decision) -> Iterator[str]:
+def _plugins(decision: Decision) -> list[str]:
+    plugins: list[str] = []
     for phase in (decision.filter, decision.preempt, decision.score):
-        for plugin in phase.plugins if phase is not None else ():
-            if plugin.rejected or plugin.failure:
-                yield plugin.plugin
+        if phase is not None:
+            plugins += [each.plugin for each in phase.plugins if each.rejected or each.failure]
     if decision.claim is not None:
-        yield from decision.claim.plugins
-    if decision.score is not None:
-        yield from _largest(decision.score)
+        plugins += decision.claim.plugins
+    if decision.score is not None and len(decision.score.top) > 1:
+        plugins += _largest(*decision.score.top[:2])
+    return plugins
 
 
-def _largest(score: ScoreRecord) -> Iterator[str]:
-    """Yield the plugin to which the best node owes most of its lead over the next."""
-    if len(score.top) < 2:
-        return
-    parts = differences(score.top[0], score.top[1])
-    plugin = max(parts, key=lambda name: parts[name], default="")
-    if plugin and parts[plugin] > 0:
-        yield plugin
+def _largest(best: NodeScoreRecord, second: NodeScoreRecord) -> list[str]:
+    """Return the plugin to which the best node owes most of its lead over the next, if any."""
+    plugin, most = "", 0.0
+    others = {score.plugin: score.normalized for score in second.plugins}
+    for score in best.plugins:
+        part = (score.normalized - others.get(score.plugin, 0.0)) * score.weight
+        if part > most:
+            plugin, most = score.plugin, part
+    return [plugin] if plugin else []

@@ -33,6 +33,7 @@ class PluginRun(msgspec.Struct, kw_only=True):
 
     Attributes:
         plugin: The plugin's name.
+        start: When it began, on the supervisor's clock.
         seconds: The time that it took, at all its extension points together.
         node_seconds: The part of it that it took to filter or score.
         failure: Why it was left out, with file and line; empty if it was not.
@@ -42,6 +43,7 @@ class PluginRun(msgspec.Struct, kw_only=True):
     """
 
     plugin: str
+    start: float = 0.0
     seconds: float = 0.0
     node_seconds: float = 0.0
     failure: str = ""
@@ -69,7 +71,7 @@ class Supervisor:
         if enabled.plugin.latest_note:
             enabled.plugin.note("")  # what is left from between two cycles belongs to none
         enabled.plugin.cycle_state.begin()
-        run = PluginRun(plugin=enabled.name)
+        run = PluginRun(plugin=enabled.name, start=self.clock())
         self.runs.append(run)
         return run
 

@@ -103,6 +103,7 @@ class BindRequest(_message.Message):
     GENERATION_FIELD_NUMBER: _builtins.int
     EPOCH_FIELD_NUMBER: _builtins.int
     HOLDER_FIELD_NUMBER: _builtins.int
+    TRACEPARENT_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Required. The pod's namespace."""
     name: _builtins.str
@@ -132,6 +133,8 @@ class BindRequest(_message.Message):
     """Optional. The gateway that decided, as in `Barrier`: plugins see the state that it sends. If it is empty,
     as by hand, they see that of the stream that has been open longest.
     """
+    traceparent: _builtins.str
+    """Optional. W3C trace context of the caller."""
     @_builtins.property
     def annotations(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Optional. Annotations that the pod gets in the same write."""
@@ -163,10 +166,11 @@ class BindRequest(_message.Message):
         generation: _builtins.int = ...,
         epoch: _builtins.int = ...,
         holder: _builtins.str = ...,
+        traceparent: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["annotations", b"annotations", "cycle_state", b"cycle_state", "decision", b"decision", "epoch", b"epoch", "generation", b"generation", "holder", b"holder", "name", b"name", "namespace", b"namespace", "node", b"node", "policy", b"policy", "profile", b"profile", "uid", b"uid"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["annotations", b"annotations", "cycle_state", b"cycle_state", "decision", b"decision", "epoch", b"epoch", "generation", b"generation", "holder", b"holder", "name", b"name", "namespace", b"namespace", "node", b"node", "policy", b"policy", "profile", b"profile", "traceparent", b"traceparent", "uid", b"uid"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -222,7 +222,9 @@ class FilterRequest(_message.Message):
 
     @_builtins.property
     def nodes(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Node]:
-        """Optional. Nodes to look at instead, with no pods on them unless the snapshot has some."""
+        """Optional. Nodes as they would be, instead of those of the snapshot with the same names, if it has
+        them; their pods stay. Without `node_names`, these are the nodes to look at.
+        """
 
     def __init__(
         self,

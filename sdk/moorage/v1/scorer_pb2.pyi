@@ -348,7 +348,9 @@ class ScoreRequest(_message.Message):
 
     @_builtins.property
     def nodes(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Node]:
-        """Optional. Nodes to score instead, with no pods on them unless the snapshot has some."""
+        """Optional. Nodes as they would be, instead of those of the snapshot with the same names, if it has
+        them; their pods stay. Without `node_names`, these are the nodes to score.
+        """
 
     def __init__(
         self,

@@ -47,7 +47,7 @@ BUILD_INFO = Gauge(
 
 def show_build(service: str) -> None:
     """Set `moorage_build_info` for this process."""
-    BUILD_INFO.labels(service, _version(), platform.python_version(), grpc.__version__).set(1)
+    BUILD_INFO.labels(service, version(), platform.python_version(), grpc.__version__).set(1)
 
 
 def count_background_failure(plugin: str) -> None:
@@ -86,7 +86,8 @@ def _rows(collector: Collector) -> Iterator[MetricRow]:
         )
 
 
-def _version() -> str:
+def version() -> str:
+    """Return the version of Moorage that runs."""
     try:
         return metadata.version("moorage")
     except metadata.PackageNotFoundError:  # run from a checkout

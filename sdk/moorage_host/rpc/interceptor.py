@@ -23,6 +23,8 @@ from moorage_host.rpc.errors import CallError, reason_of, report
 from moorage_host.rpc.lane import Lane
 from moorage_host.tls.authorization import Authorization
 from moorage_host.tls.identities import grpc_identities
+from moorage_host.tracing.current import span
+from moorage_host.tracing.span import SpanContext, SpanSink, parse
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -46,14 +48,19 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
     """
 
     def __init__(
-        self, lane: Lane | None = None, authorization: Authorization | None = None
+        self,
+        lane: Lane | None = None,
+        authorization: Authorization | None = None,
+        spans: SpanSink | None = None,
     ) -> None:
         """Take calls of the methods that *lane* has into it; refuse what *authorization* does.
 
-        Without *authorization* everything is allowed: that is for plain text.
+        Without *authorization* everything is allowed: that is for plain text. *spans* takes the
+        spans of calls whose metadata have a trace context.
         """
         self._lane = lane
         self._authorization = authorization
+        self._spans = spans
 
     async def intercept_service(
         self,
@@ -69,7 +76,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         lane = self._lane
         if lane is not None and handler_call_details.method not in lane.methods:
             lane = None
-        return _wrapped(handler, handler_call_details, lane, self._authorization)
+        return _wrapped(handler, handler_call_details, lane, self._authorization, self._spans)
 
 
 def _wrapped(
@@ -77,6 +84,7 @@ def _wrapped(
     details: grpc.HandlerCallDetails,
     lane: Lane | None,
     authorization: Authorization | None,
+    spans: SpanSink | None,
 ) -> Handler:
     kind = f"{_arity(handler.request_streaming)}_{_arity(handler.response_streaming)}"
     behaviour: Behaviour = getattr(handler, kind)
@@ -84,6 +92,8 @@ def _wrapped(
     if not handler.request_streaming:
         behaviour = functools.partial(_call_with_message, behaviour, deserializer, lane)
         deserializer = None
+        if spans is not None and (parent := parse(_traceparent(details))):
+            behaviour = functools.partial(_traced, behaviour, spans, parent, details.method)
     factory = getattr(grpc, f"stream_{_arity(handler.response_streaming)}_rpc_method_handler")
     wrapped: Handler = factory(
         functools.partial(_call, behaviour, details, authorization),
@@ -147,6 +157,19 @@ async def _answer(behaviour: Behaviour, requests: Any, context: Context) -> Any:
         return None
 
 
+async def _traced(
+    behaviour: Behaviour,
+    spans: SpanSink,
+    parent: SpanContext,
+    method: str,
+    requests: Any,
+    context: Context,
+) -> Any:
+    """Answer one call, with a span."""
+    with span(spans, parent, method.removeprefix("/"), kind="server"):
+        return await _written(behaviour(requests, context), context)
+
+
 async def _call_with_message(
     behaviour: Behaviour,
     deserializer: Callable[[bytes], Any] | None,
@@ -195,7 +218,13 @@ def _code_of(context: Context) -> grpc.StatusCode:
 
 def _log_context(details: grpc.HandlerCallDetails) -> dict[str, str]:
     rpc = {"rpc": details.method.removeprefix("/")}
+    if traceparent := _traceparent(details):
+        rpc["traceparent"] = traceparent
+    return rpc
+
+
+def _traceparent(details: grpc.HandlerCallDetails) -> str:
     for key, value in details.invocation_metadata or ():
         if key == "traceparent":
-            rpc["traceparent"] = str(value)
-    return rpc
+            return str(value)
+    return ""

@@ -27,7 +27,7 @@ import structlog
 from moorage.errors import ConfigurationError
 from moorage_host.http.callers import TokenReviewer
 from moorage_host.process.admin import Check, address, admin_server, cause_of
-from moorage_host.process.lifecycle import AdminSettings, announce, process
+from moorage_host.process.lifecycle import announce, process
 from moorage_host.process.phase import Phase
 from moorage_host.process.printed import printed_to_log
 from moorage_host.rpc.channel import LARGEST_MESSAGE
@@ -39,6 +39,9 @@ from moorage_host.settings import setting
 from moorage_host.tls.authorization import Authorization
 from moorage_host.tls.identities import GATEWAY
 from moorage_host.tls.security import Security, is_local, securing
+from moorage_host.tracing.settings import TracingSettings
+from moorage_host.tracing.sink import span_sink
+from moorage_host.tracing.span import SpanSink
 
 log = structlog.get_logger()
 
@@ -49,7 +52,7 @@ LAST_STEP_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServerSettings(AdminSettings):
+class ServerSettings(TracingSettings):
     """Settings of a gRPC service. An inheriting class adds its own."""
 
     host: str = setting("0.0.0.0", "Address to serve gRPC on.")  # noqa: S104
@@ -120,6 +123,9 @@ class Servicer:
         """Return what `/readyz` shows although the service is ready, by name."""
         return {}
 
+    def trace_to(self, sink: SpanSink | None) -> None:
+        """Have spans sent, if anybody wants them; called before `start`."""
+
     def reviewer(self) -> TokenReviewer | None:
         """Return what knows the bearer tokens of callers of the admin port."""
         return None
@@ -180,6 +186,8 @@ async def running(
     checks = {"serving": phase.problem, **servicer.checks()}
     async with AsyncExitStack() as stack:
         security = await stack.enter_async_context(securing(settings))
+        spans = await stack.enter_async_context(span_sink(definition.name, settings))
+        servicer.trace_to(spans)
         admin = await stack.enter_async_context(
             admin_server(
                 settings,
@@ -195,7 +203,7 @@ async def running(
         await servicer.start()
         stack.push_async_callback(servicer.stop)
         server, port = await stack.enter_async_context(
-            _listening_server(definition.lane, settings, security)
+            _listening_server(definition.lane, settings, security, spans)
         )
         definition.register(servicer, server)
         health = Health(definition.grpc_name, server)
@@ -223,14 +231,14 @@ async def _stop(server: grpc.aio.Server, grace: float) -> None:
 
 @asynccontextmanager
 async def _listening_server(
-    lane: Lane | None, settings: ServerSettings, security: Security
+    lane: Lane | None, settings: ServerSettings, security: Security, spans: SpanSink | None
 ) -> AsyncIterator[tuple[grpc.aio.Server, int]]:
     certificates = security.certificates
     authorization = Authorization(
         gateway=settings.gateway_identity, operator=settings.operator_identity
     )
     server = grpc.aio.server(
-        interceptors=[CallInterceptor(lane, authorization if certificates else None)],
+        interceptors=[CallInterceptor(lane, authorization if certificates else None, spans)],
         options=_options(settings),
         maximum_concurrent_rpcs=settings.max_concurrent_rpcs or None,
     )

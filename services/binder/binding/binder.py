@@ -7,12 +7,15 @@ import asyncio
 import functools
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import structlog
 
 from moorage import Binding
+from moorage_host.tracing.current import span
+from moorage_host.tracing.span import SpanSink, parse
 from services.binder.binding.attempt import Attempt, RetryLimits, RetryObserver
 from services.binder.binding.calls import PluginCalls, PluginObserver
 from services.binder.binding.cycle import BindingCycles, SnapshotSource
@@ -79,7 +82,10 @@ class Binder:
 
     Attributes:
         fence: Which gateway may bind.
+        spans: Takes the spans of binds that are traced.
     """
+
+    spans: SpanSink | None = None
 
     def __init__(
         self,
@@ -201,7 +207,8 @@ class Binder:
         self._observer.started()
         result: Outcome | BindError = BindError(Reason.UNAVAILABLE, "the binder failed")
         try:
-            result = await guard.run(work)
+            with self._traced(guard.binding):
+                result = await guard.run(work)
         except BindError as error:
             result = error
             raise
@@ -209,6 +216,13 @@ class Binder:
             self._keep(attempt, guard, result)
             self._observer.ended(guard.binding, result, time.monotonic() - started)
         return result
+
+    def _traced(self, binding: Binding) -> AbstractContextManager[object]:
+        """Have a span while the block lasts, if the gateway traces the bind."""
+        parent = parse(binding.traceparent) if self.spans is not None else None
+        if self.spans is None or parent is None:
+            return nullcontext()
+        return span(self.spans, parent, "bind pod", kind="server", attributes=_about(binding))
 
     async def _work(
         self, attempt: Attempt, binding: Binding, policy: PolicyText | None, before: _Run | None
@@ -245,6 +259,11 @@ class Binder:
         # Callers may be gone, so the outcome must be logged here.
         if error and not isinstance(error, BindError):
             _log.error("A bind failed unexpectedly", pod_uid=binding.uid, exc_info=error)
+
+
+def _about(binding: Binding) -> dict[str, str]:
+    pod = {"k8s.namespace.name": binding.namespace, "k8s.pod.name": binding.name}
+    return {**pod, "k8s.pod.uid": binding.uid, "k8s.node.name": binding.node}
 
 
 def too_late(binding: Binding) -> BindError:

@@ -3,6 +3,7 @@
 from tests.fuzz.targets.deltas import Deltas
 from tests.fuzz.targets.edge import Bodies, Cycles
 from tests.fuzz.targets.http import Http
+from tests.fuzz.targets.journals import Journals
 from tests.fuzz.targets.policy import Policies
 from tests.fuzz.targets.selectors import Selectors
 from tests.fuzz.targets.sessions import Sessions
@@ -13,5 +14,6 @@ TARGETS: dict[str, type[Target]] = {
     each.name: each
     for each in (
         *(Bodies, Cycles, Http, Policies, Quantities, Selectors, Durations, Deltas, Sessions),
+        Journals,
     )
 }

@@ -69,6 +69,7 @@ class Binding:
             not gone on yet, this one among them, in order of arrival; otherwise empty.
         generation: The plugins see the state of this generation, or a later one; 0 for none.
         holder: The gateway whose state that is; empty for any.
+        traceparent: W3C trace context of the bind, for spans of plugins; empty if it is not traced.
         known_pod: The pod as it was read; plugins use `pod`.
         known_nodes: Returns the nodes of the snapshot now; plugins use `nodes`.
     """
@@ -84,6 +85,7 @@ class Binding:
     arrived: tuple["Binding", ...] = ()
     generation: int = 0
     holder: str = ""
+    traceparent: str = ""
     known_pod: Pod | None = None
     known_nodes: Callable[[], Nodes] | None = None
 

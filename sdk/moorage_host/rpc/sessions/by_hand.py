@@ -17,6 +17,7 @@ from moorage_host.rpc.errors import CallError
 from moorage_host.rpc.lane import Lane
 from moorage_host.rpc.sessions.pace import STEP_SECONDS, Pace
 from moorage_host.rpc.sessions.settings import CycleSettings
+from moorage_host.tracing.current import plugin_spans
 
 Run = TypeVar("Run")
 
@@ -105,7 +106,10 @@ class Steps(Generic[Run]):
                 )
             supervisor = Supervisor(deadline=self._deadline)
             work = replace(self._work, names=names)
-            _, run = await self._replica.run(work, engine, supervisor)
+            try:
+                _, run = await self._replica.run(work, engine, supervisor)
+            finally:
+                plugin_spans(supervisor.runs)
         self._fit(sum(each.node_seconds for each in supervisor.runs))
         return run
 

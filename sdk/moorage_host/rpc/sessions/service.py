@@ -7,7 +7,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any, Generic, TypeVar
 
 import grpc
@@ -32,6 +32,8 @@ from moorage_host.rpc.sessions.by_hand import Steps
 from moorage_host.rpc.sessions.pace import Pace
 from moorage_host.rpc.sessions.settings import CycleSettings
 from moorage_host.rpc.sessions.state import apply_state, check_room
+from moorage_host.rpc.sessions.traced import traced_cycle
+from moorage_host.tracing.span import SpanSink
 
 Run = TypeVar("Run")
 
@@ -61,7 +63,13 @@ class ByHandOutcome(msgspec.Struct, Generic[Run], frozen=True):
 
 
 class CycleService(Generic[Run]):
-    """Runs one kind of engine for sessions and for people, never two cycles at a time."""
+    """Runs one kind of engine for sessions and for people, never two cycles at a time.
+
+    Attributes:
+        spans: Takes the spans of cycles that are traced.
+    """
+
+    spans: SpanSink | None = None
 
     def __init__(
         self,
@@ -173,8 +181,9 @@ class CycleService(Generic[Run]):
         )
         chosen = replica if replica.generation else self.current
         supervisor = Supervisor(deadline=start + from_duration(cycle.timeout))
-        async with self._turn:
-            nodes, run = await chosen.run(work, engine, supervisor)
+        with traced_cycle(self.spans, cycle, supervisor, start) or nullcontext():
+            async with self._turn:
+                nodes, run = await chosen.run(work, engine, supervisor)
         seconds = time.perf_counter() - start
         return CycleOutcome(nodes, run, chosen.generation, seconds)
 
@@ -187,7 +196,7 @@ class CycleService(Generic[Run]):
         deadline = float("inf") if seconds is None else time.perf_counter() + seconds
         pod, _ = pod_from_proto(request.pod)
         replica, given = self.current, await self._given(request)
-        names = [node.name for node in given] or list(request.node_names)
+        names = list(request.node_names) or [node.name for node in given]
         work = CycleInput(
             profile=request.profile or pod.spec.scheduler_name,
             pod=pod,

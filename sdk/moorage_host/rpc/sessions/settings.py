@@ -52,11 +52,11 @@ class CycleSettings(ServerSettings):
         8, "Calls by hand that may wait for that; more get RESOURCE_EXHAUSTED.", minimum=0
     )
     by_hand_nodes: int = setting(
-        1000, "Nodes that a call by hand may be about.", unit="nodes", minimum=1
+        5000, "Nodes that a call by hand may be about.", unit="nodes", minimum=1
     )
     by_hand_manifests: int = setting(
         100, "Nodes that a call by hand may bring itself.", unit="nodes", minimum=1
     )
     by_hand_bytes: int = setting(
-        1 << 20, "The largest message of a call by hand.", unit="bytes", minimum=1024
+        4 << 20, "The largest message of a call by hand.", unit="bytes", minimum=1024
     )

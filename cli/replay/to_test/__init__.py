@@ -1,0 +1,1 @@
+"""Turns a recorded cycle into a test of the plugin that decided wrongly."""

@@ -1,0 +1,99 @@
+"""Reads questions from the bodies of requests."""
+
+from typing import Any
+
+import msgspec
+
+from gateway.calls import NodeSet
+from gateway.cluster.state import ClusterState
+from gateway.edge.json.errors import BadRequestError, decoding
+from gateway.edge.json.names import NodeNamesCache
+from gateway.edge.json.nodes import GivenNodesCache
+from gateway.edge.json.requests import PodCache, RequestCaches, read_scheduling
+from gateway.policy.policy import PolicyHolder
+from gateway.settings import GatewaySettings
+from gateway.simulate.question import Question, about
+from moorage.models import NodeManifest, decode_node, decode_pod
+
+NO_UID = "simulated"
+"""The uid of a pod that has none: no pod of the cluster has it."""
+
+
+class SimulateRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of `POST /simulate`.
+
+    Attributes:
+        pod: A manifest.
+        nodes: Names of nodes, or manifests; by default all nodes of the cluster.
+        profile: By default that of the pod's schedulerName.
+    """
+
+    pod: msgspec.Raw
+    nodes: list[msgspec.Raw] | None = None
+    profile: str = ""
+
+
+class Reader:
+    """Reads questions, and checks what can be checked before anybody is asked."""
+
+    def __init__(
+        self, state: ClusterState, policy: PolicyHolder, settings: GatewaySettings
+    ) -> None:
+        self._state = state
+        self._policy = policy
+        self._pod_limit = settings.pod_limit
+
+    async def extender_question(self, body: bytes) -> tuple[Question, NodeSet]:
+        """Read ExtenderArgs; nothing of it is kept for the next call. Raises BadRequestError."""
+        caches = RequestCaches(
+            names=NodeNamesCache(), nodes=GivenNodesCache(0), pods=PodCache(self._pod_limit)
+        )
+        request = await read_scheduling(body, caches, "", 0.0)
+        nodes = request.nodes
+        given = None if nodes.given is None else [each.manifest for each in nodes.given]
+        question = about(self._state, request.pod, request.pod_json, names=nodes.names, given=given)
+        return question, nodes
+
+    async def question(self, body: bytes) -> Question:
+        """Read the body of `POST /simulate`; raises BadRequestError."""
+        with decoding("$"):
+            request = msgspec.json.decode(body, type=SimulateRequest)
+        with decoding("$.pod"):
+            content: Any = msgspec.json.decode(request.pod)
+            if not isinstance(content, dict):
+                raise msgspec.ValidationError("Expected `object` - at `$`")
+            metadata = content.setdefault("metadata", {})
+            if isinstance(metadata, dict):
+                metadata["uid"] = metadata.get("uid") or NO_UID
+                metadata["name"] = metadata.get("name") or NO_UID
+            pod_json = msgspec.json.encode(content)
+            pod = decode_pod(pod_json)
+        profile = request.profile or pod.spec.scheduler_name
+        resolved = self._policy.resolved
+        if resolved is not None and not self._policy.has_profile(profile):
+            raise BadRequestError(
+                f"there is no profile `{profile}`; name one of these as `profile`, or as the "
+                f"pod's schedulerName: {', '.join(resolved.profile_names)}"
+            )
+        names, given = _nodes(request.nodes)
+        return about(self._state, pod, pod_json, profile=profile, names=names, given=given)
+
+
+def _nodes(items: list[msgspec.Raw] | None) -> tuple[list[str] | None, list[NodeManifest] | None]:
+    """Read names or manifests; not both."""
+    if items is None:
+        return None, None
+    names: list[str] = []
+    given: list[NodeManifest] = []
+    for index, item in enumerate(items):
+        with decoding(f"$.nodes[{index}]"):
+            if bytes(item).lstrip().startswith(b'"'):
+                names.append(msgspec.json.decode(item, type=str))
+                continue
+            node = decode_node(bytes(item))
+            if not node.name:
+                raise msgspec.ValidationError("The name is empty - at `$.metadata.name`")
+            given.append(node)
+    if names and given:
+        raise BadRequestError("`$.nodes` has names and manifests: give one of them")
+    return (None, given) if given else (names, None)

@@ -1,0 +1,98 @@
+"""Opens where a process sends its spans, if it does."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import structlog
+
+from moorage.errors import ConfigurationError
+from moorage_host.tls.security import is_local
+from moorage_host.tracing.settings import TracingSettings
+from moorage_host.tracing.span import SpanSink
+
+OPTION = "--trace-endpoint"
+VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+OFF = "OTEL_SDK_DISABLED"
+
+PATH = "/v1/traces"
+
+if TYPE_CHECKING:
+    from moorage_host.tracing.otel import OtelSink
+
+log = structlog.get_logger()
+
+
+@asynccontextmanager
+async def span_sink(service: str, settings: TracingSettings) -> AsyncIterator[SpanSink | None]:
+    """Have spans sent until the block is left; None if nobody wants them.
+
+    Raises:
+        ConfigurationError: `--trace-endpoint` cannot be used, or OpenTelemetry is missing.
+    """
+    sink = _open(service, settings)
+    try:
+        yield sink
+    finally:
+        if sink is not None:
+            await asyncio.to_thread(sink.close, settings.trace_flush_timeout)
+
+
+def _open(service: str, settings: TracingSettings) -> "OtelSink | None":
+    source, url = _endpoint(settings)
+    if not url or os.environ.get(OFF, "").lower() == "true":
+        return None
+    try:
+        _check(url, settings.trace_insecure)
+        sink = _sink(service, url, settings.trace_queue)
+    except ConfigurationError as error:
+        if source == OPTION:
+            raise ConfigurationError(f"{source}: {error}") from error
+        # Operators set such variables in all pods of a namespace.
+        log.warning("There are no traces", variable=source, problem=str(error))
+        return None
+    log.info("Spans are sent", url=url)
+    return sink
+
+
+def _sink(service: str, url: str, limit: int) -> "OtelSink":
+    try:
+        from moorage_host.tracing.otel import OtelSink
+    except ImportError as error:
+        raise ConfigurationError(
+            f"OpenTelemetry is not installed ({error}): pip install 'moorage[otel]'"
+        ) from error
+    return OtelSink(service, url, limit)
+
+
+def _endpoint(settings: TracingSettings) -> tuple[str, str]:
+    """Return which setting has the URL to send to, and the URL; "" if none has."""
+    if settings.trace_endpoint:
+        return OPTION, _with_path(settings.trace_endpoint)
+    complete, base = (os.environ.get(name, "") for name in VARIABLES)
+    return (VARIABLES[0], complete) if complete else (VARIABLES[1], base and _with_path(base))
+
+
+def _with_path(url: str) -> str:
+    base = url.rstrip("/")
+    return base if base.endswith(PATH) else base + PATH
+
+
+def _check(url: str, is_plain_text_allowed: bool) -> None:
+    try:
+        parts = urlsplit(url)
+        is_usable = parts.scheme in ("http", "https") and parts.port != 0 and bool(parts.hostname)
+    except ValueError:
+        is_usable = False
+    if not is_usable:
+        raise ConfigurationError(f"{url[:200]!r} is no URL such as http://127.0.0.1:4318")
+    if parts.username or parts.password:
+        raise ConfigurationError("a URL must hold no password; use OTEL_EXPORTER_OTLP_HEADERS")
+    if parts.scheme == "http" and not (is_plain_text_allowed or is_local(parts.hostname or "")):
+        raise ConfigurationError(
+            f"{parts.hostname} would get the names of pods and nodes in plain text: give a URL "
+            "with https, or --trace-insecure"
+        )

@@ -1,0 +1,241 @@
+"""Shadows on a gateway in this process: when they run, on which state, what they leave alone."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moorage import Node, Pod, ScorePlugin
+from tests.gateway.running import (
+    Gate,
+    Gateway,
+    filter_service,
+    gateway,
+    is_open,
+    pod,
+    ready,
+    scorer_service,
+)
+from tests.live_api import Object, until
+
+POLICY = """
+apiVersion: moorage.io/v1alpha1
+kind: MoorageConfiguration
+profiles:
+- plugins:
+    filter: {enabled: [{name: NodeResourcesFit}]}
+    score: {enabled: [{name: NodeResourcesLeastAllocated}, {name: Odd}]}
+  shadow: SHADOW
+"""
+ALWAYS = "{maxShare: 100%}"
+
+
+class Odd(ScorePlugin):
+    """Fails for pods that are called odd."""
+
+    def score_node(self, pod: Pod, node: Node) -> float:
+        if pod.name == "odd":
+            raise RuntimeError("odd")
+        return 0
+
+
+class Held:
+    """A gate that keeps requests of one profile until it is opened, and keeps those that came."""
+
+    def __init__(self, profile: str) -> None:
+        self.opened = asyncio.Event()
+        self.came: list[Any] = []
+        self._profile = profile
+
+    async def __call__(self, request: Any) -> bool:
+        if request.HasField("cycle") and request.cycle.profile == self._profile:
+            self.came.append(request)
+            await self.opened.wait()
+        return True
+
+
+@asynccontextmanager
+async def running(
+    folder: Path,
+    *,
+    shadow: str = ALWAYS,
+    filter_gates: tuple[Gate, ...] = (is_open,),
+    scorer_gate: Gate = is_open,
+    **more: Any,
+) -> AsyncIterator[Gateway]:
+    file = folder / "policy.yaml"
+    file.write_text(POLICY.replace("SHADOW", shadow))
+    async with AsyncExitStack() as stack:
+        filters = [await stack.enter_async_context(filter_service(gate=g)) for g in filter_gates]
+        scorer = await stack.enter_async_context(scorer_service(Odd, gate=scorer_gate))
+        process = await stack.enter_async_context(
+            gateway(folder, filters=filters, scorer=scorer, config=file, **more)
+        )
+        await process.node("n1", "n2")
+        await ready(process)
+        await until(
+            lambda: process.sample("moorage_replicas_ready", service="filter") == len(filters)
+        )
+        yield process
+
+
+async def report(process: Gateway) -> Object:
+    status, answer = await process.get("/shadow")
+    assert status == 200
+    (found,) = answer["profiles"]
+    return dict(found)
+
+
+async def ended(process: Gateway, cycles: int = 1) -> Object:
+    """Wait until so many cycles were compared, skipped or failed; return the report."""
+    async with asyncio.timeout(20):
+        while True:
+            found = await report(process)
+            if found["compared"] + found["failed"] + sum(found["skipped"].values()) >= cycles:
+                return found
+            await asyncio.sleep(0.01)
+
+
+def place(process: Gateway, name: str) -> None:
+    """Let a pod appear on a node: a change of the state."""
+    process.api.pod(name, nodeName="n1")
+
+
+async def test_a_shadow_looks_at_the_state_of_the_live_cycle(tmp_path: Path) -> None:
+    scores, seen = Held("moorage"), Held("moorage/shadow")
+    seen.opened.set()
+    async with running(
+        tmp_path, filter_gates=(seen,), scorer_gate=scores, delta_interval=60.0
+    ) as process:
+        await process.filter(pod(), "n1", "n2")
+        await until(lambda: bool(scores.came))
+        place(process, "later")
+        await until(lambda: process.sample("moorage_cache_size", type="pods") == 1)
+        scores.opened.set()
+        found = await ended(process)
+        assert found["compared"] == 1, found
+        assert found["agreement"] == 1
+        (request,) = seen.came
+        assert not request.HasField("state")
+        # The next cycle brings the change along.
+        await process.filter(pod("next"), "n1", "n2")
+        found = await ended(process, 2)
+        assert found["agreement"] == 1
+
+
+async def test_a_cycle_whose_state_is_gone_is_not_compared(tmp_path: Path) -> None:
+    scores = Held("moorage")
+    async with running(tmp_path, scorer_gate=scores, delta_interval=0.001) as process:
+
+        def sent() -> float:
+            return process.sample(
+                "moorage_session_sent_bytes_total", service="filter", part="delta"
+            )
+
+        await process.filter(pod(), "n1", "n2")
+        before = sent()
+        await until(lambda: bool(scores.came))
+        place(process, "later")
+        await until(lambda: sent() > before)
+        scores.opened.set()
+        found = await ended(process)
+        assert found["skipped"]["changed"] == 1, found
+        assert found["compared"] == 0
+
+
+async def test_a_cycle_that_comes_meanwhile_goes_to_a_replica_that_idles(tmp_path: Path) -> None:
+    gates = Held("moorage/shadow"), Held("moorage/shadow")
+    async with running(tmp_path, filter_gates=gates, shadow_timeout=30.0) as process:
+        await process.filter(pod("first"), "n1")
+        await until(lambda: any(gate.came for gate in gates))
+        answer = await process.filter(pod("second"), "n1")
+        assert answer["NodeNames"] == ["n1"]
+        found = await report(process)
+        assert found["skipped"]["busy"] == 1
+        for gate in gates:
+            gate.opened.set()
+        found = await ended(process, 2)
+        assert found["compared"] == 1
+
+
+async def test_a_replica_that_keeps_a_shadow_waiting_is_not_given_up(tmp_path: Path) -> None:
+    gate = Held("moorage/shadow")
+    async with running(tmp_path, filter_gates=(gate,), shadow_timeout=0.05) as process:
+        await process.filter(pod("first"), "n1")
+        found = await ended(process)
+        assert found["failed"] == 1, found
+        assert found["lastFailure"] == "the filter service does not answer in time"
+        assert process.sample("moorage_replicas_ready", service="filter") == 1
+        gate.opened.set()
+        assert (await process.filter(pod("second"), "n1"))["NodeNames"] == ["n1"]
+        assert process.sample("moorage_replicas_ready", service="filter") == 1
+        assert (
+            process.sample("moorage_shadow_cycles_total", profile="moorage", outcome="failed")
+            == (await ended(process, 2))["failed"]
+        )
+
+
+async def test_a_cycle_without_a_live_plugin_that_failed_is_not_compared(tmp_path: Path) -> None:
+    async with running(tmp_path) as process:
+        assert await process.prioritize(pod("odd"), "n1", "n2")
+        found = await ended(process)
+        assert found["skipped"]["live failed"] == 1, found
+
+
+async def test_a_shadow_claims_nothing_and_is_no_decision(tmp_path: Path) -> None:
+    shadow = """
+    plugins: {filter: {enabled: [{name: OneNodePerPipelineRun}]}}
+    pluginConfig: [{name: OneNodePerPipelineRun, args: {isolationStrategy: isolateAlways}}]
+    maxShare: 100%"""
+    async with running(tmp_path, shadow=shadow) as process:
+        task = process.api.pod(
+            "task", labels={"tekton.dev/pipelineRun": "a"}, schedulerName="moorage"
+        )
+        answer = await process.filter(task, "n1", "n2")
+        assert answer["NodeNames"] == ["n1", "n2"]
+        found = await ended(process)
+        assert found["compared"] == 1, found
+        assert process.sample("moorage_claims_total") == 0
+        status, decisions = await process.get("/decisions/default/task")
+        assert status == 200
+        (attempt,) = decisions["attempts"]
+        assert {p["plugin"] for p in attempt["filter"]["plugins"]} == {"NodeResourcesFit"}
+        samples = {
+            sample.labels["plugin"]
+            for family in process.registry.collect()
+            for sample in family.samples
+            if family.name == "moorage_plugin_execution_duration_seconds"
+        }
+        assert "OneNodePerPipelineRun" not in samples
+
+
+async def test_a_new_policy_begins_with_new_counts(tmp_path: Path) -> None:
+    async with running(tmp_path, config_reload_interval=0.01) as process:
+        await process.filter(pod(), "n1", "n2")
+        before = await ended(process)
+        file = tmp_path / "policy.yaml"
+        shadow = "{plugins: {score: {enabled: [{name: Equal, weight: 3}]}}, maxShare: 100%}"
+        file.write_text(POLICY.replace("SHADOW", shadow))
+        await until(lambda: process.sample("moorage_policy_reloads_total", outcome="ok") == 1)
+        found = await report(process)
+        assert found["compared"] == 0
+        assert found["policyRevision"] != before["policyRevision"]
+        await process.filter(pod("next"), "n1", "n2")
+        assert (await ended(process))["compared"] == 1
+
+
+@pytest.mark.parametrize("verb", ["filter/NodeResourcesFit", "preempt"])
+async def test_calls_that_are_no_cycle_of_the_profile_are_not_compared(
+    tmp_path: Path, verb: str
+) -> None:
+    async with running(tmp_path) as process:
+        victims = {"n1": {"Pods": [], "NumPDBViolations": 0}}
+        body = {"Pod": pod(), "NodeNames": ["n1"], "NodeNameToVictims": victims}
+        status, _ = await process.call(verb, body)
+        assert status == 200
+        found = await report(process)
+        assert (found["compared"], sum(found["skipped"].values())) == (0, 0)
+        assert found["agreement"] is None

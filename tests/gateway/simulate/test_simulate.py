@@ -1,0 +1,209 @@
+"""`POST /simulate` and `POST /simulate/filter`: the same answers as the edge, and no trace."""
+
+import asyncio
+import io
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
+from tests.gateway.running import Gateway, filter_service, gateway, ready, scorer_service
+from tests.live_api import Object
+
+POLICY = """
+apiVersion: moorage.io/v1alpha1
+kind: MoorageConfiguration
+profiles:
+- schedulerName: moorage
+  plugins: {multiPoint: {enabled: [{name: Cool}, {name: NodeResourcesFit}, {name: ByNumber}]}}
+- schedulerName: scores
+  plugins: {multiPoint: {enabled: [{name: ByNumber}]}}
+"""
+
+NAMES = ("n1", "n2", "n3")
+
+
+class Cool(FilterPlugin):
+    """Keeps pods off hot nodes."""
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        return Rejection("node is too hot") if "hot" in node.labels else None
+
+
+class ByNumber(ScorePlugin):
+    """Likes nodes better the larger the number in their names is."""
+
+    def score_node(self, pod: Pod, node: Node) -> float:
+        return float(node.name[1:])
+
+
+@pytest.fixture
+async def process(tmp_path: Path) -> AsyncIterator[Gateway]:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(POLICY)
+    async with (
+        filter_service(Cool) as filters,
+        scorer_service(ByNumber) as scorer,
+        gateway(tmp_path, filters=filters, scorer=scorer, config=policy) as process,
+    ):
+        await process.node(*NAMES)
+        await ready(process)
+        yield process
+
+
+def pod(cpu: str = "1", profile: str = "moorage") -> Object:
+    container = {"name": "main", "image": "app:1", "resources": {"requests": {"cpu": cpu}}}
+    return {
+        "metadata": {"name": "web", "namespace": "default", "uid": "u-web"},
+        "spec": {"schedulerName": profile, "containers": [container]},
+    }
+
+
+def node(name: str, cpu: str = "4", **labels: str) -> Object:
+    amounts = {"cpu": cpu, "memory": "8Gi", "pods": "110"}
+    return {"metadata": {"name": name, "labels": labels}, "status": {"allocatable": amounts}}
+
+
+async def post(process: Gateway, path: str, body: Any) -> tuple[int, Any]:
+    options = {"data": io.BytesIO(body)} if isinstance(body, bytes) else {"json": body}
+    async with process.session.post(f"{process.admin}{path}", **options) as response:
+        return response.status, await response.json()
+
+
+async def simulated(process: Gateway, **body: Any) -> Any:
+    status, answer = await post(process, "/simulate", body)
+    assert status == 200, answer
+    return answer
+
+
+async def filtered(process: Gateway, **body: Any) -> Any:
+    status, answer = await post(process, "/simulate/filter", body)
+    assert status == 200, answer
+    return answer
+
+
+@pytest.mark.parametrize("names", [NAMES, ("n2",), ("n3", "gone", "n1"), ("gone",)])
+@pytest.mark.parametrize("cpu", ["1", "5"])
+async def test_names_are_answered_as_the_edge_answers_them(
+    process: Gateway, names: tuple[str, ...], cpu: str
+) -> None:
+    asked = {"Pod": pod(cpu), "Nodes": None, "NodeNames": list(names)}
+    _, edge = await process.call("filter", asked)
+    assert await filtered(process, **asked) == edge
+
+
+async def test_nodes_that_do_not_exist_are_asked_about_as_an_autoscaler_does(
+    process: Gateway,
+) -> None:
+    """Templates of node groups: one large enough, one too small, one that a plugin rejects."""
+    nodes = [node("group-large", "16"), node("group-small", "1"), node("group-hot", "16", hot="")]
+    asked = {"Pod": pod("8"), "Nodes": {"items": nodes}, "NodeNames": None}
+    answer = await filtered(process, **asked)
+    assert [each["metadata"]["name"] for each in answer["Nodes"]["items"]] == ["group-large"]
+    assert answer["FailedAndUnresolvableNodes"] == {
+        "group-small": "Insufficient cpu",
+        "group-hot": "node is too hot",
+    }
+    _, edge = await process.call("filter", asked)
+    assert answer == edge
+
+
+async def test_a_node_that_exists_counts_as_the_caller_sees_it(process: Gateway) -> None:
+    nodes = [node("n1", "16"), node("n2")]
+    asked = {"Pod": pod("8"), "Nodes": {"items": nodes}, "NodeNames": ["n1", "n2"]}
+    answer = await filtered(process, **asked)
+    assert answer["NodeNames"] == ["n1"]
+    assert (await filtered(process, Pod=pod("8"), NodeNames=["n1", "n2"]))["NodeNames"] == []
+
+
+async def test_the_verdicts_and_the_ranking_are_there_by_plugin_and_in_words(
+    process: Gateway,
+) -> None:
+    await process.node("n4")
+    answer = await simulated(process, pod=pod(), nodes=[node("n1"), node("n2", hot=""), node("n9")])
+    assert answer["feasible"] == ["n1", "n9"]
+    (verdict,) = answer["rejected"]
+    assert verdict == {
+        "node": "n2", "plugin": "Cool", "reason": "node is too hot", "unresolvable": True
+    }  # fmt: skip
+    assert [(each["node"], each["score"]) for each in answer["ranking"]] == [("n9", 9), ("n1", 1)]
+    assert answer["ranking"][0]["plugins"][0]["plugin"] == "ByNumber"
+    assert answer["words"][0].startswith("Moorage prefers n9 to n1")
+    assert (await simulated(process, pod=pod()))["nodes"] == 4
+    tight = await simulated(process, pod=pod("5"))
+    assert tight["words"][0] == (
+        "no node suits it: NodeResourcesFit rejected 4 of 4: Insufficient cpu"
+    )
+    assert tight["ranking"] == []
+
+
+async def test_another_profile_can_be_asked(process: Gateway) -> None:
+    answer = await simulated(process, pod=pod("5"), nodes=["n1", "n2"], profile="scores")
+    assert (answer["feasible"], answer["profile"]) == (["n1", "n2"], "scores")
+    status, wrong = await post(process, "/simulate", {"pod": pod(), "profile": "none"})
+    assert status == 400
+    assert "name one of these as `profile`" in wrong["error"]
+    assert "moorage, scores" in wrong["error"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "text"),
+    [
+        (b"{", 400, "Input data was truncated - at `$`"),
+        (b"{}", 400, "missing required field `pod` - at `$`"),
+        (b'{"pod": 5}', 400, "Expected `object` - at `$.pod`"),
+        (b'{"pod": {"spec": {"containers": 5}}}', 400, "at `$.pod.spec.containers`"),
+        (b'{"pod": {"spec": {"schedulerName": "moorage"}}, "nodes": [5]}', 400, "at `$.nodes[0]`"),
+        (b'{"pod": {"spec": {"schedulerName": "moorage"}}, "nodes": ["n1", {}]}', 400, "$.nodes"),
+        (b'{"pod": {}, "node": []}', 400, "unknown field `node`"),
+        (b" " * (5 << 20), 413, "more than 4194304 bytes"),
+    ],
+)
+async def test_what_is_wrong_is_said_with_its_path(
+    process: Gateway, body: bytes, status: int, text: str
+) -> None:
+    answered, answer = await post(process, "/simulate", body)
+    assert answered == status
+    assert text in answer["error"]
+    as_extender = await filtered_bytes(process, body)
+    assert as_extender["Error"].startswith("moorage: the request was not understood")
+
+
+async def filtered_bytes(process: Gateway, body: bytes) -> Any:
+    status, answer = await post(process, "/simulate/filter", body)
+    assert status == 200
+    return answer
+
+
+async def test_amounts_that_are_none_are_refused(process: Gateway) -> None:
+    status, answer = await post(process, "/simulate", {"pod": pod("much")})
+    assert status == 400
+    assert "filter service: " in answer["error"]
+    assert "much" in answer["error"]
+
+
+async def test_more_questions_than_may_wait_are_refused(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(POLICY)
+    async with (
+        filter_service(Cool) as filters,
+        scorer_service(ByNumber) as scorer,
+        gateway(
+            tmp_path,
+            filters=filters,
+            scorer=scorer,
+            config=policy,
+            simulate_calls=1,
+            simulate_waiting=1,
+        ) as process,
+    ):
+        await process.node(*NAMES)
+        await ready(process)
+        asked = [post(process, "/simulate", {"pod": pod()}) for _ in range(8)]
+        answers = await asyncio.gather(*asked)
+    statuses = {status for status, _ in answers}
+    assert statuses == {200, 429}
+    (refusal,) = {answer["error"] for status, answer in answers if status == 429}
+    assert "--simulate-waiting" in refusal
