@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import grpc.aio
 import pytest
 import pytest_asyncio
 
+from moorage.v1 import filter_pb2, filter_pb2_grpc
 from tests.collector import Collector, ReceivedSpan, collecting
 from tests.live_api import until
 from tests.prometheus import scraping
@@ -159,3 +161,25 @@ async def test_scores_without_effect_are_counted(world: World) -> None:
             await world.bound(name)
             after = await count("neutral"), await count("rounded")
             assert after == (before[0] + neutral, before[1] + rounded)
+
+
+async def test_a_call_by_hand_is_a_part_of_its_callers_trace(
+    world: World, collector: Collector
+) -> None:
+    trace, parent = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+    request = filter_pb2.FilterRequest(profile="steered")
+    request.nodes.add().manifest.update(node("n1"))
+    manifest = pod("by-hand")
+    manifest["metadata"]["uid"] = "by-hand"
+    request.pod.manifest.update(manifest)
+    async with grpc.aio.insecure_channel(world.services.targets["filter"]) as channel:
+        stub = filter_pb2_grpc.FilterServiceStub(channel)
+        for flags in ("00", "01"):  # the first one is not sampled
+            metadata = (("traceparent", f"00-{trace}-{parent}-{flags}"),)
+            answer = await stub.Filter(request, metadata=metadata, timeout=10)
+            assert list(answer.feasible) == ["n1"]
+    await until(lambda: len(collector.of(trace)) >= 2)
+    spans = collector.of(trace)
+    (call,) = (span for span in spans if span.parent == parent)
+    assert call.name == "moorage.v1.FilterService/Filter"
+    assert [span.name for span in spans if span.parent == call.id] == ["plugin Steered"]
