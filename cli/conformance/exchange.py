@@ -6,10 +6,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, get_args
 
+from cli.conformance.findings import shortened
+
 Verb = Literal["filter", "prioritize", "preempt", "bind"]
 VERBS: tuple[Verb, ...] = get_args(Verb)
 
 Object = dict[str, Any]
+
+SHOWN_BODY = 160
+"""Characters of a body in a message."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,19 @@ class Request:
         """The body as an object, with keys as Go writes them."""
         args: Object = json.loads(self.body)
         return args
+
+    def __str__(self) -> str:
+        """Return which request this is, and how it begins."""
+        text = shortened(self.body.decode("utf-8", "replace"), SHOWN_BODY)
+        try:
+            args = self.args
+            if self.verb == "bind":
+                return f"bind of {args['PodNamespace']}/{args['PodName']} to {args['Node']}: {text}"
+            pod = args["Pod"]["metadata"]
+            many = self.victims if self.verb == "preempt" else self.names
+            return f"{self.verb} of {pod['namespace']}/{pod['name']}, {len(many)} nodes: {text}"
+        except (ValueError, LookupError, TypeError):
+            return f"{self.verb}: {text}"
 
     @cached_property
     def names(self) -> list[str]:

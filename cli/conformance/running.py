@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -44,12 +44,15 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         return not any(map(self.count, set(Severity) - {Severity.STYLE}))
 
 
-async def run_checks(requests: Requests, *, slow: bool = False) -> Report:
-    """Run all checks that concern an extender.
+async def run_checks(
+    requests: Requests, *, slow: bool = False, checks: Sequence[Check] | None = None
+) -> Report:
+    """Run the checks that concern an extender.
 
     Args:
         requests: What is sent, and to which extender; verbs that are empty are not checked.
         slow: Whether checks that take minutes run too.
+        checks: Which checks; by default all.
 
     Raises:
         ConfigurationError: There is nothing at the URL, or a file for TLS cannot be used.
@@ -58,7 +61,7 @@ async def run_checks(requests: Requests, *, slow: bool = False) -> Report:
     async with Client(config) as client:
         probe = Probe(client=client, requests=requests)
         await _reachable(client)
-        checks = all_checks()
+        checks = all_checks() if checks is None else checks
         skipped = {check.name: _skipped(check, probe, slow=slow) for check in checks}
         for check in checks:
             if check.run and not skipped[check.name]:

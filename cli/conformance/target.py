@@ -7,6 +7,7 @@ import msgspec
 
 from cli.conformance.exchange import VERBS, Verb
 from moorage.errors import ConfigurationError
+from moorage.units.durations import parse_duration
 from sandbox.scheduler.config import ExtenderConfig, load_configuration
 from sandbox.scheduler.config.document import TLS, ManagedResource
 
@@ -59,7 +60,10 @@ def extenders(options: Options) -> list[ExtenderConfig]:
         if not made:
             which = f" with the urlPrefix {options.url}" if options.url else ""
             raise ConfigurationError(f"{options.config}: there is no extender{which}")
-    return [_with(each, options) for each in made]
+    changed = [_with(each, options) for each in made]
+    for each in changed:
+        _check(each)
+    return changed
 
 
 def _with(entry: ExtenderConfig, options: Options) -> ExtenderConfig:
@@ -81,6 +85,18 @@ def _with(entry: ExtenderConfig, options: Options) -> ExtenderConfig:
     if tls := _tls(entry, options):
         changes |= {"tls_config": tls, "enable_https": True}
     return msgspec.structs.replace(entry, **changes)
+
+
+def _check(entry: ExtenderConfig) -> None:
+    """Raise a ConfigurationError if kube-scheduler could not call the extender at all."""
+    if not entry.url_prefix.startswith(("http://", "https://")):
+        raise ConfigurationError(
+            f"{entry.url_prefix!r} is no URL of an extender: it begins with http:// or https://"
+        )
+    try:
+        parse_duration(entry.http_timeout)
+    except ValueError as error:
+        raise ConfigurationError(f"--timeout: {error}") from error
 
 
 def _verbs(text: str) -> dict[Verb, str]:

@@ -3,8 +3,9 @@
 Used by the harness, and by hand: python -m tests.e2e.build [PROGRAM ...]
 
 The versions are pinned in controlplane/MINOR/go.mod and grpcurl/go.mod and nowhere else. The newest
-minor version is the default; KUBERNETES=1.36 selects another. What is built goes into a cache
-outside the tree, whose key is those files, so that it is built once.
+minor version is the default; KUBERNETES=1.36 selects another. Of the older versions in
+schedulers/MINOR/go.mod there is kube-scheduler alone. What is built goes into a cache outside the
+tree, whose key is those files, so that it is built once.
 """
 
 import hashlib
@@ -21,6 +22,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 CONTROL_PLANES = HERE / "controlplane"
+SCHEDULERS = HERE / "schedulers"
 GRPCURL = HERE / "grpcurl"
 CHOICE = "KUBERNETES"  # the environment variable that selects a minor version
 KUBERNETES = "k8s.io/kubernetes"
@@ -68,6 +70,22 @@ def find(name: str) -> Path:
     if (ready := _ready(tool)) is not None:
         return ready
     target = _cache(tool.module) / name
+    if not target.exists():
+        provide(tool, target)
+    return target
+
+
+def find_scheduler(minor: str) -> Path:
+    """Return the path of kube-scheduler of a minor version, also of one without a control plane.
+
+    Raises:
+        BuildError: It cannot be had.
+    """
+    known = {file.parent.name: file.parent for file in HERE.glob("*/1.*/go.mod")}
+    if minor not in known:
+        raise BuildError(f"there is no kube-scheduler {minor}, only {', '.join(sorted(known))}")
+    tool = Tool(module=known[minor], package=f"{KUBERNETES}/cmd/kube-scheduler")
+    target = _cache(tool.module) / tool.name
     if not target.exists():
         provide(tool, target)
     return target

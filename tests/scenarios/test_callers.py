@@ -27,6 +27,7 @@ from tests.docs.pages import blocks
 from tests.prometheus import scraping, wait_for_samples
 from tests.scenarios.planes import ROOT, EmbeddedPlane
 from tests.scenarios.services import Services
+from tests.scenarios.tenants import TENANTS, check_tenants, create_tenants
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -200,6 +201,24 @@ async def test_the_api_server_decides_about_bearer_tokens(
         await plane.start()
     asking = [services.admin_of("filter"), services.admin_of("scorer-1")]
     assert await answers("token-of-prometheus", "/metrics") == ["401", "401"]
+
+
+async def test_tenants_see_their_own_pods_alone(
+    services: Services, folders: Path, plane: EmbeddedPlane
+) -> None:
+    users = dict(zip(TENANTS, ("ann", "bob"), strict=True))
+    async with aiohttp.ClientSession() as http:
+
+        async def create(path: str, body: Any) -> None:
+            async with http.post(plane.url + path, json=body) as response:
+                assert response.status in (201, 409), await response.text()
+
+        for user in users.values():
+            await grant(plane, "moorage-decisions", user)
+        subjects = {tenant: {"kind": "User", "name": user} for tenant, user in users.items()}
+        await create_tenants(create, subjects)
+    tokens = {tenant: f"token-of-{user}" for tenant, user in users.items()}
+    await check_tenants(services, folders, tokens)
 
 
 def kubeconfig(plane: EmbeddedPlane, file: Path, token: str) -> Path:

@@ -12,9 +12,9 @@ from cli.conformance.requests import node, written
 NODES = 5000
 """The largest cluster that Kubernetes supports has this many."""
 
-WHOLE_NODES = 500
-NODE_BYTES = 20_000
-"""A node with 50 images and managedFields."""
+WHOLE_NODES = 1000
+NODE_BYTES = 12_000
+"""A node with images and managedFields has 10 to 40 kB."""
 
 POD_BYTES = 1_400_000
 """etcd takes 1.5 MiB."""

@@ -3,10 +3,15 @@
 from collections.abc import Iterator
 
 from cli.conformance.checks.check import Check, Probe
-from cli.conformance.exchange import Object, Request
+from cli.conformance.exchange import Answer, Object, Request
 from cli.conformance.findings import Severity
 from cli.conformance.requests import written
-from sandbox.scheduler.extenders.answers import FilterAnswer
+from sandbox.scheduler.extenders.answers import (
+    AnswerError,
+    FilterAnswer,
+    decode_answer,
+    filter_answer,
+)
 
 NO_SUCH_NODE = "moorage-conformance-no-such-node"
 
@@ -56,15 +61,16 @@ async def one_node(probe: Probe) -> None:
 async def repeated(probe: Probe) -> None:
     """Two filter calls of one cycle; an unstable reason makes a pod's condition change for ever."""
     request = probe.requests.scheduling("filter", names=[*probe.requests.nodes, NO_SUCH_NODE])
-    first, second = [await probe.ask("filter-repeated", request) for _ in range(2)]
-    if isinstance(first, FilterAnswer) and isinstance(second, FilterAnswer):
-        one, other = (answer.failed | answer.unresolvable for answer in (first, second))
+    answers = [await probe.send(request) for _ in range(2)]
+    readings = [read_filter(answer) for answer in answers]
+    if all(readings):
+        one, other = (reading.failed | reading.unresolvable for reading in readings if reading)
         changed = [name for name in one if name in other and one[name] != other[name]]
         if changed:
             probe.report(
                 "filter-repeated",
                 request,
-                await probe.send(request),
+                answers[1],
                 Severity.STYLE,
                 "writes the pod's condition again for each new text, and that update makes it try "
                 "the pod again",
@@ -97,3 +103,13 @@ async def no_nodes(probe: Probe) -> None:
                 "never sends this; other callers do, such as simulators and forks of the cluster "
                 "autoscaler",
             )
+
+
+def read_filter(answer: Answer) -> FilterAnswer | None:
+    """Return a filter answer as kube-scheduler reads it, None if it cannot."""
+    if answer.failure or answer.status != 200:
+        return None
+    try:
+        return filter_answer(decode_answer(answer.body))
+    except AnswerError:
+        return None

@@ -20,6 +20,8 @@ def call_failure(exchange: Exchange) -> Finding | None:
         )
     if answer.status != 200:
         text = f"reads no body of a status {answer.status}, and {consequence}"
+        if answer.status in (404, 405):
+            text += " (if the extender has no such verb, leave it out of --verbs)"
         return exchange.finding(severity, text)
     return None
 

@@ -36,7 +36,7 @@ class Exchange:
         return Finding(
             check=check or self.check,
             severity=severity,
-            sent=f"{self.request.verb} {shortened(self.request.body.decode('utf-8', 'replace'))}",
+            sent=str(self.request),
             got=shortened(got or str(self.answer)),
             consequence=consequence,
             versions=versions,

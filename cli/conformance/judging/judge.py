@@ -51,10 +51,10 @@ class Judge:
             request=request,
             answer=answer,
         )
-        self.findings.extend(framing(exchange))
         if failure := call_failure(exchange):
             self.findings.append(failure)
             return None
+        self.findings.extend(framing(exchange))
         try:
             value = decode_answer(answer.body)
             return self._read(exchange, value)

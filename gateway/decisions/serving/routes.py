@@ -1,7 +1,7 @@
 """The routes of decisions on the admin port."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -77,6 +77,7 @@ class _Decisions:
         # Only the newest attempt can have led to where the pod is.
         places = [self._place_of(attempts[0].uid), *("" for _ in attempts[1:])]
         shown = [self._shown(each, place) for each, place in zip(attempts, places, strict=True)]
+        await _hide_sources(request, shown)
         return _json({"attempts": shown})
 
     async def nodes(self, request: web.Request) -> web.StreamResponse:
@@ -111,6 +112,14 @@ class _Decisions:
 
     def _on_node(self, decision: Decision, node: str) -> dict[str, Any]:
         return view(decision, node, self._decisions.arrays.get(decision.id))
+
+
+async def _hide_sources(request: web.Request, shown: Iterable[dict[str, Any]]) -> None:
+    """Leave out for which equal pod an answer was cached, if the caller may not read that one."""
+    for phase in (each.get(name, {}) for each in shown for name in ("filter", "score", "preempt")):
+        namespace, _, pod = phase.get("cachedFrom", "").partition("/")
+        if pod and not await may_read(request, namespace):
+            del phase["cachedFrom"]
 
 
 def _checked(handler: Handler) -> Handler:

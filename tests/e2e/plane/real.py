@@ -59,8 +59,11 @@ class RealPlane:
 
     name = "real"
 
-    def __init__(self, directory: Path, feature_gates: str = "") -> None:
+    def __init__(
+        self, directory: Path, feature_gates: str = "", kube_scheduler: Path | None = None
+    ) -> None:
         self.directory = directory
+        self._kube_scheduler = kube_scheduler
         self._feature_gates = feature_gates
         self.audit_log = directory / "audit.jsonl"
         self.authority = Authority(directory)
@@ -104,6 +107,7 @@ class RealPlane:
 
     def scheduler(self, name: str, config: Object) -> Program:
         (port,) = free_ports(1)
+        path = "healthz" if self._kube_scheduler else "readyz"  # 1.30 has no readyz
         file = self.directory / f"{name}.yaml"
         connection = {"kubeconfig": str(self.kubeconfig("scheduler"))}
         connection |= config.get("clientConnection", {})
@@ -111,7 +115,7 @@ class RealPlane:
         return Program(
             name=name,
             command=[
-                str(find("kube-scheduler")),
+                str(self._kube_scheduler or find("kube-scheduler")),
                 f"--config={file}",
                 f"--bind-address={HOST}",
                 f"--secure-port={port}",
@@ -119,7 +123,7 @@ class RealPlane:
                 "--v=2",
             ],
             log=self.directory / f"{name}.log",
-            ready=lambda: answers(f"https://{HOST}:{port}/readyz", ssl=False),
+            ready=lambda: answers(f"https://{HOST}:{port}/{path}", ssl=False),
         )
 
     def programs(self) -> list[Program]:

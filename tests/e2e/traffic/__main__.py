@@ -4,37 +4,38 @@ By hand: python -m tests.e2e.traffic
 
 The same ten pods come once with node names (nodeCacheCapable) and once with whole nodes. kubectl
 creates everything, so that the objects look as those of users. KUBERNETES=1.36 records another
-minor version.
+minor version, SCHEDULER=1.30 a kube-scheduler that is older than the API server. Users get the
+recordings with `moorage conformance`, so they are compressed, always to the same bytes.
 """
 
 import asyncio
+import gzip
 import json
+import os
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from cli.conformance.recordings import recording_file
 from moorage_host.kube import connect
-from tests.e2e.build import find, minor_version
+from tests.e2e.build import find, find_scheduler, minor_version
 from tests.e2e.plane.real import RealPlane
 from tests.e2e.traffic.extender import Recorder, serving
 from tests.e2e.traffic.objects import CLUSTER, FILLERS, FIRST, PREEMPTOR, PROFILE
-from tests.scenarios.planes import ROOT, Object
+from tests.scenarios.planes import Object
 
+CHOICE = "SCHEDULER"  # the environment variable that selects the version of kube-scheduler
 TIMEOUT = 60.0
 MODES = {"names": True, "nodes": False}
 
 
-def recording(mode: str) -> Path:
-    """Return the file of a mode: names or nodes."""
-    return ROOT / "tests" / "data" / f"kube-scheduler-{minor_version()}-{mode}.jsonl"
-
-
 async def record() -> None:
     """Write both files."""
+    version = os.environ.get(CHOICE) or minor_version()
     with tempfile.TemporaryDirectory() as name:
-        plane = RealPlane(Path(name))
+        plane = RealPlane(Path(name), kube_scheduler=find_scheduler(version))
         try:
             await plane.start()
             await _kubectl(plane, "create", CLUSTER)
@@ -43,7 +44,9 @@ async def record() -> None:
                 for mode, names_only in MODES.items():
                     async with serving(client) as recorder:
                         await _conversation(plane, recorder, names_only=names_only)
-                    recording(mode).write_text("".join(f"{line}\n" for line in recorder.lines))
+                    text = "".join(f"{line}\n" for line in recorder.lines)
+                    file = recording_file(f"{version}-{mode}")
+                    file.write_bytes(gzip.compress(text.encode(), mtime=0))
             finally:
                 await client.close()
         finally:
