@@ -43,10 +43,15 @@ def lines(
     series: Mapping[str, Sequence[tuple[float, float]]],
     unit: str,
     across: str = "nodes",
+    top: float = 0.0,
 ) -> str:
-    """Draw values over sizes or times, both from 0, so that what is linear looks so."""
+    """Draw values over sizes or times, both from 0, so that what is linear looks so.
+
+    The axis of values goes up to *top*, or to the largest value.
+    """
     points = [point for one in series.values() for point in one]
-    right, top = max(x for x, _ in points) or 1.0, max(y for _, y in points) or 1.0
+    right = max(x for x, _ in points) or 1.0
+    top = top or max(y for _, y in points) or 1.0
     parts = [_text(16, 26, title, bold=True), *_axes(right, top, unit, across)]
     for index, (name, one) in enumerate(series.items()):
         colour = COLOURS[index % len(COLOURS)]

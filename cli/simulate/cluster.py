@@ -46,12 +46,12 @@ def left_out(cluster: ClusterObjects, moved: frozenset[str]) -> Iterator[str]:
         if (pod.get("status") or {}).get("phase") in FINISHED:
             continue
         if not place:
-            places["wait for a node: give them by --pods, too, to have them placed"] += 1
+            places["have no node, and are not among --pods"] += 1
         elif place not in names:
             places["are on nodes that are not there"] += 1
-    yield from (f"{count} pods of {cluster.place} {why}" for why, count in places.items())
+    yield from (f"pods of {cluster.place} that {why}: {count}" for why, count in places.items())
     if again := sum(key_of(pod) in moved for _, pod in cluster.pods):
-        yield f"{again} pods of {cluster.place} are taken off their nodes and placed again"
+        yield f"pods of {cluster.place} that are taken off their nodes and placed again: {again}"
 
 
 def _add_node(cache: Cache, where: str, node: Object) -> None:

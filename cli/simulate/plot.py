@@ -27,6 +27,9 @@ def write_plot(result: Result, path: Path) -> None:
                 f"{resource} requested on each node, the fullest first",
                 {name: _sampled(shares, resource) for name, shares in series.items()},
                 "%",
+                top=max(
+                    100.0, *(share for shares in series.values() for share in shares[resource])
+                ),
             )
         )
     try:

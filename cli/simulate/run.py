@@ -175,7 +175,7 @@ def _adopted(pods: PodsToPlace, configuration: Configuration) -> tuple[list[Know
             renamed[wanted] = renamed.get(wanted, 0) + 1
             pod = {**pod, "spec": {**pod["spec"], "schedulerName": served[0]}}
         adopted.append(KnownPod(pod))
-    notes = [f"{n} pods of schedulerName {s} count as {served[0]}" for s, n in renamed.items()]
+    notes = [f"pods of schedulerName {s} count as {served[0]}: {n}" for s, n in renamed.items()]
     return adopted, notes
 
 

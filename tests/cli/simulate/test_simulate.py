@@ -1,5 +1,6 @@
 """`moorage simulate` on files: where pods go, what differs, what stays pending, and bad input."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,9 @@ import yaml
 from click.testing import CliRunner, Result
 
 from cli.main import main
+from sandbox.apiserver import ApiServer
 from tests.cli.support import Object, dump, node, pod
+from tests.live_api import Api
 
 POLICY = {"apiVersion": "moorage.io/v1alpha1", "kind": "MoorageConfiguration"}
 
@@ -185,6 +188,84 @@ def test_the_plot_has_a_line_for_each_policy(files: Files) -> None:
     texts = [each.text for each in drawn.iter("{http://www.w3.org/2000/svg}text")]
     assert {"before", "A", "B"} <= set(texts)
     assert "cpu requested on each node, the fullest first" in texts
+
+
+async def test_a_cluster_is_read_from_its_api_server_and_left_as_it_is(files: Files) -> None:
+    files.write("pods.yaml", sized("a", "6"), sized("b", "6"))
+    async with ApiServer() as server:
+        api = Api(server)
+        for name in ("n1", "n2"):
+            api.create("/api/v1/nodes", node(name))
+        pods = "/api/v1/namespaces/default/pods"
+        before = api.create(pods, sized("there", "7", nodeName="n1"))
+        writes = [api.count(verb, "pods") for verb in ("create", "update", "patch", "delete")]
+        (files.folder / "kubeconfig").write_text(server.kubeconfig())
+        given = [f"--kubeconfig={files.folder}/kubeconfig", f"--pods={files.folder}/pods.yaml"]
+        invoke = CliRunner().invoke
+        result = await asyncio.to_thread(invoke, main, ["simulate", "-o", "json", *given])
+        assert api.read(f"{pods}/there") == before
+        assert [count() for count in writes] == [0, 0, 0, 0]
+    assert result.exit_code == 0, result.output
+    assert places(json.loads(result.stdout)) == {"default/a": "n2", "default/b": ""}
+
+
+def test_pods_of_a_run_claim_one_node_as_with_the_gateway(files: Files) -> None:
+    files.write("dump.json", dump(*(node(f"n{i}") for i in range(4))))
+    task = sized("task", "1")
+    task["metadata"]["labels"] = {"tekton.dev/pipelineRun": "run"}
+    files.write("pods.yaml", task)
+    config = files.write("a.yaml", policy("OneNodePerPipelineRun"))
+    answer = files.json("--count", 4, "--config", config)
+    assert len(set(places(answer).values())) == 1
+    assert answer["policies"][0]["placements"][0]["claimants"] == ["OneNodePerPipelineRun"]
+
+
+FAILING = """
+from moorage import FilterPlugin, ScorePlugin
+
+
+class Raises(FilterPlugin):
+    def filter_node(self, pod, node):
+        raise ValueError("no thermometer")
+
+
+class RaisesInScore(ScorePlugin):
+    def score_node(self, pod, node):
+        raise KeyError("no data")
+"""
+
+
+def test_plugins_that_fail_do_what_they_do_in_a_cluster(files: Files) -> None:
+    """A filter plugin fails the attempt; the scores go on without a score plugin."""
+    (files.folder / "failing.py").write_text(FAILING)
+    files.write("dump.json", dump(node("n1"), node("n2")))
+    files.write("pods.yaml", pod("a"), pod("b"))
+    plugin = ("--plugin", files.folder / "failing.py")
+    filtering = files.json(*plugin, "--config", files.write("a.yaml", policy("Raises")))
+    (reason,) = {each["reason"] for each in filtering["policies"][0]["placements"]}
+    assert "plugin Raises failed in filter_node: ValueError: no thermometer" in reason
+    scoring = files.json(*plugin, "--config", files.write("b.yaml", policy("RaisesInScore")))
+    assert all(places(scoring).values())
+    assert any("RaisesInScore was left out" in note for note in scoring["policies"][0]["notes"])
+
+
+def test_a_gated_pod_stays_pending_and_finished_ones_are_left_out(files: Files) -> None:
+    files.write(
+        "dump.json",
+        dump(node("n1"), {**pod("done", nodeName="n1"), "status": {"phase": "Succeeded"}}),
+    )
+    gated = pod("gated", schedulingGates=[{"name": "example.com/quota"}])
+    finished = {**pod("finished"), "status": {"phase": "Failed"}}
+    files.write("pods.yaml", gated, finished)
+    answer = files.json()
+    (placement,) = answer["policies"][0]["placements"]
+    assert placement == {
+        "pod": "default/gated",
+        "node": "",
+        "reason": "it has scheduling gates: example.com/quota",
+    }
+    assert answer["before"]["resources"]["pods"]["used"] == 0
+    assert any("1 left out, Pod: finished" in note for note in answer["notes"])
 
 
 BAD: dict[str, tuple[str, str, str]] = {
