@@ -109,8 +109,10 @@ def prometheus(
 
 
 @contextmanager
-def scraping(folder: Path, scrapes: Sequence[Mapping[str, Any]]) -> Iterator["Prometheus"]:
-    """Run Prometheus with `scrape_configs`, as `prometheus` does."""
+def scraping(
+    folder: Path, scrapes: Sequence[Mapping[str, Any]], *options: str
+) -> Iterator["Prometheus"]:
+    """Run Prometheus with `scrape_configs` and further options, as `prometheus` does."""
     program = shutil.which("prometheus")
     if program is None:
         pytest.skip("prometheus is not installed")
@@ -121,6 +123,7 @@ def scraping(folder: Path, scrapes: Sequence[Mapping[str, Any]]) -> Iterator["Pr
         port = free.getsockname()[1]
     command = [program, f"--config.file={config}", f"--storage.tsdb.path={folder / 'data'}"]
     command += [f"--web.listen-address=127.0.0.1:{port}", "--log.level=warn"]
+    command += options
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
     running = Prometheus(address=f"http://127.0.0.1:{port}", process=process)

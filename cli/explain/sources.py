@@ -66,17 +66,19 @@ async def read(pod: str, node: str, options: GatewayOptions) -> Facts:
     """
     namespace, name = namespace_and_name(pod)
     client = await connect(options.kubeconfig)
+    decisions = asyncio.create_task(_decisions(options, client, namespace, name, node))
     try:
         there = await _get(client, f"/api/v1/namespaces/{namespace}/pods/{name}")
+        attempts, views, silence = await decisions
         if node and await _get(client, f"/api/v1/nodes/{node}") is None:
             raise ConfigurationError(f"there is no node {node}")
-        attempts, views, silence = await _decisions(options, client, namespace, name, node)
         found = there or _as_decided(namespace, name, attempts)
         uid = found["metadata"]["uid"]
         events, group = await asyncio.gather(
             _events(client, namespace, uid), read_group(client, found)
         )
     finally:
+        decisions.cancel()
         await client.close()
     known = [index for index, each in enumerate(attempts) if each.get("uid") == uid]
     return Facts(

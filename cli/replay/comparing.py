@@ -113,8 +113,8 @@ def winner(before: Outcome, after: Outcome, uid: str, bound: int | None) -> Winn
     """
     was_alone, was = before.alone(uid)
     is_alone, now = after.alone(uid)
-    if was_alone and is_alone:
-        return Winner(before=was, after=now, certainty="exact")
+    if is_alone and (was_alone or bound is not None):
+        return Winner(before=was if was_alone else bound, after=now, certainty="exact")
     first = was if was_alone else bound
     if first is None and not was_alone:
         first = _one_of(before.best, uid)
@@ -122,7 +122,7 @@ def winner(before: Outcome, after: Outcome, uid: str, bound: int | None) -> Winn
         return Winner(before=first, after=now, certainty="likely") if first is not None else None
     if first is not None and _behind(after, first) <= _behind(before, first) + EQUAL:
         return Winner(before=first, after=first, certainty="likely")
-    best = _one_of(after.best, uid)
+    best = _one_of(after.best if len(after.scored) else after.feasible, uid)
     if best is None or (first is None and not was_alone):
         return None
     return Winner(before=first, after=best, certainty="likely")

@@ -110,7 +110,7 @@ def make_cycles(
         decisions=decisions.log,
         cycle_states=decisions.cycle_states,
         rejected=decisions.rejected,
-        observers=(*decisions.observers, *observers),
+        observers=(metrics, *decisions.observers, *observers),
         metrics=metrics,
     )
     return traced.around(runner) if traced is not None else runner

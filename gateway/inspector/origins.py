@@ -40,6 +40,8 @@ def lines_of(document: Document, resolved: ResolvedPolicy) -> list[PolicyLine]:
     for number, each in enumerate(text.splitlines(), start=1):
         path = paths.get(number, path)  # the rest of a long text belongs to the same path
         line, origin = finder.find(path)
+        if not line and each.endswith(":"):
+            origin = ""  # what it begins has origins of its own
         found.append(PolicyLine(text=each, line=line, origin=origin))
     return found
 

@@ -1,12 +1,20 @@
 """Traces of cycles and binds, from real processes to an OpenTelemetry collector."""
 
+import asyncio
+import json
+import time
+import urllib.request
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
 
+import aiohttp
 import pytest
 import pytest_asyncio
 
 from tests.collector import Collector, ReceivedSpan, collecting
 from tests.live_api import until
+from tests.prometheus import scraping
 from tests.scenarios.objects import node, pod
 from tests.scenarios.planes import EmbeddedPlane
 from tests.scenarios.world import World
@@ -85,3 +93,69 @@ async def test_a_cycle_is_one_trace_and_its_bind_is_linked_to_it(
     plugins = [span for span in spans if span.name == "plugin DecisionAnnotation"]
     assert [parents(spans, each)[0] for each in plugins] == ["moorage-binder: bind pod"]
     assert bind.attributes["k8s.node.name"] in ("n1", "n2")
+
+
+async def test_prometheus_leads_from_a_histogram_to_the_decision_and_its_trace(
+    world: World, collector: Collector, tmp_path: Path
+) -> None:
+    async with world.scheduler():
+        await world.create(pod("measured"))
+        await world.bound("measured")
+    found = await asyncio.to_thread(exemplars, world.services.admin, tmp_path)
+    for name, labels in (
+        ("moorage_scheduling_cycle_seconds_bucket", {}),
+        ("moorage_cycle_duration_seconds_bucket", {"phase": "filter"}),
+        ("moorage_plugin_execution_duration_seconds_bucket", {"plugin": "Steered"}),
+    ):
+        series = [each for each in found[name] if labels.items() <= each["seriesLabels"].items()]
+        newest = max(
+            (each for one in series for each in one["exemplars"]),
+            key=lambda each: each["timestamp"],
+        )
+        url = f"{world.services.admin}/decisions?id={newest['labels']['decision']}"
+        async with aiohttp.ClientSession() as http, http.get(url) as answer:
+            (item,) = (await answer.json())["items"]
+        assert item["pod"] == "measured"
+        root = collector.find("scheduling cycle", k8s_pod_name="measured")
+        assert [each.trace for each in root] == [newest["labels"]["trace_id"]]
+
+
+def exemplars(url: str, folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """Return the series with exemplars that a real Prometheus reads of an admin port, by name."""
+    target = {"targets": [url.removeprefix("http://")]}
+    job = {"job_name": "gateway", "static_configs": [target]}
+    began = time.time() - 600
+    with scraping(folder, [job], "--enable-feature=exemplar-storage") as prometheus:
+        query = 'query={__name__=~"moorage_.*_bucket"}'.replace('"', "%22")
+        asked = f"{prometheus.address}/api/v1/query_exemplars?{query}&start={began:.0f}"
+        end = time.monotonic() + 60
+        found: dict[str, list[dict[str, Any]]] = {}
+        while len(found) < 4 and time.monotonic() < end:
+            time.sleep(0.1)
+            try:
+                with urllib.request.urlopen(f"{asked}&end={time.time():.0f}") as answer:
+                    data = json.load(answer)["data"]
+            except OSError:
+                continue
+            found = {}
+            for series in data:
+                found.setdefault(series["seriesLabels"]["__name__"], []).append(series)
+    return found
+
+
+async def test_scores_without_effect_are_counted(world: World) -> None:
+    async def count(name: str) -> float:
+        return await world.metric(f"moorage_{name}_scores_total")
+
+    async with world.scheduler():
+        for scores, neutral, rounded in (
+            ({"n1": 7, "n2": 7}, 1, 0),
+            ({"n1": 50.2, "n2": 50.1}, 0, 1),
+            ({"n1": 90, "n2": 10}, 0, 0),
+        ):
+            before = await count("neutral"), await count("rounded")
+            name = f"scored-{neutral}-{rounded}"
+            await world.create(pod(name, score=scores))
+            await world.bound(name)
+            after = await count("neutral"), await count("rounded")
+            assert after == (before[0] + neutral, before[1] + rounded)

@@ -36,8 +36,9 @@ class RowIndex:
         by_position = _rows_of(nodes.names, self._rows())
         if nodes.given is not None:
             given = _different(by_position, nodes.given, self.state)
-            return NodeRows.at(by_position, self.state.rows.capacity + len(given), given)
-        found = NodeRows.at(by_position, self.state.rows.capacity)
+            found = NodeRows.at(by_position, self.state.rows.capacity + len(given), given)
+        else:
+            found = NodeRows.at(by_position, self.state.rows.capacity)
         nodes.rows = version, found
         return found
 

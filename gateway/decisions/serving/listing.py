@@ -67,6 +67,9 @@ class Listing:
             attempts = list(self._log.of_pod(query.namespace, query.pod))
         else:
             attempts = self._log.all()
+        if query.id:
+            wanted = self._log.number_of(query.id)
+            attempts = [attempt for attempt in attempts if attempt.number == wanted]
         if not query.after:
             return attempts
         number = self._log.number_of(query.after)

@@ -37,6 +37,7 @@ class DecisionQuery(msgspec.Struct, frozen=True, kw_only=True):
         after: The id of the decision that the list goes on after.
     """
 
+    id: str = ""
     namespace: str = ""
     pod: str = ""
     node: str = ""
@@ -66,7 +67,7 @@ class DecisionQuery(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-_NAMES = ("namespace", "pod", "node", "plugin", "profile")
+_NAMES = ("id", "namespace", "pod", "node", "plugin", "profile")
 
 
 def decision_query(parameters: Parameters) -> DecisionQuery:

@@ -2,6 +2,7 @@
 
 import { Stream } from "./lib/api.js";
 import { el, note, replace } from "./lib/dom.js";
+import { recolor } from "./lib/heat.js";
 import { Keys } from "./lib/keys.js";
 import { decision } from "./pages/decision.js";
 import { node } from "./pages/node.js";
@@ -34,6 +35,7 @@ async function route() {
   const mine = (turn += 1);
   shown.destroy?.();
   shown = {};
+  recolor();
   keys.page = {};
   showNavigation(ABOVE[current] || current);
   document.title = `${LISTED[current] || parameters.join("/")} · Moorage inspector`;

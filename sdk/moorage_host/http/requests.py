@@ -2,7 +2,7 @@
 
 A web page can have a browser send requests to any port that the browser reaches. It cannot leave
 out `Origin` where the request changes something, and it cannot have `Host` be an address: with DNS
-rebinding `Host` is the page's own name.
+rebinding `Host` is the page's own name. A page that a port serves itself may read from it.
 """
 
 import ipaddress
@@ -61,7 +61,7 @@ class RequestChecks:
         self._below = (".localhost", *(name[1:] for name in allowed if name.startswith("*.")))
         self._refusals = refusals
         self._json_only = json_only
-        self._sites = {"none", "same-origin"} if own_pages else {"none"}
+        self._own_pages = own_pages
         self._allows = lru_cache(maxsize=_HOSTS_CACHED)(self._is_allowed)
 
     def refusal(self, request: web.BaseRequest) -> Refusal | None:
@@ -78,11 +78,19 @@ class RequestChecks:
             return Refusal(status=400, reason="host", text="a request needs one Host header")
         if not self._allows(hosts[0]):
             return _wrong_host(hosts[0])
-        if hdrs.ORIGIN in headers or headers.get(_SITE, "none") not in self._sites:
+        if self._is_of_a_page(request, hosts[0]):
             return _FROM_A_PAGE
         if self._json_only and request.method == hdrs.METH_POST and request.content_type != _JSON:
             return _NOT_JSON
         return None
+
+    def _is_of_a_page(self, request: web.BaseRequest, host: str) -> bool:
+        """Whether a web page has sent a request, other than one of this port that reads."""
+        origins, site = request.headers.getall(hdrs.ORIGIN, ()), request.headers.get(_SITE, "none")
+        if self._own_pages and request.method in (hdrs.METH_GET, hdrs.METH_HEAD):
+            own = f"{request.scheme}://{host}"
+            return site not in ("none", "same-origin") or any(each != own for each in origins)
+        return bool(origins) or site != "none"
 
     def _is_allowed(self, host: str) -> bool:
         name = _without_port(host).lower().removesuffix(".")

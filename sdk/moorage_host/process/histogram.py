@@ -2,9 +2,13 @@
 
 prometheus_client's look through all their buckets and take two locks for each value; a cycle has
 more than a dozen values. These are exposed the same. Values are observed by one thread only.
+
+A value may be given as an example of its bucket (an exemplar of OpenMetrics), with what leads from
+it to its cause.
 """
 
 import math
+import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
@@ -12,7 +16,7 @@ from itertools import accumulate
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import HistogramMetricFamily
 from prometheus_client.registry import Collector
-from prometheus_client.samples import Sample
+from prometheus_client.samples import Exemplar, Sample
 from prometheus_client.utils import floatToGoString
 
 
@@ -43,6 +47,11 @@ class FastHistogram(Collector):
             self._children[labels] = _Child(self._name, named, self._bounds)
         return self._children[labels].observe
 
+    def marker(self, *labels: str) -> Callable[[float, Mapping[str, str]], None]:
+        """Return what takes a value that was observed, as an example of its bucket."""
+        self.observer(*labels)
+        return self._children[labels].mark
+
     def describe(self) -> Iterable[HistogramMetricFamily]:
         """Return its name, by which a registry finds it."""
         return [HistogramMetricFamily(self._name, self._documentation, labels=self._labelnames)]
@@ -56,7 +65,7 @@ class FastHistogram(Collector):
 
 
 class _Child:
-    __slots__ = ("_bounds", "_series", "counts", "sum")
+    __slots__ = ("_bounds", "_examples", "_series", "counts", "sum")
 
     def __init__(self, name: str, labels: Mapping[str, str], bounds: Sequence[float]) -> None:
         self._bounds = bounds
@@ -68,12 +77,25 @@ class _Child:
         ]
         self.counts = [0] * (len(bounds) + 1)
         self.sum = 0.0
+        self._examples: dict[int, tuple[Mapping[str, str], float, float]] = {}
 
     def observe(self, value: float) -> None:
         self.sum += value
         self.counts[bisect_left(self._bounds, value)] += 1
 
+    def mark(self, value: float, leads_to: Mapping[str, str]) -> None:
+        bucket = bisect_left(self._bounds, value)
+        if self.counts[bucket]:
+            self._examples[bucket] = leads_to, value, time.time()
+
     def samples(self) -> Iterable[Sample]:
         counts = list(map(float, accumulate(self.counts)))
         values = (*counts, counts[-1], self.sum)
-        return [Sample(*one, value) for one, value in zip(self._series, values, strict=True)]
+        return [
+            Sample(*one, value, exemplar=self._example(index))
+            for index, (one, value) in enumerate(zip(self._series, values, strict=True))
+        ]
+
+    def _example(self, bucket: int) -> Exemplar | None:
+        example = self._examples.get(bucket)
+        return Exemplar(dict(example[0]), example[1], example[2]) if example else None

@@ -53,6 +53,11 @@ def parse(traceparent: str) -> SpanContext | None:
     return context if is_sampled and context.trace_id and context.span_id else None
 
 
+def trace_id_of(traceparent: str) -> str:
+    """Return the id of the trace that a context names, as W3C writes it."""
+    return traceparent.split("-")[1]
+
+
 class Span(msgspec.Struct, frozen=True, kw_only=True):
     """Work that has ended.
 

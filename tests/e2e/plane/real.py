@@ -60,9 +60,14 @@ class RealPlane:
     name = "real"
 
     def __init__(
-        self, directory: Path, feature_gates: str = "", kube_scheduler: Path | None = None
+        self,
+        directory: Path,
+        feature_gates: str = "",
+        runtime_config: str = "",
+        kube_scheduler: Path | None = None,
     ) -> None:
         self.directory = directory
+        self._runtime_config = runtime_config
         self._kube_scheduler = kube_scheduler
         self._feature_gates = feature_gates
         self.audit_log = directory / "audit.jsonl"
@@ -170,6 +175,7 @@ class RealPlane:
             "audit-log-path": str(self.audit_log),
             "delete-collection-workers": "16",
             "feature-gates": self._feature_gates,
+            "runtime-config": self._runtime_config,
             "v": "1",
         }
         return Program(

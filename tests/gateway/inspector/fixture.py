@@ -95,6 +95,7 @@ class Cluster:
 
     nodes: int
     decisions: list[Object]
+    shadows: list[Object] = field(default_factory=list)
     clients: list[asyncio.Queue[Object | None]] = field(default_factory=list)
 
     def decide(self, decision: Object) -> None:
@@ -138,6 +139,44 @@ def attempt(decision: Object, nodes: int) -> Object:
         },
         "score": {"nodes": nodes - rejected, "seconds": 0.0017, "plugins": [], "top": []},
         "bind": {"node": decision["node"], "seconds": 0.012} if decision["node"] else None,
+    }
+
+
+def shadow_report() -> Object:
+    """Return what is known of a shadow that disagrees now and then."""
+    return {
+        "profile": "moorage",
+        "since": BEGIN.isoformat(),
+        "policyRevision": "3f1c9a7be0d2",
+        "maxShare": 0.1,
+        "share": 0.034,
+        "agreement": 0.9375,
+        "rankCorrelation": 0.88,
+        "compared": 64,
+        "agreed": 60,
+        "disagreedFilter": 1,
+        "disagreedWinner": 4,
+        "failed": 0,
+        "lastFailure": "",
+        "skipped": {"busy": 12, "share": 0},
+        "reasons": [
+            {"kind": "winner", "plugin": "ZoneSpread", "reason": "weighs more", "cycles": 4},
+            {"kind": "filter", "plugin": "NodeAffinity", "reason": "not asked", "cycles": 1},
+        ],
+        "disagreements": [
+            {
+                "id": "00000046",
+                "time": (BEGIN + timedelta(seconds=70)).isoformat(),
+                "namespace": "batch",
+                "pod": "worker-0070",
+                "nodes": 50,
+                "feasible": 12,
+                "shadowFeasible": 14,
+                "live": "node-0020",
+                "shadow": "node-0031",
+                "reasons": ["ZoneSpread adds 4.1 for node-0031"],
+            }
+        ],
     }
 
 
@@ -185,7 +224,11 @@ def routes(cluster: Cluster) -> list[web.RouteDef]:
         page = items[start : start + limit]
         return web.json_response({"total": len(items), "plugins": plugins, "items": page})
 
+    async def shadow(_: web.Request) -> web.Response:
+        return web.json_response({"profiles": cluster.shadows})
+
     return [
+        web.get("/shadow", shadow),
         web.get("/decisions", decisions),
         web.get("/decisions/stream", stream),
         web.get("/decisions/{namespace}/{pod}", pod),

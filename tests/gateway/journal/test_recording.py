@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.gateway.journal.recording import recording, records, replay, schedule
-from tests.gateway.running import Gateway
+from tests.gateway.running import Gateway, pod
 from tests.live_api import until
 
 NODES = ("n1", "n2", "n3")
@@ -56,6 +56,53 @@ async def test_a_segment_that_is_full_is_followed_by_one_with_a_state_of_its_own
         report = await asyncio.to_thread(replay, segment)
         assert report.not_reproducible == 0
         assert report.not_replayed == {}
+
+
+async def test_every_kind_of_cycle_is_recorded(tmp_path: Path) -> None:
+    journal, config = tmp_path / "journal", tmp_path / "policy.yaml"
+    config.write_text(CLAIMS)
+    async with recording(tmp_path, journal, config=config) as running:
+        await running.node(*NODES)
+        # Claims: both pods of a run get the node that the first one has claimed.
+        for name in ("a", "b"):
+            obj = running.api.pod(name, labels={RUN: "7"}, schedulerName="moorage")
+            status, answer = await running.call("filter", {"Pod": obj, "NodeNames": NODES})
+            assert (status, len(answer["NodeNames"])) == (200, 1)
+        # A caller without a node cache, whose node is other than the state's.
+        tainted = {"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}}
+        items = [{**running.api.read(f"/api/v1/nodes/{name}"), **tainted} for name in NODES]
+        body = {"Pod": pod("given"), "Nodes": {"items": items}, "NodeNames": None}
+        assert not (await running.call("filter", body))[1]["Nodes"]["items"]
+        # Score alone, and preemption.
+        assert await running.prioritize(pod("alone"), *NODES)
+        running.api.pod("victim", nodeName="n1", containers=[LARGE])
+        await until(lambda: running.sample("moorage_cache_size", type="pods") >= 1)
+        victim = running.api.read_pod("victim")["metadata"]["uid"]
+        victims = {"n1": {"Pods": [{"UID": victim}], "NumPDBViolations": 0}}
+        large = pod("large", containers=[LARGE])
+        status, answer = await running.call(
+            "preempt", {"Pod": large, "NodeNameToMetaVictims": victims}
+        )
+        assert list(answer["NodeNameToMetaVictims"]) == ["n1"]
+    cycles = [each.cycle for each in records(journal) if each.HasField("cycle")]
+    assert [each.kind for each in cycles] == [1, 1, 1, 2, 3]
+    assert cycles[0].claim == cycles[1].claim != ""
+    report = await asyncio.to_thread(replay, journal)
+    assert (report.cycles, report.unchanged, report.not_reproducible) == (5, 5, 0)
+
+
+RUN = "tekton.dev/pipelineRun"
+LARGE = {
+    "name": "c",
+    "image": "i",
+    "resources": {"requests": {"cpu": "4"}},
+}
+CLAIMS = """
+apiVersion: moorage.io/v1alpha1
+kind: MoorageConfiguration
+profiles:
+- plugins: {multiPoint: {enabled: [{name: InTree}, {name: OneNodePerPipelineRun}]}}
+"""
 
 
 async def test_secrets_are_left_out(tmp_path: Path) -> None:

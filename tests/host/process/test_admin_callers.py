@@ -153,15 +153,27 @@ async def test_a_token_shows_the_namespaces_whose_pods_it_may_get(
         assert await get(f"{url}/pods", operator) == (200, json.dumps(["", "a", "b"]))
 
 
-async def test_a_web_page_sees_nothing_even_without_certificates() -> None:
+async def test_a_foreign_web_page_sees_nothing_even_without_certificates() -> None:
     async with admin_server(SETTINGS, checks={}) as admin, aiohttp.ClientSession() as http:
         for headers, status in (
             ({"Host": "evil.example"}, 421),
             ({"Origin": "http://evil.example"}, 403),
+            ({"Origin": f"https://{admin}", "Sec-Fetch-Site": "cross-site"}, 403),
+            ({"Sec-Fetch-Site": "cross-site"}, 403),
+            ({"Sec-Fetch-Site": "same-site"}, 403),
             ({"Sec-Fetch-Site": "none"}, 200),
         ):
             async with http.get(f"http://{admin}/livez", headers=headers) as answer:
                 assert answer.status == status
+
+
+async def test_a_page_of_the_port_itself_reads_and_changes_nothing() -> None:
+    async with admin_server(SETTINGS, checks={}) as admin, aiohttp.ClientSession() as http:
+        own = {"Origin": f"http://{admin}", "Sec-Fetch-Site": "same-origin"}
+        async with http.get(f"http://{admin}/readyz", headers=own) as answer:
+            assert answer.status == 200
+        async with http.post(f"http://{admin}/readyz", headers=own) as answer:
+            assert answer.status == 403
 
 
 async def test_plain_text_is_for_loopback() -> None:

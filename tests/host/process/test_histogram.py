@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
+from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 
 from moorage_host.process.histogram import FastHistogram
 
@@ -38,3 +39,22 @@ def test_a_histogram_without_labels_has_its_values_in_one_place() -> None:
     assert registry.get_sample_value("seconds_bucket", {"le": "2.0"}) == 1
     assert registry.get_sample_value("seconds_count") == 2
     assert registry.get_sample_value("seconds_sum") == 8.5
+
+
+def test_a_bucket_has_the_newest_example_of_its_values() -> None:
+    registry = CollectorRegistry()
+    histogram = FastHistogram("seconds", "Time.", buckets=(1, 2), registry=registry)
+    observe, mark = histogram.observer(), histogram.marker()
+    mark(0.5, {"decision": "unseen"})  # no value was observed there
+    for value, decision in ((1.5, "a"), (1.7, "b"), (9, "c")):
+        observe(value)
+        mark(value, {"decision": decision})
+    (family,) = registry.collect()
+    examples = {s.labels["le"]: s.exemplar for s in family.samples if s.name == "seconds_bucket"}
+    assert examples["1.0"] is None
+    assert examples["2.0"] is not None
+    assert examples["+Inf"] is not None
+    assert (examples["2.0"].labels, examples["2.0"].value) == ({"decision": "b"}, 1.7)
+    text: bytes = generate_openmetrics(registry)  # type: ignore[no-untyped-call]
+    assert '# {decision="c"} 9' in text.decode()
+    assert "decision" not in generate_latest(registry).decode()

@@ -5,24 +5,30 @@ import { el } from "./dom.js";
 const ROW = 18;
 const GAP = 2;
 
-const dark = () => getComputedStyle(document.documentElement).colorScheme.trim() === "dark" ||
-  (document.documentElement.dataset.theme === undefined && matchMedia("(prefers-color-scheme: dark)").matches);
-
 const LIGHT_STEPS = [[241, 245, 250], [198, 219, 239], [123, 174, 214], [49, 117, 182], [8, 58, 122]];
 const DARK_STEPS = [[30, 36, 46], [33, 62, 98], [40, 96, 152], [84, 148, 208], [188, 220, 250]];
 
-export function heat(value) {
-  const steps = dark() ? DARK_STEPS : LIGHT_STEPS;
-  const place = (Math.min(100, Math.max(0, value)) / 100) * (steps.length - 1);
-  const lower = Math.min(steps.length - 2, Math.floor(place));
-  const mixed = steps[lower].map((from, part) => Math.round(from + (steps[lower + 1][part] - from) * (place - lower)));
-  return `rgb(${mixed.join(" ")})`;
+let dark = false;
+let palette = []; // by score, so that nothing is worked out for each cell
+
+// Chooses the colours of the theme that is shown now.
+export function recolor() {
+  dark = getComputedStyle(document.documentElement).colorScheme.trim() === "dark";
+  const steps = dark ? DARK_STEPS : LIGHT_STEPS;
+  palette = Array.from({ length: 101 }, (_, value) => {
+    const place = (value / 100) * (steps.length - 1);
+    const lower = Math.min(steps.length - 2, Math.floor(place));
+    const mixed = steps[lower].map((from, part) => Math.round(from + (steps[lower + 1][part] - from) * (place - lower)));
+    return `rgb(${mixed.join(" ")})`;
+  });
 }
+
+const heat = (value) => palette[Math.round(Math.min(100, Math.max(0, value)))];
 
 export function paint(cell, value) {
   if (value === undefined || value === null) return;
   cell.style.background = heat(value);
-  cell.style.color = dark() ? (value > 62 ? "#0c1320" : "#e8edf4") : value > 70 ? "#fff" : "#16202c";
+  cell.style.color = dark ? (value > 62 ? "#0c1320" : "#e8edf4") : value > 70 ? "#fff" : "#16202c";
 }
 
 // One column for each node, one line for each plugin. lines: {title, value(node)} with a value of

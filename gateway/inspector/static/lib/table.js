@@ -6,7 +6,8 @@ const OVERSCAN = 8;
 const PHONE = matchMedia("(max-width: 640px)");
 
 export class Table {
-  // columns: {key, title, width, number, sort, cell(row), phone: "hide" | "line"}
+  // columns: {key, title, width, number, sort, hint, cell(row), paint(row, cell), and on a phone
+  // narrow: another width, phone: "hide" | "line"}
   constructor({ columns, key, open, sort, label, empty = "Nothing here." }) {
     Object.assign(this, { key, open, onSort: sort, empty });
     this.rows = [];
@@ -35,7 +36,7 @@ export class Table {
     this.shown = columns.filter((column) => !(PHONE.matches && column.phone === "hide"));
     const cells = this.shown.filter((column) => !(PHONE.matches && column.phone === "line"));
     this.hasLine = cells.length < this.shown.length;
-    this.element.style.setProperty("--columns", cells.map((column) => column.width || "minmax(0, 1fr)").join(" "));
+    this.element.style.setProperty("--columns", cells.map((column) => (PHONE.matches && column.narrow) || column.width).join(" "));
     this.element.classList.toggle("two", this.hasLine);
     this.height = this.hasLine ? 54 : 30;
     this.drawHead();
@@ -70,7 +71,8 @@ export class Table {
   }
 
   draw() {
-    this.window.style.height = `${Math.max(this.rows.length, 1) * this.height}px`;
+    this.window.style.height = this.rows.length ? `${this.rows.length * this.height}px` : "auto";
+    this.head.style.paddingRight = `${this.body.offsetWidth - this.body.clientWidth}px`; // as the scrollbar takes
     if (!this.rows.length) return replace(this.window, el("p", { class: "empty" }, this.empty));
     const first = Math.max(0, Math.floor(this.body.scrollTop / this.height) - OVERSCAN);
     const last = Math.min(this.rows.length, Math.ceil((this.body.scrollTop + this.body.clientHeight) / this.height) + OVERSCAN);

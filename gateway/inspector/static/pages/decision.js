@@ -52,7 +52,7 @@ function evidence(attempt) {
   if (!phase) return section;
   const rejecting = phase.plugins?.filter((each) => each.rejected).sort((one, other) => other.rejected - one.rejected) || [];
   const funnel = el("div", { class: "funnel" });
-  append(funnel, [line("kube-scheduler named", phase.nodes, phase.nodes, "named"), rejecting.map((each) => line(each.plugin, each.rejected, phase.nodes, "rejected", each.reasons?.map((reason) => `${count(reason.nodes)}: ${reason.reason}`).join("\n"))), line("feasible", phase.feasible, phase.nodes, "feasible")]);
+  append(funnel, [line("offered", phase.nodes, phase.nodes, "named", phase === attempt.preempt ? "by kube-scheduler, with pods that it might evict" : ""), rejecting.map((each) => line(each.plugin, each.rejected, phase.nodes, "rejected", each.reasons?.map((reason) => `${count(reason.nodes)}: ${reason.reason}`).join("\n"))), line("feasible", phase.feasible, phase.nodes, "feasible")]);
   section.append(funnel);
   const failed = [...(attempt.filter?.plugins || []), ...(attempt.score?.plugins || [])].filter((each) => each.failure || each.note);
   if (failed.length) section.append(el("ul", { class: "why" }, failed.map((each) => el("li", {}, `${each.plugin}: ${each.failure || each.note}`))));

@@ -19,10 +19,10 @@ export async function node(_, name) {
     empty: "No pod is on this node.",
     open: (row) => { location.hash = path("pod", row.namespace, row.pod); },
     columns: [
-      { key: "pod", title: "Pod", width: "minmax(140px, 3fr)", cell: (row) => el("a", { class: "name", href: path("pod", row.namespace, row.pod) }, el("span", { class: "muted" }, `${row.namespace}/`), row.pod) },
-      { key: "state", title: "State", width: "110px", cell: (row) => badge(row.terminating ? "terminating" : row.state, row.state === "bound" ? "quiet" : "binding") },
-      { key: "cpu", title: "CPU", width: "70px", number: true, cell: (row) => amount("cpu", row.requested.cpu || 0) },
-      { key: "memory", title: "Memory", width: "80px", number: true, cell: (row) => amount("memory", row.requested.memory || 0) },
+      { key: "pod", title: "Pod", width: "minmax(140px, 3fr)", narrow: "minmax(0, 1fr)", cell: (row) => el("a", { class: "name", href: path("pod", row.namespace, row.pod) }, el("span", { class: "muted" }, `${row.namespace}/`), row.pod) },
+      { key: "state", title: "State", width: "110px", narrow: "88px", cell: (row) => badge(row.terminating ? "terminating" : row.state, row.state === "bound" ? "quiet" : "binding") },
+      { key: "cpu", title: "CPU", width: "70px", narrow: "56px", number: true, cell: (row) => amount("cpu", row.requested.cpu || 0) },
+      { key: "memory", title: "Memory", width: "80px", narrow: "70px", number: true, cell: (row) => amount("memory", row.requested.memory || 0) },
       { key: "priority", title: "Priority", width: "90px", number: true, phone: "hide", cell: (row) => count(row.priority) },
       { key: "scheduler", title: "Scheduler", width: "minmax(90px, 1fr)", phone: "hide", cell: (row) => row.schedulerName || "default-scheduler" },
     ],
@@ -47,8 +47,8 @@ export async function node(_, name) {
         ["Changed in", `generation ${count(found.changed)}`],
         ["Not seen yet", found.assumed + found.claimed ? `${found.assumed} assumed, ${found.claimed} claimed` : ""],
       ]), el("details", {}, el("summary", {}, plural(Object.keys(found.labels).length, "label")), el("ul", { class: "labels" }, Object.entries(found.labels).sort().map(([key, value]) => el("li", {}, `${key}=${value}`)))))),
-    el("div", { class: "toolbar" }, el("h2", {}, plural(pods.length, "pod")), found.hiddenPods ? el("span", { class: "muted" }, `and ${plural(found.hiddenPods, "pod")} of namespaces that you may not read`) : null, search), table.element,
+    el("div", { class: "toolbar" }, el("h2", {}, plural(pods.length, "pod")), found.hiddenPods ? el("span", { class: "muted" }, `and ${plural(found.hiddenPods, "pod")} of namespaces that you may not read`) : null, pods.length > 10 ? search : null), table.element,
     el("h2", {}, "Newest decisions for it"),
     newest.items.length ? el("ul", { class: "list" }, newest.items.map((each) => el("li", {}, el("a", { class: "name", href: path("pod", each.namespace, each.pod, each.id) }, `${each.namespace}/${each.pod}`), badge(each.outcome), el("span", { class: "grow" }, each.reason || ""), el("span", { class: "muted" }, age(each.time))))) : el("p", { class: "muted" }, "None is kept."));
-  return { element, table, search, back: "#/nodes", destroy: () => table.destroy() };
+  return { element, table, search: pods.length > 10 ? search : undefined, back: "#/nodes", destroy: () => table.destroy() };
 }

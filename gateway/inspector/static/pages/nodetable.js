@@ -32,8 +32,8 @@ export async function nodeTable(base, attempt) {
     open: (row) => { location.hash = path("node", row.node); },
     sort: (key, descending) => { table.setOrder(key, descending); show(); },
     columns: [
-      { key: "rank", title: "#", width: "46px", number: true, sort: true, hint: "Moorage's order", cell: (row) => (row.rank ? String(row.rank) : "–") },
-      { key: "node", title: "Node", width: "minmax(120px, 1.4fr)", sort: true, cell: (row) => el("a", { class: row.node === bound ? "name bound" : "name", href: path("node", row.node), title: row.node === bound ? `${row.node}: the pod is bound here` : row.node }, row.node === bound ? "● " : "", row.node) },
+      { key: "rank", title: "#", width: "62px", number: true, sort: true, hint: "Moorage's order", cell: (row) => (row.rank ? String(row.rank) : "–") },
+      { key: "node", title: "Node", width: "minmax(120px, 1.4fr)", narrow: "minmax(0, 1fr)", sort: true, cell: (row) => el("a", { class: row.node === bound ? "name bound" : "name", href: path("node", row.node), title: row.node === bound ? `${row.node}: the pod is bound here` : row.node }, row.node === bound ? "● " : "", row.node) },
       { key: "total", title: "Total", width: "62px", number: true, sort: true, cell: (row) => score(row.total), paint: (row, cell) => paint(cell, row.total) },
       ...plugins.score.map(({ plugin, weight }) => ({ key: plugin, title: plugin, hint: `${plugin}, weight ${weight}`, width: "minmax(56px, 1fr)", number: true, sort: true, phone: "hide", cell: (row) => score(row.scores?.[plugin]?.normalized), paint: (row, cell) => { const one = row.scores?.[plugin]; if (one) { paint(cell, one.normalized); cell.title = `${plugin}: raw ${one.raw}, normalised ${one.normalized}, weight ${weight}`; } } })),
       { key: "reason", title: "Verdict", width: plugins.score.length > 4 ? "minmax(140px, 1.6fr)" : "minmax(140px, 3fr)", sort: true, phone: "line", cell: (row) => row.verdict === "rejected" ? el("span", { title: `${row.plugin}: ${row.reason}` }, badge("rejected"), " ", el("b", {}, row.plugin), `: ${row.reason}`) : el("span", { class: "muted" }, row.verdict) },

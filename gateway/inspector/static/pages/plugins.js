@@ -40,7 +40,7 @@ export async function plugins() {
     replace(body,
       el("div", { class: "charts" },
         el("section", {}, el("h2", {}, "Time in a cycle, p99"), charts[0].element, legend(slow)),
-        isFilter ? el("section", {}, el("h2", {}, "Rejected nodes a second"), charts[1].element, rejecting.length ? legend(rejecting) : el("p", { class: "muted" }, "Nothing was rejected.")) : null),
+        isFilter ? el("section", {}, el("h2", {}, "Rejected nodes a second"), rejecting.length ? [charts[1].element, legend(rejecting)] : el("p", { class: "muted" }, "No filter plugin rejected a node in this time.")) : null),
       el("div", { class: "scroll" }, summary(mine, times, isFilter)));
     charts[0].show(times, slow.map((each) => each.p99));
     charts[1].show(times, rejecting.map((each) => each.rejected.map((value) => value / interval)));

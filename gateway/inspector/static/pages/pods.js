@@ -25,13 +25,13 @@ export async function pods({ stream }) {
     empty: "No decision matches. Pods appear here as kube-scheduler asks Moorage about them.",
     open: (row) => { location.hash = path("pod", row.namespace, row.pod, row.id); },
     columns: [
-      { key: "pod", title: "Pod", width: "minmax(130px, 2fr)", cell: (row) => el("a", { class: "name", href: path("pod", row.namespace, row.pod, row.id), title: pod(row) }, el("span", { class: "muted" }, `${row.namespace}/`), row.pod) },
-      { key: "outcome", title: "Outcome", width: "118px", cell: (row) => badge(row.outcome) },
+      { key: "pod", title: "Pod", width: "minmax(130px, 2fr)", narrow: "minmax(0, 1fr)", cell: (row) => el("a", { class: "name", href: path("pod", row.namespace, row.pod, row.id), title: pod(row) }, el("span", { class: "muted" }, `${row.namespace}/`), row.pod) },
+      { key: "outcome", title: "Outcome", width: "130px", narrow: "118px", cell: (row) => badge(row.outcome) },
       { key: "node", title: "Node", width: "minmax(90px, 1.2fr)", phone: "hide", cell: (row) => row.node ? el("a", { class: "name", href: path("node", row.node), title: row.node }, row.node) : "–" },
       { key: "reason", title: "Reason", width: "minmax(120px, 4fr)", phone: "line", cell: (row) => row.reason || "" },
       { key: "nodes", title: "Feasible", width: "96px", number: true, phone: "hide", hint: "feasible nodes of those that kube-scheduler named", cell: (row) => `${count(row.feasible)} / ${count(row.nodes)}` },
       { key: "attempt", title: "Attempt", width: "78px", number: true, phone: "hide", cell: (row) => String(row.attempt || 1) },
-      { key: "time", title: "Age", width: "56px", number: true, cell: (row) => el("span", { title: date(row.time) }, age(row.time)) },
+      { key: "time", title: "Age", width: "56px", narrow: "48px", number: true, cell: (row) => el("span", { title: date(row.time) }, age(row.time)) },
     ],
   });
 
@@ -44,7 +44,7 @@ export async function pods({ stream }) {
     const all = [...byPod.values()];
     const counts = Object.fromEntries(OUTCOMES.map((name) => [name, 0]));
     for (const each of all) counts[each.outcome] = (counts[each.outcome] || 0) + 1;
-    replace(tabs, [["", "All", all.length], ...OUTCOMES.map((name) => [name, name, counts[name]])].map(([name, title, number]) => el("button", { type: "button", role: "tab", "data-kind": name, "aria-selected": String(remembered.outcome === name), onclick: () => { remembered.outcome = name; show(); } }, title, el("b", {}, count(number)))));
+    replace(tabs, [["", "All", all.length], ...OUTCOMES.map((name) => [name, name, counts[name]])].map(([name, title, number]) => el("button", { type: "button", role: "tab", "data-kind": name, "aria-selected": String(remembered.outcome === name), class: number || !name ? "" : "none", onclick: () => { remembered.outcome = name; show(); } }, title, el("b", {}, count(number)))));
     const rows = all.filter(matches);
     table.setRows(rows);
     loaded.textContent = rows.length === all.length ? plural(all.length, "pod") : `${count(rows.length)} of ${plural(all.length, "pod")}`;

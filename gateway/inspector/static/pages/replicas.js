@@ -30,9 +30,9 @@ function summary({ generation, counts, silentSeconds, term }) {
     Object.entries(silentSeconds).map(([name, age]) => tile(`${name} last heard of`, age === null ? "never" : `${seconds(age)} ago`))));
 }
 
-function show({ service, problem, replicas: members, turnover }, open) {
+function show({ service, problem, replicas: members }, open) {
   return el("section", {},
-    el("h2", {}, service, " ", el("span", { class: "muted" }, `${plural(members.length, "replica")}, ${plural(turnover, "change")} since the start`)),
+    el("h2", {}, service, " ", el("span", { class: "muted" }, plural(members.length, "replica"))),
     problem ? note(problem, members.length ? "" : "bad") : null,
     el("div", { class: "scroll" }, el("table", { class: "plain" },
       el("thead", {}, el("tr", {}, ["Address", "Replica", "Generation", "Behind", "Unanswered", "Plugins"].map((each, index) => el("th", { class: index > 1 && index < 5 ? "number" : "" }, each)))),

@@ -2,7 +2,7 @@
 
 import { get } from "../lib/api.js";
 import { el, facts, note, replace } from "../lib/dom.js";
-import { age, count, path } from "../lib/format.js";
+import { age, count, date, path, plural } from "../lib/format.js";
 
 const REFRESH = 5000; // milliseconds
 
@@ -10,12 +10,11 @@ export async function shadow() {
   const body = el("div", {});
 
   async function load() {
-    const answer = await get("../shadow").catch((error) => {
+    const { profiles } = await get("../shadow").catch((error) => {
       if (error.status === 404) return { profiles: [] };
       throw error;
     });
-    const profiles = answer.profiles || answer.items || [];
-    replace(body, profiles.length ? profiles.map(show) : [note("No shadow is configured."), el("p", { class: "muted" }, "A shadow runs a second profile beside the live one on real traffic: give the policy a field `shadow`.")]);
+    replace(body, profiles.length ? profiles.map(show) : [note("No shadow is configured."), el("p", { class: "muted" }, "A shadow runs a second profile beside the live one on real traffic. The field shadow of a profile configures it.")]);
   }
 
   await load();
@@ -23,13 +22,39 @@ export async function shadow() {
   return { element: el("section", { class: "page" }, el("div", { class: "toolbar" }, el("h1", {}, "Shadow")), body), destroy: () => clearInterval(refresh) };
 }
 
-function show(profile) {
-  const { profile: name, shadow: against, agreement, disagreements = [], ...others } = profile;
-  const counts = Object.entries(others).filter(([, value]) => typeof value === "number").map(([key, value]) => [words(key), count(value)]);
+const percent = (share) => (share === null || share === undefined ? "–" : `${(share * 100).toFixed(1)} %`);
+
+function show(report) {
+  const tile = (name, value, more = "") => el("div", { class: "tile" }, el("b", {}, value), el("span", {}, name), more && el("small", {}, more));
+  const skipped = Object.entries(report.skipped || {}).filter(([, cycles]) => cycles);
   return el("section", {},
-    el("h2", {}, name, against ? ` and its shadow ${against}` : ""),
-    facts([["Agreement", agreement === undefined || agreement === null ? "–" : `${(agreement * 100).toFixed(1)} %`], ...counts]),
-    disagreements.length ? el("ul", { class: "list" }, disagreements.map((each) => el("li", {}, el("a", { class: "name", href: path("pod", each.namespace, each.pod, each.id || "") }, `${each.namespace}/${each.pod}`), el("span", { class: "grow" }, each.reason || (each.reasons || []).join("; "), each.live || each.shadow ? el("small", {}, ` ${each.live || "no node"} → ${each.shadow || "no node"}`) : ""), each.time && el("span", { class: "muted" }, age(each.time))))) : el("p", { class: "muted" }, "No disagreement yet."));
+    el("h2", {}, "Profile ", report.profile),
+    el("div", { class: "tiles" },
+      tile("agreement", percent(report.agreement), `${count(report.agreed)} of ${plural(report.compared, "cycle")}`),
+      tile("other feasible nodes", count(report.disagreedFilter)),
+      tile("another best node", count(report.disagreedWinner)),
+      tile("rank correlation", report.rankCorrelation === null ? "–" : report.rankCorrelation.toFixed(2), "Kendall's tau, -1 to 1"),
+      tile("of the time", percent(report.share), `at most ${percent(report.maxShare)}`)),
+    facts([["Since", date(report.since)], ["Policy", report.policyRevision], ["Skipped", skipped.map(([why, cycles]) => `${why} ${count(cycles)}`).join(", ")], ["Failed", report.failed ? count(report.failed) : ""]]),
+    report.lastFailure ? note(report.lastFailure, "bad") : null,
+    reasons(report.reasons || []),
+    el("h2", {}, "Newest disagreements"),
+    report.disagreements.length ? el("ul", { class: "list" }, report.disagreements.map(disagreement)) : el("p", { class: "muted" }, "None yet."));
 }
 
-const words = (key) => key.replace(/([A-Z])/g, " $1").replace(/^./, (letter) => letter.toUpperCase());
+function reasons(found) {
+  if (!found.length) return null;
+  return el("div", { class: "scroll" }, el("table", { class: "plain" },
+    el("thead", {}, el("tr", {}, ["In", "Plugin", "Reason", "Cycles"].map((each, index) => el("th", { class: index === 3 ? "number" : "" }, each)))),
+    el("tbody", {}, found.map((each) => el("tr", {}, el("td", {}, each.kind), el("td", {}, each.plugin), el("td", {}, each.reason), el("td", { class: "number" }, count(each.cycles)))))));
+}
+
+function disagreement(each) {
+  const winners = each.live || each.shadow ? `${each.live || "no node"} → ${each.shadow || "no node"}` : "";
+  const feasible = each.feasible === each.shadowFeasible ? "" : `${count(each.feasible)} → ${plural(each.shadowFeasible, "feasible node")}`;
+  return el("li", {},
+    el("a", { class: "name", href: path("pod", each.namespace, each.pod, each.id) }, `${each.namespace}/${each.pod}`),
+    el("span", { class: "mono" }, [winners, feasible].filter(Boolean).join(", ")),
+    el("span", { class: "grow" }, (each.reasons || []).join("; ")),
+    el("span", { class: "muted" }, age(each.time)));
+}

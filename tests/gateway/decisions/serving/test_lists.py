@@ -139,7 +139,7 @@ async def test_a_list_goes_on_where_the_page_before_ended(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("query", "error"),
     [
-        ("nod=n1", "there is no parameter nod; there are continue, limit, namespace, node,"),
+        ("nod=n1", "there is no parameter nod; there are continue, id, limit, namespace,"),
         ("pod=a&pod=b", "pod is given twice"),
         ("limit=0", "limit is a whole number from 1 to 1000, not 0"),
         ("limit=many", "limit is a whole number from 1 to 1000, not many"),

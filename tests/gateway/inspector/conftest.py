@@ -1,0 +1,57 @@
+"""A real Chromium that fails a test for each error in its console, also of the content policy."""
+
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, ConsoleMessage, Page, async_playwright, expect
+
+expect.set_options(timeout=30_000)  # milliseconds; a busy machine is no failure
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+# As root, and in containers, Chromium has neither a sandbox nor room in /dev/shm.
+ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage"]
+
+
+def chromium() -> str | None:
+    """Return the path of the machine's Chromium, None if there is none."""
+    return next(filter(None, map(shutil.which, NAMES)), None)
+
+
+@pytest_asyncio.fixture
+async def browser() -> AsyncIterator[Browser]:
+    """Start Chromium."""
+    if (program := chromium()) is None:
+        pytest.skip("chromium is not installed")
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+        yield browser
+        await browser.close()
+
+
+@contextmanager
+def noting_problems(page: Page) -> Iterator[list[str]]:
+    """Give what goes wrong in a window: errors of scripts, in its console, of its policy."""
+    problems: list[str] = []
+
+    def noted(message: ConsoleMessage) -> None:
+        # Where a test ends its server, or breaks a stream off, the browser notes net::ERR_...
+        if message.type in {"error", "warning"} and "net::ERR_" not in message.text:
+            problems.append(f"{message.text} ({message.location.get('url')})")
+
+    page.on("console", noted)
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    yield problems
+
+
+@pytest_asyncio.fixture
+async def page(browser: Browser) -> AsyncIterator[Page]:
+    """Open a window in which nothing may go wrong."""
+    page = await browser.new_page(viewport={"width": 1280, "height": 800})
+    with noting_problems(page) as problems:
+        yield page
+        await page.close()
+    assert problems == []

@@ -1,0 +1,179 @@
+"""The page in a real Chromium, with a cluster that is made up."""
+
+import re
+from datetime import timedelta
+
+from playwright.async_api import Page, expect
+
+from tests.gateway.inspector.fixture import BEGIN, Cluster, serving, shadow_report, summary
+
+OUTCOMES = ("bound", "bound", "binding", "unschedulable", "failed", "bind failed", "preempting")
+
+
+def a_cluster(nodes: int = 60, decisions: int = 70) -> Cluster:
+    newest_first = range(decisions, 0, -1)
+    made = [summary(each, OUTCOMES[each % len(OUTCOMES)]) for each in newest_first]
+    return Cluster(nodes=nodes, decisions=made)
+
+
+async def test_pods_are_listed_by_outcome_and_found_by_words(page: Page) -> None:
+    async with serving(a_cluster()) as url:
+        await page.goto(url)
+        await expect(page.get_by_role("tab", name="all")).to_contain_text("70")
+        await page.get_by_role("tab", name="unschedulable").click()
+        rows = page.locator(".window .row")
+        await expect(rows).to_have_count(10)
+        await expect(rows.first).to_contain_text("Insufficient cpu")
+        await page.get_by_role("searchbox").fill("batch worker-003")
+        await expect(page.locator(".foot")).to_contain_text("1 of 70 pods")
+        await rows.first.click()
+        await expect(page.get_by_role("heading", level=1)).to_contain_text("worker-003")
+
+
+async def test_a_decision_appears_and_changes_while_one_looks(page: Page) -> None:
+    cluster = a_cluster(decisions=3)
+    async with serving(cluster) as url:
+        await page.goto(url)
+        await expect(page.locator("#live")).to_have_text("Live")
+        cluster.decide(summary(900, "binding"))
+        first = page.locator(".window .row").first
+        await expect(first).to_contain_text("shop/worker-0900")
+        await expect(first).to_contain_text("binding")
+        cluster.decide(summary(900, "bound"))
+        await expect(first).to_contain_text("bound")
+        await expect(page.get_by_role("tab", name="all")).to_contain_text("4")
+
+
+async def test_the_newest_attempt_of_a_pod_stays_when_the_one_before_it_is_reported_late(
+    page: Page,
+) -> None:
+    cluster = a_cluster(decisions=1)
+    async with serving(cluster) as url:
+        await page.goto(url)
+        await expect(page.locator("#live")).to_have_text("Live")
+        later = (BEGIN + timedelta(seconds=500)).isoformat()
+        cluster.decide(summary(1, "bound", id="newer", time=later, attempt=2))
+        row = page.locator(".window .row")
+        await expect(row).to_contain_text("bound")
+        cluster.decide(summary(1, "failed"))
+        cluster.decide(summary(2, "binding"))
+        await expect(row).to_have_count(2)
+        await expect(row.first).to_contain_text("bound")
+
+
+async def test_decisions_that_were_missed_are_there_after_the_stream_was_lost(page: Page) -> None:
+    cluster = a_cluster(decisions=3)
+    async with serving(cluster) as url:
+        await page.goto(url)
+        await expect(page.locator("#live")).to_have_text("Live")
+        cluster.lose()
+        cluster.decisions.insert(0, summary(900))
+        await expect(page.locator(".window .row").first).to_contain_text("worker-0900")
+
+
+async def test_names_from_the_cluster_are_never_markup(page: Page) -> None:
+    cluster = a_cluster(decisions=0)
+    evil = "<img src=x onerror=alert(1)>"
+    cluster.decisions.append(summary(1, reason=evil, pod=evil, node=evil))
+    async with serving(cluster) as url:
+        await page.goto(url)
+        await expect(page.locator(".window .row").first).to_contain_text(evil)
+        assert await page.locator("main img").count() == 0
+
+
+async def test_one_decision_shows_reason_evidence_and_every_node(page: Page) -> None:
+    async with serving(a_cluster(nodes=60)) as url:
+        await page.goto(f"{url}#/pod/batch/worker-0070/00000046")
+        await expect(page.locator(".reason")).to_contain_text("node-0001 leads node-0002")
+        await expect(page.locator(".funnel")).to_contain_text("Insufficient cpu")
+        table = page.get_by_role("table", name="Nodes of this attempt")
+        await expect(table.locator(".window .row").first).to_contain_text("feasible")
+        await page.get_by_role("searchbox").fill("gpu=only")
+        await expect(page.locator(".nodes .toolbar")).to_contain_text("of 60 nodes")
+        await expect(table.locator(".window .row").first).to_contain_text("TaintToleration")
+
+
+async def test_5000_nodes_are_sorted_and_searched_and_few_are_drawn(page: Page) -> None:
+    async with serving(a_cluster(nodes=5000)) as url:
+        await page.goto(f"{url}#/pod/batch/worker-0070/00000046")
+        table = page.get_by_role("table", name="Nodes of this attempt")
+        await expect(table).to_have_attribute("aria-rowcount", "5000")
+        rows = table.locator(".window .row")
+        assert await rows.count() < 100
+        await table.get_by_role("button", name="ZoneSpread").click()
+        await expect(rows.first.locator(".cell").nth(6)).to_have_text("100")
+        await table.get_by_role("button", name="ZoneSpread").click()
+        await expect(rows.first.locator(".cell").nth(6)).to_have_text("0")
+        await page.get_by_role("searchbox").fill("node-4998")
+        await expect(table).to_have_attribute("aria-rowcount", "1")
+        await page.get_by_role("searchbox").fill("")
+        strip = page.locator(".strip-canvas")
+        await strip.click(position={"x": 30, "y": 10})
+        await expect(table.locator(".row[aria-selected=true]")).to_have_count(1)
+        await expect(page.locator(".strip-reading")).to_contain_text("node-")
+
+
+async def test_the_keyboard_suffices(page: Page) -> None:
+    async with serving(a_cluster()) as url:
+        await page.goto(url)
+        await expect(page.locator(".window .row").first).to_be_visible()
+        await page.keyboard.press("?")
+        await expect(page.get_by_role("dialog")).to_contain_text("next, previous row")
+        await page.keyboard.press("Escape")
+        await page.keyboard.press("/")
+        await expect(page.get_by_role("searchbox")).to_be_focused()
+        await page.keyboard.type("worker-00")
+        await page.keyboard.press("Escape")
+        for key in "jjjk":
+            await page.keyboard.press(key)
+        selected = page.locator(".row[aria-selected=true]")
+        await expect(selected).to_contain_text("worker-0069")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("heading", level=1)).to_contain_text("worker-0069")
+        await page.keyboard.press("Escape")
+        await expect(page.get_by_role("tab", name="all")).to_be_visible()
+        await expect(page.get_by_role("searchbox")).to_have_value("worker-00")
+
+
+async def test_the_theme_is_chosen_and_kept(page: Page) -> None:
+    async with serving(a_cluster()) as url:
+        await page.emulate_media(color_scheme="light")
+        await page.goto(url)
+        for theme in ("light", "dark"):
+            await page.keyboard.press("t")
+            await expect(page.locator("html")).to_have_attribute("data-theme", theme)
+        dark = re.compile(r"rgb\(19, 21, 25\)")
+        await expect(page.locator("body")).to_have_css("background-color", dark)
+        await page.reload()
+        await expect(page.locator("body")).to_have_css("background-color", dark)
+
+
+async def test_a_phone_shows_the_reason_and_never_scrolls_sideways(page: Page) -> None:
+    await page.set_viewport_size({"width": 360, "height": 740})
+    async with serving(a_cluster(nodes=300)) as url:
+        for path, wanted in (("", ".window .row"), ("#/pod/batch/worker-0070/00000046", ".strip")):
+            await page.goto(url + path)
+            await expect(page.locator(wanted).first).to_be_visible()
+            assert await page.evaluate("document.documentElement.scrollWidth") == 360
+        await expect(page.locator(".window .row").first).to_contain_text("feasible")
+
+
+async def test_a_shadow_shows_how_often_it_disagrees_and_leads_to_the_decision(page: Page) -> None:
+    cluster = a_cluster()
+    async with serving(cluster) as url:
+        await page.goto(f"{url}#/shadow")
+        await expect(page.locator("main")).to_contain_text("No shadow is configured")
+        cluster.shadows = [shadow_report()]
+        await page.reload()
+        await expect(page.locator(".tiles")).to_contain_text("93.8 %")
+        await expect(page.locator(".list")).to_contain_text("ZoneSpread adds 4.1")
+        await page.get_by_role("link", name="batch/worker-0070").click()
+        await expect(page.get_by_role("heading", level=1)).to_contain_text("worker-0070")
+
+
+async def test_a_pod_without_a_decision_has_the_reason_and_a_way_back(page: Page) -> None:
+    # The browser itself writes an error about the answer into its console.
+    await page.add_init_script("window.fetch = async (path) => new Response('{}', {status: 404})")
+    async with serving(a_cluster()) as url:
+        await page.goto(f"{url}#/pod/none/such")
+        await expect(page.get_by_role("alert")).to_contain_text("404")

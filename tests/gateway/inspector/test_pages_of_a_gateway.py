@@ -1,0 +1,163 @@
+"""The page as a real gateway serves it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import Browser, Page, expect
+
+from tests.gateway.inspector.conftest import noting_problems
+from tests.gateway.running import (
+    Gateway,
+    bind,
+    filter_service,
+    gateway,
+    pod,
+    ready,
+    scorer_service,
+)
+from tests.host.tls.support import authority, write_folder
+
+POLICY = """
+apiVersion: moorage.io/v1alpha1
+kind: MoorageConfiguration
+profiles:
+- plugins:
+    multiPoint: {enabled: [{name: InTree}]}
+    score:
+      enabled:
+      - name: ImageLocality
+        weight: 7
+"""
+
+
+OURS = authority()
+
+
+@asynccontextmanager
+async def a_gateway(folder: Path) -> AsyncIterator[Gateway]:
+    """Run a gateway with its services and two nodes."""
+    (folder / "policy.yaml").write_text(POLICY)
+    async with (
+        filter_service() as filters,
+        scorer_service() as scorers,
+        gateway(
+            folder,
+            filters=filters,
+            scorer=scorers,
+            config=folder / "policy.yaml",
+            inspector_interval=0.2,
+        ) as running,
+    ):
+        await ready(running)
+        await running.node("n1", "n2")
+        yield running
+
+
+async def decide(running: Gateway, name: str, cpu: str = "1") -> None:
+    """Have a pod filtered and scored."""
+    container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
+    asked = pod(name, containers=[container])
+    answer = await running.filter(asked, "n1", "n2")
+    if answer["NodeNames"]:
+        await running.prioritize(asked, *answer["NodeNames"])
+
+
+async def test_pods_are_there_live_and_lead_to_all_their_nodes(page: Page, tmp_path: Path) -> None:
+    async with a_gateway(tmp_path) as running:
+        await decide(running, "first")
+        await page.goto(f"{running.admin}/")
+        await expect(page.locator(".window .row")).to_have_count(1)
+        await expect(page.locator("#live")).to_have_text("Live")
+        await decide(running, "large", cpu="64")
+        row = page.locator(".window .row").first
+        await expect(row).to_contain_text("default/large")
+        await expect(row).to_contain_text("unschedulable")
+        await row.click()
+        await expect(page.locator(".reason")).to_contain_text("Insufficient cpu")
+        await expect(page.locator(".nodes .window .row")).to_have_count(2)
+        await expect(page.locator(".nodes .window .row").first).to_contain_text("NodeResourcesFit")
+
+
+async def test_nodes_show_what_is_on_them(page: Page, tmp_path: Path) -> None:
+    async with a_gateway(tmp_path) as running:
+        running.api.create(
+            "/api/v1/namespaces/default/pods",
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": "there", "namespace": "default"},
+                "spec": {
+                    "nodeName": "n2",
+                    "containers": [
+                        {"name": "c", "image": "i", "resources": {"requests": {"cpu": "2"}}}
+                    ],
+                },
+            },
+        )
+        await page.goto(f"{running.admin}/inspector/#/nodes")
+        await page.get_by_role("button", name="CPU").click()
+        await expect(page.locator(".window .row")).to_have_count(2)
+        await page.reload()
+        row = page.locator(".window .row", has_text="n2")
+        await expect(row).to_contain_text("50 %")
+        await row.click()
+        await expect(page.locator(".window .row")).to_contain_text("default/there")
+        await expect(page.locator(".funnel")).to_contain_text("2 / 4")
+
+
+async def test_the_policy_names_the_line_of_each_value(page: Page, tmp_path: Path) -> None:
+    async with a_gateway(tmp_path) as running:
+        await page.goto(f"{running.admin}/inspector/#/policy")
+        weight = page.locator(".policy tr", has_text="weight: 7")
+        await expect(weight).to_contain_text("policy.yaml:10")
+        fit = page.locator(".policy tr", has_text="- name: NodeResourcesFit").first
+        await expect(fit).to_contain_text("policy.yaml:6, by InTree")
+        await page.get_by_label("only what the file sets").check()
+        await expect(page.locator(".policy tr:visible", has_text="default")).to_have_count(0)
+
+
+async def test_replicas_and_plugins_are_shown_with_what_they_did(
+    page: Page, tmp_path: Path
+) -> None:
+    async with a_gateway(tmp_path) as running:
+        await page.goto(f"{running.admin}/inspector/#/replicas")
+        await expect(page.locator("main")).to_contain_text("scorer 1 replica")
+        await decide(running, "large", cpu="64")
+        await page.goto(f"{running.admin}/inspector/#/plugins")
+        fit = page.locator(".plain tr", has_text="NodeResourcesFit")
+        await expect(fit.locator("td").nth(4)).to_have_text("2")
+        await expect(page.locator(".chart canvas")).to_have_count(2)
+
+
+async def test_the_page_of_a_pod_follows_its_bind(page: Page, tmp_path: Path) -> None:
+    async with a_gateway(tmp_path) as running:
+        await decide(running, "p")
+        await page.goto(f"{running.admin}/inspector/#/pod/default/p")
+        await expect(page.locator("h1 .badge")).to_have_text("binding")
+        assert await bind(running, pod("p")) != ""  # there is no binder
+        await expect(page.locator("h1 .badge")).to_have_text("bind failed")
+
+
+async def test_with_certificates_the_page_is_for_operators(
+    browser: Browser, tmp_path: Path
+) -> None:
+    tls = write_folder(tmp_path, OURS, "moorage-gateway", "moorage-operator", "127.0.0.1")
+    async with gateway(tmp_path, tls=tls) as running:
+        certificate: Any = {
+            "origin": running.admin,
+            "certPath": tls / "tls.crt",
+            "keyPath": tls / "tls.key",
+        }
+        nobody = await browser.new_page(ignore_https_errors=True)
+        refused = await nobody.goto(f"{running.admin}/inspector/")
+        assert refused is not None
+        assert refused.status == 401
+        operator = await browser.new_page(
+            ignore_https_errors=True, client_certificates=[certificate]
+        )
+        with noting_problems(operator) as problems:
+            await operator.goto(f"{running.admin}/inspector/")
+            await expect(operator.locator("#live")).to_have_text("Live")
+        assert problems == []

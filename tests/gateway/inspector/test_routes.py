@@ -1,0 +1,96 @@
+"""What the page asks the gateway, without a browser."""
+
+from pathlib import Path
+
+import pytest
+
+from gateway.inspector.origins import lines_of
+from gateway.inspector.timeline import quantile
+from moorage_host.policy import Catalogue, PluginInfo, parse, resolve
+from tests.gateway.running import gateway
+
+POLICY = """\
+apiVersion: moorage.io/v1alpha1
+kind: MoorageConfiguration
+profiles:
+- schedulerName: a
+  plugins:
+    filter:
+      enabled:
+      - name: Fits
+    score:
+      enabled:
+      - name: Likes
+        weight: 3
+  pluginConfig:
+  - name: Likes
+    args:
+      zones: [x, y]
+    timeBudget: 200ms
+- schedulerName: b
+"""
+
+
+def origins(policy: str) -> dict[str, list[str]]:
+    """Return the origins of each text in the effective policy."""
+    catalogue = Catalogue(
+        [
+            PluginInfo(name="Fits", points=frozenset({"Filter"}), default_args={"strict": True}),
+            PluginInfo(name="Likes", points=frozenset({"Score"}), default_args={"depth": 2}),
+        ]
+    )
+    document = parse(policy, "dir/policy.yaml")
+    found: dict[str, list[str]] = {}
+    for line in lines_of(document, resolve(document, catalogue)):
+        found.setdefault(line.text.strip(), []).append(line.origin)
+    return found
+
+
+def test_each_line_of_the_effective_policy_has_its_origin() -> None:
+    found = origins(POLICY)
+    assert found["- schedulerName: a"] == ["policy.yaml:4"]
+    assert found["- schedulerName: b"] == ["policy.yaml:18"]
+    assert found["scoreScale: 100"] == ["default"]
+    assert found["- name: Fits"] == ["policy.yaml:8", "default of Fits"]
+    assert found["strict: true"] == ["default of Fits"]
+    assert found["weight: 3"] == ["policy.yaml:12"]
+    assert found["depth: 2"] == ["default of Likes"]
+    assert found["- x"] == ["policy.yaml:16"]
+    assert found["timeBudget: 200ms"] == ["policy.yaml:17"]
+
+
+def test_quantiles_are_those_of_prometheus() -> None:
+    counts = {0.1: 10.0, 0.2: 90.0, float("inf"): 100.0}
+    assert quantile(counts, 0.5) == pytest.approx(0.15)
+    assert quantile(counts, 0.99) == 0.2
+    assert quantile({float("inf"): 0.0}, 0.5) is None
+
+
+async def test_files_come_with_a_strict_policy_and_are_not_sent_twice(tmp_path: Path) -> None:
+    async with gateway(tmp_path) as running, running.session.get(running.admin) as begin:
+        assert begin.url.path == "/inspector/"
+        assert "default-src 'self'" in begin.headers["Content-Security-Policy"]
+        assert "unsafe" not in begin.headers["Content-Security-Policy"]
+        tag = {"If-None-Match": begin.headers["ETag"]}
+        async with running.session.get(begin.url, headers=tag) as again:
+            assert again.status == 304
+        for outside in (
+            "/inspector/%2e%2e/assets.py",
+            "/inspector/../assets.py",
+            "/inspector/none",
+        ):
+            assert (await running.get(outside))[0] == 404
+
+
+async def test_a_query_that_is_wrong_is_answered_with_what_would_be_right(tmp_path: Path) -> None:
+    async with gateway(tmp_path) as running:
+        for path, part in (
+            ("/nodes?sort=colour", "cpu"),
+            ("/nodes?limit=-1", "from 0 to 5000"),
+            ("/nodes?order=up", "asc"),
+            ("/plugins?since=soon", "duration"),
+        ):
+            status, answer = await running.get(path)
+            assert (status, part in answer["error"]) == (400, True), path
+        assert (await running.get("/nodes/none"))[0] == 404
+        assert (await running.get("/policy"))[0] == 503  # no service has announced its plugins
