@@ -8,6 +8,8 @@ def about_node(facts: Facts, node: str) -> str:
     """Return the rest of a sentence that begins with the pod's name."""
     place = facts.pod["spec"].get("nodeName") or ""
     view = next((each for each in facts.views if each["verdict"] != "unknown"), None)
+    if view is None and not facts.attempts and (rejected := _not_named(facts)):
+        return f"{_place(place, node)}: {rejected}"
     if view is None:
         why = facts.views[0].get("detail", "") if facts.views else facts.silence
         return f"{_place(place, node)}: nothing is known about {node}: {why}"
@@ -46,6 +48,8 @@ def _verdict(facts: Facts, view: Object, node: str, place: str) -> str:
         return f"it is Moorage's best node, {score['total']:.4g}: {newest.get('reason', '')}"
     if rank:
         best, total = newest["score"]["top"][0], f"{score['total']:.4g}"
+        if score["total"] == best["total"]:
+            return f"its total is {total}, as that of {best['node']}: {newest.get('reason', '')}"
         return f"it is Moorage's number {rank}, {total}; {best['node']} has {best['total']:.4g}"
     if claim := newest.get("claim"):
         return f"it was feasible, but {claim['node']} was claimed for {', '.join(claim['plugins'])}"

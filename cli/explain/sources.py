@@ -15,7 +15,7 @@ from cli.gateway.finding import Object
 from cli.gateway.options import GatewayOptions
 from cli.given import namespace_and_name
 from moorage.errors import ConfigurationError
-from moorage_host.kube import KubeClient, KubeStatusError, connect
+from moorage_host.kube import KubeClient, KubeStatusError, KubeUnreachableError, connect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +77,8 @@ async def read(pod: str, node: str, options: GatewayOptions) -> Facts:
         events, group = await asyncio.gather(
             _events(client, namespace, uid), read_group(client, found)
         )
+    except TimeoutError as error:
+        raise KubeUnreachableError(str(error)) from error
     finally:
         decisions.cancel()
         await client.close()

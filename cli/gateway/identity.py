@@ -10,7 +10,7 @@ import msgspec
 from cli.gateway.errors import GatewayError
 from cli.gateway.finding import SECONDS
 from moorage.errors import ConfigurationError
-from moorage_host.kube import KubeClient, KubeStatusError
+from moorage_host.kube import KubeClient, KubeError, KubeStatusError
 from moorage_host.tls.certificate import AUTHORITIES, CHAIN, KEY, read_certificate
 from moorage_host.tls.contexts import client_context
 
@@ -43,11 +43,11 @@ async def context_of_secret(client: KubeClient, namespace: str) -> ssl.SSLContex
     try:
         answer = await client.request("GET", path, timeout=SECONDS)
         data = msgspec.json.decode(answer.check().body).get("data") or {}
-    except KubeStatusError as error:
+    except (KubeError, TimeoutError) as error:
+        reason = (error.message if isinstance(error, KubeStatusError) else "") or error
         raise GatewayError(
             "the gateway has certificates: give --ca-file FILE for a bearer token, or --tls DIR, "
-            f"an operator's certificate (Secret {namespace}/{OPERATOR_SECRET}: "
-            f"{error.message or error})"
+            f"an operator's certificate (Secret {namespace}/{OPERATOR_SECRET}: {reason})"
         ) from error
     with tempfile.TemporaryDirectory() as folder:
         for name in (CHAIN, KEY, AUTHORITIES):

@@ -131,7 +131,7 @@ def test_make_targets_exist() -> None:
 
 
 def test_modules_that_are_run_exist() -> None:
-    named = set(re.findall(r"python3? -m ([a-z_.]+[a-z])", prose()))
+    named = set(re.findall(r"python3? -m ([a-z0-9_.]+[a-z])", prose()))
     for module in named - FOREIGN_MODULES:
         paths = [root / module.replace(".", "/") for root in (ROOT, ROOT / "sdk")]
         files = [file for path in paths for file in (path / "__main__.py", path.with_suffix(".py"))]

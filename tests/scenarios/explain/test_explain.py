@@ -62,6 +62,10 @@ async def test_bound_pods(world: World, record_property: Record) -> None:
         assert await headline(world, "only", "n1") == (
             "only is not on n1 but on n2: Steered rejected it: no; evicting pods would not help"
         )
+        other = "n2" if places["alike"] == "n3" else "n3"
+        assert (await headline(world, "alike", other)).startswith(
+            f"alike is not on {other} but on {places['alike']}: its total is 0, as that of n"
+        )
         assert await headline(world, "best", "n1") == (
             "best is not on n1 but on n3: it is Moorage's number 2, 40; n3 has 100"
         )
@@ -181,6 +185,10 @@ async def test_pending_pods(world: World, record_property: Record) -> None:
         assert "no license" in await headline(world, "failing")
         assert (await explained(world, "in-tree")).next[0] == (
             "free cpu on a node, add a node, or lower the pod's requests of cpu"
+        )
+        assert await headline(world, "in-tree", "n1") == (
+            "in-tree is not on n1: kube-scheduler rejected it before Moorage was asked: "
+            "Insufficient cpu"
         )
         assert await headline(world, "both", "n1") == (
             "both is not on n1: kube-scheduler rejected it before Moorage was asked: "
