@@ -1,6 +1,6 @@
 """What is counted about cycles."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
 import numpy as np
@@ -13,6 +13,9 @@ from moorage_host.process.histogram import FastHistogram
 from moorage_host.tracing.span import trace_id_of
 
 BindCheckOutcome = Literal["spared", "passed", "rejected", "failed"]
+
+Mark = Callable[[float, Mapping[str, str]], None]
+"""Takes a value that was observed, as an example of its bucket."""
 
 SECONDS = tuple(0.0001 * 2**power for power in range(16))
 
@@ -55,6 +58,7 @@ class CycleMetrics:
             registry=registry,
         )
         self._plugins, self._plugin_examples = plugins.observer, plugins.marker
+        self._plugin_marks: dict[tuple[str, str], Mark] = {}
         self._failures = Counter(
             "moorage_plugin_failures",
             "Cycles that went on without a plugin because it failed.",
@@ -146,7 +150,11 @@ class CycleMetrics:
             if record is not None and record.nodes > record.cached_nodes:
                 self._phase_examples[phase](record.seconds, leads_to)
                 for plugin in record.plugins:
-                    self._plugin_examples(plugin.plugin, phase)(plugin.seconds, leads_to)
+                    mark = self._plugin_marks.get((plugin.plugin, phase))
+                    if mark is None:
+                        mark = self._plugin_examples(plugin.plugin, phase)
+                        self._plugin_marks[plugin.plugin, phase] = mark
+                    mark(plugin.seconds, leads_to)
         if score is not None:
             self._ranked(score, cycle.scores)
 

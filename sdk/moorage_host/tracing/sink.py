@@ -87,10 +87,10 @@ def _check(url: str, is_plain_text_allowed: bool) -> None:
         is_usable = parts.scheme in ("http", "https") and parts.port != 0 and bool(parts.hostname)
     except ValueError:
         is_usable = False
+    if "@" in url:
+        raise ConfigurationError("a URL must hold no password; use OTEL_EXPORTER_OTLP_HEADERS")
     if not is_usable:
         raise ConfigurationError(f"{url[:200]!r} is no URL such as http://127.0.0.1:4318")
-    if parts.username or parts.password:
-        raise ConfigurationError("a URL must hold no password; use OTEL_EXPORTER_OTLP_HEADERS")
     if parts.scheme == "http" and not (is_plain_text_allowed or is_local(parts.hostname or "")):
         raise ConfigurationError(
             f"{parts.hostname} would get the names of pods and nodes in plain text: give a URL "
