@@ -141,11 +141,14 @@ def _memory(results: Results) -> float | None:
     return max((one.pss * MIB / 1e6 for one in found), default=None)
 
 
-def _records(pods: str) -> Callable[[Results], float | None]:
-    """Return how to find the larger ratio of both numbers of names."""
-    return lambda results: max(
-        (one.ratio for one in results.records if one.pods == pods), default=None
-    )
+def _records(results: Results) -> float | None:
+    """Return the larger ratio of both numbers of names, for pods that replicas are asked about.
+
+    Of processor time: two gateways that are alike differ by more than 3 % in time, as it depends on
+    what else the machine does.
+    """
+    ratios = (one.processor_ratio for one in results.records if one.pods == "unlike")
+    return max(ratios, default=None)
 
 
 MIB = 1 << 20
@@ -225,8 +228,8 @@ BUDGETS = (
     ),
     Budget(
         part=RECORDS,
-        work="filter + prioritize with records to that without, unlike pods, worst row",
+        work="processor time of a cycle with records to that without, unlike pods, worst row",
         limit=1.03,
-        measured=_records("unlike"),
+        measured=_records,
     ),
 )

@@ -134,7 +134,7 @@ class RecordsResult(msgspec.Struct, frozen=True, kw_only=True):
         answered: Filter plus prioritize, until the last byte of each answer is there, in ms.
         answered_without: The same without records.
         ratio: Of the two, p50.
-        processor_ratio: Of the processor time of all processes, the means.
+        processor_ratio: Of the processor time of all processes, p50.
     """
 
     nodes: int

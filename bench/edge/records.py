@@ -58,7 +58,7 @@ def summed_up(nodes: int, pods: str, rounds: Sequence[Round]) -> RecordsResult:
     kept, without = (list(_of(kind, rounds)) for kind in (WITH, WITHOUT))
     answered, answered_without = edge.sums(kept)[1], edge.sums(without)[1]
     processor, processor_without = (
-        figure(one.processor / edge.MS for one in mine).mean for mine in (kept, without)
+        figure(one.processor / edge.MS for one in mine).p50 for mine in (kept, without)
     )
     return RecordsResult(
         nodes=nodes,

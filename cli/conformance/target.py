@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -89,9 +90,15 @@ def _with(entry: ExtenderConfig, options: Options) -> ExtenderConfig:
 
 def _check(entry: ExtenderConfig) -> None:
     """Raise a ConfigurationError if kube-scheduler could not call the extender at all."""
-    if not entry.url_prefix.startswith(("http://", "https://")):
+    try:
+        url = urlsplit(entry.url_prefix)
+        is_url = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+    except ValueError:  # the port is no number
+        is_url = False
+    if not is_url:
         raise ConfigurationError(
-            f"{entry.url_prefix!r} is no URL of an extender: it begins with http:// or https://"
+            f"{entry.url_prefix!r} is no URL of an extender: it begins with http:// or https://, "
+            "then come a host and perhaps a port"
         )
     try:
         parse_duration(entry.http_timeout)

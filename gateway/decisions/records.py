@@ -43,7 +43,8 @@ class ReasonCount(Record):
 class PluginRecord(Record):
     """What a plugin did: how long it took, and how many nodes it rejected for which reasons.
 
-    `note` is what the plugin itself has to say about the cycle.
+    `note` is what the plugin itself has to say about the cycle. `version`, a digest of its code, is
+    looked up when the record is shown, by the version of the phase.
     """
 
     plugin: str
@@ -53,6 +54,7 @@ class PluginRecord(Record):
     skipped: bool = False
     failure: str = ""
     note: str = ""
+    version: str = ""
 
 
 class FilterRecord(Record):

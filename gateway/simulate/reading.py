@@ -1,6 +1,7 @@
 """Reads questions from the bodies of requests."""
 
-from typing import Any
+import asyncio
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -13,7 +14,7 @@ from gateway.edge.json.requests import PodCache, RequestCaches, read_scheduling
 from gateway.policy.policy import PolicyHolder
 from gateway.settings import GatewaySettings
 from gateway.simulate.question import Question, about
-from moorage.models import NodeManifest, decode_node, decode_pod
+from moorage.models import NodeManifest, Pod, decode_node, decode_pod
 
 NO_UID = "simulated"
 """The uid of a pod that has none: no pod of the cluster has it."""
@@ -56,27 +57,47 @@ class Reader:
 
     async def question(self, body: bytes) -> Question:
         """Read the body of `POST /simulate`; raises BadRequestError."""
-        with decoding("$"):
-            request = msgspec.json.decode(body, type=SimulateRequest)
-        with decoding("$.pod"):
-            content: Any = msgspec.json.decode(request.pod)
-            if not isinstance(content, dict):
-                raise msgspec.ValidationError("Expected `object` - at `$`")
-            metadata = content.setdefault("metadata", {})
-            if isinstance(metadata, dict):
-                metadata["uid"] = metadata.get("uid") or NO_UID
-                metadata["name"] = metadata.get("name") or NO_UID
-            pod_json = msgspec.json.encode(content)
-            pod = decode_pod(pod_json)
-        profile = request.profile or pod.spec.scheduler_name
+        asked = await asyncio.to_thread(_read, body)  # live pods do not wait for a large one
+        profile = asked.profile or asked.pod.spec.scheduler_name
         resolved = self._policy.resolved
         if resolved is not None and not self._policy.has_profile(profile):
             raise BadRequestError(
                 f"there is no profile `{profile}`; name one of these as `profile`, or as the "
                 f"pod's schedulerName: {', '.join(resolved.profile_names)}"
             )
-        names, given = _nodes(request.nodes)
-        return about(self._state, pod, pod_json, profile=profile, names=names, given=given)
+        return about(
+            self._state,
+            asked.pod,
+            asked.pod_json,
+            profile=profile,
+            names=asked.names,
+            given=asked.given,
+        )
+
+
+class _Asked(NamedTuple):
+    pod: Pod
+    pod_json: bytes
+    profile: str
+    names: list[str] | None
+    given: list[NodeManifest] | None
+
+
+def _read(body: bytes) -> _Asked:
+    with decoding("$"):
+        request = msgspec.json.decode(body, type=SimulateRequest)
+    with decoding("$.pod"):
+        content: Any = msgspec.json.decode(request.pod)
+        if not isinstance(content, dict):
+            raise msgspec.ValidationError("Expected `object` - at `$`")
+        metadata = content.setdefault("metadata", {})
+        if isinstance(metadata, dict):
+            metadata["uid"] = metadata.get("uid") or NO_UID
+            metadata["name"] = metadata.get("name") or NO_UID
+        pod_json = msgspec.json.encode(content)
+        pod = decode_pod(pod_json)
+    names, given = _nodes(request.nodes)
+    return _Asked(pod, pod_json, request.profile, names, given)
 
 
 def _nodes(items: list[msgspec.Raw] | None) -> tuple[list[str] | None, list[NodeManifest] | None]:

@@ -92,7 +92,7 @@ def simulate_routes(settings: GatewaySettings, rooms: Rooms) -> Sequence[web.Rou
 
     async def respond(body: bytes) -> bytes:
         simulator.require_ready()
-        return msgspec.json.encode(await simulator.answer(await reader.question(body)))
+        return await simulator.answer(await reader.question(body))
 
     async def respond_as_extender(body: bytes) -> bytes:
         question, nodes = await reader.extender_question(body)

@@ -12,8 +12,11 @@ from gateway.decisions.records import Decision, DecisionItem
 from gateway.decisions.serving.listing import MayRead
 from moorage_host.http.reading import UncheckedError
 
-HEARTBEAT_SECONDS = 15.0
-"""How long nothing is sent at most, so that proxies keep the connection."""
+LOOK_SECONDS = 1.0
+"""How often it is looked whether a client has left: until something is sent, nothing else shows."""
+
+HEARTBEAT_LOOKS = 15
+"""Looks after which a comment is sent if nothing else is, so that proxies keep the connection."""
 
 HEADERS = {
     "Content-Type": "text/event-stream",
@@ -82,26 +85,41 @@ class DecisionStream:
             await response.prepare(request)
             await response.write(b": decisions\n\n")
             while True:
-                await response.write(await _next(follower, item, may_read))
+                await _until_news(follower, request)
+                if events := await _events(follower, item, may_read):
+                    await response.write(events)
         except (ConnectionError, UncheckedError):
             return response
         finally:
             self._followers.discard(follower)
 
 
-async def _next(
+async def _until_news(follower: _Follower, request: web.Request) -> None:
+    """Wait for decisions, at most until a heartbeat is due; raises ConnectionError."""
+    for _ in range(HEARTBEAT_LOOKS):
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                await follower.news.wait()
+        except TimeoutError:
+            if request.transport is None:
+                raise ConnectionResetError("the client has left") from None
+        else:
+            return
+
+
+async def _events(
     follower: _Follower, item: Callable[[Decision], DecisionItem], may_read: MayRead
 ) -> bytes:
-    """Wait for decisions, and return their events; a comment if none come."""
-    try:
-        async with asyncio.timeout(HEARTBEAT_SECONDS):
-            await follower.news.wait()
-    except TimeoutError:
-        return b": none\n\n"
+    """Return the events of the decisions that wait; a comment if none do.
+
+    Nothing if the client may read none of them: not even that there are any.
+    """
     decisions, missed = follower.take()
+    if not decisions:
+        return b": none\n\n"
     events = [b'event: missed\ndata: {"decisions":%d}\n\n' % missed] if missed else []
     events += [_event(item(each)) for each in decisions if await may_read(each.namespace)]
-    return b"".join(events) or b": none\n\n"
+    return b"".join(events)
 
 
 def _event(item: DecisionItem) -> bytes:

@@ -130,6 +130,8 @@ def test_entries_of_a_configuration_are_checked(right: str, tmp_path: Path) -> N
         (("http://127.0.0.1:1", "--timeout", "soon"), "--timeout"),
         (("http://127.0.0.1:1", "--server-name", "x"), "are for https://"),
         (("ftp://127.0.0.1",), "begins with http:// or https://"),
+        (("http://127.0.0.1:port",), "is no URL of an extender"),
+        (("http://",), "is no URL of an extender"),
     ],
 )
 def test_what_cannot_be_checked_is_exit_code_2(arguments: tuple[str, ...], text: str) -> None:

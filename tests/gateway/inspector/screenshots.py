@@ -2,7 +2,7 @@
 
     python -m tests.gateway.inspector.screenshots URL NAMESPACE/POD NODE
 
-URL is the address of an admin port whose gateway has decided on the pod. The shadow is made up.
+URL is the address of an admin port whose gateway has decided on the pod and has a shadow.
 """
 
 import asyncio
@@ -12,7 +12,6 @@ from pathlib import Path
 from playwright.async_api import Browser, async_playwright
 
 from tests.gateway.inspector.conftest import ARGUMENTS, chromium
-from tests.gateway.inspector.fixture import Cluster, serving, shadow_report
 
 IMAGES = Path(__file__).parents[3] / "docs" / "images"
 WIDE, NARROW = (1200, 720), (360, 720)
@@ -38,14 +37,12 @@ async def main(admin: str, decision: str, node: str) -> None:
     begin = f"{admin}/inspector/"
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
-        for name in ("pods", "nodes", "plugins", "replicas", "policy"):
+        for name in ("pods", "nodes", "plugins", "replicas", "policy", "shadow"):
             await shoot(browser, name, f"{begin}#/{name}")
         await shoot(browser, "decision", f"{begin}#/pod/{decision}")
         await shoot(browser, "node", f"{begin}#/node/{node}")
         await shoot(browser, "dark", f"{begin}#/pod/{decision}", dark=True)
         await shoot(browser, "phone", begin, narrow=True)
-        async with serving(Cluster(nodes=1, decisions=[], shadows=[shadow_report()])) as url:
-            await shoot(browser, "shadow", f"{url}#/shadow")
         await browser.close()
 
 

@@ -114,6 +114,10 @@ async def test_the_policy_names_the_line_of_each_value(page: Page, tmp_path: Pat
         await expect(weight).to_contain_text("policy.yaml:10")
         fit = page.locator(".policy tr", has_text="- name: NodeResourcesFit").first
         await expect(fit).to_contain_text("policy.yaml:6, by InTree")
+        await page.set_viewport_size({"width": 360, "height": 740})
+        box = await weight.bounding_box()
+        assert box is not None
+        assert box["height"] < 50  # a line or two, with the origin beside it
         await page.get_by_label("only what the file sets").check()
         await expect(page.locator(".policy tr:visible", has_text="default")).to_have_count(0)
 

@@ -1,0 +1,141 @@
+"""Who may see only some namespaces sees only their decisions; slow readers miss the oldest."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import aiohttp
+import msgspec
+import pytest
+from aiohttp import web
+
+from gateway.decisions.decisions import Decisions, make_decisions
+from gateway.decisions.records import Decision
+from gateway.decisions.serving.routes import decision_routes
+from gateway.settings import GatewaySettings
+from moorage_host.http.reading import ForbiddenError, PodsReader, admit, refusal_of
+from tests.gateway.decisions.test_decisions import NOW
+from tests.live_api import until
+
+MayGet = Callable[[str], Awaitable[bool]]
+
+
+def decision(namespace: str, pod: str) -> Decision:
+    return Decision(namespace=namespace, pod=pod, uid=pod, time=NOW, profile="moorage")
+
+
+@asynccontextmanager
+async def serving(decisions: Decisions, may_get: MayGet) -> AsyncIterator[aiohttp.ClientSession]:
+    """Serve decisions to a caller who may get pods of some namespaces."""
+
+    @web.middleware
+    async def admitting(
+        request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        admit(request, PodsReader(user="ann", may_get=may_get))
+        try:
+            return await handler(request)
+        except ForbiddenError as error:
+            return refusal_of(error).response()
+
+    async def hint(namespace: str, pod: str) -> str:
+        return f"no pod {namespace}/{pod}"
+
+    app = web.Application(middlewares=[admitting])
+    app.router.add_routes(decision_routes(decisions, lambda uid: "", hint))
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        host, port = runner.addresses[0][:2]
+        async with aiohttp.ClientSession(f"http://{host}:{port}") as session:
+            yield session
+    finally:
+        await runner.cleanup()
+
+
+async def shop_only(namespace: str) -> bool:
+    return namespace == "shop"
+
+
+async def test_lists_show_the_namespaces_that_the_caller_may_read() -> None:
+    decisions = make_decisions(GatewaySettings())
+    for number in range(5):
+        decisions.log.add(decision("bank", f"bank-{number}"))
+        decisions.log.add(decision("shop", f"shop-{number}"))
+    async with serving(decisions, shop_only) as session:
+        pods, after = [], ""
+        for _ in range(3):
+            async with session.get(f"/decisions?limit=2&continue={after}") as response:
+                answer = await response.json()
+            pods += [item["pod"] for item in answer["items"]]
+            after = answer["continue"]
+        assert (pods, after) == ([f"shop-{number}" for number in (4, 3, 2, 1, 0)], "")
+        async with session.get("/decisions?plugin=P&node=n&pod=bank-1") as response:
+            assert (await response.json())["items"] == []
+        (hidden,) = decisions.log.attempts("bank", "bank-1")
+        for path in (
+            "/decisions?namespace=bank",
+            "/decisions/bank/bank-1",
+            "/decisions/bank/unknown",
+            f"/decisions/bank/bank-1/{hidden.id}/nodes",
+        ):
+            async with session.get(path) as response:
+                assert response.status == 403, path
+        async with session.get(f"/decisions/shop/shop-1/{hidden.id}/nodes") as response:
+            assert response.status == 404
+
+
+async def test_the_stream_shows_the_namespaces_that_the_caller_may_read() -> None:
+    decisions = make_decisions(GatewaySettings())
+    async with (
+        serving(decisions, shop_only) as session,
+        session.get("/decisions/stream") as stream,
+    ):
+        await stream.content.readuntil(b"\n\n")
+        for pod in ("bank", "shop"):
+            decisions.stream.bound(decision(pod, pod))
+        event = await stream.content.readuntil(b"\n\n")
+        assert msgspec.json.decode(event.split(b"data: ")[1])["pod"] == "shop"
+
+
+@pytest.mark.parametrize("made", [3, 10])
+async def test_a_client_that_is_too_slow_misses_the_oldest(made: int) -> None:
+    go_on, asked = asyncio.Event(), 0
+
+    async def slowly(namespace: str) -> bool:
+        nonlocal asked
+        asked += 1
+        await go_on.wait()
+        return True
+
+    decisions = make_decisions(GatewaySettings(decision_client_queue=3))
+    async with (
+        serving(decisions, slowly) as session,
+        session.get("/decisions/stream") as stream,
+    ):
+        await stream.content.readuntil(b"\n\n")
+        decisions.stream.bound(decision("shop", "first"))
+        await until(lambda: asked)
+        for number in range(made):
+            decisions.stream.bound(decision("shop", f"p{number}"))
+        go_on.set()
+        events = [await stream.content.readuntil(b"\n\n") for _ in range(4 + (made > 3))]
+    names = [event.split(b"\n")[0] for event in events]
+    missed = [b"event: missed"] if made > 3 else []
+    assert names == [b"event: decision", *missed, *[b"event: decision"] * 3]
+    if missed:
+        assert events[1].endswith(b'data: {"decisions":%d}\n\n' % (made - 3))
+    pods = [msgspec.json.decode(each.split(b"data: ")[1])["pod"] for each in events[-3:]]
+    assert pods == [f"p{number}" for number in range(made - 3, made)]
+
+
+async def test_a_client_that_leaves_makes_room_for_another() -> None:
+    decisions = make_decisions(GatewaySettings(decision_clients=1))
+    async with serving(decisions, shop_only) as session:
+        async with session.get("/decisions/stream") as stream:
+            await stream.content.readuntil(b"\n\n")
+            assert len(decisions.stream) == 1
+        await until(lambda: len(decisions.stream) == 0)
+        async with session.get("/decisions/stream") as stream:
+            assert stream.status == 200
