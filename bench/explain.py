@@ -24,9 +24,9 @@ from bench.processes.load import Contender, Job, Load
 from bench.processes.objects import NAMESPACE, new_pod, node_name
 from bench.processes.policies import policy, profile_name
 from bench.processes.stacks import Cluster, Stack, opened
-from cli.explain.causes import explanation
-from cli.explain.sources import read
-from cli.gateway.options import GatewayOptions
+from cli.decisions.explain.causes import explanation
+from cli.decisions.explain.sources import read
+from cli.shared.gateway.options import GatewayOptions
 
 NODES, DECISIONS = 5000, 10_000
 BUDGET = 100.0

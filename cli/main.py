@@ -7,15 +7,15 @@ from cli.bind.command import bind
 from cli.certs.command import certs
 from cli.config.command import config
 from cli.conformance.command import conformance
-from cli.explain.command import explain
+from cli.decisions.explain.command import explain
+from cli.decisions.shadow.command import shadow
+from cli.decisions.top.command import top
 from cli.legacy.command import convert_policy
-from cli.replay.command import replay
-from cli.replay.journal import journal
-from cli.shadow.command import shadow
-from cli.simulate.command import simulate
 from cli.skeleton.command import new_plugin
-from cli.top.command import top
 from cli.up.command import up
+from cli.whatif.replay.command import replay
+from cli.whatif.replay.journal import journal
+from cli.whatif.simulate.command import simulate
 
 # The commands import what they need themselves: help is there at once, and Ctrl-C works during
 # the imports, which take a second.

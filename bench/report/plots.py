@@ -9,7 +9,7 @@ from bench.cluster.cases import ALL_NODES
 from bench.parts import CLIFFS, CLUSTER, EDGE, FULL_SAMPLE, GROWTH, PARTS, RECORDS, REPLICAS
 from bench.report.files import OUT
 from bench.results import Results, SchedulingResult
-from cli.drawing.svg import bars, lines
+from cli.shared.drawing.svg import bars, lines
 
 
 def draw_all(results: Results, folder: Path = OUT) -> list[Path]:

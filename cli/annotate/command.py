@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.failures import clear_failures
+from cli.shared.failures import clear_failures
 from moorage.units.durations import format_duration, parse_duration
 
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ def annotate(**given: Any) -> None:
     with clear_failures():
         from cli.annotate.options import AnnotateOptions
         from cli.annotate.serving import annotate_once, annotate_until_told
-        from cli.screen import Screen
+        from cli.shared.screen import Screen
 
         options = AnnotateOptions(prometheus=_prometheus_settings(given), **given)
         if options.once or options.dry_run:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from cli.annotate.options import AnnotateOptions
 from cli.annotate.planning import Need
 from cli.annotate.rounds import Done, Result, Round
-from cli.screen import Screen
+from cli.shared.screen import Screen
 from moorage.units.durations import format_duration
 
 GIB = 1024**3

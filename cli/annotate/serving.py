@@ -20,7 +20,7 @@ from cli.annotate.options import AnnotateOptions
 from cli.annotate.planning import Need
 from cli.annotate.report import show_round
 from cli.annotate.rounds import Annotator, Done, Result, Round
-from cli.screen import Screen
+from cli.shared.screen import Screen
 from moorage.backoff import Backoff
 from moorage.errors import MoorageError
 from moorage_host.kube import KubeUnreachableError, connect

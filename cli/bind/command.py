@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from cli.failures import clear_failures
+from cli.shared.failures import clear_failures
 
 
 @click.command()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from cli.failures import clear_failures
+from cli.shared.failures import clear_failures
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
 

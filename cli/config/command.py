@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from cli.config.gateway import GATEWAY_URL
-from cli.failures import clear_failures
-from cli.given import GivenPlugin, GivenPluginType, weights_of
+from cli.shared.failures import clear_failures
+from cli.shared.given import GivenPlugin, GivenPluginType, weights_of
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 PATH = click.Path(exists=True, path_type=Path)

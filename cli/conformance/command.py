@@ -7,7 +7,7 @@ from typing import Literal
 
 import click
 
-from cli.failures import clear_failures
+from cli.shared.failures import clear_failures
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 

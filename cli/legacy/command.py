@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from cli.config.gateway import GATEWAY_URL
-from cli.failures import clear_failures
+from cli.shared.failures import clear_failures
 
 
 @click.command("convert-policy")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.failures import clear_failures
+from cli.shared.failures import clear_failures
 
 if TYPE_CHECKING:
     from cli.skeleton.texts import Form, Kind

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
-from cli.failures import clear_failures
-from cli.given import GivenPlugin, GivenPluginType, weights_of
+from cli.shared.failures import clear_failures
+from cli.shared.given import GivenPlugin, GivenPluginType, weights_of
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 PORT = click.IntRange(0, 65535)

@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 
-from cli.screen import Screen
+from cli.shared.screen import Screen
 from cli.up.clients.cluster import Cluster
 from cli.up.clients.gateway import Gateway
 from cli.up.following import Following

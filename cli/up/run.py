@@ -11,8 +11,8 @@ import aiohttp
 
 from cli.certs.folders import CertificateOptions, keep_certificates
 from cli.config.policies import Policy, choose_policy
-from cli.failures import clear_failures
-from cli.screen import Screen
+from cli.shared.failures import clear_failures
+from cli.shared.screen import Screen
 from cli.up.asked import Schedulers
 from cli.up.clients.cluster import connected
 from cli.up.clients.gateway import Gateway, gateway_at

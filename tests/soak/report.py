@@ -4,7 +4,7 @@ import csv
 from collections.abc import Sequence
 from pathlib import Path
 
-from cli.drawing.svg import lines
+from cli.shared.drawing.svg import lines
 from tests.soak.samples import Sample, Trend
 
 

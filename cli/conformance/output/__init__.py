@@ -7,7 +7,7 @@ import msgspec
 from cli.conformance.output.junit import junit
 from cli.conformance.output.table import show_table
 from cli.conformance.running import Report
-from cli.screen import Screen
+from cli.shared.screen import Screen
 
 
 def show(reports: Sequence[Report], output: str) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from cli.conformance.findings import ALL, Finding, Outcome, Severity
 from cli.conformance.running import Report
-from cli.screen import Screen
+from cli.shared.screen import Screen
 
 
 def show_table(report: Report) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from cli.config.policies import KINDS, NO_WEIGHTS, Policy, choose_policy
-from cli.failures import described
+from cli.shared.failures import described
 from cli.up.processes import python
 from moorage.errors import MoorageError
 from moorage_host.plugins.host import PluginHost

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from cli.config.policies import Policy
-from cli.failures import described
-from cli.screen import Screen
+from cli.shared.failures import described
+from cli.shared.screen import Screen
 from cli.up.clients.gateway import Gateway
 from cli.up.processes import Processes, ProcessFailedError
 from cli.up.processes.stack import StackOptions

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from cli.screen import Screen
+from cli.shared.screen import Screen
 from cli.up.clients.gateway import Gateway
 
 

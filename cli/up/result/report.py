@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from cli.screen import Screen
+from cli.shared.screen import Screen
 from cli.up.asked import Schedulers
 from cli.up.clients.gateway import Gateway
 from cli.up.clients.standin import StandIn

@@ -11,7 +11,7 @@ from bench import budgets
 from bench.edge.contenders import GO_PLUGINS, MAIN
 from bench.parts import GROWTH
 from bench.report import files, plots, tables
-from cli.drawing import svg
+from cli.shared.drawing import svg
 from tests.bench import results as made
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"

@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from random import Random
 
-from cli.replay.timeline import Timeline
+from cli.whatif.replay.timeline import Timeline
 from gateway.journal.frames import MAGIC, to_frame
 from gateway.journal.reading import JournalError
 from moorage.v1 import journal_pb2 as pb
@@ -19,7 +19,7 @@ class Journals(Target):
     name = "journals"
     share = 10
     seconds = 1e-3
-    packages = ("gateway.journal", "cli.replay")
+    packages = ("gateway.journal", "cli.whatif.replay")
     tokens = (MAGIC.decode(), '{"metadata":{"name":"n1"', '"uid":"u"', '"spec":{')
     longest = 4096
 

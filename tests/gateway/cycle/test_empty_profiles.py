@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gateway.cache.caching import NAMES, Asked, answered, caching, decided, fill, noting
+from tests.gateway.cycle.cache.caching import NAMES, Asked, answered, caching, decided, fill, noting
 from tests.gateway.running import pod
 from tests.live_api import Object
 

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from cli.replay.replaying import Replay
-from cli.replay.report import Report
+from cli.whatif.replay.replaying import Replay
+from cli.whatif.replay.report import Report
 from gateway.journal.reading import find_segments, read_segment
 from moorage.v1 import journal_pb2 as pb
 from tests.gateway.running import Gateway, filter_service, gateway, pod, ready, scorer_service

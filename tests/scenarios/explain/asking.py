@@ -3,9 +3,9 @@
 import re
 from collections.abc import Callable, Mapping
 
-from cli.explain.causes import Explanation, explanation
-from cli.explain.sources import read
-from cli.gateway.options import GatewayOptions
+from cli.decisions.explain.causes import Explanation, explanation
+from cli.decisions.explain.sources import read
+from cli.shared.gateway.options import GatewayOptions
 from tests.scenarios.objects import NAMESPACE
 from tests.scenarios.world import World
 

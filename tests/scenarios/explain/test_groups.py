@@ -7,9 +7,9 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from cli.explain.causes import explanation
-from cli.explain.sources import read
-from cli.gateway.options import GatewayOptions
+from cli.decisions.explain.causes import explanation
+from cli.decisions.explain.sources import read
+from cli.shared.gateway.options import GatewayOptions
 from moorage_host.kube import KubeClient, connect
 from tests.e2e.plane.real import RealPlane
 from tests.scenarios.conftest import PLANES

@@ -1,0 +1,1 @@
+"""Commands that read what a gateway has decided: `moorage explain`, `top` and `shadow`."""

@@ -1,0 +1,41 @@
+"""The command `moorage explain`."""
+
+import asyncio
+from typing import Literal
+
+import click
+
+from cli.shared.failures import clear_failures
+from cli.shared.gateway.options import GatewayOptions, gateway_options
+
+
+@click.command()
+@click.argument("pod", metavar="NAMESPACE/POD")
+@click.option("--node", help="Why not this node, or why this one?")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "wide", "json", "yaml"]),
+    default="text",
+    show_default=True,
+    help="wide shows every attempt that the gateway keeps.",
+)
+@gateway_options
+def explain(
+    pod: str,
+    node: str | None,
+    output: Literal["text", "wide", "json", "yaml"],
+    options: GatewayOptions,
+) -> None:
+    """Explain why a pod is on its node, or why it has none.
+
+    The first line is the reason that decided. Then come the evidence and what would have to
+    change. Pods that never reached Moorage are explained too.
+    """
+    with clear_failures():
+        from cli.decisions.explain.causes import explanation
+        from cli.decisions.explain.output import show
+        from cli.decisions.explain.sources import read
+
+        facts = asyncio.run(read(pod, node or "", options))
+        show(explanation(facts), output)

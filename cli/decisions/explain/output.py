@@ -1,0 +1,153 @@
+"""Shows an explanation: as text, as JSON or as YAML."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+import msgspec
+import yaml
+
+from cli.decisions.explain.causes import Explanation
+from cli.decisions.explain.message import Rejection
+from cli.decisions.explain.sources import last_seen
+from cli.shared.gateway.finding import Object
+from cli.shared.screen import Screen
+
+SHOWN_EVENTS = 5
+
+PREEMPTIBLE = " (evicting pods may help)"
+
+
+def show(explanation: Explanation, output: str) -> None:
+    """Write to stdout in the form *output*: "text", "wide", "json" or "yaml"."""
+    screen = Screen()
+    if output == "json":
+        screen.write(msgspec.json.format(msgspec.json.encode(_content(explanation))).decode())
+    elif output == "yaml":
+        text = yaml.safe_dump(
+            msgspec.to_builtins(_content(explanation)), sort_keys=False, width=100
+        )
+        screen.write(text.rstrip())
+    else:
+        _text(screen, explanation, wide=output == "wide")
+
+
+def _content(explanation: Explanation) -> dict[str, object]:
+    facts, metadata = explanation.facts, explanation.facts.pod["metadata"]
+    return {
+        "pod": f"{metadata['namespace']}/{metadata['name']}",
+        "uid": metadata["uid"],
+        "node": facts.pod["spec"].get("nodeName") or "",
+        "reason": explanation.headline,
+        "since": explanation.since,
+        "next": list(explanation.next),
+        "rejections": [
+            {"nodes": part.nodes, "reason": part.reason, "by": part.by}
+            for part in facts.rejections.parts
+        ],
+        "podGroup": facts.group and msgspec.to_builtins(facts.group),
+        "preemption": facts.rejections.preemption,
+        "attempts": list(facts.attempts),
+        "views": list(facts.views),
+        "noAttempts": facts.silence,
+        "events": [
+            {"reason": each["reason"], "note": each.get("note", ""), "time": last_seen(each)}
+            for each in facts.events
+        ],
+    }
+
+
+def _text(screen: Screen, explanation: Explanation, *, wide: bool) -> None:
+    facts = explanation.facts
+    screen.sentence(explanation.headline, style="bold")
+    if explanation.since:
+        screen.sentence(f"since {_ago(explanation.since)}")
+    if facts.group:
+        screen.sentence(str(facts.group))
+    rejected = facts.rejections
+    if rejected.parts:
+        screen.write("")
+        rows = [(str(part.nodes), part.by, _helped(part)) for part in rejected.parts]
+        screen.table(("NODES", "REJECTED BY", "REASON"), rows)
+    if rejected.preemption:
+        screen.sentence(f"Preemption: {rejected.preemption}")
+    shown = facts.attempts if wide else facts.attempts[:1]
+    for number, attempt in enumerate(shown):
+        screen.write("")
+        _attempt(screen, attempt, explanation.headline, listed=bool(rejected.parts and not number))
+    if len(facts.attempts) > len(shown):
+        screen.sentence(f"{len(facts.attempts) - len(shown)} earlier attempts: -o wide shows them")
+    if facts.events:
+        screen.write("")
+        rows = [(_ago(last_seen(e)), e["reason"], e.get("note", "")) for e in facts.events]
+        screen.table(("EVENT", "REASON", "NOTE"), rows if wide else rows[:SHOWN_EVENTS])
+    if explanation.next:
+        screen.write("")
+        for step in explanation.next:
+            screen.sentence(f"Next: {step}")
+
+
+def _helped(part: Rejection) -> str:
+    return f"{part.reason}{PREEMPTIBLE if part.preemptible else ''}"
+
+
+def _attempt(screen: Screen, attempt: Object, headline: str, *, listed: bool) -> None:
+    """Write an attempt; *listed* if what was rejected is on the screen already."""
+    screen.sentence(", ".join(_circumstances(attempt)))
+    for sentence in attempt.get("why") or ():
+        if sentence not in headline and " rejected " not in sentence:  # the table has those
+            screen.sentence(f"  {sentence}")
+    rejected = [] if listed else list(_rejected(attempt))
+    if rejected:
+        screen.table(("NODES", "PLUGIN", "REASON"), rejected)
+    if scored := list(_scores(attempt)):
+        screen.table(*_columns(scored))
+
+
+def _circumstances(attempt: Object) -> Iterator[str]:
+    yield f"Attempt {_ago(attempt['time'])}: profile {attempt['profile']}"
+    if attempt.get("policyRevision"):
+        yield f"policy {attempt['policyRevision']}"
+    if filtered := attempt.get("filter"):
+        everywhere = attempt.get("clusterNodes", 0)
+        of = f" of {everywhere}" if everywhere > filtered["nodes"] else ""
+        yield f"kube-scheduler offered {filtered['nodes']}{of} nodes"
+        yield f"{filtered['feasible']} feasible"
+    if claim := attempt.get("claim"):
+        yield f"{claim['node']} claimed for {', '.join(claim['plugins'])}"
+    if bind := attempt.get("bind"):
+        yield f"bind to {bind['node']} {'failed' if bind.get('error') else 'done'}"
+
+
+def _rejected(attempt: Object) -> Iterator[tuple[str, str, str]]:
+    for plugin in (attempt.get("filter") or {}).get("plugins") or ():
+        for each in plugin.get("reasons") or ():
+            helped = "" if each.get("unresolvable") else PREEMPTIBLE
+            yield str(each["nodes"]), plugin["plugin"], f"{each['reason']}{helped}"
+
+
+def _scores(attempt: Object) -> Iterator[Object]:
+    yield from (attempt.get("score") or {}).get("top") or ()
+
+
+def _columns(top: Sequence[Object]) -> tuple[list[str], list[list[str]]]:
+    """Return the header and the rows of the best nodes, with a column for each plugin."""
+    plugins = [(each["plugin"], each["weight"]) for each in top[0]["plugins"]]
+    header = ["BEST NODES", "TOTAL", *(f"{name} x{weight}" for name, weight in plugins)]
+    rows = [
+        [each["node"], f"{each['total']:.4g}", *(f"{p['normalized']:.4g}" for p in each["plugins"])]
+        for each in top
+    ]
+    return header, rows
+
+
+def _ago(time: str) -> str:
+    """Return a time of day and how long ago it was, such as "12:03:04 (5s ago)"."""
+    try:
+        then = datetime.fromisoformat(time)
+    except ValueError:
+        return time
+    seconds = max(int((datetime.now(UTC) - then).total_seconds()), 0)
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= size * 2:
+            return f"{then:%H:%M:%S} ({seconds // size}{unit} ago)"
+    return f"{then:%H:%M:%S} ({seconds}s ago)"

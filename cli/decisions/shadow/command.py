@@ -1,0 +1,42 @@
+"""The command `moorage shadow`."""
+
+import asyncio
+from typing import Literal
+
+import click
+
+from cli.shared.failures import clear_failures
+from cli.shared.gateway.options import GatewayOptions, gateway_options
+
+
+@click.command()
+@click.argument("profile", required=False, default="")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="json is what the gateway answers.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=10,
+    show_default=True,
+    help="Disagreements to show of each profile in the table, the newest.",
+)
+@gateway_options
+def shadow(
+    profile: str, output: Literal["table", "json"], limit: int, options: GatewayOptions
+) -> None:
+    """Show how far the shadow of PROFILE, or of each, agrees with it, and where it does not.
+
+    A shadow is a second profile that filters and scores the same pods and decides nothing; the
+    policy has it as `shadow`.
+    """
+    with clear_failures():
+        from cli.decisions.shadow.asking import ask
+        from cli.decisions.shadow.output import show
+
+        show(asyncio.run(ask(options, profile)), output, limit)

@@ -1,0 +1,96 @@
+"""Shows what is known about shadows: in words, or as JSON."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from cli.decisions.shadow.asking import Report
+from cli.shared.screen import Screen
+
+SKIPS = {
+    "busy": "while another cycle came or ran",
+    "share": "as its share of the time was used up",
+    "changed": "as the state had changed meanwhile",
+    "live failed": "as the live profile had no answer",
+}
+"""Why cycles were not compared, in words."""
+
+
+def show(reports: Sequence[Report], output: str, limit: int) -> None:
+    """Write to stdout: as "table" with the newest *limit* disagreements, or as "json"."""
+    screen = Screen()
+    if output == "json":
+        content = msgspec.json.encode({"profiles": reports})
+        screen.write(msgspec.json.format(content).decode())
+        return
+    for number, report in enumerate(reports):
+        if number:
+            screen.write("")
+        _report(screen, report, limit)
+
+
+def _report(screen: Screen, report: Report, limit: int) -> None:
+    screen.sentence(_headline(report), style="bold")
+    for sentence in _sentences(report):
+        screen.sentence(sentence)
+    if report["reasons"]:
+        screen.write("")
+        rows = [
+            (str(r["cycles"]), r["kind"], r["plugin"] or "-", r["reason"])
+            for r in report["reasons"]
+        ]
+        screen.table(("CYCLES", "DIFFERS IN", "PLUGIN", "REASON"), rows)
+    if newest := report["disagreements"][:limit]:
+        screen.write("")
+        screen.table(("TIME", "POD", "LIVE", "SHADOW", "WHY"), [_row(each) for each in newest])
+    if (more := len(report["disagreements"]) - limit) > 0:
+        screen.sentence(f"Older ones: {more}; --limit {limit + more} shows all")
+
+
+def _headline(report: Report) -> str:
+    compared, profile = report["compared"], report["profile"]
+    if not compared:
+        return f"{profile}: nothing has been compared yet"
+    share = _percent(report["agreement"])
+    return f"{profile}: the shadow agrees in {share} of {_cycles(compared)}"
+
+
+def _sentences(report: Report) -> Iterator[str]:
+    """Yield what else is worth a sentence."""
+    different = report["compared"] - report["agreed"]
+    if different:
+        yield (
+            f"In {_cycles(different)} it differs: in {report['disagreedFilter']} on which nodes "
+            f"can run the pod, in {report['disagreedWinner']} on the best node."
+        )
+    if report["rankCorrelation"] is not None:
+        correlation = f"{report['rankCorrelation']:.2f}"
+        yield f"Rank correlation of the best nodes: {correlation} (1 is the same order)."
+    skipped = {reason: count for reason, count in report["skipped"].items() if count}
+    if skipped:
+        reasons = ", ".join(f"{n} {SKIPS.get(each, each)}" for each, n in skipped.items())
+        yield f"Not compared: {reasons}."
+    if report["failed"]:
+        cause = f", last: {report['lastFailure']}" if report["lastFailure"] else ""
+        yield f"The shadow failed in {_cycles(report['failed'])}{cause}."
+    yield (
+        f"It took {_percent(report['share'])} of the time, of {_percent(report['maxShare'])} that "
+        f"it may; since {report['since']}, policy {report['policyRevision']}."
+    )
+
+
+def _row(each: Mapping[str, Any]) -> tuple[str, ...]:
+    live, shadow = (f"{each[key]} of {each['nodes']}" for key in ("feasible", "shadowFeasible"))
+    if each.get("live") or each.get("shadow"):
+        live, shadow = each.get("live") or "no node", each.get("shadow") or "no node"
+    pod = f"{each['namespace']}/{each['pod']}"
+    return (each["time"], pod, live, shadow, "; ".join(each.get("reasons") or ()))
+
+
+def _cycles(count: int) -> str:
+    return f"{count} cycle" if count == 1 else f"{count} cycles"
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.3g} %"

@@ -1,0 +1,104 @@
+"""Reads a gateway again and again, and shows each interval."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import msgspec
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from cli.decisions.top.drawing import draw
+from cli.decisions.top.samples import Change, Sample, sample
+from cli.decisions.top.view import View, view
+from cli.shared.gateway.client import Gateway, connected
+from cli.shared.gateway.errors import GatewayError
+from cli.shared.gateway.options import GatewayOptions
+from moorage_host.kube import KubeError
+
+NEWEST = 5
+"""Decisions that are shown."""
+
+
+async def watch(options: GatewayOptions, *, once: bool, as_json: bool, interval: float) -> None:
+    """Show intervals until cancelled, or one.
+
+    Raises:
+        GatewayError: The gateway cannot be asked at first; later that is shown.
+    """
+    console = Console(markup=False, emoji=False, highlight=False)
+    with ExitStack() as stack:
+        show = _shows(console, stack, live=console.is_terminal and not once and not as_json)
+        async for found, problem in _views(options, interval):
+            if as_json:
+                if found is not None and not problem:
+                    console.print(msgspec.json.encode(found).decode(), soft_wrap=True)
+            else:
+                show(_drawn(found, problem, console.width))
+            if once:
+                return
+
+
+def _drawn(found: View | None, problem: str, width: int) -> RenderableType:
+    parts: list[RenderableType] = [Text(problem, style="bold red")] if problem else []
+    return Group(*parts, *([draw(found, width)] if found else ()))
+
+
+def _shows(console: Console, stack: ExitStack, *, live: bool) -> Callable[[RenderableType], None]:
+    if not live:
+        return console.print
+    screen = stack.enter_context(Live(console=console, screen=True, auto_refresh=False))
+    return lambda content: screen.update(content, refresh=True)
+
+
+async def _views(
+    options: GatewayOptions, interval: float
+) -> AsyncIterator[tuple[View | None, str]]:
+    """Yield the newest view after each interval, and what is wrong since; connect again then."""
+    last: View | None = None
+    while True:
+        try:
+            async with connected(options) as gateway:
+                before = await _read(gateway)
+                while True:
+                    await asyncio.sleep(interval)
+                    after = await _read(gateway)
+                    last = await _view(gateway, Change(before, after))
+                    yield last, ""
+                    before = after
+        except (GatewayError, KubeError) as error:
+            if last is None:
+                raise
+            yield last, str(error)
+            await asyncio.sleep(interval)
+
+
+async def _read(gateway: Gateway) -> Sample:
+    text = await gateway.text("GET", "/metrics")
+    try:
+        return sample(text, time.monotonic())
+    except ValueError as error:
+        raise GatewayError(f"{gateway.place}/metrics has no metrics: {error}") from error
+
+
+async def _view(gateway: Gateway, change: Change) -> View:
+    replicas, decisions = await asyncio.gather(_optional(gateway, "/replicas"), _newest(gateway))
+    return view(change, gateway.place, replicas, decisions)
+
+
+async def _newest(gateway: Gateway) -> Sequence[Any]:
+    found = await _optional(gateway, "/decisions", limit=str(NEWEST))
+    return found["items"] if found else ()
+
+
+async def _optional(gateway: Gateway, path: str, **query: str) -> Any | None:
+    """Return an answer; None if it may not be read."""
+    try:
+        return await gateway.get(path, query)
+    except GatewayError as error:
+        if error.status in (403, 404):
+            return None
+        raise

@@ -1,0 +1,244 @@
+"""Asks a gateway's admin port."""
+
+import io
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from cli.shared.gateway.errors import GatewayError
+from cli.shared.gateway.finding import find_gateway
+from cli.shared.gateway.forwarding import ForwardedConnector
+from cli.shared.gateway.identity import context_of, context_of_secret, read_token
+from cli.shared.gateway.options import GatewayOptions
+from moorage.errors import ConfigurationError
+from moorage_host.kube import KubeClient, connect
+from moorage_host.tls.identities import service_identity
+
+SECONDS = 5.0
+"""How long the gateway may take for an answer, unless a command knows better."""
+
+_NEEDED = "give --tls DIR, an operator's certificate, or --ca-file FILE for a bearer token"
+
+IDENTITY = service_identity("gateway")
+
+
+class Gateway:
+    """The admin port of a gateway; `connected` makes it.
+
+    Args:
+        session: Has the connections, and how the caller is known.
+        url: The address of the admin port.
+        options: What the user gave, for the next step in messages.
+        forwarded: What connects to the pod, if it is not reached directly.
+        arguments: Those of each request.
+    """
+
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        url: str,
+        options: GatewayOptions,
+        *,
+        forwarded: ForwardedConnector | None = None,
+        arguments: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._session = session
+        self._options = options
+        self._forwarded = forwarded
+        self._arguments = dict(arguments or {})
+        self.url = url.rstrip("/")
+
+    @property
+    def place(self) -> str:
+        """Where it is, for people: its address, or its pod."""
+        return f"pod {self._forwarded.pod}" if self._forwarded is not None else self.url
+
+    async def get(
+        self, path: str, query: Mapping[str, str] | None = None, *, timeout: float = SECONDS
+    ) -> Any:
+        """Return the answer of a GET, decoded from JSON.
+
+        Raises:
+            GatewayError: It is no success, or no answer came; the message has the next step.
+        """
+        return self._decoded(path, await self.text("GET", path, query=query, timeout=timeout))
+
+    async def post(
+        self,
+        path: str,
+        body: object,
+        query: Mapping[str, str] | None = None,
+        *,
+        timeout: float = SECONDS,
+    ) -> Any:
+        """Send a value as JSON; return the answer, decoded from JSON.
+
+        Raises:
+            GatewayError: It is no success, or no answer came; the message has the next step.
+        """
+        text = await self.text("POST", path, query=query, body=body, timeout=timeout)
+        return self._decoded(path, text)
+
+    async def text(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: object = None,
+        timeout: float = SECONDS,
+    ) -> str:
+        """Return the text of an answer.
+
+        Raises:
+            GatewayError: It is no success, or no answer came; the message has the next step.
+        """
+        arguments = dict(self._arguments)
+        if body is not None:
+            arguments["data"] = io.BytesIO(msgspec.json.encode(body))
+            headers = arguments.get("headers", {})
+            arguments["headers"] = {**headers, "Content-Type": "application/json"}
+        try:
+            async with self._session.request(
+                method,
+                f"{self.url}{path}",
+                params=query or {},
+                timeout=aiohttp.ClientTimeout(total=timeout),
+                allow_redirects=False,
+                **arguments,
+            ) as response:
+                text = await response.text()
+                if response.status == 200:
+                    return text
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise self._unreachable(error) from error
+        raise self._refused(path, response.status, text)
+
+    def _decoded(self, path: str, text: str) -> Any:
+        try:
+            return msgspec.json.decode(text)
+        except msgspec.DecodeError as error:
+            raise GatewayError(
+                f"{self.url}{path} answers no JSON: is it the gateway's admin port?"
+            ) from error
+
+    def _refused(self, path: str, status: int, text: str) -> GatewayError:
+        try:
+            problem = str(msgspec.json.decode(text)["error"])
+        except (msgspec.DecodeError, KeyError, TypeError):
+            problem = f"{self.url}{path} answers {status}: is it the gateway's admin port?"
+        else:
+            if status == 401:
+                problem = f"the gateway's admin port answers: {problem} ({self._missing()})"
+        return GatewayError(problem, status=status)
+
+    def _unreachable(self, error: Exception) -> GatewayError:
+        reason = str(error) or "it does not answer in time"
+        if self._forwarded is not None:
+            reason = self._forwarded.problem or reason
+        if _is_of_certificate(error):
+            is_given = self._options.tls or self._options.ca_file
+            step = "give the --ca-file of the gateway's authority" if is_given else _NEEDED
+        elif self._forwarded is not None or self.url.startswith("https:"):
+            step = "give --admin"
+        else:
+            step = "give --admin, which is https:// if the gateway has certificates"
+        return GatewayError(f"the gateway's admin port cannot be asked ({reason}): {step}")
+
+    def _missing(self) -> str:
+        if "Authorization" in self._arguments.get("headers", {}):
+            return "give another --token-file"
+        return "the kubeconfig has no token: give --token-file FILE, or --tls DIR"
+
+
+def _is_of_certificate(error: Exception) -> bool:
+    kinds = (aiohttp.ClientConnectorCertificateError, ssl.SSLCertVerificationError)
+    return isinstance(error, kinds) or isinstance(error.__cause__, kinds)
+
+
+@asynccontextmanager
+async def connected(
+    options: GatewayOptions, client: KubeClient | None = None
+) -> AsyncIterator[Gateway]:
+    """Give the gateway that the options lead to.
+
+    A token is sent over HTTPS only, to a server that proves to be the gateway.
+
+    Args:
+        options: What the user gave.
+        client: The API server, if there is a connection already.
+
+    Raises:
+        ConfigurationError: A file cannot be used, or options do not go together.
+        GatewayError: There is no gateway, or it cannot be reached through the API server.
+        KubeError: The API server does not answer, or refuses to.
+    """
+    async with AsyncExitStack() as stack:
+
+        async def api() -> KubeClient:
+            nonlocal client
+            if client is None:
+                client = await connect(options.kubeconfig)
+                stack.push_async_callback(client.close)
+            return client
+
+        if not options.admin:
+            yield await _through_api_server(options, await api(), stack)
+            return
+        if not options.admin.startswith("https:"):
+            _require_plain(options)
+            yield Gateway(await stack.enter_async_context(_session()), options.admin, options)
+            return
+        arguments: dict[str, Any] = {
+            "ssl": context_of(options.tls, options.ca_file),
+            "server_hostname": IDENTITY,
+        }
+        if options.tls is None:
+            token = "" if options.token_file else await (await api()).token()
+            arguments["headers"] = _headers(options, token)
+        session = await stack.enter_async_context(_session())
+        yield Gateway(session, options.admin, options, arguments=arguments)
+
+
+async def _through_api_server(
+    options: GatewayOptions, client: KubeClient, stack: AsyncExitStack
+) -> Gateway:
+    pod = await find_gateway(client, options.gateway)
+    context: ssl.SSLContext | None = None
+    arguments: dict[str, Any] = {}
+    if pod.is_secured:
+        if options.tls is None and options.ca_file is None:
+            context = await context_of_secret(client, pod.namespace)
+        else:
+            context = context_of(options.tls, options.ca_file)
+            if options.tls is None:
+                arguments["headers"] = _headers(options, await client.token())
+    else:
+        _require_plain(options)
+    connector = ForwardedConnector(client, pod, context, IDENTITY)
+    stack.push_async_callback(connector.close_forwarding)
+    session = await stack.enter_async_context(_session(connector))
+    url = f"http://localhost:{pod.port}"  # TLS, if any, is the connector's
+    return Gateway(session, url, options, forwarded=connector, arguments=arguments)
+
+
+def _session(connector: aiohttp.BaseConnector | None = None) -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+
+
+def _headers(options: GatewayOptions, token: str) -> dict[str, str]:
+    token = read_token(options.token_file) if options.token_file else token
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def _require_plain(options: GatewayOptions) -> None:
+    if options.tls or options.ca_file or options.token_file:
+        where = options.admin or f"the gateway in {options.gateway}, which has no certificates"
+        raise ConfigurationError(
+            "--tls, --ca-file and --token-file need an --admin that begins with https://, "
+            f"not {where}"
+        )

@@ -1,0 +1,1 @@
+"""Commands that decide again, in a copy: `moorage replay`, `journal` and `simulate`."""

@@ -1,0 +1,141 @@
+"""Shows people what a replay found."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from cli.shared.screen import Screen
+from cli.whatif.replay.report import Report
+
+BAR = 24
+"""Characters of the longest bar."""
+
+FULL = "\u2588"
+PARTS: Sequence[str] = ("", *"\u258f\u258e\u258d\u258c\u258b\u258a\u2589")
+"""Characters of which bars are made: a whole one, and eighths of it."""
+
+MOST_NODES = 10
+"""Nodes that gain or lose pods, those that do most."""
+
+
+def show(report: Report, screen: Screen) -> None:
+    """Write a report as tables."""
+    screen.write(_headline(report), "bold")
+    screen.write("")
+    screen.lines(("CYCLES", "", "SHARE", ""), list(_classes(report)))
+    for block in (_verdicts, _rankings, _winners, _nodes):
+        lines = block(report)
+        if lines:
+            screen.write("")
+            screen.lines(lines[0], lines[1:])
+    notes = list(_notes(report))
+    if notes:
+        screen.write("")
+    for note in notes:
+        screen.sentence(f"Note: {note}")
+
+
+def _headline(report: Report) -> str:
+    seconds = report.end - report.begin
+    begin = datetime.fromtimestamp(report.begin, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return (
+        f"{report.cycles:,} cycles of {seconds:,.0f} s from {begin} in {report.segments} "
+        f"segment{'' if report.segments == 1 else 's'}, replayed with policy {report.policy}"
+    )
+
+
+def _classes(report: Report) -> Iterator[Sequence[str]]:
+    changes = report.changes
+    for count, what in (
+        (report.unchanged, "as before"),
+        (changes.verdicts, "verdicts changed (exact)"),
+        (changes.rankings, "own rankings changed (exact)"),
+        (changes.winners_exact, "winners changed (exact: Moorage decided alone)"),
+        (changes.winners_likely, "winners changed (likely: kube-scheduler adds its own scores)"),
+        (report.not_reproducible, "not reproducible with the recorded policy"),
+    ):
+        if what.startswith("not") and not report.checked:
+            continue
+        share = count / report.cycles if report.cycles else 0.0
+        yield f"{count:,}", what, f"{share:.1%}", _bar(share)
+
+
+def _verdicts(report: Report) -> list[Sequence[str]]:
+    if not report.verdicts:
+        return []
+    rows: list[Sequence[str]] = [
+        ("VERDICTS BY PLUGIN", "NOW REJECTS", "NOW PASSES", "OTHER REASON", "CYCLES", "EXAMPLE")
+    ]
+    for plugin, part in sorted(report.verdicts.items(), key=lambda each: -each[1].cycles):
+        first = part.examples[0] if part.examples else None
+        example = ""
+        if first:
+            example = (
+                f"cycle {first.cycle}, {first.pod} on {first.node}: "
+                f"{first.before or 'feasible'} -> {first.after or 'feasible'}"
+            )
+        counts = (part.rejects, part.passes, part.other_reason, part.cycles)
+        rows.append((plugin, *(f"{count:,}" for count in counts), example))
+    return rows
+
+
+def _rankings(report: Report) -> list[Sequence[str]]:
+    if not report.rankings:
+        return []
+    rows: list[Sequence[str]] = [("RANKINGS, FOR EXAMPLE", "POD", "BEFORE", "AFTER")]
+    rows += [
+        (f"cycle {each.cycle}", each.pod, _top(each.before), _top(each.after))
+        for each in report.rankings
+    ]
+    return rows
+
+
+def _winners(report: Report) -> list[Sequence[str]]:
+    if not report.winners:
+        return []
+    rows: list[Sequence[str]] = [("WINNERS, FOR EXAMPLE", "POD", "BEFORE", "AFTER", "")]
+    for each in report.winners:
+        before, after = each.before or "no node", each.after or "no node"
+        rows.append((f"cycle {each.cycle}", each.pod, before, after, each.certainty))
+    return rows
+
+
+def _nodes(report: Report) -> list[Sequence[str]]:
+    if not report.nodes:
+        return []
+    shown = list(report.nodes.items())[:MOST_NODES]
+    most = max(max(counts) for _, counts in shown)
+    rows: list[Sequence[str]] = [("PODS BY NODE", "BEFORE", "AFTER", "CHANGE", "")]
+    for name, (before, after) in shown:
+        bars = f"{_bar(before / most)} -> {_bar(after / most)}"
+        rows.append((name or "no node", f"{before:,}", f"{after:,}", f"{after - before:+,}", bars))
+    if len(report.nodes) > len(shown):
+        rows.append((f"and {len(report.nodes) - len(shown)} more", "", "", "", ""))
+    return rows
+
+
+def _notes(report: Report) -> Iterator[str]:
+    yield from report.notes
+    if report.not_reproducible:
+        by_plugin = ", ".join(f"{name} in {count}" for name, count in sorted(report.blamed.items()))
+        yield (
+            f"{report.not_reproducible} recorded answers do not come again with the same policy "
+            f"and code{f' ({by_plugin})' if by_plugin else ''}: the plugin looks at what is not in "
+            "the journal, such as a clock, measurements, or annotations that were left out "
+            "(--journal-annotations of the gateway)"
+        )
+    for error, count in report.failures.items():
+        yield f"{count} cycles fail now: {error}"
+    for cause, count in report.not_replayed.items():
+        yield f"{count} cycles were not replayed: {cause}"
+    if report.dropped:
+        causes = ", ".join(f"{cause} {count}" for cause, count in sorted(report.dropped.items()))
+        yield f"the gateway dropped records: {causes}"
+
+
+def _top(nodes: Sequence[tuple[str, float]]) -> str:
+    return " > ".join(f"{name} {total:.4g}" for name, total in nodes) or "not scored"
+
+
+def _bar(share: float) -> str:
+    eighths = round(min(max(share, 0.0), 1.0) * BAR * 8)
+    return FULL * (eighths // 8) + PARTS[eighths % 8]

@@ -1,0 +1,121 @@
+"""What `moorage journal show` prints: the segments of a journal, and its newest cycles."""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cli.shared.screen import Screen
+from cli.whatif.replay.outcome import recorded_outcome
+from gateway.journal.reading import JournalError, Torn, find_segments, read_segment
+from moorage.models import decode_node, decode_pod
+from moorage.v1 import journal_pb2 as pb
+
+KINDS = {
+    pb.JOURNAL_CYCLE_KIND_FILTER: "filter",
+    pb.JOURNAL_CYCLE_KIND_SCORE: "score",
+    pb.JOURNAL_CYCLE_KIND_PREEMPT: "preempt",
+}
+
+
+@dataclass(slots=True)
+class Segment:
+    """What is in a segment."""
+
+    path: Path
+    begin: float = 0.0
+    end: float = 0.0
+    cycles: int = 0
+    binds: int = 0
+    changes: int = 0
+    policies: list[str] = field(default_factory=list)
+    dropped: int = 0
+    problem: str = ""
+
+
+def show(journal: Path, pod: str, limit: int, screen: Screen) -> None:
+    """Write the segments, and the newest cycles, perhaps only those of a pod.
+
+    Raises:
+        JournalError: There is no journal.
+    """
+    newest: deque[Sequence[str]] = deque(maxlen=limit)
+    rows = [_row(_read(path, pod, newest)) for path in find_segments(journal)]
+    header = ("SEGMENT", "MIB", "FROM", "TO", "CYCLES", "BINDS", "CHANGES", "POLICY", "DROPPED", "")
+    screen.lines(header, rows)
+    if newest:
+        screen.write("")
+        screen.lines(("CYCLE", "TIME", "KIND", "POD", "NODES", "FEASIBLE", "BEST"), list(newest))
+
+
+def _read(path: Path, pod: str, newest: deque[Sequence[str]]) -> Segment:
+    segment, torn = Segment(path), Torn()
+    names: dict[int, str] = {}
+    try:
+        for _, record in read_segment(path, torn):
+            segment.begin = segment.begin or record.time
+            segment.end = record.time
+            _count(segment, record, names)
+            if record.HasField("cycle"):
+                newest.extend(_cycle(record, pod, names))
+    except JournalError as error:
+        segment.problem = str(error)
+    segment.problem = segment.problem or torn.note
+    return segment
+
+
+def _count(segment: Segment, record: pb.JournalRecord, names: dict[int, str]) -> None:
+    segment.cycles += record.HasField("cycle")
+    segment.binds += record.HasField("bind")
+    segment.changes += record.HasField("state")
+    names.update((node.row, _name(node.json)) for node in record.state.nodes)
+    if record.HasField("policy") and record.policy.revision not in segment.policies:
+        segment.policies.append(record.policy.revision)
+    if record.HasField("header"):
+        segment.dropped = sum(record.header.dropped.values())
+
+
+def _cycle(record: pb.JournalRecord, wanted: str, names: dict[int, str]) -> Iterator[Sequence[str]]:
+    cycle = record.cycle
+    pod = decode_pod(cycle.pod)
+    name = f"{pod.namespace}/{pod.name}"
+    if wanted and name != wanted:
+        return
+    outcome = recorded_outcome(cycle)
+    best = [names.get(int(row), "") for row in outcome.best[:3]]
+    if len(outcome.feasible) == 1:
+        best = [names.get(int(outcome.feasible[0]), "")]
+    yield (
+        f"{cycle.id}",
+        time_of(record.time),
+        KINDS.get(cycle.kind, "") if not cycle.error else f"failed: {cycle.error}",
+        name,
+        f"{max(len(outcome.rows), len(outcome.scored))}",
+        f"{len(outcome.feasible)}",
+        " ".join(best) + (" ..." if len(outcome.best) > len(best) else ""),
+    )
+
+
+def _row(segment: Segment) -> Sequence[str]:
+    return (
+        segment.path.name,
+        f"{segment.path.stat().st_size / (1 << 20):.1f}",
+        time_of(segment.begin),
+        time_of(segment.end),
+        f"{segment.cycles:,}",
+        f"{segment.binds:,}",
+        f"{segment.changes:,}",
+        " ".join(segment.policies),
+        f"{segment.dropped:,}",
+        segment.problem,
+    )
+
+
+def time_of(seconds: float) -> str:
+    """Return a time for people."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%SZ") if seconds else ""
+
+
+def _name(content: bytes) -> str:
+    return decode_node(content).name

@@ -1,0 +1,174 @@
+"""Makes the cluster state of each recorded cycle again.
+
+A cycle is recorded when it has ended, after changes that it may not have seen. So changes wait here
+until a cycle asks for their generation.
+"""
+
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from cli.whatif.replay.outcome import Outcome, recorded_outcome
+from gateway.journal.reading import JournalError, Torn, read_segment
+from moorage.models import Pod, decode_node, decode_pod
+from moorage.snapshot.placements import Placements
+from moorage.v1 import journal_pb2 as pb
+from moorage_host.plugins import Replica
+from moorage_host.rpc.sessions.state import MISTAKES, apply_state
+
+LONGEST_CYCLE = 300.0
+"""Seconds after which no cycle asks for an older state."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Recorded:
+    """A recorded cycle.
+
+    Attributes:
+        cycle: The cycle.
+        pod: Its pod.
+        outcome: What came of it.
+        time: When it ended, in seconds since 1970.
+        policy: The policy that decided.
+    """
+
+    cycle: pb.JournalCycle
+    pod: Pod
+    outcome: Outcome
+    time: float
+    policy: pb.JournalPolicy
+
+
+@dataclass(slots=True)
+class Missing:
+    """What a journal has and what cannot be replayed, by cause, in cycles."""
+
+    notes: list[str] = field(default_factory=list)
+    causes: dict[str, int] = field(default_factory=dict)
+    dropped: dict[str, int] = field(default_factory=dict)
+
+    def count(self, cause: str) -> None:
+        """Count a cycle."""
+        self.causes[cause] = self.causes.get(cause, 0) + 1
+
+
+class Timeline:
+    """Goes through segments.
+
+    Attributes:
+        replica: The cluster state, of the generation of the newest cycle.
+        missing: What could not be replayed so far.
+    """
+
+    def __init__(self) -> None:
+        self.replica = Replica()
+        self.missing = Missing()
+        self._time = 0.0
+        self._waiting: deque[tuple[float, pb.JournalRecord, Path, int]] = deque()
+
+    async def cycles(self, paths: Sequence[Path]) -> AsyncIterator[Recorded]:
+        """Yield the cycles whose state is known; at each of them the state is what it saw.
+
+        Raises:
+            JournalError: A segment is damaged.
+        """
+        for path in paths:
+            async for recorded in self._segment(path):
+                yield recorded
+
+    async def reach(self, generation: int) -> None:
+        """Apply the changes up to a generation.
+
+        Raises:
+            JournalError: One cannot be applied.
+        """
+        while self._waiting and self._waiting[0][1].state.generation <= generation:
+            await self._apply(*self._waiting.popleft())
+
+    async def _segment(self, path: Path) -> AsyncIterator[Recorded]:
+        self.replica, policy, torn = Replica(), None, Torn()
+        self._waiting.clear()
+        is_complete = False
+        for offset, record in read_segment(path, torn):
+            match record.WhichOneof("record"):
+                case "header":
+                    self.missing.dropped.update(record.header.dropped)
+                case "state":
+                    is_complete = await self._take(record, path, offset) or is_complete
+                case "policy":
+                    policy = record.policy
+                case "cycle":
+                    cause = self._cause(record.cycle, policy, is_complete=is_complete)
+                    if cause or policy is None:
+                        self.missing.count(cause)
+                        continue
+                    await self.reach(record.cycle.generation)
+                    yield _recorded(record, policy, path, offset)
+                case _:
+                    pass
+        if torn.note:
+            self.missing.notes.append(torn.note)
+        if not is_complete:
+            self.missing.notes.append(f"{path}: its snapshot of the state is not complete")
+
+    async def _take(self, record: pb.JournalRecord, path: Path, offset: int) -> bool:
+        """Take over a state record; return whether it ends the snapshot."""
+        if self.replica.generation == 0:
+            await self._apply(record.time, record, path, offset)
+            return self.replica.generation > 0
+        self._waiting.append((record.time, record, path, offset))
+        while self._waiting[0][0] < record.time - LONGEST_CYCLE:
+            await self._apply(*self._waiting.popleft())
+        return False
+
+    def _cause(
+        self, cycle: pb.JournalCycle, policy: pb.JournalPolicy | None, *, is_complete: bool
+    ) -> str:
+        """Return why a cycle cannot be replayed; empty if it can."""
+        if cycle.error:
+            return "it failed"
+        if not cycle.HasField("verdicts") and not cycle.HasField("scores"):
+            return "no plugin was asked"
+        if not is_complete or cycle.generation < self.replica.generation:
+            return "its state is not in the segment"
+        if policy is None or cycle.policy_revision != policy.revision:
+            return "its policy is not in the segment"
+        return ""
+
+    async def _apply(self, time: float, record: pb.JournalRecord, path: Path, offset: int) -> None:
+        self._time, state = time, record.state
+        try:
+            await apply_state(self.replica, state)
+        except MISTAKES as error:
+            raise JournalError(f"{path}: offset {offset}: a state is damaged: {error}") from error
+        if state.full:
+            # Plugins that look at how long pods have been there see the recorded time.
+            self.replica.snapshot.placements = Placements(lambda: self._time)
+        if not state.partial:
+            self.replica.generation = state.generation
+
+
+def _recorded(
+    record: pb.JournalRecord, policy: pb.JournalPolicy, path: Path, offset: int
+) -> Recorded:
+    """Return a cycle that fits together.
+
+    Raises:
+        JournalError: It does not.
+    """
+    cycle = record.cycle
+    try:
+        for node in cycle.overrides:
+            decode_node(node.json)
+        return Recorded(
+            cycle=cycle,
+            pod=decode_pod(cycle.pod),
+            outcome=recorded_outcome(cycle),
+            time=record.time,
+            policy=policy,
+        )
+    except (msgspec.DecodeError, ValueError) as error:
+        raise JournalError(f"{path}: offset {offset}: a cycle is damaged: {error}") from error

@@ -1,0 +1,164 @@
+"""Shows what a simulation found out: as text or as JSON."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from cli.shared.screen import Screen
+from cli.whatif.simulate.measures import Measures
+from cli.whatif.simulate.placing import Placement
+from cli.whatif.simulate.run import Result, Variant
+
+MOST_REASONS = 10
+"""Reasons of pending pods that are shown, the most frequent ones."""
+
+GIB = 1 << 30
+
+
+def show(result: Result, rows: int) -> None:
+    """Write text to stdout, with so many pods in each table; 0 shows all."""
+    screen = Screen()
+    for note in _notes(result):
+        screen.sentence(f"Note: {note}")
+    screen.sentence(f"{result.pods} pods on {result.before.nodes} nodes of {result.cluster}")
+    for variant in result.variants:
+        screen.sentence(f"{_label(result, variant)}: {_pace(variant)}")
+    screen.write("")
+    header = ["", "BEFORE", *(each.name if _two(result) else "AFTER" for each in result.variants)]
+    screen.lines(header, list(_figures(result)))
+    for variant in result.variants:
+        _show_pending(screen, result, variant)
+    if _two(result):
+        _show_moved(screen, result, rows)
+    else:
+        _show_placements(screen, result.variants[0], rows)
+
+
+def as_json(result: Result) -> bytes:
+    """Return the same as JSON."""
+    content = {
+        "cluster": result.cluster,
+        "pods": result.pods,
+        "notes": result.notes,
+        "before": result.before,
+        "policies": [
+            {
+                "name": variant.name,
+                "policy": variant.source,
+                "notes": list(variant.notes),
+                "placed": len(variant.placed.placements) - len(variant.placed.pending),
+                "pending": len(variant.placed.pending),
+                "attempts": variant.placed.attempts,
+                "seconds": round(variant.placed.seconds, 3),
+                "after": variant.after,
+                "placements": list(map(_placement, variant.placed.placements.values())),
+            }
+            for variant in result.variants
+        ],
+        "moved": result.moved,
+    }
+    return msgspec.json.format(msgspec.json.encode(content))
+
+
+def _placement(placement: Placement) -> dict[str, object]:
+    content: dict[str, object] = {"pod": placement.pod, "node": placement.node}
+    if placement.reason:
+        content["reason"] = placement.reason
+    if placement.claimants:
+        content["claimants"] = list(placement.claimants)
+    if placement.elsewhere:
+        content["whyNotThere"] = msgspec.to_builtins(placement.elsewhere)
+    return content
+
+
+def _notes(result: Result) -> Iterator[str]:
+    yield from result.notes
+    for variant in result.variants:
+        prefix = f"{variant.name}: " if _two(result) else ""
+        yield from (f"{prefix}{note}" for note in variant.notes)
+
+
+def _label(result: Result, variant: Variant) -> str:
+    return f"{variant.name} ({variant.source})" if _two(result) else variant.source
+
+
+def _pace(variant: Variant) -> str:
+    placed = variant.placed
+    rate = placed.attempts / placed.seconds if placed.seconds else 0.0
+    return f"{placed.attempts} scheduling cycles in {placed.seconds:.1f} s, {rate:.0f} a second"
+
+
+def _two(result: Result) -> bool:
+    return len(result.variants) > 1
+
+
+def _figures(result: Result) -> Iterator[Sequence[str]]:
+    all_placed = [each.placed for each in result.variants]
+    yield "pods placed", "", *(str(len(p.placements) - len(p.pending)) for p in all_placed)
+    yield "pods pending", "", *(str(len(p.pending)) for p in all_placed)
+    states = [result.before, *(each.after for each in result.variants)]
+    yield "nodes used", *(str(each.nodes_used) for each in states)
+    yield "nodes free", *(str(each.nodes_free) for each in states)
+    for name in result.before.resources:
+        yield from _resource(name, states)
+
+
+def _resource(name: str, states: Sequence[Measures]) -> Iterator[Sequence[str]]:
+    uses = [each.resources[name] for each in states]
+    yield f"{name} requested", *(f"{each.used:.1%}" for each in uses)
+    yield f"{name} std dev over nodes", *(f"{each.std_dev:.1%}" for each in uses)
+    yield f"{name} Gini over nodes", *(f"{each.gini:.3f}" for each in uses)
+    yield f"{name} largest free block", *(amount(name, each.largest_free) for each in uses)
+
+
+def amount(resource: str, value: int) -> str:
+    """Return an amount as people write it."""
+    if resource == "cpu":
+        return f"{value / 1000:g}"
+    if resource in ("memory", "ephemeral-storage"):
+        return f"{value / GIB:.1f}Gi"
+    return str(value)
+
+
+def _show_pending(screen: Screen, result: Result, variant: Variant) -> None:
+    pending = variant.placed.pending
+    if not pending:
+        return
+    counts = Counter(each.reason for each in pending)
+    first = {each.reason: each.pod for each in reversed(pending)}
+    screen.write("")
+    screen.sentence(f"Pending{f' with {variant.name}' if _two(result) else ''}: {len(pending)}")
+    rows = [(str(n), first[why], why) for why, n in counts.most_common(MOST_REASONS)]
+    screen.table(("PODS", "FOR EXAMPLE", "WHY"), rows)
+    if len(counts) > len(rows):
+        screen.sentence(f"{len(counts) - len(rows)} more reasons: -o json has them")
+
+
+def _show_moved(screen: Screen, result: Result, rows: int) -> None:
+    moved = result.moved
+    screen.write("")
+    screen.sentence(f"Placed differently: {len(moved)} of {result.pods} pods")
+    if not moved:
+        return
+    one, other = (variant.placed.placements for variant in result.variants)
+    shown = moved[:rows] if rows else moved
+    table = [(pod, one[pod].node or "-", other[pod].node or "-", _why(other[pod])) for pod in shown]
+    screen.table(("POD", "A", "B", "WHY B DIFFERS"), table)
+    if len(shown) < len(moved):
+        screen.sentence(f"{len(moved) - len(shown)} more: --rows 0 shows all")
+
+
+def _why(placement: Placement) -> str:
+    return placement.elsewhere.text if placement.elsewhere else placement.reason
+
+
+def _show_placements(screen: Screen, variant: Variant, rows: int) -> None:
+    placed = [each for each in variant.placed.placements.values() if each.node]
+    shown = placed[:rows] if rows else placed
+    if not shown:
+        return
+    screen.write("")
+    screen.lines(("POD", "NODE"), [(each.pod, each.node) for each in shown])
+    if len(shown) < len(placed):
+        screen.sentence(f"{len(placed) - len(shown)} more: --rows 0 shows all")

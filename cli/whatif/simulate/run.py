@@ -1,0 +1,183 @@
+"""Simulates one policy or two on a copy of a cluster each, and puts the results side by side."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+
+from cli.config.policies import Policy as ChosenPolicy
+from cli.config.policies import choose_policy, load_registries
+from cli.shared.screen import Screen
+from cli.up.processes.scheduling import read_scheduler_config
+from cli.whatif.simulate.cluster import copy_of, left_out
+from cli.whatif.simulate.measures import Measures, measure, resources_of, utilisation
+from cli.whatif.simulate.moorage import InProcess
+from cli.whatif.simulate.placing import Placed, Placing
+from cli.whatif.simulate.pods import PodsToPlace, read_pods
+from cli.whatif.simulate.sources import read_cluster, read_dump
+from moorage.models import ObjectKind
+from moorage_host.plugins.host import PluginHost
+from sandbox.scheduler.cluster.cache import Cache, KnownPod
+from sandbox.scheduler.config import Configuration, parse_configuration
+
+NAMES = ("A", "B")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulateOptions:
+    """What the user gave; either a dump or a kubeconfig."""
+
+    cluster: Path | None
+    kubeconfig: Path | None
+    pods: Path
+    count: int | None
+    configs: tuple[Path, ...]
+    plugins: tuple[Path, ...]
+    weights: Mapping[Path, int]
+    scheduler_config: Path | None
+    seed: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Variant:
+    """One policy, and what became of the pods with it.
+
+    Attributes:
+        name: "A", "B".
+        source: Where the policy is from.
+        placed: What became of the pods.
+        after: What the cluster looks like with them.
+        shares: The utilisation of each node by resource, in percent, the fullest first.
+        notes: What people should know.
+    """
+
+    name: str
+    source: str
+    placed: Placed
+    after: Measures
+    shares: Mapping[str, Sequence[float]]
+    notes: Sequence[str] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class Result:
+    """What a simulation found out."""
+
+    cluster: str
+    pods: int
+    before: Measures
+    shares: Mapping[str, Sequence[float]]
+    variants: list[Variant] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def moved(self) -> list[str]:
+        """The pods that the second policy places elsewhere than the first."""
+        if len(self.variants) < 2:
+            return []
+        one, other = (variant.placed.placements for variant in self.variants)
+        return [pod for pod, placement in one.items() if placement.node != other[pod].node]
+
+
+def simulate(options: SimulateOptions) -> Result:
+    """Read everything and simulate.
+
+    Raises:
+        ConfigurationError: Something that was given is wrong; the message names the place.
+    """
+    given = options.configs or (None,)
+    policies = [choose_policy(each, options.plugins, options.weights) for each in given]
+    readers: dict[ObjectKind, str] = {}
+    for policy in policies:
+        readers |= dict(policy.readers())
+    return asyncio.run(_simulate(options, policies, readers))
+
+
+async def _simulate(
+    options: SimulateOptions, policies: Sequence[ChosenPolicy], readers: Mapping[ObjectKind, str]
+) -> Result:
+    if options.cluster is not None:
+        cluster = read_dump(options.cluster, readers)
+    else:
+        assert options.kubeconfig is not None  # noqa: S101 - the command checks it
+        cluster = await read_cluster(options.kubeconfig, readers)
+    pods = read_pods(options.pods, options.count, cluster.classes)
+    moved = pods.keys
+    before = copy_of(cluster, moved)
+    asked = {name for pod in pods.documents for name in KnownPod(pod).pod.requests}
+    resources = resources_of(before.snapshot, asked)
+    result = Result(
+        cluster=cluster.place,
+        pods=len(pods.documents),
+        before=measure(before.snapshot, resources),
+        shares=_shares(before, resources),
+        notes=[*cluster.notes, *left_out(cluster, moved), *pods.notes],
+    )
+    others: dict[str, str] = {}
+    for name, policy in zip(NAMES, policies, strict=False):
+        cache = copy_of(cluster, moved)
+        variant = await _variant(name, policy, cache, pods, options, others, resources)
+        result.variants.append(variant)
+        others = {pod: each.node for pod, each in variant.placed.placements.items()}
+    return result
+
+
+async def _variant(
+    name: str,
+    policy: ChosenPolicy,
+    cache: Cache,
+    pods: PodsToPlace,
+    options: SimulateOptions,
+    others: Mapping[str, str],
+    resources: Sequence[str],
+) -> Variant:
+    resolved = policy.resolved
+    profiles = resolved.profile_names
+    config = read_scheduler_config(options.scheduler_config, profiles, resolved.score_scale)
+    configuration = parse_configuration(config.text)
+    adopted, notes = _adopted(pods, configuration)
+    registries = load_registries(options.plugins)
+    filters, scorers = PluginHost(registries["filter"]), PluginHost(registries["score"])
+    try:
+        moorage = InProcess(
+            cache,
+            configuration.extenders[0],
+            filters=await filters.use(resolved.revision, resolved.for_kind("filter")),
+            scorers=await scorers.use(resolved.revision, resolved.for_kind("score")),
+            score_scale=resolved.score_scale,
+        )
+        placing = Placing(cache, configuration, moorage, seed=options.seed, others=others)
+        screen = Screen(Console(stderr=True, markup=False, emoji=False, highlight=False))
+        with screen.progress(f"Placing pods, policy {name}", len(adopted)) as done:
+            placed = await placing.run(adopted, done)
+    finally:
+        await filters.close()
+        await scorers.close()
+    return Variant(
+        name=name,
+        source=resolved.source,
+        placed=placed,
+        after=measure(cache.snapshot, resources),
+        shares=_shares(cache, resources),
+        notes=[*policy.notes, *notes, *(f"{n} x {p}" for p, n in placed.failures.items())],
+    )
+
+
+def _adopted(pods: PodsToPlace, configuration: Configuration) -> tuple[list[KnownPod], list[str]]:
+    """Return the pods, those of schedulers that are not simulated as the first profile's."""
+    served, renamed = configuration.scheduler_names, dict[str, int]()
+    adopted: list[KnownPod] = []
+    for pod in pods.documents:
+        wanted = pod["spec"]["schedulerName"]
+        if wanted not in served:
+            renamed[wanted] = renamed.get(wanted, 0) + 1
+            pod = {**pod, "spec": {**pod["spec"], "schedulerName": served[0]}}
+        adopted.append(KnownPod(pod))
+    notes = [f"pods of schedulerName {s} count as {served[0]}: {n}" for s, n in renamed.items()]
+    return adopted, notes
+
+
+def _shares(cache: Cache, resources: Sequence[str]) -> Mapping[str, Sequence[float]]:
+    return {name: utilisation(cache.snapshot, name) for name in resources}

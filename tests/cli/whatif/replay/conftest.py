@@ -1,0 +1,13 @@
+"""The journal of all tests of this folder, recorded once."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.whatif.replay.recorded import record
+
+
+@pytest.fixture(scope="session")
+def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A journal of 1,000 pods."""
+    return record(tmp_path_factory.mktemp("recorded"))
