@@ -42,7 +42,7 @@ async def test_it_keeps_fixed_ports_obeys_kubectl_and_takes_all_processes_with_i
         logs = next(line for line in command.lines if line.startswith("Logs: "))
         config = Path(logs.removeprefix("Logs: ").strip()) / "kube-scheduler-config.yaml"
         assert yaml.safe_load(config.read_text())["extenders"][0]["weight"] == 2  # not 15
-        assert len(addresses) == 7  # three of them, filter, two scorers, binder
+        assert len(addresses) == 8  # three of them, the inspector, filter, two scorers, binder
         for port in (extender, admin, api):
             socket.create_connection(("127.0.0.1", port)).close()
 
