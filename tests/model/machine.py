@@ -202,8 +202,9 @@ class Failover(RuleBasedStateMachine):
     @invariant()
     def rules_of_the_view(self) -> None:
         for at, gateway in enumerate(self.gateways):
-            self.run(gateway.phase.follow())
-            self.hold("the replica equals the state", rules.the_replica_equals_the_state(gateway))
+            differences: list[str] = []
+            self.run(self.compare(gateway, differences))
+            self.hold("the replica equals the state", iter(differences))
             before, now = self.generations.get(at, 0), gateway.state.generation
             fell = [f"from {before} to {now}"] if now < before else []
             self.hold("generations grow", iter(fell))
@@ -230,6 +231,11 @@ class Failover(RuleBasedStateMachine):
 
     async def now(self, call: Callable[..., None], *args: Any) -> None:
         call(*args)
+
+    async def compare(self, gateway: ModelGateway, differences: list[str]) -> None:
+        """Compare the replica with the state, before a call that ends now can change the state."""
+        await gateway.phase.follow()
+        differences.extend(rules.the_replica_equals_the_state(gateway))
 
     def see_all(self, at: int) -> None:
         self.run(self.now(self.gateways[at].view.watch, len(self.api.events)))

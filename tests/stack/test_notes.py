@@ -36,4 +36,4 @@ async def test_there_is_no_note_where_nothing_is_to_be_noted(stack: Stack) -> No
 
     (scoring,) = (await stack.decision("seen"))["score"]["plugins"]
 
-    assert scoring.keys() == {"plugin", "seconds"}
+    assert scoring.keys() == {"plugin", "seconds", "version"}

@@ -9,6 +9,10 @@ const PAGE = 1000; // decisions in an answer
 const MOST = 20000; // pods in the list; older ones leave it
 const remembered = { outcome: "", search: "" };
 
+// Times are whole seconds; ids of one gateway end with a number that grows.
+const number = (summary) => Number(summary.id.split("-").pop());
+const byAge = (one, other) => one.time === other.time ? number(other) - number(one) : one.time < other.time ? 1 : -1;
+
 const pod = (summary) => `${summary.namespace}/${summary.pod}`;
 
 export async function pods({ stream }) {
@@ -54,13 +58,13 @@ export async function pods({ stream }) {
   // An attempt that is older than what is listed changes nothing.
   function take(summary) {
     const former = byPod.get(pod(summary));
-    if (former && former.id !== summary.id && former.time > summary.time) return false;
+    if (former && byAge(summary, former) > 0) return false;
     byPod.set(pod(summary), summary);
     return true;
   }
 
   function newestFirst() {
-    const ordered = [...byPod.entries()].sort(([, one], [, other]) => (one.time < other.time ? 1 : one.time > other.time ? -1 : 0));
+    const ordered = [...byPod.entries()].sort(([, one], [, other]) => byAge(one, other));
     byPod.clear();
     for (const [name, summary] of ordered.slice(0, MOST)) byPod.set(name, summary);
   }
