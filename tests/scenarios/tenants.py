@@ -83,8 +83,14 @@ async def check_tenants(services: Services, folders: Path, tokens: Mapping[str, 
             async with http.request(method, services.admin + path, **options) as answer:
                 return answer.status, await answer.text()
 
+        async def there() -> bool:
+            _, node = await ask("GET /nodes/n1")
+            return all(f"running-of-{tenant}" in node for tenant in TENANTS)
+
         async with asyncio.timeout(60):
             while (await ask("GET /readyz"))[0] != 200:  # noqa: ASYNC110 - it is another process
+                await asyncio.sleep(0.05)
+            while not await there():  # noqa: ASYNC110 - the same
                 await asyncio.sleep(0.05)
         for tenant in TENANTS:
             await decide(tenant)

@@ -125,7 +125,7 @@ def _steps(total: float, scale: int) -> int:
 
 
 def outvoted(score: ScoreRecord, bound: str) -> str:
-    """Return why the pod is on *bound*, which is not Moorage's best node."""
+    """Return why the pod is on *bound*, which is not Moorage's one best node."""
     best = score.top[0]
     chosen = next((each for each in score.top if each.node == bound), None)
     if chosen is None:

@@ -43,13 +43,15 @@ def _scored(decision: Decision, filtered: FilterRecord, bound: str) -> str:
         return f"kube-scheduler chose among {count} nodes without scores: {decision.score_error}"
     if score is None or not score.top:
         return f"kube-scheduler chose among {count} nodes: Moorage {_without_scores(score)}"
-    if bound and bound != score.top[0].node:
+    best, *others = score.top
+    is_shared = bool(others) and others[0].total == best.total
+    if bound and (bound != best.node or is_shared):
         return outvoted(score, bound)
     if score.tied:
         return tie(score)
-    if len(score.top) == 1:
-        return f"{score.top[0].node} has Moorage's best total, {score.top[0].total:.4g}"
-    return lead(score.top[0], score.top[1])
+    if not others:
+        return f"{best.node} has Moorage's best total, {best.total:.4g}"
+    return lead(best, others[0])
 
 
 def _without_scores(score: ScoreRecord | None) -> str:
