@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from tests.scenarios.world import World
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 GPU = "example.com/gpu"
-CALLS = 10_000 if os.environ.get("MOORAGE_E2E") else 1_000
+CALLS = {"embedded": 1_000, "real": 10_000}
 AT_ONCE = 8
 MOST_GROWTH = 16 << 20
 """Bytes that the gateway may grow by while questions and live pods come; a leak of 1 kB a call is
@@ -103,6 +102,7 @@ async def test_pods_go_where_the_simulation_of_the_cluster_says(
 @pytest.mark.timeout(900)
 async def test_thousands_of_questions_leave_no_trace(world: World) -> None:
     """Asked while nothing happens, no metric moves; asked while pods are bound, theirs alone do."""
+    calls = CALLS[world.plane.name]
     await world.nodes(*map(node, ("n1", "n2", "n3")))
     claiming = pod("asked", "colocated", labels={"tekton.dev/pipelineRun": "run"})
     claiming["metadata"]["uid"] = "asked"
@@ -135,17 +135,17 @@ async def test_thousands_of_questions_leave_no_trace(world: World) -> None:
                 group.create_task(worker())
 
     async with aiohttp.ClientSession() as session:
-        await ask_all(range(CALLS // 10))  # warm
+        await ask_all(range(calls // 10))  # warm
         states = await _states(world)
         before = await _metrics(session, world)
-        await ask_all(range(CALLS // 2))
+        await ask_all(range(calls // 2))
         assert await _metrics(session, world) == before
         assert await _states(world) == states
 
         memory = _memory(world)
         pods = [pod(f"live-{i:02}", labels={"app": "live"}) for i in range(40)]
         async with world.scheduler("steered"):
-            asking = asyncio.create_task(ask_all(range(CALLS // 2)))
+            asking = asyncio.create_task(ask_all(range(calls // 2)))
             for each in pods:
                 await world.create(each)
             await world.bound()
