@@ -66,8 +66,8 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "-o",
     "--output",
-    type=click.Choice(["table", "json", "junit"]),
-    default="table",
+    type=click.Choice(["text", "json", "junit"]),
+    default="text",
     show_default=True,
 )
 def conformance(
@@ -85,7 +85,7 @@ def conformance(
     scheduler_name: str,
     score_scale: int,
     slow: bool,
-    output: Literal["table", "json", "junit"],
+    output: Literal["text", "json", "junit"],
 ) -> None:
     """Send what kube-scheduler sends to the extender at URL, and judge its answers.
 

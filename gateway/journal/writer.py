@@ -131,8 +131,6 @@ class JournalWriter:
     def _guarded(self, work: Callable[[], None]) -> None:
         try:
             work()
-        except OSError as error:
-            self._fail(error)
         except Exception as error:  # noqa: BLE001 - a defect here must not stop the gateway
             self._fail(error)
 

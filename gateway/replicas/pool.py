@@ -17,16 +17,16 @@ from gateway.replicas.hedging import HedgedCall, LatencyTracker
 from gateway.replicas.members import Member, Members
 from gateway.replicas.metrics import SessionMetrics
 from gateway.replicas.service import ServiceKind
-from gateway.replicas.session import (
-    DIGITS,
+from gateway.replicas.session import Session, SessionRefusedError
+from gateway.replicas.sources import ClusterSource, ObjectSource, PolicySource, PoolLimits
+from gateway.replicas.work import (
+    Answer,
     ReportRetry,
-    Session,
-    SessionRefusedError,
+    VersionGoneError,
     WaitUntilIdle,
+    Work,
     ignore_retry,
 )
-from gateway.replicas.sources import ClusterSource, ObjectSource, PolicySource, PoolLimits
-from gateway.replicas.work import Answer, VersionGoneError, Work
 from moorage.backoff import Backoff
 from moorage.v1 import types_pb2 as pb
 from moorage_host.rpc.stream import StreamLostError
@@ -217,9 +217,7 @@ class ReplicaPool:
 
     async def _serve(self, session: Session, place: str, joined: asyncio.Event) -> None:
         await session.greet(self._limits.session_timeout)
-        self._versions.note(
-            session.version, {each.name: each.version[:DIGITS] for each in session.plugins}
-        )
+        self._versions.note(session.version, session.plugin_versions)
         self._policy.learn(self.kind.policy, session.plugins, session)
         policy = await self._policy.for_kind(self.kind.policy)
         readers = self._policy.reads(self.kind.policy)

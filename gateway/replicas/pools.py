@@ -12,8 +12,9 @@ from gateway.replicas.metrics import SessionFamilies, SessionMetrics
 from gateway.replicas.pool import ReplicaPool
 from gateway.replicas.rollout import Rollout
 from gateway.replicas.service import FILTER, SCORER, ServiceKind, binder_of
-from gateway.replicas.session import ReportRetry, Session, WaitUntilIdle, ignore_retry
+from gateway.replicas.session import Session
 from gateway.replicas.sources import PolicySource
+from gateway.replicas.work import ReportRetry, WaitUntilIdle, ignore_retry
 from gateway.settings import GatewaySettings
 from moorage_host.tls.security import Security
 

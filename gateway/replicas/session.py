@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing, suppress
 from hashlib import sha256
 from typing import Any
@@ -13,7 +13,7 @@ import grpc.aio
 from gateway.replicas.feed import Kinds, StateFeed, in_parts
 from gateway.replicas.metrics import SessionMetrics
 from gateway.replicas.service import ServiceKind
-from gateway.replicas.work import Sent, Work
+from gateway.replicas.work import ReportRetry, Sent, WaitUntilIdle, Work
 from moorage.v1 import types_pb2 as pb
 from moorage_host.rpc.channel import connect
 from moorage_host.rpc.convert import kind_to_proto, set_duration
@@ -26,19 +26,6 @@ REPLICA_SHARE = 0.95
 
 PARTS_AHEAD = 16
 """Parts of a full snapshot that a replica gets before it has acknowledged the first of them."""
-
-
-WaitUntilIdle = Callable[[], Awaitable[None]]
-"""Waits until no cycle runs or waits, but not long."""
-
-
-ReportRetry = Callable[[str, str], None]
-"""Called with a plugin that asks for another attempt on pods that it rejected, and why."""
-
-
-def ignore_retry(plugin: str, reason: str) -> None:
-    """Do nothing: these plugins reject no pods."""
-    del plugin, reason
 
 
 DIGITS = 16
@@ -56,6 +43,7 @@ class Session:
         replica: The replica's name for itself.
         plugins: What the replica can run.
         version: A digest of their versions; answers of different ones are never joined.
+        plugin_versions: The version of each, by its name.
         state_generation: That of the newest state that it was sent without a cycle.
         problems: What fails in the background of its plugins, by their names.
         channel: The connection, for calls beside the stream.
@@ -73,6 +61,7 @@ class Session:
         self.replica = ""
         self.plugins: list[pb.Plugin] = []
         self.version = ""
+        self.plugin_versions: Mapping[str, str] = {}
         self.state_generation = 0
         self.problems: Mapping[str, str] = {}
         self._kind = kind
@@ -103,6 +92,7 @@ class Session:
             raise StreamLostError(f"no greeting within {timeout:g} s") from error
         self.replica, self.plugins = hello.replica, list(hello.plugins)
         self.version = _version_of(self.plugins)
+        self.plugin_versions = {each.name: each.version[:DIGITS] for each in self.plugins}
 
     async def synchronize(
         self, policy: pb.Policy, kinds: Kinds, wait_until_idle: WaitUntilIdle

@@ -4,12 +4,24 @@ The phases of a cycle make it; the pool sends it to one replica, or to several i
 """
 
 import asyncio
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from typing import Any
 
 import msgspec
 
 from gateway.calls import CallFailedError
+
+WaitUntilIdle = Callable[[], Awaitable[None]]
+"""Waits until no cycle runs or waits, but not long."""
+
+
+ReportRetry = Callable[[str, str], None]
+"""Called with a plugin that asks for another attempt on pods that it rejected, and why."""
+
+
+def ignore_retry(plugin: str, reason: str) -> None:
+    """Do nothing: these plugins reject no pods."""
+    del plugin, reason
 
 
 class VersionGoneError(CallFailedError):

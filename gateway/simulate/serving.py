@@ -1,8 +1,6 @@
 """Serves `POST /simulate` and `POST /simulate/filter` on the admin port, within limits."""
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -22,6 +20,7 @@ from gateway.simulate.asking import Services
 from gateway.simulate.reading import Reader
 from gateway.simulate.simulator import Simulator
 from moorage_host.http.reading import ALL_NAMESPACES, require_read
+from moorage_host.turns import Turns
 
 Respond = Callable[[bytes], Awaitable[bytes]]
 
@@ -36,10 +35,7 @@ class Questions:
     def __init__(self, settings: GatewaySettings) -> None:
         self._limit = settings.simulate_body_limit
         self._in_flight = BytesInFlight(self._limit * settings.simulate_calls)
-        self._calls = settings.simulate_calls
-        self._most_waiting = settings.simulate_waiting
-        self._free = asyncio.Semaphore(settings.simulate_calls)
-        self._waiting = 0
+        self._turns = Turns(settings.simulate_calls, settings.simulate_waiting)
 
     async def answer(self, request: web.Request, respond: Respond) -> bytes:
         """Read the body when its turn has come, and respond to it.
@@ -48,26 +44,14 @@ class Questions:
             BadRequestError: It is too large, or badly framed.
             BusyError: Too many wait.
         """
-        async with self._turn():
+        if self._turns.is_full:
+            raise BusyError(
+                f"{self._turns.running} simulations run and {self._turns.waiting} wait: ask again "
+                "later, or raise --simulate-calls or --simulate-waiting"
+            )
+        async with self._turns.turn():
             with self._in_flight.body() as counted:
                 return await respond(await read_body(request, self._limit, counted))
-
-    @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
-        if self._free.locked() and self._waiting >= self._most_waiting:
-            raise BusyError(
-                f"{self._calls} simulations run and {self._waiting} wait: ask again later, or "
-                "raise --simulate-calls or --simulate-waiting"
-            )
-        self._waiting += 1
-        try:
-            await self._free.acquire()
-        finally:
-            self._waiting -= 1
-        try:
-            yield
-        finally:
-            self._free.release()
 
 
 class Rooms(Protocol):

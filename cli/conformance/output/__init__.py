@@ -11,7 +11,7 @@ from cli.shared.screen import Screen
 
 
 def show(reports: Sequence[Report], output: str) -> None:
-    """Write reports to stdout in the form *output*: "table", "json" or "junit"."""
+    """Write reports to stdout in the form *output*: "text", "json" or "junit"."""
     if output == "json":
         Screen().write(msgspec.json.format(msgspec.json.encode(reports)).decode())
     elif output == "junit":

@@ -14,8 +14,8 @@ from cli.shared.gateway.options import GatewayOptions, gateway_options
 @click.option(
     "-o",
     "--output",
-    type=click.Choice(["table", "json"]),
-    default="table",
+    type=click.Choice(["text", "json"]),
+    default="text",
     show_default=True,
     help="json is what the gateway answers.",
 )
@@ -28,7 +28,7 @@ from cli.shared.gateway.options import GatewayOptions, gateway_options
 )
 @gateway_options
 def shadow(
-    profile: str, output: Literal["table", "json"], limit: int, options: GatewayOptions
+    profile: str, output: Literal["text", "json"], limit: int, options: GatewayOptions
 ) -> None:
     """Show how far the shadow of PROFILE, or of each, agrees with it, and where it does not.
 

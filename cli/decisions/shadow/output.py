@@ -18,7 +18,7 @@ SKIPS = {
 
 
 def show(reports: Sequence[Report], output: str, limit: int) -> None:
-    """Write to stdout: as "table" with the newest *limit* disagreements, or as "json"."""
+    """Write to stdout: as "text" with the newest *limit* disagreements, or as "json"."""
     screen = Screen()
     if output == "json":
         content = msgspec.json.encode({"profiles": reports})

@@ -32,14 +32,14 @@ FAILED = 2
     "--examples", type=click.IntRange(0, 1000), default=5, show_default=True, help="Of each class."
 )
 @click.option(
-    "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
 def replay(
     journal: Path,
     config: Path | None,
     plugins: tuple[Path, ...],
     examples: int,
-    output: Literal["table", "json"],
+    output: Literal["text", "json"],
 ) -> None:
     """Decide the cycles of a gateway's JOURNAL again, and show what changes.
 

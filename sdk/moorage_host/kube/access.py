@@ -3,7 +3,6 @@
 The second question is a SubjectAccessReview. Without an answer nobody may do anything.
 """
 
-import asyncio
 import hashlib
 import time
 from collections import OrderedDict
@@ -15,6 +14,7 @@ import msgspec
 from moorage_host.http.callers import Review
 from moorage_host.kube.client import KubeClient
 from moorage_host.kube.errors import KubeError
+from moorage_host.turns import Turns
 
 TOKENS = "/apis/authentication.k8s.io/v1/tokenreviews"
 ACCESS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
@@ -64,8 +64,7 @@ class Access:
         self.client = client
         self._users: _Kept[_User | None] = _Kept(ttl, kept)
         self._allowed: _Kept[bool] = _Kept(ttl, kept)
-        self._slots = asyncio.Semaphore(_AT_ONCE)
-        self._waiting = 0
+        self._turns = Turns(_AT_ONCE, _WAITING)
 
     async def review(self, token: str, path: str, verb: str) -> Review:
         """Return whose a token is, and whether they may call a path that is no resource.
@@ -113,14 +112,10 @@ class Access:
     async def _post(self, path: str, body: bytes) -> bytes:
         if self.client is None:
             raise KubeError("this process is not connected to the API server yet")
-        if self._waiting >= _WAITING:
+        if self._turns.is_full:
             raise KubeError("too many bearer tokens are being checked; try again")
-        self._waiting += 1
-        try:
-            async with self._slots:
-                answer = await self.client.request("POST", path, body=body, timeout=_TIMEOUT)
-        finally:
-            self._waiting -= 1
+        async with self._turns.turn():
+            answer = await self.client.request("POST", path, body=body, timeout=_TIMEOUT)
         return answer.check().body
 
 

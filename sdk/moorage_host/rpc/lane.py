@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 import grpc
 
 from moorage_host.rpc.errors import CallError
+from moorage_host.turns import Turns
 
 REFUSAL_SECONDS = 0.25
 """How long a refused call waits for its refusal, as most callers try again at once."""
@@ -33,10 +34,7 @@ class Lane:
         """
         self.methods = frozenset(methods)
         self.message_bytes = message_bytes
-        self._calls = calls
-        self._most_waiting = waiting
-        self._free = asyncio.Semaphore(calls)
-        self._waiting = 0
+        self._turns = Turns(calls, waiting)
         self._refusals = 0
 
     @asynccontextmanager
@@ -46,23 +44,16 @@ class Lane:
         Raises:
             CallError: Too many wait already (RESOURCE_EXHAUSTED).
         """
-        if self._free.locked() and self._waiting >= self._most_waiting:
+        if self._turns.is_full:
             await self._slow_down()
             raise CallError(
                 grpc.StatusCode.RESOURCE_EXHAUSTED,
-                f"{self._calls} calls by hand run and {self._waiting} wait: call again later, or "
-                "raise --by-hand-calls or --by-hand-waiting of the service",
+                f"{self._turns.running} calls by hand run and {self._turns.waiting} wait: call "
+                "again later, or raise --by-hand-calls or --by-hand-waiting of the service",
                 reason="BY_HAND_BUSY",
             )
-        self._waiting += 1
-        try:
-            await self._free.acquire()
-        finally:
-            self._waiting -= 1
-        try:
+        async with self._turns.turn():
             yield
-        finally:
-            self._free.release()
 
     def check(self, message: bytes) -> None:
         """Refuse a message that is too large.
