@@ -18,7 +18,7 @@ from gateway.cycle.queue import CycleQueue
 from gateway.decisions.decisions import Decisions, make_decisions
 from gateway.decisions.serving.routes import decision_routes
 from gateway.decisions.words.hint import hint
-from gateway.edge import Edge, make_app, run_edge
+from gateway.edge import Edge, LastCalls, make_app, run_edge
 from gateway.inspector.inspector import Inspector, make_inspector
 from gateway.journal.journal import Followed, Journal, make_journal
 from gateway.leadership import Leadership, make_leadership
@@ -125,6 +125,7 @@ class _Rooms:
     cycles: Cycles
     journal: Sequence[Journal]
     inspector: Inspector
+    last_calls: LastCalls
 
 
 def _connect_rooms(
@@ -198,11 +199,13 @@ def _connect_rooms(
         registry=registry,
         spans=spans,
     )
+    last_calls = LastCalls()
     inspector = make_inspector(
         settings,
         cluster,
         policy,
         reloader or None,
+        last_calls,
         filters=filters,
         scorers=scorers,
         binders=binders,
@@ -223,6 +226,7 @@ def _connect_rooms(
         cycles=cycles,
         journal=journal,
         inspector=inspector,
+        last_calls=last_calls,
     )
 
 
@@ -249,7 +253,7 @@ async def _edge(
 ) -> AsyncIterator[Edge]:
     host, port = settings.extender_host, settings.extender_port
     async with AsyncExitStack() as stack:
-        app = make_app(rooms.cycles, settings, registry)
+        app = make_app(rooms.cycles, settings, registry, rooms.last_calls)
         try:
             edge = await stack.enter_async_context(run_edge(app, host, port, security))
         except OSError as error:

@@ -1,27 +1,32 @@
-"""Answers `GET /replicas`: who takes part, and how far each replica's state is."""
+"""Answers `GET /replicas`: who takes part, who calls, and how far each replica's state is."""
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from aiohttp import web
 
 from gateway.cluster.cluster import Cluster
+from gateway.edge.last_calls import LastCalls
 from gateway.leadership import Leadership
 from gateway.replicas.members import Member
 from gateway.replicas.pool import ReplicaPool
+from gateway.settings import GatewaySettings
+from moorage_host.process.metrics import version
 
 BinderProblems = Callable[[], list[str]]
 """Returns what fails in the background of the binder's plugins."""
 
 
 def replica_route(
+    settings: GatewaySettings,
     cluster: Cluster,
     pools: Mapping[str, ReplicaPool],
     leadership: Leadership,
-    binder: str,
+    last_calls: LastCalls,
     binder_problems: BinderProblems,
 ) -> web.RouteDef:
-    """Return the route of replicas; *binder* is the address of the binder."""
+    """Return the route of the gateway itself, its callers and its replicas."""
 
     def show_replica(member: Member) -> dict[str, Any]:
         session = member.session
@@ -43,6 +48,15 @@ def replica_route(
         term = leadership.term
         return web.json_response(
             {
+                "gateway": {
+                    "version": version(),
+                    "time": time.time(),
+                    "httpTimeout": settings.http_timeout,
+                    "extenderPrefix": settings.extender_prefix,
+                    "schedulerIdentities": list(settings.scheduler_identity),
+                    "leaderElection": settings.leader_election,
+                },
+                "callers": last_calls.shown(),
                 "generation": cluster.generation,
                 "counts": dict(cluster.state.counts),
                 "silentSeconds": {
@@ -60,7 +74,7 @@ def replica_route(
                     for name, pool in pools.items()
                 ],
                 "binder": {
-                    "place": binder,
+                    "place": settings.binder,
                     "note": leadership.barriers.note() or "",
                     "problems": binder_problems(),
                 },
