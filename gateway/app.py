@@ -11,14 +11,14 @@ from prometheus_client import REGISTRY, CollectorRegistry
 from gateway.binding.binders import Binders, make_binders
 from gateway.binding.settling import Settling, SettlingMetrics
 from gateway.binding.snapshots import BinderSnapshots
-from gateway.calls import Cycles
+from gateway.calls import Cycles, LastCalls
 from gateway.cluster.cluster import Cluster, make_cluster
 from gateway.cycle.cycles import make_cycles
 from gateway.cycle.queue import CycleQueue
 from gateway.decisions.decisions import Decisions, make_decisions
 from gateway.decisions.serving.routes import decision_routes
 from gateway.decisions.words.hint import hint
-from gateway.edge import Edge, LastCalls, make_app, run_edge
+from gateway.edge import Edge, make_app, run_edge
 from gateway.inspector.inspector import Inspector, make_inspector
 from gateway.journal.journal import Followed, Journal, make_journal
 from gateway.leadership import Leadership, make_leadership

@@ -79,9 +79,11 @@ def _enabled(policy: ResolvedPolicy, kind: Kind) -> list[PluginInfo]:
     return [plugin for plugin in found if plugin is not None]
 
 
-def _verbs(filters: Sequence[PluginInfo], scores: Sequence[PluginInfo]) -> dict[Verb, tuple[str, ...]]:
+def _verbs(
+    filters: Sequence[PluginInfo], scores: Sequence[PluginInfo]
+) -> dict[Verb, tuple[str, ...]]:
     """Return the verbs of scheduling cycles that any plugin needs, with these plugins."""
-    users: dict[Verb, list[PluginInfo]] = {
+    users: dict[Verb, Sequence[PluginInfo]] = {
         "filter": filters,
         "prioritize": scores,
         "preempt": filters,

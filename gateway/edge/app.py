@@ -4,7 +4,7 @@ import structlog
 from aiohttp import hdrs, web
 from prometheus_client import CollectorRegistry
 
-from gateway.calls import Cycles
+from gateway.calls import Cycles, LastCalls
 from gateway.edge.aliases import read_aliases
 from gateway.edge.calls import Calls
 from gateway.edge.exchange import Exchange
@@ -12,7 +12,6 @@ from gateway.edge.in_flight import BytesInFlight
 from gateway.edge.json.names import NodeNamesCache
 from gateway.edge.json.nodes import GivenNodesCache
 from gateway.edge.json.requests import PodCache, RequestCaches
-from gateway.edge.last_calls import LastCalls
 from gateway.edge.messages import empty_response
 from gateway.edge.metrics import EdgeMetrics, Verb
 from gateway.edge.routes import Routes

@@ -8,8 +8,8 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from gateway.binding.binders import Binders
+from gateway.calls import LastCalls
 from gateway.cluster.cluster import Cluster
-from gateway.edge.last_calls import LastCalls
 from gateway.inspector.assets import asset_routes
 from gateway.inspector.nodes import node_routes
 from gateway.inspector.policy import policy_route

@@ -1,4 +1,4 @@
-"""Answers `GET /policy`: the effective policy, with its origin by line, and what its plugins need."""
+"""Answers `GET /policy`: the effective policy with its origin by line, and what plugins declare."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -6,8 +6,8 @@ from typing import Any
 
 from aiohttp import web
 
+from gateway.calls import LastCalls
 from gateway.cluster.cluster import Cluster
-from gateway.edge.last_calls import LastCalls
 from gateway.leadership import Leadership
 from gateway.replicas.members import Member
 from gateway.replicas.pool import ReplicaPool

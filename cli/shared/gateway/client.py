@@ -57,6 +57,11 @@ class Gateway:
         """Where it is, for people: its address, or its pod."""
         return f"pod {self._forwarded.pod}" if self._forwarded is not None else self.url
 
+    @property
+    def pod(self) -> GatewayPod | None:
+        """Its pod, if it is reached through the API server."""
+        return self._forwarded.pod if self._forwarded is not None else None
+
     async def get(
         self, path: str, query: Mapping[str, str] | None = None, *, timeout: float = SECONDS
     ) -> Any:

@@ -4,8 +4,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from gateway.edge.metrics import Verb
-
 KEPT = 32
 """Callers and verbs that are kept; the one whose last call is longest ago is forgotten first."""
 
@@ -18,7 +16,7 @@ class LastCalls:
         self._clock = clock
         self._calls: dict[tuple[str, str], tuple[int, float]] = {}
 
-    def answered(self, caller: str, verb: Verb) -> None:
+    def answered(self, caller: str, verb: str) -> None:
         """Note a call that is answered."""
         self._note(caller, verb)
 
