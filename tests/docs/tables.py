@@ -52,6 +52,7 @@ from tests.docs.legacy_tables import legacy
 from tests.docs.markdown import Row, code, escaped, table
 from tests.docs.pages import ROOT
 from tests.docs.plugin_tables import arguments, in_tree, plugins
+from tests.docs.sizing_tables import sizing
 
 SETTINGS: Mapping[str, tuple[type[Dataclass], type[Dataclass] | None]] = {
     "process": (ProcessSettings, None),
@@ -151,6 +152,7 @@ TABLES: Mapping[str, Callable[[str], str]] = {
     "command": command,
     "conformance": conformance,
     "resources": resources,
+    "sizing": sizing,
 }
 
 

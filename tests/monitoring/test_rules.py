@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.monitoring.alert_cases import CASES, Case
+from tests.monitoring.rules import ROOT, RULES, alerts
 from tests.monitoring.series import MINUTES, WELL, Series
 
-from tests.monitoring.alert_cases import CASES, Case
-from tests.monitoring.rules import RULES, alerts
+RUNBOOKS = "docs/reference/runbooks.md"
+PAGED = {alert.name for alert in alerts() if alert.severity == "page"}
 
 
 def promtool(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -73,6 +75,27 @@ def test_every_alert_fires_after_its_time(tmp_path: Path) -> None:
 def test_every_alert_has_a_case() -> None:
     tried = {(case.alert, case.severity) for case in CASES}
     assert tried == {(alert.name, alert.severity) for alert in alerts()}
+
+
+def test_every_alert_has_its_runbook_and_every_runbook_its_alert() -> None:
+    names = {alert.name for alert in alerts()}
+    page = (ROOT / RUNBOOKS).read_text()
+    sections = dict(re.findall(r"^### (Moorage\w+)\n(.*?)(?=^##|\Z)", page, re.M | re.S))
+    assert set(sections) == names
+    for name, text in sections.items():
+        parts = re.findall(r"^\*\*(\w[\w ]*)\.\*\*", text, re.M)
+        assert parts == ["Means", "Users notice", "Look", "Do"], name
+    for alert in alerts():
+        assert alert.annotations["runbook_url"] == f"{RUNBOOKS}#{alert.name.lower()}"
+        assert {"summary", "description"} < set(alert.annotations)
+        assert alert.severity in ("page", "ticket")
+
+
+def test_pages_and_tickets_are_in_their_parts_of_the_runbooks() -> None:
+    pages, _, tickets = (ROOT / RUNBOOKS).read_text().partition("\n## Tickets")
+    for alert in alerts():
+        part = pages if alert.severity == "page" or alert.name in PAGED else tickets
+        assert f"\n### {alert.name}\n" in part
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -27,8 +27,8 @@ EXPIRY = Gauge(
 
 START = Gauge(
     "moorage_tls_certificate_start_timestamp_seconds",
-    "When this process's certificate began to be valid, in seconds since 1970: with its expiry, how "
-    "much of its life is left. Absent in plain text.",
+    "When this process's certificate began to be valid, in seconds since 1970: with its expiry, "
+    "how much of its life is left. Absent in plain text.",
     ("identity",),
 )
 
