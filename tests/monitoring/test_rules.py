@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.monitoring.alert_cases import CASES, Case
 from tests.monitoring.rules import ROOT, RULES, alerts
 from tests.monitoring.series import MINUTES, WELL, Series
