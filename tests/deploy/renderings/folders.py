@@ -1,4 +1,4 @@
-"""The files of deploy/kustomize: the base, a component for each option, an overlay for each layout."""
+"""The files of deploy/kustomize: base, a component for each option, an overlay for each layout."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
@@ -113,13 +113,8 @@ def _deletion(document: Document) -> dict[str, Any]:
 
 
 def _patch(old: Document, new: Document) -> dict[str, Any]:
-    changes = [_line(each) for each in operations(old.manifest, new.manifest)]
-    return {"target": _target(new), "patch": _Text("".join(f"- {line}\n" for line in changes))}
-
-
-def _line(operation: dict[str, Any]) -> str:
-    text = yaml.safe_dump(operation, default_flow_style=True, sort_keys=False, width=1 << 16)
-    return str(text).strip()
+    changes = list(operations(old.manifest, new.manifest))
+    return {"target": _target(new), "patch": _Text(yaml.safe_dump(changes, sort_keys=False))}
 
 
 def _target(document: Document) -> dict[str, str]:
