@@ -13,7 +13,7 @@ from moorage import __version__
 from moorage.errors import MoorageError
 
 UNKNOWN = "before 0.2"
-"""What is shown of a process that does not know how to tell its version."""
+"""What is shown of a process that does not report its version."""
 
 SKEW = (
     "note: versions differ. That is meant to last as long as an update takes: services and gateway "
