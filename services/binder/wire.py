@@ -14,7 +14,7 @@ from moorage_host.rpc.convert import set_duration
 from moorage_host.rpc.errors import CallError
 from moorage_host.tracing.current import traceparent
 from services.binder.binding.fence import Fenced
-from services.binder.binding.outcomes import BindError, Outcome, Reason
+from services.binder.binding.outcomes import BindError, Outcome, PluginRun, Reason
 from services.binder.binding.policies import PolicyText
 
 CODES = {
@@ -79,6 +79,13 @@ def policy_from_proto(request: pb.BindRequest) -> PolicyText | None:
     if not request.policy.revision:
         return None
     return PolicyText(revision=request.policy.revision, content=request.policy.json)
+
+
+def plugin_to_proto(run: PluginRun) -> pb.BindPluginReport:
+    """Return what a plugin did for a bind."""
+    report = pb.BindPluginReport(plugin=run.plugin, point=run.point, result=run.result)
+    set_duration(report.duration, run.seconds)
+    return report
 
 
 def pods_from_proto(
