@@ -7,7 +7,7 @@ from typing import Any
 import grpc
 import msgspec
 
-from moorage import Binding, DecisionSummary
+from moorage import Binding, DecisionSummary, __version__
 from moorage.plugin.cycle_state import decode_values
 from moorage.v1 import binder_pb2 as pb
 from moorage_host.rpc.convert import set_duration
@@ -127,7 +127,10 @@ def fence_from_proto(request: pb.BinderServiceBarrierRequest) -> tuple[int, str]
 def fenced_to_proto(fenced: Fenced, replica: str) -> pb.BinderServiceBarrierResponse:
     """Return the answer to a barrier."""
     response = pb.BinderServiceBarrierResponse(
-        epoch=fenced.epoch, holder=fenced.holder, replica=replica
+        epoch=fenced.epoch,
+        holder=fenced.holder,
+        replica=replica,
+        moorage_version=__version__,
     )
     set_duration(response.memory, fenced.memory)
     for bind in fenced.binds:

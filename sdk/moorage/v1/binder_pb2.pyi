@@ -355,6 +355,7 @@ class BinderServiceBarrierResponse(_message.Message):
     BINDS_FIELD_NUMBER: _builtins.int
     MEMORY_FIELD_NUMBER: _builtins.int
     REPLICA_FIELD_NUMBER: _builtins.int
+    MOORAGE_VERSION_FIELD_NUMBER: _builtins.int
     epoch: _builtins.int
     """The highest epoch that this binder has seen. If it is higher than that of the request, or equal to it
     and another holder's, nothing was done: repeat the call with a higher one if the caller may go on.
@@ -363,6 +364,8 @@ class BinderServiceBarrierResponse(_message.Message):
     """Who holds that epoch. Empty if it came with a bind: a barrier of the same epoch is then refused."""
     replica: _builtins.str
     """Names the process, so that a restart is noticed."""
+    moorage_version: _builtins.str
+    """The version of Moorage that it runs. Empty from versions before 0.2."""
     @_builtins.property
     def binds(self) -> _containers.RepeatedCompositeFieldContainer[Global___WrittenBind]:
         """Binds that were written, or may have been, newest last, as far back as this binder keeps them; none if
@@ -381,10 +384,11 @@ class BinderServiceBarrierResponse(_message.Message):
         binds: _abc.Iterable[Global___WrittenBind] | None = ...,
         memory: _duration_pb2.Duration | None = ...,
         replica: _builtins.str = ...,
+        moorage_version: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["memory", b"memory"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["binds", b"binds", "epoch", b"epoch", "holder", b"holder", "memory", b"memory", "replica", b"replica"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["binds", b"binds", "epoch", b"epoch", "holder", b"holder", "memory", b"memory", "moorage_version", b"moorage_version", "replica", b"replica"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
