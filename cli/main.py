@@ -14,6 +14,7 @@ from cli.doctor.command import doctor
 from cli.legacy.command import convert_policy
 from cli.skeleton.command import new_plugin
 from cli.up.command import up
+from cli.version.command import version
 from cli.whatif.replay.command import replay
 from cli.whatif.replay.journal import journal
 from cli.whatif.simulate.command import simulate
@@ -44,5 +45,6 @@ for command in (
     simulate,
     top,
     up,
+    version,
 ):
     main.add_command(command)

@@ -12,7 +12,8 @@ from gateway.leadership import Leadership
 from gateway.replicas.members import Member
 from gateway.replicas.pool import ReplicaPool
 from gateway.settings import GatewaySettings
-from moorage_host.process.metrics import version
+from moorage import __version__
+from moorage_host.process.metrics import revision
 
 BinderProblems = Callable[[], list[str]]
 """Returns what fails in the background of the binder's plugins."""
@@ -33,6 +34,7 @@ def replica_route(
         return {
             "place": member.place,
             "replica": session.replica,
+            "moorageVersion": session.moorage_version,
             "version": session.version[:12],
             "generation": session.sent_generation,
             "behind": max(0, cluster.generation - session.sent_generation),
@@ -48,8 +50,9 @@ def replica_route(
         term = leadership.term
         return web.json_response(
             {
+                "moorageVersion": __version__,
+                "revision": revision(),
                 "gateway": {
-                    "version": version(),
                     "time": time.time(),
                     "httpTimeout": settings.http_timeout,
                     "extenderPrefix": settings.extender_prefix,
@@ -75,6 +78,7 @@ def replica_route(
                 ],
                 "binder": {
                     "place": settings.binder,
+                    "moorageVersions": leadership.barriers.versions(),
                     "note": leadership.barriers.note() or "",
                     "problems": binder_problems(),
                 },

@@ -191,7 +191,9 @@ def authority(installation: Installation) -> Result:
         for other in found.values()
         if not one.believes(other)
     ]
-    return worst(results, ok(f"each of {len(found)} certificates is believed by the owners of the others"))
+    return worst(
+        results, ok(f"each of {len(found)} certificates is believed by the owners of the others")
+    )
 
 
 def reloaded(installation: Installation) -> Result:

@@ -1,6 +1,7 @@
 """Checks versions: of Moorage, of plugins across replicas, of kube-scheduler beside the cluster."""
 
 import re
+from collections.abc import Iterator
 
 from cli.doctor.checks.check import Check, Result, listed, ok, problem, unchecked, warning, worst
 from cli.doctor.installation.installation import Installation
@@ -20,20 +21,31 @@ MINOR = re.compile(r"v?1\.(?P<minor>\d+)")
 def processes(installation: Installation) -> Result:
     """Compare the versions of all processes."""
     found: dict[str, list[str]] = {}
-    for name, process in installation.processes.items():
-        if not isinstance(process, Missing) and process.version:
-            found.setdefault(process.version, []).append(name)
-    if not found:
-        own = installation.own.version
-        return ok(f"the gateway is {own}; the other processes could not be asked")
+    for name, version in _versions(installation):
+        found.setdefault(version, []).append(name)
     if len(found) > 1:
         shown = "; ".join(f"{version}: {listed(names)}" for version, names in found.items())
         return warning(
             f"processes have different versions: {shown}",
             "wait for the rollout, or give all Deployments the same image",
         )
-    (version,) = found
-    return ok(f"{len(found[version])} processes are {version}")
+    ((version, names),) = found.items()
+    return ok(f"{listed(names)}: {version}")
+
+
+def _versions(installation: Installation) -> Iterator[tuple[str, str]]:
+    """Yield processes with their versions: those of the gateway that decides, and other gateways."""
+    seen = installation.replicas
+    yield "gateway", seen.moorage_version
+    for pool in seen.services:
+        for replica in pool.replicas:
+            if replica.moorage_version:
+                yield f"{pool.service} at {replica.place}", replica.moorage_version
+    for place, version in seen.binder.moorage_versions.items():
+        yield f"binder at {place}", version
+    for name, process in installation.processes.items():
+        if not isinstance(process, Missing) and process.service == "gateway" and process.version:
+            yield name, process.version
 
 
 def plugins(installation: Installation) -> Result:

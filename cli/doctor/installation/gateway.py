@@ -24,7 +24,6 @@ class Struct(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class Own(Struct, frozen=True):
     """What the gateway is."""
 
-    version: str
     time: float
     http_timeout: float
     extender_prefix: str = ""
@@ -54,6 +53,7 @@ class Replica(Struct, frozen=True):
     """A replica of filter or scorer."""
 
     place: str
+    moorage_version: str = ""
     behind: int = 0
     unanswered: int = 0
     problems: Mapping[str, Any] = {}
@@ -72,6 +72,7 @@ class Binder(Struct, frozen=True):
     """The binder as the gateway sees it."""
 
     place: str = ""
+    moorage_versions: Mapping[str, str] = {}
     note: str = ""
     problems: tuple[str, ...] = ()
 
@@ -80,6 +81,7 @@ class Replicas(Struct, frozen=True):
     """What `GET /replicas` answers."""
 
     gateway: Own
+    moorage_version: str
     callers: tuple[Caller, ...] = ()
     services: tuple[Pool, ...] = ()
     binder: Binder = Binder()
