@@ -2,25 +2,26 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from cli.doctor.check import Check
 from cli.doctor.checks import (
     clocks,
-    extender,
+    configuration,
     namespace,
     profiles,
-    reaching,
     rights,
     state,
     tls,
+    verbs,
     versions,
 )
-from cli.doctor.checks.check import Check
+from cli.doctor.checks.reaching import reports, way
 from cli.doctor.finding import Finding
 from cli.doctor.installation.installation import Installation
 
 GROUPS: Mapping[str, Sequence[Check]] = {
     "Moorage runs": (*state.CHECKS, *namespace.CHECKS),
-    "kube-scheduler reaches it": reaching.CHECKS,
-    "kube-scheduler's configuration": extender.CHECKS,
+    "kube-scheduler reaches it": (*way.CHECKS, *reports.CHECKS),
+    "kube-scheduler's configuration": (*configuration.CHECKS, *verbs.CHECKS),
     "Profiles and pods": profiles.CHECKS,
     "Certificates": tls.CHECKS,
     "Rights": rights.CHECKS,

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from cli.doctor.checks.check import Check, Result, ok, warning, worst
+from cli.doctor.check import Check, Result, ok, warning, worst
 from cli.doctor.installation.installation import Installation
 from cli.doctor.installation.known import known
 

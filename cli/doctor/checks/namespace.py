@@ -1,6 +1,6 @@
 """Checks what the gateway's namespace needs: a quota for the priority class."""
 
-from cli.doctor.checks.check import Check, Result, listed, ok, problem, warning
+from cli.doctor.check import Check, Result, listed, ok, problem, warning
 from cli.doctor.installation.installation import Installation
 from cli.doctor.installation.objects import SYSTEM, Object
 from cli.doctor.installation.pods import name_of

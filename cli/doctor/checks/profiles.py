@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from cli.doctor.checks.check import Check, Result, listed, ok, problem, warning
+from cli.doctor.check import Check, Result, listed, ok, problem, warning
 from cli.doctor.installation.installation import Installation
 from cli.doctor.installation.known import NotReadError, known
 from cli.doctor.installation.objects import Object

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from cli.doctor.checks.check import Check, Result, listed, ok, problem, unchecked, warning
+from cli.doctor.check import Check, Result, listed, ok, problem, unchecked, warning
 from cli.doctor.installation import needs
 from cli.doctor.installation.installation import Installation
 from cli.doctor.installation.known import known

@@ -3,7 +3,7 @@
 import hashlib
 from datetime import datetime
 
-from cli.doctor.checks.check import Check, Result, listed, ok, problem, unchecked, warning, worst
+from cli.doctor.check import Check, Result, listed, ok, problem, unchecked, warning, worst
 from cli.doctor.installation.gateway import Replica
 from cli.doctor.installation.installation import Installation
 from cli.doctor.installation.known import Missing, known

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
-from cli.doctor.checks.check import Check, Result, listed, ok, problem, unchecked, warning, worst
-from cli.doctor.checks.route import routes
+from cli.doctor.check import Check, Result, listed, ok, problem, unchecked, warning, worst
+from cli.doctor.checks.reaching.route import routes
 from cli.doctor.installation.certificates import SCHEDULER, Identity
 from cli.doctor.installation.installation import Entry, Installation
 from cli.doctor.installation.known import Missing, NotReadError, known

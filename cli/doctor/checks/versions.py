@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from cli.doctor.checks.check import Check, Result, listed, ok, problem, unchecked, warning, worst
+from cli.doctor.check import Check, Result, listed, ok, problem, unchecked, warning, worst
 from cli.doctor.installation.installation import Installation
 from cli.doctor.installation.known import Missing, known
 from cli.doctor.installation.objects import Object
@@ -34,7 +34,7 @@ def processes(installation: Installation) -> Result:
 
 
 def _versions(installation: Installation) -> Iterator[tuple[str, str]]:
-    """Yield processes with their versions: those of the gateway that decides, and other gateways."""
+    """Yield the gateway that decides, its services, and other gateways, with their versions."""
     seen = installation.replicas
     yield "gateway", seen.moorage_version
     for pool in seen.services:
