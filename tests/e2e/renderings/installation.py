@@ -20,6 +20,7 @@ from tests.scenarios.planes import Object
 
 SECONDS = 90.0
 OUR_NAMESPACE = "moorage"
+GATEWAY = "moorage-gateway"
 GROUP = "nodeGroup"
 """The label that the shipped policy's plugin NodeGroup compares."""
 
@@ -76,9 +77,23 @@ class Installation:
         await self.until(self._waits_for_a_node)
         await self._label("node-1", "red")
         await self.until(self._all_bound)
+        (attempt, *_) = await self.decisions("blue")
+        assert attempt["outcome"] == "bound", attempt
+        await self.change_leader()
         places = await self.places()
         assert (places["blue"], places["late"]) == ("node-2", "node-1"), places
         return f"{len(places)}/{len(places)}"
+
+    async def change_leader(self) -> None:
+        """End the gateway that leads where others stand by; have a pod bound through the next."""
+        pods = self.cluster.node.pods
+        if not any(stands_by(each) for each in pods):
+            return
+        (leader,) = (each for each in pods if _has_gateway(each) and each.ready)
+        await self.cluster.node.remove(leader)
+        await self.ready()
+        await self._create(pod("after", self.profile))
+        await self.until(self._all_bound)
 
     async def decisions(self, name: str) -> list[Object]:
         """Return what any gateway has recorded about a pod."""
@@ -90,8 +105,7 @@ class Installation:
             for each in self.cluster.node.pods:
                 if _has_gateway(each):
                     url = f"https://{each.endpoint.address}:9090/decisions/default/{name}"
-                    name = "moorage-gateway"
-                    async with session.get(url, ssl=context, server_hostname=name) as response:
+                    async with session.get(url, ssl=context, server_hostname=GATEWAY) as response:
                         if response.status == 200:
                             found += (await response.json())["attempts"]
         return found

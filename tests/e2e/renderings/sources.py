@@ -9,7 +9,7 @@ import yaml
 from tests.e2e.build import find
 from tests.scenarios.planes import ROOT, Object
 
-OVERLAYS = ROOT / "deploy" / "overlays"
+OVERLAYS = ROOT / "deploy" / "kustomize" / "overlays"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

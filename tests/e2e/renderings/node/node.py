@@ -32,7 +32,7 @@ class Node:
         self._services = Services(network, self._endpoints)
         self._known: list[Object] = []
         self._sandboxes: list[Sandbox] = []
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: dict[str, asyncio.Task[None]] = {}
         self._host: Sandbox | None = None
 
     async def start(self, api_port: int) -> None:
@@ -41,9 +41,9 @@ class Node:
 
     async def stop(self) -> None:
         """End all pods at once."""
-        for task in self._tasks:
+        for task in self._tasks.values():
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         await asyncio.gather(*(program.kill() for program in self.programs()))
         await stop_all([each.holder for each in self._sandboxes])
         await self._services.stop()
@@ -76,6 +76,14 @@ class Node:
             await self._api.call("POST", f"{path}/{name}/binding", {**binding, "target": target})
             await self._run(made)
 
+    async def remove(self, pod: Pod) -> None:
+        """End a pod as its deletion does; nobody makes another one."""
+        self.pods.remove(pod)
+        self._tasks[pod.name].cancel()
+        await stop_all(pod.programs)
+        path = f"/api/v1/namespaces/{pod.obj['metadata']['namespace']}/pods/{pod.name}"
+        await self._api.call("DELETE", path, {"gracePeriodSeconds": 0})
+
     async def run_static(self, manifest: Object) -> None:
         """Run a pod that the API server does not know."""
         await self._run(manifest)
@@ -90,7 +98,8 @@ class Node:
         folder = self._directory / name
         pod = Pod(self._api, obj, sandbox, folder)
         self.pods.append(pod)
-        self._tasks.append(asyncio.create_task(pod.run(self._known, self._files(obj, folder))))
+        running = pod.run(self._known, self._files(obj, folder))
+        self._tasks[name] = asyncio.create_task(running)
 
     async def _sandbox(self, name: str) -> Sandbox:
         made = await self.network.sandbox(name)
