@@ -48,6 +48,7 @@ from sandbox.scheduler.__main__ import Settings as SchedulerSettings
 from services.binder import metrics as binder_metrics
 from services.binder.settings import BinderSettings
 from tests.docs.conformance_tables import conformance
+from tests.docs.cost_tables import cost
 from tests.docs.legacy_tables import legacy
 from tests.docs.markdown import Row, code, escaped, table
 from tests.docs.pages import ROOT
@@ -151,6 +152,7 @@ TABLES: Mapping[str, Callable[[str], str]] = {
     "command": command,
     "conformance": conformance,
     "resources": resources,
+    "cost": cost,
 }
 
 

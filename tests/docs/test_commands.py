@@ -15,6 +15,7 @@ from moorage_host.settings import parse_settings, settings_table
 from moorage_host.settings.fields import Dataclass
 from tests.docs.pages import DOCS, ROOT, blocks, pages
 from tests.docs.tables import SETTINGS
+from tests.docs.walkthroughs.page import EXERCISES, TUTORIAL
 
 PROCESSES = {
     "gateway": "gateway",
@@ -28,9 +29,11 @@ PROCESSES = {
 
 KUBECTL = {
     *("--cascade", "--field-selector", "--flatten", "--for", "--image", "--minify", "--overrides"),
-    *("--replicas", "--server-side", "--sort-by"),
+    *("--labels", "--patch", "--replicas", "--server-side", "--sort-by", "--subresource", "--type"),
 }
 CURL = {"--cacert", "--cert", "--key"}
+
+KUBEADM = {"--patches"}
 
 FOREIGN = {
     "--enable-feature",
@@ -43,6 +46,7 @@ FOREIGN = {
     "--strict",
     *KUBECTL,
     *CURL,
+    *KUBEADM,
 }
 """Options of commands that are not described by settings: other people's, and `tests.model`."""
 
@@ -57,11 +61,11 @@ def classes() -> Iterator[type[Dataclass]]:
 def commands(*programs: str) -> list[tuple[str, list[str]]]:
     """Return the commands of shell blocks that start with a program, with where they stand.
 
-    Those of the tutorial are run by tests/docs/tutorial.
+    Those of pages that are run from top to bottom are left to tests/docs/walkthroughs.
     """
     found = []
     for block in blocks("sh"):
-        if block.page.parent.name == "tutorial":
+        if block.page in (TUTORIAL, EXERCISES):
             continue
         for written in block.text.replace("\\\n", " ").splitlines():
             line = written.removeprefix(".venv/bin/")
