@@ -28,8 +28,9 @@ PROCESSES = {
 """The tables of settings by the module that is run."""
 
 KUBECTL = {
-    *("--cascade", "--field-selector", "--flatten", "--for", "--image", "--minify", "--overrides"),
-    *("--labels", "--patch", "--replicas", "--server-side", "--sort-by", "--subresource", "--type"),
+    *("--as", "--cascade", "--field-selector", "--flatten", "--for", "--image", "--labels"),
+    *("--minify", "--overrides", "--patch", "--raw", "--replicas", "--server-side", "--sort-by"),
+    *("--subresource", "--tail", "--type"),
 }
 CURL = {"--cacert", "--cert", "--key"}
 
