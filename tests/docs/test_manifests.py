@@ -22,8 +22,8 @@ STATIC_POD = ROOT / "tests" / "data" / "kubeadm-kube-scheduler.yaml"
 """What `kubeadm init phase control-plane scheduler` of Kubernetes 1.37.2 writes."""
 
 
-def key_of(manifest: Object) -> tuple[object, object]:
-    return manifest.get("apiVersion"), manifest.get("kind")
+def key_of(manifest: Object) -> tuple[str, str]:
+    return manifest.get("apiVersion", ""), manifest.get("kind", "")
 
 
 def objects() -> Iterator[tuple[str, Object]]:
