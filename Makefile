@@ -30,13 +30,15 @@ CASES ?= 200000
 fuzz: .venv/.fuzz ## Feed 200,000 mutated bodies, messages, policies ... to what reads them (CASES, BUDGET, SEED, TARGETS, KEEP=1)
 	$(BIN)/python -m tests.fuzz --cases $(CASES) $(if $(BUDGET),--budget $(BUDGET)) $(if $(SEED),--seed $(SEED)) $(if $(TARGETS),--targets $(TARGETS)) $(if $(KEEP),--keep)
 
-lint: .venv/.dev protos-check ## Check style, types, layers, protos and that generated code is current
+lint: .venv/.dev protos-check ## Check style, types, layers, protos (also against the last release's), generated code
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	PYTHONPATH=.:sdk $(BIN)/lint-imports
 	$(BIN)/buf lint
 	$(BIN)/buf format -d --exit-code
+	@rm -rf .venv/released && $(BIN)/python -m tests.released .venv/released protos buf.yaml
+	$(BIN)/buf breaking --against .venv/released
 
 audit: .venv/.dev ## Check the locked dependencies: hashes, licences, yanked versions, known vulnerabilities
 	$(BIN)/python -m tests.dependencies

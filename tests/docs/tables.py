@@ -49,6 +49,7 @@ from services.binder import metrics as binder_metrics
 from services.binder.settings import BinderSettings
 from tests.docs.api_tables import api
 from tests.docs.conformance_tables import conformance
+from tests.docs.doctor_tables import doctor
 from tests.docs.legacy_tables import legacy
 from tests.docs.markdown import Row, code, escaped, table
 from tests.docs.pages import ROOT
@@ -149,6 +150,7 @@ TABLES: Mapping[str, Callable[[str], str]] = {
     "metrics": metrics,
     "plugins": plugins,
     "arguments": arguments,
+    "doctor": doctor,
     "in-tree": in_tree,
     "legacy": legacy,
     "make": make,
