@@ -1,10 +1,10 @@
 """Which extender entries kube-scheduler needs for a policy; `cli.config.extender` prints them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
-from moorage_host.policy import Kind, PluginInfo, ResolvedPolicy
+from moorage_host.policy import KINDS, Kind, PluginInfo, ResolvedPolicy
 
 Verb = Literal["filter", "prioritize", "preempt", "bind"]
 
@@ -31,7 +31,15 @@ class ExtenderEntry:
 
 
 def plan_entries(policy: ResolvedPolicy, *, ignorable: bool = False) -> list[ExtenderEntry]:
-    """Return the entries that a policy needs; none if no profile enables a plugin.
+    """Return the entries that a policy needs; none if no profile enables a plugin."""
+    plugins = {kind: _enabled(policy, kind) for kind in KINDS}
+    return entries_for(plugins, ignorable=ignorable)
+
+
+def entries_for(
+    plugins: Mapping[Kind, Sequence[PluginInfo]], *, ignorable: bool = False
+) -> list[ExtenderEntry]:
+    """Return the entries that the enabled plugins of each kind need.
 
     Binds have an entry of their own, which is not ignorable: a bind that fails must never fall back
     to kube-scheduler's own. There are two exceptions. If Moorage binds only for plugins that read
@@ -39,7 +47,7 @@ def plan_entries(policy: ResolvedPolicy, *, ignorable: bool = False) -> list[Ext
     ignorable. And kube-scheduler refuses a resource in two entries: where both would have it, and
     are equally ignorable, there is one entry.
     """
-    filters, scores, binders = (_enabled(policy, kind) for kind in ("filter", "score", "bind"))
+    filters, scores, binders = (plugins[kind] for kind in KINDS)
     claiming = [plugin for plugin in filters if CLAIMS in plugin.points]
     reading = [p for p in (*filters, *scores) if p.reads_placements and p not in claiming]
     cycle = ExtenderEntry(
@@ -70,9 +78,11 @@ def _enabled(policy: ResolvedPolicy, kind: Kind) -> list[PluginInfo]:
     return [plugin for plugin in found if plugin is not None]
 
 
-def _verbs(filters: list[PluginInfo], scores: list[PluginInfo]) -> dict[Verb, tuple[str, ...]]:
+def _verbs(
+    filters: Sequence[PluginInfo], scores: Sequence[PluginInfo]
+) -> dict[Verb, tuple[str, ...]]:
     """Return the verbs of scheduling cycles that any plugin needs, with these plugins."""
-    users: dict[Verb, list[PluginInfo]] = {
+    users: dict[Verb, Sequence[PluginInfo]] = {
         "filter": filters,
         "prioritize": scores,
         "preempt": filters,
@@ -81,7 +91,7 @@ def _verbs(filters: list[PluginInfo], scores: list[PluginInfo]) -> dict[Verb, tu
 
 
 def _bind_verb(
-    claiming: list[PluginInfo], reading: list[PluginInfo], binders: list[PluginInfo]
+    claiming: Sequence[PluginInfo], reading: Sequence[PluginInfo], binders: Sequence[PluginInfo]
 ) -> dict[Verb, tuple[str, ...]]:
     """Return the verb for binds, if any plugin needs it, with these plugins and the reasons."""
     reasons = [
@@ -97,7 +107,7 @@ def _bind_verb(
     return {"bind": needed} if needed else {}
 
 
-def _names(plugins: list[PluginInfo]) -> tuple[str, ...]:
+def _names(plugins: Sequence[PluginInfo]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(plugin.name for plugin in plugins))
 
 
