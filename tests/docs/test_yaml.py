@@ -25,6 +25,7 @@ LANGUAGES = {
 ELSEWHERE = {(row.api_version, row.kind): "test_manifests" for row in BUILT_IN if row.is_stored} | {
     ("moorage.io/v1alpha1", KIND): "test_policies",
     ("kubescheduler.config.k8s.io/v1", "KubeSchedulerConfiguration"): "test_manifests",
+    ("v1", "Binding"): "walkthroughs",
     ("kubeadm.k8s.io/v1beta4", "InitConfiguration"): "read by kubeadm only",
     ("kubeadm.k8s.io/v1beta4", "ClusterConfiguration"): "read by kubeadm only",
 }
@@ -130,13 +131,16 @@ def _check_fields(value: Any, kind: str) -> None:
             _check_fields(each, model.openapi_types[fields[name]])
 
 
+def _are_extenders(value: Any) -> None:
+    for each in value:
+        msgspec.convert({"urlPrefix": "", **each}, ExtenderConfig)
+
+
 FRAGMENTS: Mapping[str, Callable[[Any], None]] = {
     "affinity": _has_fields("V1Affinity"),
     "spec": _has_fields("V1PodSpec"),
     "template": _has_fields("V1PodTemplateSpec"),
-    "extenders": lambda value: (
-        [msgspec.convert({"urlPrefix": "", **each}, ExtenderConfig) for each in value] and None
-    ),
+    "extenders": _are_extenders,
 }
 """Parts of documents by their key."""
 
