@@ -13,6 +13,7 @@ from cli.decisions.top.command import top
 from cli.legacy.command import convert_policy
 from cli.skeleton.command import new_plugin
 from cli.up.command import up
+from cli.version.command import version
 from cli.whatif.replay.command import replay
 from cli.whatif.replay.journal import journal
 from cli.whatif.simulate.command import simulate
@@ -42,5 +43,6 @@ for command in (
     simulate,
     top,
     up,
+    version,
 ):
     main.add_command(command)

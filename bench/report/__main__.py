@@ -1,4 +1,4 @@
-"""Writes a run into docs/performance.md and README.md: python -m bench.report [FILE]."""
+"""Writes a run into the performance page and README.md: python -m bench.report [FILE]."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Writes the tables and plots of a run into docs/performance.md and README.md.
+"""Writes the tables and plots of a run into docs/explanation/performance.md and README.md.
 
 Both have a section for each part between two comments. Sections of parts that the run did not
 measure stay as they are, and each names the run it is from.
@@ -17,7 +17,7 @@ from bench.report.files import read
 from bench.results import Machine, Results
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "performance.md"
+PAGE = ROOT / "docs" / "explanation" / "performance.md"
 README = ROOT / "README.md"
 
 

@@ -33,8 +33,8 @@ PODS_BUDGET = 0.9
 """Budget of `make bench` for pods a second, relative to the same extender in Go."""
 
 HEAD = """
-    What each verb costs is measured in docs/performance.md. With 5,000 nodes, kube-scheduler binds
-    about half as many pods a second with any extender as with none."""
+    What each verb costs is measured in docs/explanation/performance.md. With 5,000 nodes,
+    kube-scheduler binds about half as many pods a second with any extender as with none."""
 
 COSTS: Mapping[Verb, str] = {
     "filter": f"""
@@ -58,7 +58,7 @@ REASONS: Mapping[Verb, str] = {
 }
 """Why an entry lacks a verb."""
 
-TLS = """Who kube-scheduler is, and whom it believes; see docs/security.md."""
+TLS = """Who kube-scheduler is, and whom it believes; see docs/explanation/security.md."""
 
 RESOURCES = """
     All plugins concern only pods of which a container or init container requests or limits one of
@@ -135,7 +135,7 @@ def _weight(score_scale: int) -> Iterator[str]:
         {score_scale * step:,} beside {IN_TREE_SUM:,}. So a lead of
         {LEAD * score_scale // 100} of {score_scale} always wins, a lead of 1 is worth {step:,}
         points, and in-tree scores decide between nodes that Moorage finds alike. A smaller weight
-        gives in-tree scores more say; see docs/score-weight.md.""")
+        gives in-tree scores more say; see docs/how-to/plugins/score-weight.md.""")
     yield f"weight: {weight}"
 
 

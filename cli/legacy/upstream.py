@@ -170,8 +170,8 @@ def _moorage(plan: Plan, policy: Policy, gateway: str) -> Object:
     plan.note("extenders", f"added Moorage at {gateway}, with the MoorageConfiguration")
     tls = tls_fields(gateway)
     if tls:
-        text = f"kube-scheduler's certificate for Moorage is in {TLS_FOLDER}; see docs/security.md"
-        plan.note("extenders", text)
+        text = f"kube-scheduler's certificate for Moorage is in {TLS_FOLDER}"
+        plan.note("extenders", f"{text}; see docs/explanation/security.md")
     if binder is not None:
         text = "only one extender may bind, so Moorage does not"
         plan.note(f"extenders[{binder}].bindVerb", text)

@@ -12,7 +12,7 @@ class $plugin(BindPlugin):
     """Binds pods with the same value of a group label together or not at all.
 
     Pods that come at different times need a filter in the same class as well: see
-    "Waiting for other pods" in Moorage's docs/plugins.md.
+    "Waiting for other pods" in Moorage's docs/how-to/plugins/bind.md.
     """
 
     class Args(Arguments):

@@ -17,6 +17,7 @@ from gateway.calls import BindCall, CallFailedError
 from gateway.calls.outcomes import ANSWER_SECONDS
 from gateway.cluster.state import ClusterState
 from gateway.decisions.cycle_states import CycleStates
+from gateway.decisions.from_protobuf import bind_plugin_records
 from gateway.decisions.records import BindRecord, Decision
 from gateway.decisions.words.summary import summary
 from gateway.leadership.term import StaleTermError, Term
@@ -127,11 +128,12 @@ class Binding:
             self._state.assume(pod, call.node)
         self.settling.end(call.uid)
         error = ""
+        plugins: Sequence[pb.BindPluginReport] = ()
         try:
             request = await self._request(call, decision)
             request.epoch = epoch
             request.profile = pod.spec.scheduler_name if pod else ""
-            await self._bind(call, request)
+            plugins = await self._bind(call, request)
             self._state.confirm(call.uid)
             self._cycle_states.end(call.uid)
         except CallFailedError as failure:
@@ -139,7 +141,7 @@ class Binding:
             self._state.forget(call.uid)
             raise
         except BinderError as failure:
-            error = self._failed(call, failure)
+            error, plugins = self._failed(call, failure), failure.plugins
             if failure.reason == STALE_EPOCH:
                 self._term.end(epoch, str(failure))
                 raise StaleTermError(error) from failure
@@ -150,8 +152,12 @@ class Binding:
             raise
         finally:
             if decision is not None:
-                seconds = time.perf_counter() - start
-                decision.bind = BindRecord(node=call.node, seconds=seconds, error=error)
+                decision.bind = BindRecord(
+                    node=call.node,
+                    seconds=time.perf_counter() - start,
+                    error=error,
+                    plugins=bind_plugin_records(plugins),
+                )
 
     async def close(self) -> None:
         """Hang up."""
@@ -189,7 +195,7 @@ class Binding:
             traceparent=call.traceparent,
         )
 
-    async def _bind(self, call: BindCall, request: pb.BindRequest) -> None:
+    async def _bind(self, call: BindCall, request: pb.BindRequest) -> Sequence[pb.BindPluginReport]:
         """Repeat the bind while the binder cannot be reached: it is idempotent."""
         backoff = Backoff(0.02, 0.5)
         loop = asyncio.get_running_loop()
@@ -197,15 +203,13 @@ class Binding:
             if not self._term.is_current(request.epoch):
                 raise StaleTermError(NOT_SENT)
             try:
-                await self.connection.stream.bind(request, call.deadline - ANSWER_SECONDS)
+                return await self.connection.stream.bind(request, call.deadline - ANSWER_SECONDS)
             except BinderError as failure:
                 pause = backoff.next()
                 again = failure.code is grpc.StatusCode.UNAVAILABLE
                 if not again or loop.time() + pause >= call.deadline:
                     raise
                 await asyncio.sleep(pause)
-            else:
-                return
 
     def _failed(self, call: BindCall, failure: BinderError) -> str:
         if failure.code in REFUSALS:

@@ -4,6 +4,7 @@ Knows nothing of pods and nodes. The caller repeats what is worth repeating.
 """
 
 import asyncio
+from collections.abc import Sequence
 
 import grpc
 import grpc.aio
@@ -29,12 +30,20 @@ class BinderError(Exception):
     Attributes:
         code: What gRPC calls it.
         reason: What the binder calls it, such as "STALE_EPOCH"; may be empty.
+        plugins: What plugins did.
     """
 
-    def __init__(self, code: grpc.StatusCode, message: str, reason: str = "") -> None:
+    def __init__(
+        self,
+        code: grpc.StatusCode,
+        message: str,
+        reason: str = "",
+        plugins: Sequence[pb.BindPluginReport] = (),
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.reason = reason
+        self.plugins = plugins
 
 
 class BindStream:
@@ -50,8 +59,10 @@ class BindStream:
         self._streams: list[Stream] = []  # also those on which only answers are to come
         self._unanswered: set[asyncio.Future[pb.BinderServiceSessionResponse]] = set()
 
-    async def bind(self, request: pb.BindRequest, deadline: float) -> None:
-        """Have a pod bound; wait for a binder until the deadline if there is none.
+    async def bind(self, request: pb.BindRequest, deadline: float) -> Sequence[pb.BindPluginReport]:
+        """Have a pod bound, and return what plugins did.
+
+        Waits for a binder until the deadline if there is none.
 
         Args:
             request: The bind.
@@ -85,7 +96,8 @@ class BindStream:
             raise BinderError(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded") from error
         if status := answered.status.code:
             code = CODES.get(status, grpc.StatusCode.UNKNOWN)
-            raise BinderError(code, answered.status.message, answered.reason)
+            raise BinderError(code, answered.status.message, answered.reason, answered.plugins)
+        return answered.plugins
 
     async def answered(self) -> None:
         """Wait until every bind has its answer, or its time is over."""

@@ -21,13 +21,13 @@ class PluginScores(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     Attributes:
         plugin: The plugin's name.
         weight: Its weight in the profile.
-        raw: What it returned. Shape (nodes,).
-        normalized: The same as 0..100. Shape (nodes,).
+        raw: What it returned, in single precision if that is exact. Shape (nodes,).
+        normalized: The same as 0..100; the array *raw* itself if that is equal. Shape (nodes,).
     """
 
     plugin: str
     weight: int
-    raw: npt.NDArray[np.float64]
+    raw: npt.NDArray[np.float32] | npt.NDArray[np.float64]
     normalized: npt.NDArray[np.float32]
 
 

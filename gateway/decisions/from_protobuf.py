@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from gateway.decisions.records import (
+    BindPluginRecord,
     FilterRecord,
     NodeScoreRecord,
     PluginRecord,
@@ -11,7 +12,7 @@ from gateway.decisions.records import (
     ScoreRecord,
 )
 from moorage.plugin.cycle_state import KeptValue
-from moorage.v1 import filter_pb2, scorer_pb2
+from moorage.v1 import binder_pb2, filter_pb2, scorer_pb2
 from moorage.v1 import types_pb2 as pb
 from moorage_host.rpc.convert import from_duration
 
@@ -94,6 +95,19 @@ def plugin_records(reports: Iterable[pb.PluginReport]) -> list[PluginRecord]:
             skipped=report.skipped,
             failure=report.failure,
             note=report.note,
+        )
+        for report in reports
+    ]
+
+
+def bind_plugin_records(reports: Iterable[binder_pb2.BindPluginReport]) -> list[BindPluginRecord]:
+    """Note what plugins did for a bind."""
+    return [
+        BindPluginRecord(
+            plugin=report.plugin,
+            point=report.point,
+            result=report.result,
+            seconds=from_duration(report.duration),
         )
         for report in reports
     ]

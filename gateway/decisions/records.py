@@ -139,12 +139,25 @@ class BindCheckRecord(Record):
     error: str = ""
 
 
+class BindPluginRecord(Record):
+    """What a plugin did before the write, at Permit or PreBind.
+
+    `result` is "ok", "wait", "refused" or "failed". `seconds` do not count the wait for others.
+    """
+
+    plugin: str
+    point: str
+    result: str
+    seconds: float
+
+
 class BindRecord(Record):
     """How the bind went; `error` is empty if it did."""
 
     node: str
     seconds: float
     error: str = ""
+    plugins: list[BindPluginRecord] = []
 
 
 class Decision(Record, kw_only=True):

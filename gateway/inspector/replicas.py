@@ -9,6 +9,8 @@ from gateway.cluster.cluster import Cluster
 from gateway.leadership import Leadership
 from gateway.replicas.members import Member
 from gateway.replicas.pool import ReplicaPool
+from moorage import __version__
+from moorage_host.process.metrics import revision
 
 BinderProblems = Callable[[], list[str]]
 """Returns what fails in the background of the binder's plugins."""
@@ -28,6 +30,7 @@ def replica_route(
         return {
             "place": member.place,
             "replica": session.replica,
+            "moorageVersion": session.moorage_version,
             "version": session.version[:12],
             "generation": session.sent_generation,
             "behind": max(0, cluster.generation - session.sent_generation),
@@ -43,6 +46,8 @@ def replica_route(
         term = leadership.term
         return web.json_response(
             {
+                "moorageVersion": __version__,
+                "revision": revision(),
                 "generation": cluster.generation,
                 "counts": dict(cluster.state.counts),
                 "silentSeconds": {
@@ -61,6 +66,7 @@ def replica_route(
                 ],
                 "binder": {
                     "place": binder,
+                    "moorageVersions": leadership.barriers.versions(),
                     "note": leadership.barriers.note() or "",
                     "problems": binder_problems(),
                 },

@@ -11,7 +11,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from importlib.metadata import version
 from queue import Empty, SimpleQueue
 
 from gateway.journal.entries import (
@@ -37,6 +36,7 @@ from gateway.journal.metrics import JournalMetrics
 from gateway.journal.redaction import Redaction
 from gateway.journal.segments import Segment, remove_oldest
 from gateway.settings import GatewaySettings
+from moorage import __version__
 from moorage.v1 import journal_pb2 as pb
 
 FORCE_SECONDS = 1.0
@@ -177,7 +177,7 @@ class JournalWriter:
         self._next = Segment(self._folder, self._segments)
         header = pb.JournalHeader(
             version=VERSION,
-            moorage_version=version("moorage"),
+            moorage_version=__version__,
             gateway=socket.gethostname(),
             segment=self._segments,
             dropped=self._metrics.total_dropped,

@@ -74,6 +74,7 @@ class Barriers:
         self._security = security
         self._fenced: set[str] = set()
         self.left_out: dict[str, str] = {}
+        self._versions: dict[str, str] = {}
 
     async def fence(self, epoch: int) -> Fenced:
         """Fence all epochs below *epoch* at all binders."""
@@ -94,6 +95,10 @@ class Barriers:
         fenced = await self._call(others, epoch, {self._holder, ""})
         self.left_out = fenced.left_out
         return fenced
+
+    def versions(self) -> dict[str, str]:
+        """Return the version of Moorage of each binder that accepts the epoch, by its address."""
+        return {address: self._versions[address] for address in sorted(self._fenced)}
 
     def note(self) -> str | None:
         """Return what to note about binders that were left out, if there are any."""
@@ -129,6 +134,7 @@ class Barriers:
                 fenced.highest = max(fenced.highest, answer.epoch)
                 continue
             self._fenced.add(address)
+            self._versions[address] = answer.moorage_version
             memories.append(answer.memory.ToTimedelta().total_seconds())
             fenced.binds += map(_written, answer.binds)
         memory = 0.0 if fenced.left_out else min(memories, default=0.0)

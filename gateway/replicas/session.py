@@ -42,7 +42,8 @@ class Session:
     Attributes:
         replica: The replica's name for itself.
         plugins: What the replica can run.
-        version: A digest of their versions; answers of different ones are never joined.
+        moorage_version: The version of Moorage that it runs; "" from versions before 0.2.
+        version: A digest of its plugins' versions; answers of different ones are never joined.
         plugin_versions: The version of each, by its name.
         state_generation: That of the newest state that it was sent without a cycle.
         problems: What fails in the background of its plugins, by their names.
@@ -60,6 +61,7 @@ class Session:
         """Connect to the replica at *target*, which gets the state from *feed*."""
         self.replica = ""
         self.plugins: list[pb.Plugin] = []
+        self.moorage_version = ""
         self.version = ""
         self.plugin_versions: Mapping[str, str] = {}
         self.state_generation = 0
@@ -91,6 +93,7 @@ class Session:
         except TimeoutError as error:
             raise StreamLostError(f"no greeting within {timeout:g} s") from error
         self.replica, self.plugins = hello.replica, list(hello.plugins)
+        self.moorage_version = hello.moorage_version
         self.version = _version_of(self.plugins)
         self.plugin_versions = {each.name: each.version[:DIGITS] for each in self.plugins}
 

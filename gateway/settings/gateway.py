@@ -245,8 +245,8 @@ class GatewaySettings(SimulateSettings):
     decision_arrays: int = setting(
         256,
         "Newest attempts of which the verdict on each node and each plugin's scores of it are "
-        "kept: 2 bytes for a node, 4 for a feasible one, and 12 for each score plugin. 0 keeps "
-        "none.",
+        "kept: 2 bytes for a node, 4 for a feasible one, and 4 to 12 for each score plugin. 0 "
+        "keeps none.",
         minimum=0,
     )
     decision_array_memory: int = setting(

@@ -32,6 +32,7 @@ from moorage.plugin.scope import Scope
 from moorage.plugin.score import ScorePlugin
 from moorage.snapshot import Amounts, CarriedTerm, Encoded, Node, Nodes, Objects
 from moorage.snapshot.verdicts import Mask, Rejection, Verdicts
+from moorage.version import __version__
 
 __all__ = [
     "DEVICE_CLASSES",
@@ -73,5 +74,6 @@ __all__ = [
     "Scores",
     "Verdicts",
     "Wait",
+    "__version__",
     "normalize_by_maximum",
 ]

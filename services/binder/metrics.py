@@ -9,9 +9,8 @@ from moorage import Binding
 from moorage_host.process.histogram import FastHistogram
 from moorage_host.process.metrics import children
 from moorage_host.tracing.current import current, plugin_span
-from services.binder.binding.calls import Point, Result
 from services.binder.binding.fence import Stage
-from services.binder.binding.outcomes import BindError, Outcome
+from services.binder.binding.outcomes import BindError, Outcome, Point, Result
 from services.binder.binding.permit import WaitEnd
 from services.binder.events import EventRecorder
 

@@ -3,20 +3,25 @@
 import asyncio
 import functools
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
 import grpc
 import grpc.aio
 
-from moorage import Binding
 from moorage.v1 import binder_pb2 as pb
 from moorage_host.rpc.convert import from_duration
 from moorage_host.rpc.errors import CallError, reason_of, report, status_of
 from moorage_host.rpc.sessions.state import check_room
-from services.binder.binding.binder import Binder, too_late
-from services.binder.binding.outcomes import BindError, Outcome
-from services.binder.wire import OUTCOMES, binding_from_proto, call_error, policy_from_proto
+from services.binder.binding.binder import Binder, Run, too_late
+from services.binder.binding.outcomes import BindError, Outcome, PluginRun
+from services.binder.wire import (
+    OUTCOMES,
+    binding_from_proto,
+    call_error,
+    plugin_to_proto,
+    policy_from_proto,
+)
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Request = pb.BinderServiceSessionRequest
@@ -127,7 +132,7 @@ class _Session:
         remaining = from_duration(request.timeout) if request.HasField("timeout") else None
         deadline, binding = self._deadline_of(remaining), binding_from_proto(request.bind)
         try:
-            task = self._binder.begin(
+            run = self._binder.begin(
                 binding,
                 deadline=deadline,
                 epoch=request.bind.epoch,
@@ -135,11 +140,11 @@ class _Session:
             )
         except BindError as error:
             raise call_error(error) from error
-        wait = _Wait(request.id, binding)
+        wait = _Wait(request.id, run)
         self._waits[wait] = asyncio.get_running_loop().call_later(
             deadline - time.monotonic(), self._give_up, wait
         )
-        task.add_done_callback(functools.partial(self._ended, wait))
+        run.task.add_done_callback(functools.partial(self._ended, wait))
 
     def _ended(self, wait: "_Wait", task: asyncio.Task[Outcome]) -> None:
         late = self._waits.pop(wait, None)
@@ -152,14 +157,16 @@ class _Session:
             )
         else:
             error = task.exception()
-        self._answer(wait.id, error if error is not None else task.result())
+        self._answer(wait.id, error if error is not None else task.result(), wait.run.plugins)
 
     def _give_up(self, wait: "_Wait") -> None:
         del self._waits[wait]
-        self._answer(wait.id, too_late(wait.binding))
+        self._answer(wait.id, too_late(wait.run.guard.binding), wait.run.plugins)
 
-    def _answer(self, number: int, result: Outcome | BaseException) -> None:
-        answer = Response(id=number)
+    def _answer(
+        self, number: int, result: Outcome | BaseException, plugins: Iterable[PluginRun] = ()
+    ) -> None:
+        answer = Response(id=number, plugins=map(plugin_to_proto, plugins))
         if isinstance(result, Outcome):
             answer.outcome = OUTCOMES[result]
         else:
@@ -182,8 +189,8 @@ def _ending() -> CallError:
 class _Wait:
     """A caller who waits for a bind."""
 
-    __slots__ = ("binding", "id")
+    __slots__ = ("id", "run")
 
-    def __init__(self, number: int, binding: Binding) -> None:
+    def __init__(self, number: int, run: Run) -> None:
         self.id = number
-        self.binding = binding
+        self.run = run

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
+from moorage import __version__
 from moorage.snapshot import Snapshot
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import types_pb2
@@ -51,7 +52,9 @@ class Snapshots:
         self._streams[replica] = stream = _Stream(task)
         try:
             name = uuid.uuid4().hex[:12]
-            yield Response(hello=types_pb2.Hello(replica=name, plugins=plugins))
+            yield Response(
+                hello=types_pb2.Hello(replica=name, plugins=plugins, moorage_version=__version__)
+            )
             async for request in requests:
                 stream.holder = request.holder
                 await self._apply(replica, request.state)

@@ -7,14 +7,14 @@ from typing import Any
 import grpc
 import msgspec
 
-from moorage import Binding, DecisionSummary
+from moorage import Binding, DecisionSummary, __version__
 from moorage.plugin.cycle_state import decode_values
 from moorage.v1 import binder_pb2 as pb
 from moorage_host.rpc.convert import set_duration
 from moorage_host.rpc.errors import CallError
 from moorage_host.tracing.current import traceparent
 from services.binder.binding.fence import Fenced
-from services.binder.binding.outcomes import BindError, Outcome, Reason
+from services.binder.binding.outcomes import BindError, Outcome, PluginRun, Reason
 from services.binder.binding.policies import PolicyText
 
 CODES = {
@@ -81,6 +81,13 @@ def policy_from_proto(request: pb.BindRequest) -> PolicyText | None:
     return PolicyText(revision=request.policy.revision, content=request.policy.json)
 
 
+def plugin_to_proto(run: PluginRun) -> pb.BindPluginReport:
+    """Return what a plugin did for a bind."""
+    report = pb.BindPluginReport(plugin=run.plugin, point=run.point, result=run.result)
+    set_duration(report.duration, run.seconds)
+    return report
+
+
 def pods_from_proto(
     request: pb.BinderServiceRetryPodsRequest,
 ) -> Sequence[pb.PodReference]:
@@ -120,7 +127,10 @@ def fence_from_proto(request: pb.BinderServiceBarrierRequest) -> tuple[int, str]
 def fenced_to_proto(fenced: Fenced, replica: str) -> pb.BinderServiceBarrierResponse:
     """Return the answer to a barrier."""
     response = pb.BinderServiceBarrierResponse(
-        epoch=fenced.epoch, holder=fenced.holder, replica=replica
+        epoch=fenced.epoch,
+        holder=fenced.holder,
+        replica=replica,
+        moorage_version=__version__,
     )
     set_duration(response.memory, fenced.memory)
     for bind in fenced.binds:

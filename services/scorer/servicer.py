@@ -12,7 +12,7 @@ from moorage import Nodes, Pod, Scores
 from moorage.execution import Profile, Supervisor
 from moorage.v1 import scorer_pb2 as pb
 from moorage.v1 import scorer_pb2_grpc
-from moorage_host.plugins.ranking import best
+from moorage_host.plugins.ranking import best, compact
 from moorage_host.plugins.registry import Registry
 from moorage_host.plugins.replica import Engine
 from moorage_host.process.admin import Check
@@ -162,11 +162,12 @@ def _encode(
     for plugin, values in run.raw.items():
         result.raw.add(plugin=plugin, values=values.astype(RAW, copy=False).tobytes())
     for opinion in run.scores if request.all_scores else ():
+        raw, normalized = compact(opinion.raw, opinion.normalized)
         result.scores.add(
             plugin=opinion.plugin,
             weight=opinion.weight,
-            raw=opinion.raw.astype(RAW, copy=False).tobytes(),
-            normalized=opinion.normalized.astype(TOTALS).tobytes(),
+            raw=raw.tobytes(),
+            normalized=b"" if normalized is raw else normalized.tobytes(),
         )
 
 

@@ -62,7 +62,7 @@ class Row:
         )
 
 
-PAGE = ROOT / "docs" / "reliability.md"
+PAGE = ROOT / "docs" / "explanation" / "reliability.md"
 
 
 def write(cells: Sequence[Sequence[str]], campaign: str, about: str) -> None:

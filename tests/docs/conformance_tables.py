@@ -5,7 +5,7 @@ from tests.docs.markdown import code, escaped, table
 
 
 def conformance(section: str) -> str:
-    """Return the checks of a section of docs/conformance.md."""
+    """Return the checks of a section of docs/reference/conformance.md."""
     return table(
         ("check", "what is sent, or looked at in every answer"),
         (

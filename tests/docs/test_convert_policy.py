@@ -9,9 +9,9 @@ import yaml
 
 from cli.config.policies import available_plugins
 from cli.legacy.convert import Conversion, convert
-from tests.docs.pages import ROOT, blocks
+from tests.docs.pages import DOCS, ROOT, blocks
 
-PAGE = ROOT / "docs" / "convert-policy.md"
+PAGE = DOCS / "how-to" / "convert-policy.md"
 POLICY = ROOT / "tests" / "data" / "legacy-policy.json"
 
 

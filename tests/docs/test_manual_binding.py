@@ -12,12 +12,12 @@ from click.testing import CliRunner
 
 from cli.main import main
 from sandbox.apiserver import ApiServer
-from tests.docs.pages import ROOT
+from tests.docs.pages import DOCS
 from tests.live_api import Api
 
 
 def shown(language: str) -> list[str]:
-    text = (ROOT / "docs" / "manual-binding.md").read_text()
+    text = (DOCS / "how-to" / "manual-binding.md").read_text()
     found = re.findall(rf"^( *)```{language}\n(.*?)^\1```$", text, re.MULTILINE | re.DOTALL)
     return [textwrap.dedent(block) for _, block in found]
 

@@ -22,10 +22,10 @@ from moorage.snapshot.placements import Placements
 from moorage.testing import make_node, make_nodes, make_pod, run_score, running
 from moorage_host.plugins.registry import Registry
 from services.scorer.plugins import BUILT_INS
-from tests.docs.pages import ROOT, blocks
+from tests.docs.pages import DOCS, blocks
 from tests.fake_prometheus import fake_prometheus
 
-PAGE = (ROOT / "docs" / "measurements.md").read_text()
+PAGE = (DOCS / "how-to" / "plugins" / "measurements.md").read_text()
 
 IN_FLIGHT = PAGE.partition("\n## Pods that are not measured yet\n")[2].partition("\n## ")[0]
 

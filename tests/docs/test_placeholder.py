@@ -40,7 +40,7 @@ def test_runs_may_share_a_node_unless_they_are_isolated() -> None:
 
 
 def test_the_commands_name_the_files_and_what_is_in_them() -> None:
-    page = (ROOT / "docs" / PAGE).read_text()
+    page = PAGE.read_text()
     files = set(re.findall(r"-f (\S+)", page))
     kinds = {yaml.safe_load((ROOT / file).read_text())["kind"] for file in files}
     assert kinds == {"StatefulSet", "Pod"}

@@ -16,7 +16,7 @@ from moorage.plugin.base import Plugin
 from moorage.rules import check_kind
 from moorage.testing import make_node, make_pod, run_filter, run_score
 from moorage_host.plugins.registry import GROUPS, Registry
-from tests.docs.pages import ROOT, Block, blocks
+from tests.docs.pages import DOCS, Block, blocks
 
 BLOCKS = list(blocks("python"))
 
@@ -149,7 +149,7 @@ def test_cool_nodes_notes_how_many_nodes_have_no_temperature(folder: Path) -> No
 
 
 def test_every_example_of_what_to_read_is_a_kind_of_its_own() -> None:
-    page = (ROOT / "docs" / "plugins.md").read_text()
+    page = (DOCS / "how-to" / "plugins" / "write.md").read_text()
     written = re.findall(r"^\| `(ObjectKind\(.*\))` \|", page, re.MULTILINE)
     kinds = [eval(text, {"ObjectKind": ObjectKind}) for text in written]  # our own page
     assert len(kinds) == len(set(kinds)) == 5
@@ -164,7 +164,7 @@ def test_a_plugin_and_its_test_take_thirty_lines() -> None:
 
 def test_the_readme_and_the_guide_show_the_same_first_plugin() -> None:
     shown = {b.page.name for b in BLOCKS if name_of(b) == "max_temperature.py"}
-    assert shown == {"README.md", "plugins.md"}
+    assert shown == {"README.md", "write.md"}
 
 
 def _module(file: Path) -> ModuleType:

@@ -19,12 +19,12 @@ from moorage_host.policy.fields import (
     Profile,
     Shadow,
 )
-from tests.docs.pages import ROOT, Block, blocks
+from tests.docs.pages import DOCS, Block, blocks
 
 POLICIES = [block for block in blocks("yaml") if f"kind: {KIND}" in block.text]
 MISTAKEN = [block for block in POLICIES if block.text.startswith("# mistakes")]
 VALID = [block for block in POLICIES if block not in MISTAKEN]
-PAGE = (ROOT / "docs" / "policy.md").read_text()
+PAGE = (DOCS / "reference" / "policy.md").read_text()
 
 
 def resolved(text: str, folder: Path) -> ResolvedPolicy:

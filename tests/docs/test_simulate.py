@@ -1,4 +1,4 @@
-"""The output that docs/simulate.md shows is what the command prints, but for how long it took."""
+"""What the page about `moorage simulate` shows is what it prints, but for how long it took."""
 
 import re
 from pathlib import Path
@@ -7,9 +7,9 @@ import pytest
 from click.testing import CliRunner
 
 from cli.main import main
-from tests.docs.pages import ROOT
+from tests.docs.pages import DOCS, ROOT
 
-PAGE = ROOT / "docs" / "simulate.md"
+PAGE = DOCS / "how-to" / "operate" / "simulate.md"
 NOTHING = "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\n"
 PACE = re.compile(r"in [0-9.]+ s, [0-9]+ a second")
 

@@ -26,11 +26,11 @@ from sandbox.apiserver.faults.faults import Fault
 from services.binder.binding.attempt import FINAL
 from services.binder.binding.outcomes import Reason
 from services.binder.wire import CODES
-from tests.docs.pages import ROOT, blocks
+from tests.docs.pages import DOCS, ROOT, blocks
 
 
 def page(name: str) -> str:
-    return (ROOT / "docs" / name).read_text()
+    return (DOCS / name).read_text()
 
 
 def source(*folders: str) -> str:
@@ -41,20 +41,26 @@ def source(*folders: str) -> str:
 @pytest.mark.parametrize("reason", list(Reason), ids=lambda reason: reason.value)
 def test_each_refusal_of_the_binder_is_listed_with_its_code(reason: Reason) -> None:
     assert re.search(
-        rf"^\| .+ \| `{reason.value}` \| `{CODES[reason].name}` \|", page("binder.md"), re.M
+        rf"^\| .+ \| `{reason.value}` \| `{CODES[reason].name}` \|",
+        page("reference/services/binder.md"),
+        re.M,
     )
 
 
 def test_the_binder_page_lists_the_final_statuses() -> None:
-    assert f'"{", ".join(map(str, sorted(FINAL)))}"' in page("binder.md")
+    assert f'"{", ".join(map(str, sorted(FINAL)))}"' in page("reference/services/binder.md")
 
 
 def test_the_codes_after_which_a_pod_is_not_on_its_node_are_named() -> None:
-    sentence = page("binder.md").partition("\nAfter `")[2].partition(" the gateway")[0]
+    sentence = (
+        page("reference/services/binder.md").partition("\nAfter `")[2].partition(" the gateway")[0]
+    )
     assert set(re.findall(r"[A-Z_]{6,}", sentence)) == {code.name for code in REFUSALS}
 
 
-@pytest.mark.parametrize("name", ["gateway.md", "operations.md"])
+@pytest.mark.parametrize(
+    "name", ["reference/services/gateway.md", "how-to/operate/troubleshoot.md"]
+)
 def test_the_texts_that_users_read_are_listed(name: str) -> None:
     for text in (TOO_SLOW, INTERNAL, NOT_UNDERSTOOD.strip(), UNKNOWN_NODE):
         assert text in page(name)
@@ -63,7 +69,7 @@ def test_the_texts_that_users_read_are_listed(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", re.findall(r"`((?:filter|binder) service[^`]*)`", page("gateway.md"))
+    "text", re.findall(r"`((?:filter|binder) service[^`]*)`", page("reference/services/gateway.md"))
 )
 def test_a_text_about_a_service_is_one_of_the_gateway(text: str) -> None:
     words = text.partition(" service")[2].strip(" :.")
@@ -73,7 +79,7 @@ def test_a_text_about_a_service_is_one_of_the_gateway(text: str) -> None:
 
 
 def test_log_events_of_the_gateway_exist() -> None:
-    table = page("operations.md").partition("| `event` | means |")[2]
+    table = page("how-to/operate/troubleshoot.md").partition("| `event` | means |")[2]
     events = re.findall(r"`([^`]+)`", "\n".join(row.split("|")[1] for row in _rows(table)))
     code = source("gateway", "sdk/moorage_host/kube")
     assert len(events) > 5
@@ -86,12 +92,14 @@ def test_readiness_checks_are_listed() -> None:
     )
     assert checks is not None
     names = ["serving", *re.findall(r'"(\w+)":', checks[1])]
-    section = page("gateway.md").partition("\n## Readiness\n")[2].partition("\n## ")[0]
+    section = (
+        page("reference/services/gateway.md").partition("\n## Readiness\n")[2].partition("\n## ")[0]
+    )
     assert re.findall(r"^\| `(\w+)` \|", section, re.M) == names
 
 
 def test_the_values_of_labels_are_listed() -> None:
-    text = page("metrics.md")
+    text = page("reference/metrics.md")
     for value in (*get_args(Verb), *get_args(Result), *Restart):
         assert f"`{value}`" in text
 
@@ -99,9 +107,9 @@ def test_the_values_of_labels_are_listed() -> None:
 @pytest.mark.parametrize(
     ("name", "service"),
     [
-        ("filter.md", filter_pb2.DESCRIPTOR.services_by_name["FilterService"]),
-        ("scorer.md", scorer_pb2.DESCRIPTOR.services_by_name["ScorerService"]),
-        ("binder.md", binder_pb2.DESCRIPTOR.services_by_name["BinderService"]),
+        ("reference/services/filter.md", filter_pb2.DESCRIPTOR.services_by_name["FilterService"]),
+        ("reference/services/scorer.md", scorer_pb2.DESCRIPTOR.services_by_name["ScorerService"]),
+        ("reference/services/binder.md", binder_pb2.DESCRIPTOR.services_by_name["BinderService"]),
     ],
 )
 def test_the_methods_of_a_service_are_listed(name: str, service: ServiceDescriptor) -> None:
@@ -122,7 +130,11 @@ def test_methods_that_commands_call_exist() -> None:
 
 
 def test_the_fields_of_a_fault_are_listed_with_their_defaults() -> None:
-    table = page("sandbox.md").partition("| field of a fault |")[2].partition("\n\n")[0]
+    table = (
+        page("reference/services/sandbox.md")
+        .partition("| field of a fault |")[2]
+        .partition("\n\n")[0]
+    )
     rows = {row.split("|")[1].strip(" `"): row.split("|")[2].strip(" `") for row in _rows(table)}
     fields = {field.encode_name: field.default for field in msgspec.structs.fields(Fault)}
     assert rows.keys() == fields.keys()
@@ -132,7 +144,7 @@ def test_the_fields_of_a_fault_are_listed_with_their_defaults() -> None:
 
 
 def test_the_limits_of_plugins_are_as_said() -> None:
-    text = page("plugins.md")
+    text = page("how-to/plugins/write.md")
     assert f"in {OVERRUNS} cycles in a row is suspended for {SUSPENSION_SECONDS:g} seconds" in text
     assert f"`start` may take {START_SECONDS:g} seconds, `stop` {STOP_SECONDS:g}" in text
     assert f"than its time budget (default {DEFAULT_TIME_BUDGET:g} s)" in text
@@ -140,12 +152,12 @@ def test_the_limits_of_plugins_are_as_said() -> None:
     assert f"one line of at most {MAX_NOTE_LENGTH} characters" in text
     defaults = [default_failure_policy(kind) for kind in ("filter", "score", "bind")]
     assert defaults == ["Abort", "Ignore", "Abort"]
-    assert MAX_TIME_BUDGET == 60, "docs/policy.md says at most 1m"
+    assert MAX_TIME_BUDGET == 60, "docs/reference/policy.md says at most 1m"
 
 
 def test_the_limits_of_the_state_are_as_said() -> None:
-    assert f"last {GatewaySettings().kept_changes:,} changes" in page("state.md")
-    assert GatewaySettings().watch_silence == 120, "docs/state.md says 2 minutes"
+    assert f"last {GatewaySettings().kept_changes:,} changes" in page("explanation/state.md")
+    assert GatewaySettings().watch_silence == 120, "docs/explanation/state.md says 2 minutes"
 
 
 def test_the_decision_that_is_explained_has_the_fields_of_one() -> None:

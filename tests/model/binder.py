@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
 
 import grpc
 
@@ -45,7 +46,9 @@ class BinderProcess:
         for task in list(died._tasks):
             task.cancel()
 
-    async def bind(self, request: binder_pb2.BindRequest, deadline: float) -> None:
+    async def bind(
+        self, request: binder_pb2.BindRequest, deadline: float
+    ) -> Sequence[binder_pb2.BindPluginReport]:
         """Bind as the servicer would; a `gateway.binding.stream.BindStream` to the gateway."""
         binder = self.binder
         seconds = max(deadline - asyncio.get_running_loop().time(), 0.001)
@@ -65,6 +68,7 @@ class BinderProcess:
             if self.binder is binder or (task and task.cancelling()):
                 raise
             raise BinderError(grpc.StatusCode.UNAVAILABLE, "the stream broke") from None
+        return ()
 
     def _start(self) -> Binder:
         def epoch_of(binding: Binding) -> int:

@@ -18,7 +18,7 @@ from tests.scenarios.objects import node, pod
 from tests.scenarios.planes import ROOT, Object
 from tests.scenarios.services import Services
 
-PAGE = ROOT / "docs" / "http-ports.md"
+PAGE = ROOT / "docs" / "reference" / "http-ports.md"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 GROUP = {"apiGroup": "rbac.authorization.k8s.io"}
 
@@ -96,7 +96,7 @@ async def check_tenants(services: Services, folders: Path, tokens: Mapping[str, 
             await decide(tenant)
         _, found = await ask("GET /no-such-path")
         known = {request.split(" ")[1] for request in table()}
-        assert set(json.loads(found)["paths"]) == known, "docs/http-ports.md has other paths"
+        assert set(json.loads(found)["paths"]) == known, f"{PAGE.name} has other paths"
         for tenant, other in (TENANTS, TENANTS[::-1]):
             own = await _id_of(ask, tenant, tokens[tenant])
             others = await _id_of(ask, other, "")

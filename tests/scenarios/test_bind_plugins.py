@@ -22,8 +22,12 @@ async def test_the_pods_of_a_gang_are_bound_together_or_not_at_all(world: World)
         assert not world.proxy.binds
         await world.create(pod(GANG[4], "grouped", labels=labels))
         places = await world.bound(*GANG)
+        decision = await world.decision(GANG[0])
 
     assert all(places.values())
+    ran = {(each["plugin"], each["point"]): each for each in decision["bind"]["plugins"]}
+    assert [*ran] == [("Gang", "Permit"), ("Device", "PreBind")]
+    assert all(each["result"] == "ok" and each["seconds"] > 0 for each in ran.values())
 
 
 async def test_a_bind_gets_what_the_filter_kept_for_its_node(world: World) -> None:

@@ -1,4 +1,4 @@
-"""What callers get on each HTTP port of processes with certificates; docs/http-ports.md has it."""
+"""What callers get on each HTTP port with certificates; docs/reference/http-ports.md has it."""
 
 import asyncio
 import os
@@ -36,7 +36,7 @@ ACCOUNTS = ("prometheus", "ann", "bob", "late")
 
 CALLERS = ("nobody", "scheduler", "operator", "metrics", "filter")
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
-PAGE = ROOT / "docs" / "http-ports.md"
+PAGE = ROOT / "docs" / "reference" / "http-ports.md"
 ROW = re.compile(r"^\| (extender|admin), \d+ \| `(\w+) (/\S*)` \| (.*) \|$", re.M)
 
 

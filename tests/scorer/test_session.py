@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from gateway.cycle.phases.scoring import plugin_scores
 from moorage import Node, Pod, ScorePlugin, Scores
 from moorage.v1 import scorer_pb2 as pb
 from moorage.v1 import scorer_pb2_grpc, types_pb2
@@ -82,6 +83,22 @@ async def test_gathered_scores_are_normalised_and_not_made_again() -> None:
     assert np.frombuffer(result.totals, "<f4").tolist() == [20, 40, 60, 100]
     assert [node.node for node in result.top] == ["n4"]
     assert result.top[0].plugins[0].raw == 50
+
+
+@pytest.mark.parametrize(
+    ("values", "bytes_of_raw", "bytes_of_normalized"),
+    [((25, 50, 75, 100), 16, 0), ((1, 2, 3, 4), 16, 16), ((0.1, 0.2, 0.3, 0.4), 32, 16)],
+    ids=["as they are", "normalised", "in double precision"],
+)
+async def test_the_scores_of_all_nodes_are_exact_and_no_longer_than_that_takes(
+    values: Sequence[float], bytes_of_raw: int, bytes_of_normalized: int
+) -> None:
+    result = await ask(raw=raw(*values), all_scores=True)
+    (sent,) = result.scores
+    assert (len(sent.raw), len(sent.normalized)) == (bytes_of_raw, bytes_of_normalized)
+    (scores,) = plugin_scores(result)
+    assert scores.raw.tolist() == list(values)
+    assert scores.normalized == pytest.approx(100 * np.array(values) / max(values))
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ class Check:
     @property
     def docs(self) -> str:
         """The section of the documentation."""
-        return f"docs/conformance.md#{self.section}"
+        return f"docs/reference/conformance.md#{self.section}"
 
     @property
     def section(self) -> str:

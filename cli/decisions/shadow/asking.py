@@ -12,7 +12,8 @@ Report = Mapping[str, Any]
 """What the gateway answers about the shadow of one profile; see `gateway.shadow.records`."""
 
 NONE = (
-    "no profile has a shadow: write `shadow` into one of the policy, see docs/shadow.md of Moorage"
+    "no profile has a shadow: write `shadow` into one of the policy, "
+    "see docs/how-to/operate/shadow.md of Moorage"
 )
 
 

@@ -18,7 +18,7 @@ from gateway.decisions.records import NodeScoreRecord, PluginRecord, PluginScore
 from gateway.policy.dependencies import CachedScore, ScoreDependencies
 from gateway.policy.policy import PolicyHolder
 from moorage.plugin.normalization import MAX_SCORE, Normalization, Scores
-from moorage_host.plugins.ranking import best, weighted_mean
+from moorage_host.plugins.ranking import best, compact, weighted_mean
 from moorage_host.rpc.convert import from_duration
 
 LARGEST_RAW = np.finfo(np.float64).max / (2 * MAX_SCORE)
@@ -39,11 +39,9 @@ class _PluginScores(NamedTuple):
         )
 
     def by_row(self) -> PluginScores:
+        raw, normalized = compact(self.raw, self.normalized)
         return PluginScores(
-            plugin=self.plugin.plugin,
-            weight=self.plugin.weight,
-            raw=self.raw,
-            normalized=self.normalized.astype(np.float32),
+            plugin=self.plugin.plugin, weight=self.plugin.weight, raw=raw, normalized=normalized
         )
 
 

@@ -218,12 +218,14 @@ class ScorePhase(ReplicaPhase):
 
 def plugin_scores(result: scorer_pb2.ScoreResult) -> list[PluginScores]:
     """Return the opinions in a result."""
-    return [
-        PluginScores(
-            plugin=each.plugin,
-            weight=each.weight,
-            raw=np.frombuffer(each.raw, "<f8"),
-            normalized=np.frombuffer(each.normalized, "<f4"),
+    single = len(result.totals)  # totals are in single precision
+    found = []
+    for each in result.scores:
+        raw = np.frombuffer(each.raw, TOTALS if len(each.raw) == single else "<f8")
+        normalized = np.frombuffer(each.normalized, TOTALS)
+        if not each.normalized:
+            normalized = raw.astype(TOTALS, copy=False)
+        found.append(
+            PluginScores(plugin=each.plugin, weight=each.weight, raw=raw, normalized=normalized)
         )
-        for each in result.scores
-    ]
+    return found

@@ -13,9 +13,6 @@ from gateway.decisions.verdicts import NodeVerdicts
 REASON_BYTES = 200
 """What a reason takes, about."""
 
-SCORE_BYTES = 12
-"""What a plugin's scores of a node take: raw and normalised."""
-
 NAME_BYTES = 80
 """What a node's name in a call takes, about."""
 
@@ -130,5 +127,6 @@ class KeptArrays:
             size += REASON_BYTES * len(verdicts.reasons)
         if (scores := arrays.scores) is not None:
             size += len(scores.bitmap) + scores.totals.nbytes
-            size += len(scores.totals) * SCORE_BYTES * len(scores.plugins)
+            for each in scores.plugins:
+                size += each.raw.nbytes + (each.normalized is not each.raw) * each.normalized.nbytes
         return size

@@ -245,6 +245,7 @@ class BinderServiceSessionResponse(_message.Message):
     REASON_FIELD_NUMBER: _builtins.int
     OUTCOME_FIELD_NUMBER: _builtins.int
     ENDING_FIELD_NUMBER: _builtins.int
+    PLUGINS_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """The number that the request gave the bind."""
     reason: _builtins.str
@@ -259,6 +260,10 @@ class BinderServiceSessionResponse(_message.Message):
     def status(self) -> _types_pb2.CycleStatus:
         """OK, or what a call of `Bind` would have failed with."""
 
+    @_builtins.property
+    def plugins(self) -> _containers.RepeatedCompositeFieldContainer[Global___BindPluginReport]:
+        """What plugins did before the write, in the order in which they ran. PostBind plugins run after the answer."""
+
     def __init__(
         self,
         *,
@@ -267,14 +272,51 @@ class BinderServiceSessionResponse(_message.Message):
         reason: _builtins.str = ...,
         outcome: Global___Outcome.ValueType = ...,
         ending: _builtins.bool = ...,
+        plugins: _abc.Iterable[Global___BindPluginReport] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["status", b"status"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ending", b"ending", "id", b"id", "outcome", b"outcome", "reason", b"reason", "status", b"status"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ending", b"ending", "id", b"id", "outcome", b"outcome", "plugins", b"plugins", "reason", b"reason", "status", b"status"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___BinderServiceSessionResponse: _TypeAlias = BinderServiceSessionResponse  # noqa: Y015
+
+@_typing.final
+class BindPluginReport(_message.Message):
+    """What a plugin did for a bind at one extension point."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PLUGIN_FIELD_NUMBER: _builtins.int
+    POINT_FIELD_NUMBER: _builtins.int
+    RESULT_FIELD_NUMBER: _builtins.int
+    DURATION_FIELD_NUMBER: _builtins.int
+    plugin: _builtins.str
+    """The plugin's name."""
+    point: _builtins.str
+    """The extension point: "Permit" or "PreBind"."""
+    result: _builtins.str
+    """What it answered last: "ok", "wait", "refused" or "failed"."""
+    @_builtins.property
+    def duration(self) -> _duration_pb2.Duration:
+        """The time that it took, without that in which the bind waited for others."""
+
+    def __init__(
+        self,
+        *,
+        plugin: _builtins.str = ...,
+        point: _builtins.str = ...,
+        result: _builtins.str = ...,
+        duration: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "plugin", b"plugin", "point", b"point", "result", b"result"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BindPluginReport: _TypeAlias = BindPluginReport  # noqa: Y015
 
 @_typing.final
 class BinderServiceBarrierRequest(_message.Message):
@@ -313,6 +355,7 @@ class BinderServiceBarrierResponse(_message.Message):
     BINDS_FIELD_NUMBER: _builtins.int
     MEMORY_FIELD_NUMBER: _builtins.int
     REPLICA_FIELD_NUMBER: _builtins.int
+    MOORAGE_VERSION_FIELD_NUMBER: _builtins.int
     epoch: _builtins.int
     """The highest epoch that this binder has seen. If it is higher than that of the request, or equal to it
     and another holder's, nothing was done: repeat the call with a higher one if the caller may go on.
@@ -321,6 +364,8 @@ class BinderServiceBarrierResponse(_message.Message):
     """Who holds that epoch. Empty if it came with a bind: a barrier of the same epoch is then refused."""
     replica: _builtins.str
     """Names the process, so that a restart is noticed."""
+    moorage_version: _builtins.str
+    """The version of Moorage that it runs. Empty from versions before 0.2."""
     @_builtins.property
     def binds(self) -> _containers.RepeatedCompositeFieldContainer[Global___WrittenBind]:
         """Binds that were written, or may have been, newest last, as far back as this binder keeps them; none if
@@ -339,10 +384,11 @@ class BinderServiceBarrierResponse(_message.Message):
         binds: _abc.Iterable[Global___WrittenBind] | None = ...,
         memory: _duration_pb2.Duration | None = ...,
         replica: _builtins.str = ...,
+        moorage_version: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["memory", b"memory"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["binds", b"binds", "epoch", b"epoch", "holder", b"holder", "memory", b"memory", "replica", b"replica"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["binds", b"binds", "epoch", b"epoch", "holder", b"holder", "memory", b"memory", "moorage_version", b"moorage_version", "replica", b"replica"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -238,9 +238,13 @@ class PluginScores(_message.Message):
     weight: _builtins.int
     """The plugin's weight in the profile, at least 1."""
     raw: _builtins.bytes
-    """What the plugin returned: a little-endian float64 for each node, in the order of `totals`."""
+    """What the plugin returned: a little-endian number for each node, in the order of `totals`. float32
+    if that is exact for all of them, else float64.
+    """
     normalized: _builtins.bytes
-    """After the plugin's normalisation, 0..100: a little-endian float32 for each node, in that order."""
+    """After the plugin's normalisation, 0..100: a little-endian float32 for each node, in that order.
+    Empty if `raw` is the same.
+    """
     def __init__(
         self,
         *,

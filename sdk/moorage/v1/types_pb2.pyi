@@ -535,8 +535,11 @@ class Hello(_message.Message):
 
     REPLICA_FIELD_NUMBER: _builtins.int
     PLUGINS_FIELD_NUMBER: _builtins.int
+    MOORAGE_VERSION_FIELD_NUMBER: _builtins.int
     replica: _builtins.str
     """A name for this replica, unique among replicas for as long as the process lives."""
+    moorage_version: _builtins.str
+    """The version of Moorage that it runs. Empty from versions before 0.2."""
     @_builtins.property
     def plugins(self) -> _containers.RepeatedCompositeFieldContainer[Global___Plugin]:
         """What this replica can run."""
@@ -546,10 +549,11 @@ class Hello(_message.Message):
         *,
         replica: _builtins.str = ...,
         plugins: _abc.Iterable[Global___Plugin] | None = ...,
+        moorage_version: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["plugins", b"plugins", "replica", b"replica"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["moorage_version", b"moorage_version", "plugins", b"plugins", "replica", b"replica"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

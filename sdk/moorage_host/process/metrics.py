@@ -6,16 +6,18 @@ registry.
 """
 
 import functools
+import os
 import platform
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib import metadata
 from typing import TypeVar
 
 import grpc
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.registry import Collector
+
+from moorage import __version__
 
 MetricT = TypeVar("MetricT", bound=MetricWrapperBase)
 
@@ -41,13 +43,20 @@ BACKGROUND_FAILURES = Counter(
 BUILD_INFO = Gauge(
     "moorage_build_info",
     "Always 1; the labels name what is running.",
-    ("service", "version", "python", "grpc"),
+    ("service", "version", "revision", "python", "grpc"),
 )
 
 
 def show_build(service: str) -> None:
     """Set `moorage_build_info` for this process."""
-    BUILD_INFO.labels(service, version(), platform.python_version(), grpc.__version__).set(1)
+    BUILD_INFO.labels(
+        service, __version__, revision(), platform.python_version(), grpc.__version__
+    ).set(1)
+
+
+def revision() -> str:
+    """Return the commit that the image was built from, as its build sets it; "" elsewhere."""
+    return os.environ.get("MOORAGE_REVISION", "")
 
 
 def count_background_failure(plugin: str) -> None:
@@ -84,11 +93,3 @@ def _rows(collector: Collector) -> Iterator[MetricRow]:
         yield MetricRow(
             name=family.name + suffix, type=family.type, labels=labels, help=family.documentation
         )
-
-
-def version() -> str:
-    """Return the version of Moorage that runs."""
-    try:
-        return metadata.version("moorage")
-    except metadata.PackageNotFoundError:  # run from a checkout
-        return "unknown"

@@ -62,8 +62,8 @@ class Security:
         if not (self.certificates or self.insecure or is_local(host)):
             raise ConfigurationError(
                 f"cannot {action} in plain text: give --tls DIR with this process's certificate "
-                "(see docs/security.md), or a loopback address, or --insecure if everybody on the "
-                "network may read all and bind any pod"
+                "(see docs/explanation/security.md), or a loopback address, or --insecure if "
+                "everybody on the network may read all and bind any pod"
             )
 
     @property

@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
-from moorage_host.process.metrics import version
+from moorage import __version__
 from moorage_host.tracing.metrics import SPANS
 from moorage_host.tracing.span import Span, SpanContext
 
@@ -48,7 +48,7 @@ class OtelSink:
         self._provider.add_span_processor(
             BatchSpanProcessor(self._exporter, max_queue_size=limit, max_export_batch_size=batch)
         )
-        self._tracer = self._provider.get_tracer("moorage", version())
+        self._tracer = self._provider.get_tracer("moorage", __version__)
 
     def add(self, span: Span) -> None:
         """Have a span sent, or drop it if too many wait."""
@@ -120,7 +120,7 @@ class _CountingExporter(SpanExporter):
 
 
 def _resource(service: str) -> Resource:
-    found = Resource.create({SERVICE_VERSION: version()})  # with OTEL_RESOURCE_ATTRIBUTES
+    found = Resource.create({SERVICE_VERSION: __version__})  # with OTEL_RESOURCE_ATTRIBUTES
     own = {}
     if str(found.attributes.get(SERVICE_NAME, _UNNAMED)).startswith(_UNNAMED):
         own[SERVICE_NAME] = f"moorage-{service}"

@@ -17,7 +17,7 @@ from moorage.backoff import Backoff
 from moorage.models import Pod
 from moorage_host.kube import KubeError, KubeStatusError
 from services.binder.binding.fence import Guard
-from services.binder.binding.outcomes import BindError, Outcome, Reason
+from services.binder.binding.outcomes import BindError, Outcome, PluginRun, Point, Reason, Result
 from services.binder.binding.past import Past
 from services.binder.cluster import Cluster
 
@@ -67,6 +67,7 @@ class Attempt:
 
     Attributes:
         past: What earlier requests for the pod left open, and what this attempt leaves open.
+        plugins: What plugins have done for it, in the order in which they ran first.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Attempt:
         observer: RetryObserver,
     ) -> None:
         self.past = Past()
+        self.plugins: dict[tuple[str, Point], PluginRun] = {}
         self._guard = guard
         self._deadline = deadline
         self._write_limit: asyncio.Timeout | None = None
@@ -104,6 +106,12 @@ class Attempt:
     def deadline_of_plugins(self) -> float:
         """Until when plugins may work before the bind, so that time for the write is left."""
         return self.deadline - self._reserve
+
+    def plugin_ran(self, plugin: str, point: Point, result: Result, seconds: float) -> None:
+        """Note what a plugin answered, perhaps again: the times add up."""
+        before = self.plugins.get((plugin, point))
+        seconds += before.seconds if before is not None else 0.0
+        self.plugins[plugin, point] = PluginRun(plugin, point, result, seconds)
 
     async def run(self, *, look_first: bool = False) -> Outcome:
         """Bind the pod; `look_first` spares a request that is likely to be refused.

@@ -6,7 +6,7 @@ Called by the servicer. Nothing here knows gRPC.
 import asyncio
 import functools
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -20,7 +20,7 @@ from services.binder.binding.attempt import Attempt, RetryLimits, RetryObserver
 from services.binder.binding.calls import PluginCalls, PluginObserver
 from services.binder.binding.cycle import BindingCycles, SnapshotSource
 from services.binder.binding.fence import Fence, FenceObserver, Guard
-from services.binder.binding.outcomes import BindError, Outcome, Reason
+from services.binder.binding.outcomes import BindError, Outcome, PluginRun, Reason
 from services.binder.binding.past import PastLimits, Pasts
 from services.binder.binding.permit import PermitLimits, PermitObserver, Permits
 from services.binder.binding.policies import Policies, PolicyText
@@ -64,10 +64,21 @@ class Observer(RetryObserver, PluginObserver, PermitObserver, FenceObserver, Pro
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class Run:
+    """A bind under way.
+
+    Attributes:
+        task: The binder's own, which nobody else may cancel.
+    """
+
     guard: Guard
     attempt: Attempt
     task: asyncio.Task[Outcome]
+
+    @property
+    def plugins(self) -> Collection[PluginRun]:
+        """What plugins have done for it before the write."""
+        return self.attempt.plugins.values()
 
 
 class Binder:
@@ -105,7 +116,7 @@ class Binder:
         self._cycles = BindingCycles(policies, calls, self._permits, snapshots, slots=self._slots)
         self._tasks: set[asyncio.Task[Outcome]] = set()
         # The newest run for each uid; it waits for the one before it.
-        self._newest: dict[str, _Run] = {}
+        self._newest: dict[str, Run] = {}
         self._pasts = Pasts(limits.past)
         self._written = WrittenBinds(limits.written, clock=time.monotonic)
         self.fence = Fence(self._written, observer)
@@ -132,7 +143,7 @@ class Binder:
         Raises:
             BindError: The pod was not bound, or it is not known whether it was.
         """
-        task = self.begin(binding, deadline=deadline, epoch=epoch, policy=policy)
+        task = self.begin(binding, deadline=deadline, epoch=epoch, policy=policy).task
         try:
             async with asyncio.timeout(deadline - time.monotonic()):
                 return await asyncio.shield(task)
@@ -146,10 +157,10 @@ class Binder:
         deadline: float,
         epoch: int = 0,
         policy: PolicyText | None = None,
-    ) -> asyncio.Task[Outcome]:
-        """Begin what `bind` does; return the binder's own task, which nobody else may cancel.
+    ) -> Run:
+        """Begin what `bind` does.
 
-        The task ends soon after the deadline, with what `bind` returns or raises.
+        Its task ends soon after the deadline, with what `bind` returns or raises.
 
         Raises:
             BindError: Too many binds are under way, or there is a higher epoch.
@@ -161,7 +172,7 @@ class Binder:
         else:
             self._check_room(binding)
             run = self._start(self.fence.guard(binding, epoch), deadline, policy, run)
-        return run.task
+        return run
 
     def end_waiting(self) -> None:
         """End the waits for other binds; their callers go on with another binder."""
@@ -182,8 +193,8 @@ class Binder:
             )
 
     def _start(
-        self, guard: Guard, deadline: float, policy: PolicyText | None, before: _Run | None
-    ) -> _Run:
+        self, guard: Guard, deadline: float, policy: PolicyText | None, before: Run | None
+    ) -> Run:
         binding = guard.binding
         attempt = Attempt(
             self._cluster,
@@ -195,7 +206,7 @@ class Binder:
         )
         work = functools.partial(self._work, attempt, binding, policy, before)
         task = asyncio.create_task(self._run(attempt, guard, work))
-        run = self._newest[binding.uid] = _Run(guard, attempt, task)
+        run = self._newest[binding.uid] = Run(guard, attempt, task)
         self._tasks.add(task)
         task.add_done_callback(lambda _: self._finish(binding, run))
         return run
@@ -225,7 +236,7 @@ class Binder:
         return span(self.spans, parent, "bind pod", kind="server", attributes=_about(binding))
 
     async def _work(
-        self, attempt: Attempt, binding: Binding, policy: PolicyText | None, before: _Run | None
+        self, attempt: Attempt, binding: Binding, policy: PolicyText | None, before: Run | None
     ) -> Outcome:
         if before:
             await asyncio.wait([before.task])
@@ -250,7 +261,7 @@ class Binder:
             if unknown_node and guard.has_written:
                 self._written.add(replace(binding, node=unknown_node), unknown=True)
 
-    def _finish(self, binding: Binding, run: _Run) -> None:
+    def _finish(self, binding: Binding, run: Run) -> None:
         self.fence.release(run.guard)
         self._tasks.discard(run.task)
         if self._newest.get(binding.uid) is run:

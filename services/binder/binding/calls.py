@@ -2,17 +2,15 @@
 
 import time
 from collections.abc import Awaitable, Callable
-from typing import Literal, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import structlog
 
 from moorage import Binding, PluginFailedError, Refusal, Wait
 from moorage.execution import EnabledPlugin, Profile, Supervisor
 from moorage.plugin.points import extension_points
-from services.binder.binding.outcomes import BindError, Reason
-
-Point = Literal["Permit", "PreBind", "PostBind"]
-Result = Literal["ok", "wait", "refused", "failed"]
+from services.binder.binding.attempt import Attempt
+from services.binder.binding.outcomes import BindError, Point, Reason, Result
 
 METHODS = {"Permit": "permit", "PreBind": "pre_bind"}
 
@@ -41,7 +39,7 @@ class PluginCalls:
         binding: Binding,
         point: Point,
         ask: Callable[[Supervisor], Awaitable[Answer]],
-        deadline: float,
+        attempt: Attempt,
         *,
         otherwise: Answer,
         counts: bool = True,
@@ -53,14 +51,14 @@ class PluginCalls:
             binding: The bind.
             point: Where the plugin is asked.
             ask: Asks it; the supervisor guards it.
-            deadline: Until when it may work, on the monotonic clock.
+            attempt: The attempt, which has a deadline and notes what the plugin did.
             otherwise: The answer of a plugin that need not work.
             counts: Whether the answer is counted, and not only a failure.
 
         Raises:
             BindError: The plugin refused, or failed.
         """
-        supervisor = Supervisor(deadline=deadline, clock=time.monotonic)
+        supervisor = Supervisor(deadline=attempt.deadline_of_plugins, clock=time.monotonic)
         run = supervisor.begin(enabled)
         result: Result = "failed"
         try:
@@ -80,6 +78,7 @@ class PluginCalls:
             ) from error
         finally:
             if counts or result == "failed":
+                attempt.plugin_ran(enabled.name, point, result, run.seconds)
                 self._observer.plugin_ran(enabled.name, point, result, run.seconds)
         if isinstance(answer, Refusal):
             message = f"{binding} was not bound: plugin {enabled.name}: {answer.reason}"

@@ -123,7 +123,7 @@ class BindingCycles:
             binding,
             "PreBind",
             lambda supervisor: ask_before_bind(enabled, binding, supervisor),
-            attempt.deadline_of_plugins,
+            attempt,
             otherwise=None,
         )
 

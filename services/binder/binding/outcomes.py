@@ -1,8 +1,23 @@
 """How a bind ends, and the reasons why it may not. What a bind is, is `moorage.Binding`."""
 
+from dataclasses import dataclass
 from enum import Enum
+from typing import Literal
 
 from moorage.errors import MoorageError
+
+Point = Literal["Permit", "PreBind", "PostBind"]
+Result = Literal["ok", "wait", "refused", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class PluginRun:
+    """What a plugin answered last at an extension point, and how long it took in all."""
+
+    plugin: str
+    point: Point
+    result: Result
+    seconds: float
 
 
 class Outcome(Enum):

@@ -125,7 +125,7 @@ class Permits:
                 binding,
                 "Permit",
                 lambda supervisor: ask_to_permit(visit.enabled, binding, visit.key, supervisor),
-                visit.attempt.deadline_of_plugins,
+                visit.attempt,
                 otherwise=Allow(),
             )
         finally:
@@ -136,9 +136,8 @@ class Permits:
         async def ask(supervisor: Supervisor) -> str:
             return permit_key_of(enabled, binding, supervisor)
 
-        deadline = attempt.deadline_of_plugins
         return await self._calls.before(
-            enabled, binding, "Permit", ask, deadline, otherwise="", counts=False
+            enabled, binding, "Permit", ask, attempt, otherwise="", counts=False
         )
 
     @contextmanager

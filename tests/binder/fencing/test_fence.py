@@ -144,7 +144,7 @@ async def while_reading_the_pod(world: World, api: Api, pod: Object) -> asyncio.
 
 async def before_its_first_step(world: World, api: Api, pod: Object) -> asyncio.Task[Outcome]:
     deadline = time.monotonic() + 10
-    return world.binder.begin(binding_of(pod), deadline=deadline, epoch=1)
+    return world.binder.begin(binding_of(pod), deadline=deadline, epoch=1).task
 
 
 Waiting = Callable[[World, Api, Object], Coroutine[Any, Any, asyncio.Task[Outcome]]]

@@ -85,7 +85,7 @@ def test_a_finding_has_its_evidence_and_exit_code_1(wrong: str) -> None:
     assert "sent: prioritize of default/plain, 5 nodes: " in finding
     assert "has 100, and 10 is the most" in finding
     assert "kube-scheduler clamps nothing: 100 counts as 1,000 points" in finding
-    assert "see docs/conformance.md#prioritize" in finding
+    assert "see docs/reference/conformance.md#prioritize" in finding
     assert run(wrong, "--score-scale", "100").exit_code == 0
 
 

@@ -1,4 +1,4 @@
-"""The steps of docs/tutorial.md: commands, what they print, files, where a program is stopped."""
+"""The steps of docs/tutorial/first-plugin.md: commands, output, files, where programs stop."""
 
 import re
 from collections.abc import Iterator
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal
 
-from tests.docs.pages import ROOT
+from tests.docs.pages import DOCS
 
-PAGE = ROOT / "docs" / "tutorial.md"
+PAGE = DOCS / "tutorial" / "first-plugin.md"
 
 Kind = Literal["command", "program", "output", "screen", "file", "stop"]
 

@@ -1,4 +1,4 @@
-"""The objects of docs/placeholder.md for any run, as a StatefulSet's controller would make them."""
+"""The objects of docs/how-to/placeholder.md for any run, as a StatefulSet makes them."""
 
 import copy
 import re
@@ -10,7 +10,7 @@ from tests.scenarios.planes import ROOT, Object
 
 __all__ = ["ISOLATED", "PAGE", "Object", "placeholder", "task"]
 
-PAGE: Final = "placeholder.md"
+PAGE: Final = ROOT / "docs" / "how-to" / "placeholder.md"
 FOLDER: Final = ROOT / "deploy" / "examples" / "placeholder"
 WRITTEN: Final = "build-1"
 """The run in the files; others are made by writing another name."""
@@ -46,7 +46,7 @@ def _pod(name: str, labels: dict[str, str], spec: Object) -> Object:
 
 
 def _isolated() -> Object:
-    (shown,) = re.findall(r"```yaml\n(affinity:.*?)```", (ROOT / "docs" / PAGE).read_text(), re.S)
+    (shown,) = re.findall(r"```yaml\n(affinity:.*?)```", PAGE.read_text(), re.S)
     affinity: Object = yaml.safe_load(shown)["affinity"]
     return affinity
 

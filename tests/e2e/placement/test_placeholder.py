@@ -1,4 +1,4 @@
-"""The how-to of docs/placeholder.md does what it says, on a kube-scheduler without Moorage."""
+"""What docs/how-to/placeholder.md shows works, on a kube-scheduler without Moorage."""
 
 from collections.abc import AsyncIterator
 

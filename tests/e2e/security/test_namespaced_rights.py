@@ -1,4 +1,4 @@
-"""What plugins read in one namespace needs a Role there and no more, as docs/deploy.md shows it."""
+"""What plugins read in one namespace needs a Role there and no more, as install.md shows it."""
 
 import asyncio
 from collections.abc import AsyncIterator

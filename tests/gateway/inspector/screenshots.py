@@ -1,4 +1,4 @@
-"""Takes the pictures of docs/inspector.md.
+"""Takes the pictures of docs/how-to/operate/inspector.md.
 
     python -m tests.gateway.inspector.screenshots URL NAMESPACE/POD NODE
 

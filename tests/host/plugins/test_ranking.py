@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moorage_host.plugins.ranking import FEW, best, weighted_mean
+from moorage_host.plugins.ranking import FEW, best, compact, weighted_mean
 
 few_values = st.lists(st.sampled_from((0.0, 1.5, 50.0, 99.5, 100.0)), max_size=60)
 
@@ -40,6 +40,17 @@ def test_the_mean_counts_each_score_by_its_weight(scores: list[tuple[int, list[f
     assert total == pytest.approx(expected)
     for copy, (_, values) in zip(copies, arrays, strict=True):
         assert (values == copy).all(), "they are left as they were"
+
+
+@given(values=st.lists(st.floats(0, 1e300) | st.integers(0, 100), max_size=20))
+def test_compact_scores_are_the_same(values: list[float]) -> None:
+    raw = np.array(values, np.float64)
+    normalized = np.minimum(raw, 100)
+    kept, rounded = compact(raw, normalized)
+    assert kept.astype(np.float64).tolist() == raw.tolist()
+    assert rounded.tolist() == normalized.astype(np.float32).tolist()
+    if all(value <= 100 and value == int(value) for value in values):
+        assert kept is rounded, "whole scores that nothing normalises take 4 bytes"
 
 
 def test_without_scores_there_is_no_mean() -> None:

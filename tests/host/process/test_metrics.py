@@ -1,5 +1,7 @@
+import pytest
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
 
+import moorage
 from moorage_host.process.metrics import MetricRow, children, metrics_table, show_build
 
 
@@ -40,8 +42,11 @@ def test_children_are_the_ones_that_labels_gives() -> None:
     assert registry.get_sample_value("moorage_binds_total", {"node": "a", "code": "b"}) == 2
 
 
-def test_a_process_says_what_it_is() -> None:
+def test_a_process_says_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MOORAGE_REVISION", "3f2a")
     show_build("tiny")
     [build] = [f for f in REGISTRY.collect() if f.name == "moorage_build_info"]
     [labels] = [s.labels for s in build.samples if s.labels["service"] == "tiny"]
     assert all(labels[name] for name in ("version", "python", "grpc"))
+    assert labels["version"] == moorage.__version__
+    assert labels["revision"] == "3f2a"

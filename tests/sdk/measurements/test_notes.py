@@ -30,7 +30,7 @@ NODES = [make_node(name) for name in ("a", "b", "c")]
 
 
 class Disks(MeasuringPlugin, ScorePlugin):
-    """A plugin of one's own, such as that in docs/measurements.md."""
+    """A plugin of one's own, such as that in docs/how-to/plugins/measurements.md."""
 
     class Args(Arguments):
         prometheus: PrometheusSettings

@@ -14,6 +14,7 @@ import grpc
 import msgspec
 import structlog
 
+from moorage import __version__
 from moorage.errors import ConfigurationError
 from moorage.execution import Supervisor
 from moorage.models import NodeManifest, decode_node
@@ -94,7 +95,11 @@ class CycleService(Generic[Run]):
 
     def hello(self) -> pb.Hello:
         """Greet the caller of a session."""
-        return pb.Hello(replica=self.replica_name, plugins=describe_plugins(self.host.registry))
+        return pb.Hello(
+            replica=self.replica_name,
+            plugins=describe_plugins(self.host.registry),
+            moorage_version=__version__,
+        )
 
     def plugins(self) -> list[pb.Plugin]:
         """Describe the plugins of the registry, and what fails in their background."""

@@ -1,0 +1,1 @@
+"""`moorage version`: which versions run, here and in a cluster."""
