@@ -1,4 +1,4 @@
-"""Collects the root file system of the image: an environment, its Python, and the libraries both load.
+"""Collects the image's root file system: an environment, its Python, and their shared libraries.
 
 The build stage of the Dockerfile runs it: python3 rootfs.py ENVIRONMENT FOLDER. No shell, package
 manager or pip gets in, whatever image the build starts from. It needs nothing but Python, glibc's
@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 USER = 65532
@@ -42,11 +42,12 @@ def main(environment: Path, root: Path) -> None:
     shutil.copytree(environment, _in(root, environment), symlinks=True, ignore=UNUSED_HERE)
     for link in environment.glob("bin/python*"):
         _copy(link, root)
-    libraries = _libraries(root, environment)
-    for library in libraries:
+    (site,) = _in(root, environment).glob("lib/python*/site-packages")
+    (site / "packages.pth").write_text(f"{environment / 'packages'}\n")
+    for library in _libraries(root, environment):
         _copy(library, root)
     _configure_loader(root)
-    _note_packages(libraries, root)
+    _note_packages(root, environment)
     compiled = compileall.compile_dir(
         root,
         quiet=1,
@@ -86,7 +87,9 @@ def _libraries(root: Path, environment: Path) -> list[Path]:
         missing = re.findall(r"(\S+) => not found", run.stdout)
         if missing and here.is_relative_to(environment):
             sys.exit(f"{here} needs {', '.join(missing)}, which the build image lacks")
-        if missing:  # a module of the standard library such as _tkinter, which could not load here either
+        if (
+            missing
+        ):  # a module of the standard library such as _tkinter, which could not load here either
             file.unlink()
             continue
         found.update(map(Path, re.findall(r"(/\S+) \(0x", run.stdout)))
@@ -134,8 +137,8 @@ def _configure_loader(root: Path) -> None:
     shutil.rmtree(root / "var/cache", ignore_errors=True)
 
 
-def _note_packages(libraries: Iterable[Path], root: Path) -> None:
-    """Keep dpkg's entries of the libraries' packages where scanners of images look for them."""
+def _note_packages(root: Path, environment: Path) -> None:
+    """Keep dpkg's entries of the files' packages where scanners of images look for them."""
     if not STATUS.exists():
         return
     entries = {
@@ -145,19 +148,20 @@ def _note_packages(libraries: Iterable[Path], root: Path) -> None:
     }
     folder = _in(root, STATUS).with_name("status.d")
     folder.mkdir(parents=True)
-    for name in sorted({owner for path in libraries for owner in _owners(path)}):
+    for name in _packages(root, environment):
         (folder / name).write_text(entries[name].strip() + "\n")
-        copyright_ = Path("/usr/share/doc", name, "copyright")
-        if copyright_.exists():
-            _copy(copyright_.resolve(), root)
+        licence = Path("/usr/share/doc", name, "copyright")
+        if licence.exists():
+            _copy(licence.resolve(), root)
 
 
-def _owners(path: Path) -> Iterator[str]:
-    """Yield the package of a library; dpkg may know it without /usr, or with it."""
-    file = path.resolve()
-    names = [str(file), str(file).removeprefix("/usr")]
+def _packages(root: Path, environment: Path) -> list[str]:
+    """Return which packages the files come from; dpkg may know a file without its /usr."""
+    files = (Path("/", file.relative_to(root)) for file in root.rglob("*") if file.is_file())
+    names = [str(file) for file in files if not file.is_relative_to(environment)]
+    names += [name.removeprefix("/usr") for name in names if name.startswith("/usr/lib/")]
     run = subprocess.run(["dpkg-query", "-S", *names], capture_output=True, text=True, check=False)
-    yield from re.findall(r"^([^:\s]+)(?::\S+)?: /", run.stdout, re.M)
+    return sorted(set(re.findall(r"^([^:\s]+)(?::\S+)?: /", run.stdout, re.M)))
 
 
 if __name__ == "__main__":
