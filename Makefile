@@ -7,7 +7,7 @@ WORKERS ?= 3
 override AGAIN := $(if $(AGAIN),--last-failed --last-failed-no-failures=none)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test fuzz audit soak lint protos protos-check lock image bench bench-quick e2e chaos chaos-mutations clean
+.PHONY: help demo up test fuzz audit soak lint protos protos-check lock image bench bench-quick e2e chaos chaos-mutations manifests clean
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}'
@@ -30,13 +30,15 @@ CASES ?= 200000
 fuzz: .venv/.fuzz ## Feed 200,000 mutated bodies, messages, policies ... to what reads them (CASES, BUDGET, SEED, TARGETS, KEEP=1)
 	$(BIN)/python -m tests.fuzz --cases $(CASES) $(if $(BUDGET),--budget $(BUDGET)) $(if $(SEED),--seed $(SEED)) $(if $(TARGETS),--targets $(TARGETS)) $(if $(KEEP),--keep)
 
-lint: .venv/.dev protos-check ## Check style, types, layers, protos and that generated code is current
+lint: .venv/.dev protos-check ## Check style, types, layers, protos (also against the last release's), generated code
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	PYTHONPATH=.:sdk $(BIN)/lint-imports
 	$(BIN)/buf lint
 	$(BIN)/buf format -d --exit-code
+	@rm -rf .venv/released && $(BIN)/python -m tests.released .venv/released protos buf.yaml
+	$(BIN)/buf breaking --against .venv/released
 	$(BIN)/hadolint deploy/Dockerfile
 
 audit: .venv/.dev ## Check the locked dependencies: hashes, licences, yanked versions, known vulnerabilities
@@ -87,6 +89,9 @@ chaos: .venv/.dev ## Break Moorage's processes and links in every known way unde
 
 chaos-mutations: .venv/.dev ## Take out one safeguard after another, and show that make chaos fails then
 	PYTHONPATH=.:sdk $(BIN)/python -m tests.chaos.mutations $(if $(ONLY),--only "$(ONLY)") $(if $(SEED),--seed $(SEED))
+
+manifests: .venv/.dev ## Write deploy/kustomize again from the chart (builds Helm on first use)
+	$(BIN)/python -m tests.deploy.generate
 
 clean: ## Remove the virtual environment and caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

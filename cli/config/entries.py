@@ -1,10 +1,10 @@
 """Which extender entries kube-scheduler needs for a policy; `cli.config.extender` prints them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
-from moorage_host.policy import Kind, PluginInfo, ResolvedPolicy
+from moorage_host.policy import KINDS, Kind, PluginInfo, ResolvedPolicy
 
 Verb = Literal["filter", "prioritize", "preempt", "bind"]
 
@@ -31,13 +31,21 @@ class ExtenderEntry:
 
 
 def plan_entries(policy: ResolvedPolicy, *, ignorable: bool = False) -> list[ExtenderEntry]:
-    """Return the entries that a policy needs; none if no profile enables a plugin.
+    """Return the entries that a policy needs; none if no profile enables a plugin."""
+    plugins = {kind: _enabled(policy, kind) for kind in KINDS}
+    return entries_for(plugins, ignorable=ignorable)
+
+
+def entries_for(
+    plugins: Mapping[Kind, Sequence[PluginInfo]], *, ignorable: bool = False
+) -> list[ExtenderEntry]:
+    """Return the entries that the enabled plugins of each kind need.
 
     Binds have an entry of their own where they concern pods that the other verbs do not, and where
     the other verbs are ignorable: a bind that fails must never fall back to kube-scheduler's own.
     If Moorage binds only for plugins that read placements, kube-scheduler may bind instead.
     """
-    filters, scores, binders = (_enabled(policy, kind) for kind in ("filter", "score", "bind"))
+    filters, scores, binders = (plugins[kind] for kind in KINDS)
     claiming = [plugin for plugin in filters if CLAIMS in plugin.points]
     reading = [p for p in (*filters, *scores) if p.reads_placements and p not in claiming]
     verbs = _verbs(filters, scores)
@@ -71,9 +79,11 @@ def _enabled(policy: ResolvedPolicy, kind: Kind) -> list[PluginInfo]:
     return [plugin for plugin in found if plugin is not None]
 
 
-def _verbs(filters: list[PluginInfo], scores: list[PluginInfo]) -> dict[Verb, tuple[str, ...]]:
+def _verbs(
+    filters: Sequence[PluginInfo], scores: Sequence[PluginInfo]
+) -> dict[Verb, tuple[str, ...]]:
     """Return the verbs of scheduling cycles that any plugin needs, with these plugins."""
-    users: dict[Verb, list[PluginInfo]] = {
+    users: dict[Verb, Sequence[PluginInfo]] = {
         "filter": filters,
         "prioritize": scores,
         "preempt": filters,
@@ -82,7 +92,7 @@ def _verbs(filters: list[PluginInfo], scores: list[PluginInfo]) -> dict[Verb, tu
 
 
 def _bind_verb(
-    claiming: list[PluginInfo], reading: list[PluginInfo], binders: list[PluginInfo]
+    claiming: Sequence[PluginInfo], reading: Sequence[PluginInfo], binders: Sequence[PluginInfo]
 ) -> dict[Verb, tuple[str, ...]]:
     """Return the verb for binds, if any plugin needs it, with these plugins and the reasons."""
     reasons = [
@@ -98,7 +108,7 @@ def _bind_verb(
     return {"bind": needed} if needed else {}
 
 
-def _names(plugins: list[PluginInfo]) -> tuple[str, ...]:
+def _names(plugins: Sequence[PluginInfo]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(plugin.name for plugin in plugins))
 
 

@@ -40,7 +40,7 @@ from moorage_host.rpc.sessions.settings import CycleSettings
 from moorage_host.settings import SettingRow, settings_table
 from moorage_host.settings.fields import Dataclass
 from moorage_host.tls.authorization import METHODS
-from moorage_host.tls.reload import EXPIRY, RELOADS
+from moorage_host.tls.reload import EXPIRY, RELOADS, START
 from moorage_host.tracing.metrics import SPANS
 from sandbox.apiserver.__main__ import Options as ApiServerOptions
 from sandbox.apiserver.resources.builtin import BUILT_IN
@@ -48,10 +48,12 @@ from sandbox.scheduler.__main__ import Settings as SchedulerSettings
 from services.binder import metrics as binder_metrics
 from services.binder.settings import BinderSettings
 from tests.docs.conformance_tables import conformance
+from tests.docs.doctor_tables import doctor
 from tests.docs.legacy_tables import legacy
 from tests.docs.markdown import Row, code, escaped, table
 from tests.docs.pages import ROOT
 from tests.docs.plugin_tables import arguments, in_tree, plugins
+from tests.docs.sizing_tables import sizing
 
 SETTINGS: Mapping[str, tuple[type[Dataclass], type[Dataclass] | None]] = {
     "process": (ProcessSettings, None),
@@ -144,6 +146,7 @@ TABLES: Mapping[str, Callable[[str], str]] = {
     "metrics": metrics,
     "plugins": plugins,
     "arguments": arguments,
+    "doctor": doctor,
     "in-tree": in_tree,
     "legacy": legacy,
     "make": make,
@@ -151,6 +154,7 @@ TABLES: Mapping[str, Callable[[str], str]] = {
     "command": command,
     "conformance": conformance,
     "resources": resources,
+    "sizing": sizing,
 }
 
 
@@ -236,7 +240,7 @@ def _annotator_metrics() -> list[MetricRow]:
 
 def _common_metrics() -> list[MetricRow]:
     process = (BUILD_INFO, CALLS, CALL_SECONDS, DROPS, PAUSES.histogram)
-    return _declared(*process, REFUSED, EXPIRY, RELOADS)
+    return _declared(*process, REFUSED, START, EXPIRY, RELOADS)
 
 
 def _plugin_metrics() -> list[MetricRow]:
