@@ -39,6 +39,7 @@ KUBECTL = {
     ),
 }
 CURL = {"--cacert", "--cert", "--key"}
+IMAGES = {"--from", "--no-deps", "--platform", "--push", "--target", "--timestamp"}
 
 FOREIGN = {
     "--enable-feature",
@@ -51,6 +52,7 @@ FOREIGN = {
     "--strict",
     *KUBECTL,
     *CURL,
+    *IMAGES,
 }
 """Options of commands that are not described by settings: other people's, and `tests.model`."""
 
