@@ -41,32 +41,31 @@ def entries_for(
 ) -> list[ExtenderEntry]:
     """Return the entries that the enabled plugins of each kind need.
 
-    Binds have an entry of their own where they concern pods that the other verbs do not, and where
-    the other verbs are ignorable: a bind that fails must never fall back to kube-scheduler's own.
-    If Moorage binds only for plugins that read placements, kube-scheduler may bind instead.
+    Binds have an entry of their own, which is not ignorable: a bind that fails must never fall back
+    to kube-scheduler's own. There are two exceptions. If Moorage binds only for plugins that read
+    placements, which refuse no bind, kube-scheduler may bind instead where the other verbs are
+    ignorable. And kube-scheduler refuses a resource in two entries: where both would have it, and
+    are equally ignorable, there is one entry.
     """
     filters, scores, binders = (plugins[kind] for kind in KINDS)
     claiming = [plugin for plugin in filters if CLAIMS in plugin.points]
     reading = [p for p in (*filters, *scores) if p.reads_placements and p not in claiming]
-    verbs = _verbs(filters, scores)
-    bind = _bind_verb(claiming, reading, binders)
-    acts = bool(claiming or binders)
     cycle = ExtenderEntry(
-        verbs=verbs if acts else verbs | bind,
+        verbs=_verbs(filters, scores),
         resources=_resources([*filters, *scores]),
         ignorable=ignorable,
     )
     binding = ExtenderEntry(
-        verbs=bind if acts else {}, resources=_resources([*claiming, *reading, *binders])
+        verbs=_bind_verb(claiming, reading, binders),
+        resources=_resources([*claiming, *reading, *binders]),
+        ignorable=ignorable and not (claiming or binders),
     )
     if not (cycle.verbs and binding.verbs):
         return [entry for entry in (cycle, binding) if entry.verbs]
-    if ignorable:
-        # kube-scheduler refuses a resource in two entries.
-        shared = set(cycle.resources) & set(binding.resources)
-        return [cycle, replace(binding, resources=()) if shared else binding]
-    if bool(cycle.resources) != bool(binding.resources):
+    if not set(cycle.resources) & set(binding.resources):
         return [cycle, binding]
+    if cycle.ignorable != binding.ignorable:
+        return [cycle, replace(binding, resources=())]
     resources = tuple(sorted({*cycle.resources, *binding.resources}))
     return [replace(cycle, verbs={**cycle.verbs, **binding.verbs}, resources=resources)]
 
