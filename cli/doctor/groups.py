@@ -7,6 +7,7 @@ from cli.doctor.checks import (
     clocks,
     configuration,
     namespace,
+    outcomes,
     profiles,
     rights,
     state,
@@ -19,7 +20,7 @@ from cli.doctor.finding import Finding
 from cli.doctor.installation.installation import Installation
 
 GROUPS: Mapping[str, Sequence[Check]] = {
-    "Moorage runs": (*state.CHECKS, *namespace.CHECKS),
+    "Moorage runs": (*state.CHECKS, *outcomes.CHECKS, *namespace.CHECKS),
     "kube-scheduler reaches it": (*way.CHECKS, *reports.CHECKS),
     "kube-scheduler's configuration": (*configuration.CHECKS, *verbs.CHECKS),
     "Profiles and pods": profiles.CHECKS,

@@ -1,4 +1,4 @@
-"""Checks what runs: the gateway that decides, replicas, the policy, the state, plugins."""
+"""Checks what runs: the gateway that decides, replicas, the policy, the state."""
 
 import hashlib
 from datetime import datetime
@@ -8,7 +8,6 @@ from cli.doctor.installation.gateway import Replica
 from cli.doctor.installation.installation import Installation
 from cli.doctor.installation.known import Missing, known
 from cli.doctor.installation.pods import is_active, name_of
-from cli.doctor.installation.processes import Process
 
 SILENT = 180.0
 """Seconds without a sign of the API server after which the state counts as stale."""
@@ -168,58 +167,6 @@ def fresh(installation: Installation) -> Result:
     )
 
 
-def plugins(installation: Installation) -> Result:
-    """Look for plugins that fail in the background or are suspended."""
-    results = []
-    for pool in installation.replicas.services:
-        for replica in pool.replicas:
-            for name, text in replica.problems.items():
-                results.append(
-                    warning(
-                        f"plugin {name} at {pool.service} {replica.place}: {text}",
-                        "correct the plugin; its log has the traceback",
-                    )
-                )
-    results += [
-        warning(f"binder: {text}", "correct the plugin")
-        for text in installation.replicas.binder.problems
-    ]
-    process = _gateway_process(installation)
-    results += [
-        warning(
-            f"{each.value:.0f} times plugin {each.labels.get('plugin', '')} gave no scores, so "
-            "that all nodes were alike to it",
-            "look for its failure in `moorage top` and in the scorer's log",
-        )
-        for each in (process.samples if process is not None else ())
-        if each.name == "moorage_neutral_scores_total" and each.value
-    ]
-    return worst(results, ok("no plugin reports a failure"))
-
-
-def answers(installation: Installation) -> Result:
-    """Look for calls of kube-scheduler that failed."""
-    process = _gateway_process(installation)
-    if process is None:
-        return unchecked("the gateway's metrics cannot be read")
-    name = "moorage_extender_requests_total"
-    every = process.total(name)
-    good = process.total(name, result="ok")
-    hidden = process.total("moorage_extender_hidden_failures_total")
-    if hidden:
-        return warning(
-            f"{hidden:.0f} prioritize calls failed, which kube-scheduler does not report: pods are "
-            "placed without scores",
-            "look for the failure in the gateway's log",
-        )
-    if every - good > every / 100:
-        return warning(
-            f"{every - good:.0f} of {every:.0f} calls of kube-scheduler got no good answer",
-            "look at moorage_extender_requests_total by result, and at the gateway's log",
-        )
-    return ok(f"{good:.0f} of {every:.0f} calls of kube-scheduler got a good answer")
-
-
 def _behind(service: str, replica: Replica) -> Result:
     if replica.behind <= BEHIND:
         return ok(replica.place)
@@ -227,13 +174,6 @@ def _behind(service: str, replica: Replica) -> Result:
         f"{service} at {replica.place} is {replica.behind:,} changes behind",
         "see whether it has enough CPU",
     )
-
-
-def _gateway_process(installation: Installation) -> Process | None:
-    gateway = installation.gateway
-    if isinstance(gateway, Missing) or isinstance(gateway.process, Missing):
-        return None
-    return gateway.process
 
 
 def _failed(condition: dict[str, str]) -> bool:
@@ -272,15 +212,5 @@ CHECKS = (
         name="state-fresh",
         about="The gateway hears of nodes and pods, and replicas keep up with it.",
         run=fresh,
-    ),
-    Check(
-        name="plugins-work",
-        about="No plugin fails in the background, and no score plugin gives no scores.",
-        run=plugins,
-    ),
-    Check(
-        name="calls-answered",
-        about="kube-scheduler's calls get good answers; failures of prioritize are hidden there.",
-        run=answers,
     ),
 )

@@ -1,9 +1,9 @@
 """Recognizes the pods of Moorage and of kube-schedulers by what their containers run."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from cli.doctor.installation.objects import Object
-from cli.shared.gateway.finding import ADMIN, GatewayPod
+from cli.shared.gateway.finding import ADMIN, GatewayPod, is_secured, ports_of
 
 SERVICES = ("gateway", "filter", "scorer", "binder")
 
@@ -62,17 +62,14 @@ def name_of(obj: Object) -> str:
 
 def admin_port(pod: Object, container: Object) -> GatewayPod | None:
     """Return where the admin port of a container is, None if it names none."""
-    ports: Mapping[str, int] = {
-        each.get("name", ""): each["containerPort"] for each in container.get("ports") or ()
-    }
+    ports = ports_of(container)
     if ADMIN not in ports:
         return None
-    probe = container.get("livenessProbe") or container.get("readinessProbe") or {}
     return GatewayPod(
         namespace=pod["metadata"]["namespace"],
         name=pod["metadata"]["name"],
         port=ports[ADMIN],
-        is_secured=(probe.get("httpGet") or {}).get("scheme") == "HTTPS",
+        is_secured=is_secured(container),
     )
 
 

@@ -31,6 +31,8 @@ METRICS = (
     "moorage_extender_requests_total",
     "moorage_http_refused_total",
     "moorage_neutral_scores_total",
+    "moorage_plugin_failures_total",
+    "moorage_rounded_scores_total",
     "moorage_tls_certificate_expiry_timestamp_seconds",
 )
 """The metrics that checks look at; reading all takes long."""

@@ -27,6 +27,8 @@ PROGRAM = "gateway"
 LEASES = ("moorage-gateway", "moorage-scheduler")
 """The Leases that name who decides: of two gateways, or of kube-schedulers with a gateway each."""
 
+PROBES = ("readinessProbe", "livenessProbe", "startupProbe")
+
 Object = Mapping[str, Any]
 
 
@@ -117,15 +119,13 @@ def _container(pod: Object) -> Object | None:
     """Return the container of the gateway."""
     spec = pod["spec"]
     containers: Sequence[Object] = [*spec["containers"], *(spec.get("initContainers") or ())]
-    return next((each for each in containers if ADMIN in _ports(each) and _is_gateway(each)), None)
+    return next(
+        (each for each in containers if ADMIN in ports_of(each) and _is_gateway(each)), None
+    )
 
 
 def _is_gateway(container: Object) -> bool:
     return PROGRAM in (*(container.get("command") or ()), *(container.get("args") or ()))
-
-
-def _ports(container: Object) -> Mapping[str, int]:
-    return {each.get("name", ""): each["containerPort"] for each in container.get("ports") or ()}
 
 
 def _gateway_pod(pod: Object) -> GatewayPod:
@@ -136,13 +136,23 @@ def _gateway_pod(pod: Object) -> GatewayPod:
             f"pod {metadata['namespace']}/{metadata['name']} is no gateway: no container runs the "
             f"program {PROGRAM} and has a port named {ADMIN}"
         )
-    probe = (container.get("readinessProbe") or {}).get("httpGet") or {}
     return GatewayPod(
         namespace=metadata["namespace"],
         name=metadata["name"],
-        port=_ports(container)[ADMIN],
-        is_secured=probe.get("scheme") == "HTTPS",
+        port=ports_of(container)[ADMIN],
+        is_secured=is_secured(container),
     )
+
+
+def is_secured(container: Object) -> bool:
+    """Whether a probe of a container is HTTPS; a sidecar has no readiness probe of its own."""
+    probes = (container.get(kind) or {} for kind in PROBES)
+    return any((probe.get("httpGet") or {}).get("scheme") == "HTTPS" for probe in probes)
+
+
+def ports_of(container: Object) -> Mapping[str, int]:
+    """Return the numbers of the ports of a container by name."""
+    return {each.get("name", ""): each["containerPort"] for each in container.get("ports") or ()}
 
 
 async def _get(client: KubeClient, path: str, **query: str) -> dict[str, Any]:

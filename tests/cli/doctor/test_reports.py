@@ -30,6 +30,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 Planted = Callable[[Installation], Installation]
 
+CYCLES = 'moorage_extender_requests_total{verb="prioritize",result="ok"} 50.0\n'
 REFUSED = Caller(caller="web at 10.0.0.9", verb="", refused=True, calls=4, seconds_ago=3.0)
 
 
@@ -147,9 +148,21 @@ FAULTS: list[tuple[str, Planted, str, str]] = [
     ),
     (
         "plugins-work",
-        metrics('moorage_neutral_scores_total{plugin="Green"} 5.0\n'),
-        "5 times plugin Green gave no scores",
+        metrics('moorage_plugin_failures_total{plugin="Green",phase="score"} 5.0\n'),
+        "plugin Green has failed in 5 cycles",
         "moorage top",
+    ),
+    (
+        "scores-count",
+        metrics(f'{CYCLES}moorage_neutral_scores_total{{plugin="Green"}} 50.0\n'),
+        "plugin Green has affected the order of nodes in none of 50 cycles",
+        "inspector",
+    ),
+    (
+        "scores-count",
+        metrics(f"{CYCLES}moorage_rounded_scores_total 40.0\n"),
+        "in 40 of 50 cycles rounding made worse nodes equal",
+        "scoreScale",
     ),
     (
         "plugins-work",

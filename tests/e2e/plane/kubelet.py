@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -17,13 +17,20 @@ PROTOCOL = "v4.channel.k8s.io"
 DATA, ERROR = b"\0", b"\1"
 
 
+ADDRESSES: web.AppKey[Mapping[str, str]] = web.AppKey("addresses", Mapping)
+"""Where pods are, by name; others listen on loopback."""
+
+
 @asynccontextmanager
-async def kubelet(directory: Path) -> AsyncIterator[int]:
+async def kubelet(
+    directory: Path, addresses: Mapping[str, str] | None = None
+) -> AsyncIterator[int]:
     """Serve over HTTPS until the block is left, with a key in *directory*; give the port."""
     own = Authority(directory, "kubelet").sign("serving", "kubelet")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(own.crt, own.key)
     app = web.Application()
+    app[ADDRESSES] = addresses
     app.router.add_get("/portForward/{namespace}/{pod}", forward)
     runner = web.AppRunner(app, shutdown_timeout=1)
     await runner.setup()
@@ -36,7 +43,8 @@ async def kubelet(directory: Path) -> AsyncIterator[int]:
 
 
 async def forward(request: web.Request) -> web.StreamResponse:
-    """Forward a WebSocket to the port that is asked for, on loopback, as a kubelet does."""
+    """Forward a WebSocket to the port of a pod that is asked for, as a kubelet does."""
+    host = request.app.get(ADDRESSES, {}).get(request.match_info["pod"], HOST)
     port = int(request.query.get("port") or request.query["ports"])
     tunnel = web.WebSocketResponse(protocols=(PROTOCOL,))
     await tunnel.prepare(request)
@@ -44,7 +52,7 @@ async def forward(request: web.Request) -> web.StreamResponse:
     await tunnel.send_bytes(DATA + number)
     await tunnel.send_bytes(ERROR + number)
     try:
-        reader, writer = await asyncio.open_connection(HOST, port)
+        reader, writer = await asyncio.open_connection(host, port)
     except OSError:
         await tunnel.send_bytes(ERROR + b"dial tcp4 127.0.0.1: connect: connection refused")
         await tunnel.close()

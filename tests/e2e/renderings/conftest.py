@@ -2,7 +2,7 @@
 
 import pytest
 
-COLUMNS = ("applied", "ready", "bound", "denied", "unused rights")
+COLUMNS = ("applied", "ready", "bound", "doctor", "denied", "unused rights")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.renderings.cluster import Cluster
+from tests.e2e.renderings.doctor import examined
 from tests.e2e.renderings.installation import Installation
 from tests.e2e.renderings.rights import given, unused, used
 from tests.e2e.renderings.sources import Rendering, renderings
@@ -25,6 +26,9 @@ async def test_a_rendering_works_as_it_is(
         record_property("applied", f"{len(objects)}/{len(objects)}")
         record_property("ready", await installation.ready())
         record_property("bound", await installation.schedule())
+        wrong = await examined(installation)
+        record_property("doctor", "ok" if not wrong else f"{len(wrong)} findings")
+        assert not wrong, "\n".join(wrong)
         denied = used(cluster.plane.audit_log, "forbid")
         record_property("denied", len(denied))
         idle = unused(given(objects), cluster.plane.audit_log)

@@ -11,6 +11,7 @@ from aiohttp import web
 
 from cli.shared.gateway.client import connected
 from cli.shared.gateway.errors import GatewayError
+from cli.shared.gateway.finding import is_secured
 from cli.shared.gateway.options import GatewayOptions
 from moorage.errors import ConfigurationError
 from tests.e2e.plane.kubelet import HOST, forward
@@ -119,6 +120,13 @@ async def test_the_gateway_that_decides_is_asked(tmp_path: Path) -> None:
         ready = pod("gateway-2", port, ready=True)
         async with cluster(tmp_path, first, ready) as options, connected(options) as found:
             await found.get("/decisions/a/b")
+
+
+def test_any_probe_shows_whether_the_port_has_certificates() -> None:
+    probe = {"httpGet": {"path": "/livez", "port": "admin", "scheme": "HTTPS"}}
+    # A gateway beside kube-scheduler must not make their pod ready or not.
+    assert is_secured({"livenessProbe": probe})
+    assert not is_secured({"livenessProbe": {"httpGet": {"path": "/livez"}}})
 
 
 async def test_what_is_missing_is_named(tmp_path: Path) -> None:

@@ -1,0 +1,79 @@
+"""What `moorage doctor` finds in a rendering that runs, through the real API server."""
+
+from collections.abc import Iterable
+
+from cli.doctor.groups import findings
+from cli.doctor.installation.reading import read_installation
+from cli.shared.gateway.options import GatewayOptions
+from tests.e2e.plane.kubelet import HOST, kubelet
+from tests.e2e.renderings.cluster import NODES
+from tests.e2e.renderings.installation import OUR_NAMESPACE, Installation
+from tests.e2e.renderings.node.pods import Pod
+from tests.scenarios.planes import Object
+
+SLICES = f"/apis/discovery.k8s.io/v1/namespaces/{OUR_NAMESPACE}/endpointslices"
+DEPLOYMENTS = f"/apis/apps/v1/namespaces/{OUR_NAMESPACE}/deployments"
+
+EXPECTED = {
+    "ok": "nothing is wrong",
+    "not checked": "a rendering need not have everything",
+}
+"""Levels of findings that are no fault of a rendering."""
+
+
+async def examined(installation: Installation) -> list[str]:
+    """Return what doctor finds wrong, with its advice."""
+    cluster = installation.cluster
+    pods = cluster.node.pods
+    addresses = {pod.name: pod.endpoint.address for pod in pods}
+    await _control(installation, pods)
+    options = GatewayOptions(
+        kubeconfig=cluster.plane.kubeconfig("admin"), tls=installation.certificates / "operator"
+    )
+    folder = cluster.directory / "kubelet"
+    folder.mkdir()
+    async with kubelet(folder, addresses) as port:
+        for name in NODES:
+            status = {
+                "addresses": [{"type": "InternalIP", "address": HOST}],
+                "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
+            }
+            path = f"/api/v1/nodes/{name}/status"
+            await cluster.api.call("PATCH", path, {"status": status})
+        read = await read_installation(options, None, ())
+    lost = {"standby"} if len(pods) < _wanted(installation) else set()
+    return [
+        f"{each.level}: {each.check}: {each.evidence}; change: {each.change}"
+        for each in findings(read)
+        if each.level not in EXPECTED and each.check not in lost
+    ]
+
+
+def _wanted(installation: Installation) -> int:
+    """Return how many pods there were before the gateway that led was ended."""
+    deployments = (obj for obj in installation.objects if obj["kind"] == "Deployment")
+    return sum(obj["spec"].get("replicas", 1) for obj in deployments)
+
+
+async def _control(installation: Installation, pods: Iterable[Pod]) -> None:
+    """Write what controllers would: EndpointSlices, and the status of Deployments."""
+    api = installation.cluster.api
+    ready = [pod for pod in pods if pod.ready]
+    for obj in installation.objects:
+        name = obj["metadata"]["name"]
+        if obj["kind"] == "Service" and obj["spec"].get("clusterIP") != "None":
+            await api.call("POST", SLICES, _slice(name, obj["spec"], ready))
+        if obj["kind"] == "Deployment":
+            count = sum(pod.name.startswith(f"{name}-") for pod in ready)
+            status = {"replicas": obj["spec"].get("replicas", 1), "readyReplicas": count}
+            await api.call("PATCH", f"{DEPLOYMENTS}/{name}/status", {"status": status})
+
+
+def _slice(service: str, spec: Object, pods: Iterable[Pod]) -> Object:
+    behind = [
+        {"addresses": [pod.endpoint.address], "conditions": {"ready": True}}
+        for pod in pods
+        if spec["selector"].items() <= pod.endpoint.labels.items()
+    ]
+    metadata = {"name": f"{service}-1", "labels": {"kubernetes.io/service-name": service}}
+    return {"metadata": metadata, "addressType": "IPv4", "endpoints": behind, "ports": []}
