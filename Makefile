@@ -7,7 +7,7 @@ WORKERS ?= 3
 override AGAIN := $(if $(AGAIN),--last-failed --last-failed-no-failures=none)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test fuzz audit soak lint protos protos-check lock bench bench-quick e2e chaos chaos-mutations clean
+.PHONY: help demo up test fuzz audit soak lint protos protos-check lock bench bench-quick e2e chaos chaos-mutations manifests clean
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}'
@@ -81,6 +81,9 @@ chaos: .venv/.dev ## Break Moorage's processes and links in every known way unde
 
 chaos-mutations: .venv/.dev ## Take out one safeguard after another, and show that make chaos fails then
 	PYTHONPATH=.:sdk $(BIN)/python -m tests.chaos.mutations $(if $(ONLY),--only "$(ONLY)") $(if $(SEED),--seed $(SEED))
+
+manifests: .venv/.dev ## Write deploy/kustomize again from the chart (builds Helm on first use)
+	$(BIN)/python -m tests.deploy.generate
 
 clean: ## Remove the virtual environment and caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -11,7 +11,7 @@ from moorage_host.tls.certificate import AUTHORITIES, CHAIN, KEY
 
 
 def secret_name(identity: str) -> str:
-    """Return the name of the Secret of an identity, as deploy/base mounts it."""
+    """Return the name of the Secret of an identity, as the process mounts it."""
     return f"{identity}-tls"
 
 

@@ -3,10 +3,10 @@
 from moorage_host.tls.identities import service_identity
 
 GATEWAY_URL = "https://gateway.moorage.svc:8888"
-"""The Service of deploy/base."""
+"""The gateway's Service as it is deployed."""
 
 TLS_FOLDER = "/etc/moorage/tls"
-"""Where kube-scheduler finds its certificate in deploy/scheduler."""
+"""Where kube-scheduler finds its certificate as it is deployed."""
 
 
 def tls_fields(url: str) -> dict[str, object]:

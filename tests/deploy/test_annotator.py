@@ -1,4 +1,4 @@
-"""The component deploy/annotator: it builds in an overlay, is safe, and runs a command that is."""
+"""The component annotator: it builds in an overlay, is safe, and runs a command that is."""
 
 import shutil
 import subprocess
@@ -24,7 +24,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> list[Manifest]:
     if kubectl is None:
         pytest.skip("kubectl is not installed")
     folder = tmp_path_factory.mktemp("overlay")
-    (overlay,) = (b.text for b in blocks("yaml") if "deploy/annotator" in b.text)
+    (overlay,) = (b.text for b in blocks("yaml") if "components/annotator" in b.text)
     shutil.copytree(DEPLOY, folder / "deploy")
     (folder / "kustomization.yaml").write_text(overlay)
     done = subprocess.run(
@@ -126,6 +126,6 @@ def test_the_command_understands_its_arguments(
 
 
 def test_the_default_arguments_are_a_command_too() -> None:
-    (file,) = (DEPLOY / "annotator").glob("annotator.yaml")
+    file = DEPLOY / "kustomize" / "components" / "annotator" / "processes" / "annotator.yaml"
     (container,) = yaml.safe_load(file.read_text())["spec"]["template"]["spec"]["containers"]
     annotate.make_context("annotate", list(container["args"]))

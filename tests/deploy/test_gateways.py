@@ -7,12 +7,12 @@ import yaml
 
 from gateway.settings import GatewaySettings
 from moorage_host.settings import parse_settings
-from tests.deploy.test_manifests import DEPLOY, Manifest, build, one, pod_spec, rules
+from tests.deploy.test_manifests import KUSTOMIZE, Manifest, build, one, pod_spec, rules
 
 
 @pytest.fixture(scope="module")
 def two_gateways() -> list[Manifest]:
-    return build("overlays/two-gateways")
+    return build("overlays/high-availability")
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_one_gateway_needs_no_lease() -> None:
     base = build("base")
     (container,) = pod_spec(one(base, "Deployment", "gateway"))["containers"]
     assert settings_of(container).leader_election == "none"
-    assert not [m for m in base if m["kind"] == "Role"]
+    assert "gateway-lease" not in {m["metadata"]["name"] for m in base}
 
 
 def test_each_kube_scheduler_calls_the_gateway_in_its_own_pod(sidecar: list[Manifest]) -> None:
@@ -66,7 +66,7 @@ def test_each_kube_scheduler_calls_the_gateway_in_its_own_pod(sidecar: list[Mani
     assert gateway["restartPolicy"] == "Always"
     assert settings.leader_election == "none"
     assert settings.extender_host == "127.0.0.1"
-    config = yaml.safe_load((DEPLOY / "scheduler" / "kube-scheduler-config.yaml").read_text())
+    config = yaml.safe_load((KUSTOMIZE / "base" / "kube-scheduler-config.yaml").read_text())
     assert config["leaderElection"]["leaderElect"] is True
     (extender,) = config["extenders"]
     (alias,) = pod["hostAliases"]
@@ -81,13 +81,11 @@ def test_a_gateway_beside_kube_scheduler_is_as_safe_and_bounded_as_any(
     (usual,) = pod_spec(base)["containers"]
     (gateway,) = pod_spec(one(sidecar, "Deployment", "scheduler"))["initContainers"]
     for part in ("command", "image", "resources", "securityContext", "livenessProbe"):
-        assert str(gateway[part]).removesuffix(":latest") == str(usual[part]).removesuffix(
-            ":latest"
-        )
+        assert gateway[part] == usual[part]
     bindings = [m for m in sidecar if m["kind"] == "ClusterRoleBinding"]
     allowed = {b["roleRef"]["name"] for b in bindings for s in b["subjects"]}
     assert "moorage-gateway" in allowed
-    (own,) = (b for b in bindings if b["metadata"]["name"] == "moorage-scheduler-gateway")
+    (own,) = (b for b in bindings if b["metadata"]["name"] == "moorage-gateway")
     assert (
         own["subjects"][0]["name"]
         == pod_spec(one(sidecar, "Deployment", "scheduler"))["serviceAccountName"]

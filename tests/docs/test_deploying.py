@@ -48,7 +48,7 @@ def test_a_role_gives_the_gateway_what_a_plugin_reads_in_a_namespace() -> None:
     assert (rule["resources"], rule["verbs"]) == (["configmaps"], ["list", "watch"])
     assert role["metadata"] == binding["metadata"]
     assert binding["roleRef"]["name"] == role["metadata"]["name"]
-    base = yaml.safe_load_all((ROOT / "deploy/base/rbac.yaml").read_text())
+    base = yaml.safe_load_all((ROOT / "deploy/kustomize/base/security/gateway.yaml").read_text())
     (shipped,) = (m for m in base if (m["kind"], m["metadata"]["name"]) == GATEWAY_BINDING)
     assert binding["subjects"] == shipped["subjects"]
 

@@ -51,7 +51,7 @@ BANNED_NAMES = {
 """Names in Python code that are banned, and better ones."""
 
 ALLOWED = {
-    r"^\s*subjects:$|\"subjects\"": "a field of RBAC's bindings",
+    r"^\s*subjects:$|\"subjects\"|/subjects/": "a field of RBAC's bindings",
     r"subject_name|issuer\.subject|[sS]ubject ?(?:[aA]lternative|Public|Key)": "X.509's terms",
 }
 """Lines that need a banned word, and why."""

@@ -136,8 +136,9 @@ async def test_prometheus_scrapes_every_process_with_its_own_certificate(
 
 
 async def grant(plane: EmbeddedPlane, role: str, user: str) -> None:
-    """Bind a ClusterRole of deploy/base to one more user."""
-    shipped = yaml.safe_load_all((ROOT / "deploy" / "base" / "rbac.yaml").read_text())
+    """Bind a ClusterRole of deploy/ to one more user."""
+    roles = ROOT / "deploy" / "kustomize" / "base" / "security" / "people.yaml"
+    shipped = yaml.safe_load_all(roles.read_text())
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
     bound = {
         "metadata": {"name": f"{role}-{user}"},

@@ -15,7 +15,7 @@ from moorage_host.tls.certificate import AUTHORITIES, CHAIN, KEY, read_certifica
 from moorage_host.tls.contexts import client_context
 
 OPERATOR_SECRET = "operator-tls"  # noqa: S105 - a name
-"""The Secret of people, as `moorage certs --secrets` and deploy/cert-manager write it."""
+"""The Secret of people, as `moorage certs --secrets` and cert-manager write it."""
 
 
 def context_of(tls: Path | None, ca_file: Path | None) -> ssl.SSLContext:

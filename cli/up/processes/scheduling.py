@@ -10,9 +10,9 @@ from cli.config.extender import extender_weight
 from moorage.errors import ConfigurationError
 from sandbox.scheduler.config import load_configuration
 
-SHIPPED = (
-    Path(__file__).resolve().parents[3] / "deploy" / "scheduler" / "kube-scheduler-config.yaml"
-)
+HOME = Path(__file__).resolve().parents[3]
+
+SHIPPED = HOME / "deploy" / "kustomize" / "base" / "kube-scheduler-config.yaml"
 """What the real kube-scheduler is deployed with."""
 
 

@@ -1,4 +1,4 @@
-"""`moorage annotate` on a real API server, with the rights that deploy/annotator gives it."""
+"""`moorage annotate` on a real API server, with the rights that deploy/ gives it."""
 
 import json
 from collections.abc import AsyncIterator
@@ -12,7 +12,7 @@ import yaml
 
 from moorage_host.kube import connect
 from tests.cli.support import moorage, node
-from tests.e2e.plane.real import DEPLOY, OUR_NAMESPACE, RealPlane, path_of, who
+from tests.e2e.plane.real import KUSTOMIZE, OUR_NAMESPACE, RealPlane, path_of, who
 from tests.e2e.security.audit import Right, used
 from tests.fake_prometheus import FakePrometheus, fake_prometheus
 from tests.scenarios.planes import Object
@@ -46,11 +46,8 @@ async def prometheus() -> AsyncIterator[FakePrometheus]:
 
 
 def deployed() -> list[Object]:
-    objects = list(yaml.safe_load_all((DEPLOY / "annotator" / "rbac.yaml").read_text()))
-    for obj in objects:
-        if obj["kind"] == "ServiceAccount":
-            obj["metadata"]["namespace"] = OUR_NAMESPACE
-    return objects
+    rights = KUSTOMIZE / "components" / "annotator" / "security" / "annotator.yaml"
+    return list(yaml.safe_load_all(rights.read_text()))
 
 
 async def send(plane: RealPlane, method: str, path: str, body: Object | None = None) -> Any:

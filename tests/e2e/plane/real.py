@@ -22,14 +22,16 @@ from tests.scenarios.planes import ROOT, Identity, Object, answers
 from tests.scenarios.programs import Program, start_all
 
 HOST = "127.0.0.1"
-DEPLOY = ROOT / "deploy"
+KUSTOMIZE = ROOT / "deploy" / "kustomize"
 OUR_NAMESPACE = "moorage"
 RBAC_FILES = (
-    "base/namespace.yaml",
-    "base/rbac.yaml",
-    "stateful-sets/rbac.yaml",
-    "scheduler/rbac.yaml",
-    "two-gateways/rbac.yaml",
+    "base/configuration/namespace.yaml",
+    "base/security/gateway.yaml",
+    "base/security/binder.yaml",
+    "base/security/people.yaml",
+    "base/scheduler/rbac.yaml",
+    "components/stateful-sets/security/stateful-sets.yaml",
+    "components/high-availability/security/gateway-lease.yaml",
 )
 BY_TOKEN: tuple[Identity, ...] = ("gateway", "binder")
 BY_CERTIFICATE: tuple[Identity, ...] = ("admin", "scheduler")
@@ -229,12 +231,9 @@ def who(identity: Identity) -> tuple[str, tuple[str, ...]]:
 
 
 def deployed_objects() -> Iterator[Object]:
-    """Yield the namespace and all RBAC objects of deploy/, as kustomize would render them."""
+    """Yield the namespace and all RBAC objects of deploy/."""
     for file in RBAC_FILES:
-        for obj in yaml.safe_load_all((DEPLOY / file).read_text()):
-            if obj["kind"] in ("Role", "RoleBinding", "ServiceAccount"):
-                obj["metadata"]["namespace"] = OUR_NAMESPACE
-            yield obj
+        yield from yaml.safe_load_all((KUSTOMIZE / file).read_text())
 
 
 def path_of(obj: Object) -> str:

@@ -45,7 +45,7 @@ async def log(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RealPla
 
 async def test_the_gateway_and_the_binder_use_every_right_they_have(log: RealPlane) -> None:
     for account in ("gateway", "binder"):
-        # A single gateway holds no Lease; deploy/two-gateways allows it.
+        # A single gateway holds no Lease; the component high-availability allows it.
         expected = {right for right in given(account) if right.group != LEASES}
         assert used(log.audit_log, account) == expected, account
 

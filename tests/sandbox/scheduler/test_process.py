@@ -15,7 +15,7 @@ from tests.live_api import until
 from tests.sandbox.scheduler.support import World
 
 ROOT = Path(__file__).parents[3]
-CONFIG = ROOT / "deploy/scheduler/kube-scheduler-config.yaml"
+CONFIG = ROOT / "deploy/kustomize/base/kube-scheduler-config.yaml"
 
 
 async def start(*options: str, folder: Path = ROOT) -> asyncio.subprocess.Process:

@@ -1,0 +1,71 @@
+{{/* The field `extenders` of kube-scheduler's configuration. tests/deploy/chart holds it against `moorage config extender`. */}}
+
+{{- define "moorage.extenders" -}}
+{{- if .Values.extender.entries -}}
+extenders:
+{{ toYaml .Values.extender.entries }}
+{{- else -}}
+{{- $verbs := include "moorage.verbs" . | fromJson -}}
+{{- $cycle := omit $verbs "bind" -}}
+{{- if not $verbs -}}
+# No profile enables a plugin, so no extender is needed.
+extenders: []
+{{- else -}}
+# What `moorage config extender` prints for the policy, with the reasons and the cost of each verb.
+extenders:
+{{- if $cycle }}
+{{ include "moorage.extenderAddress" . }}
+{{- range $verb := list "filter" "prioritize" "preempt" }}
+{{- with get $cycle $verb }}
+  {{ $verb }}Verb: {{ $verb }}  # for {{ join ", " . }}
+{{- end }}
+{{- end }}
+{{- if $cycle.prioritize }}
+  # kube-scheduler adds Moorage's score x weight x 10 to the sum of its own, which is 1,400 at most: see docs/score-weight.md.
+  weight: {{ include "moorage.extenderWeight" . }}
+{{- end }}
+{{- include "moorage.extenderCalls" . }}
+  {{- if .Values.extender.ignorable }}
+  # If Moorage is down, pods are placed without its rules. false would make them wait.
+  ignorable: true
+  {{- else }}
+  # If Moorage is down, pods wait. true would mean that they are placed without its rules.
+  ignorable: false
+  {{- end }}
+{{- end }}
+{{- with $verbs.bind }}
+# Binds have an entry of their own: if Moorage is down, pods are not bound, and kube-scheduler must not bind instead.
+{{ include "moorage.extenderAddress" $ }}
+  bindVerb: bind  # for {{ join ", " . }}
+{{- include "moorage.extenderCalls" $ }}
+  ignorable: false
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "moorage.extenderAddress" -}}
+{{- $address := .Values.gateway.clusterIP | default (printf "gateway.%s.svc" .Release.Namespace) -}}
+- urlPrefix: {{ .Values.extender.url | default (printf "https://%s:8888" $address) }}
+  enableHTTPS: true
+  # Who kube-scheduler is, and whom it believes; see docs/security.md.
+  tlsConfig:
+    serverName: moorage-gateway
+    caFile: /etc/moorage/tls/ca.crt
+    certFile: /etc/moorage/tls/tls.crt
+    keyFile: /etc/moorage/tls/tls.key
+{{- end }}
+
+{{- define "moorage.extenderCalls" }}
+  # For one call with reading the answer. Moorage answers in milliseconds, and gives up before this.
+  httpTimeout: {{ .Values.extender.httpTimeout }}
+  # Names instead of whole nodes: smaller, faster, and since Kubernetes 1.33 the other mode makes in-tree plugins see
+  # every node as empty (kubernetes/kubernetes#141781).
+  nodeCacheCapable: true
+{{- end }}
+
+{{/* The smallest weight with which a lead of a tenth of the scale is more than all in-tree scores together. */}}
+{{- define "moorage.extenderWeight" -}}
+{{- $scale := .Values.policy.scoreScale | default 100 | int -}}
+{{- .Values.extender.weight | default (add1 (div 1400 $scale)) -}}
+{{- end }}
