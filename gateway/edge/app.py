@@ -93,6 +93,7 @@ def make_app(cycles: Cycles, settings: EdgeSettings, registry: CollectorRegistry
         ConfigurationError: An alias is wrong, or its path is that of a verb.
     """
     metrics = EdgeMetrics(registry)
+    metrics.http_timeout.set(settings.http_timeout)
     nodes = GivenNodesCache(settings.given_nodes_cached)
     caches = RequestCaches(names=NodeNamesCache(), nodes=nodes, pods=PodCache(settings.pod_limit))
     context = Context(cycles=cycles, settings=settings, metrics=metrics, caches=caches)

@@ -2,7 +2,7 @@
 
 from typing import Literal, TypeAlias, get_args
 
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from moorage_host.process.histogram import FastHistogram
 
@@ -15,7 +15,11 @@ _NODES = (0, 1, *(4**power for power in range(1, 9)))
 
 
 class EdgeMetrics:
-    """Counters and histograms of one edge, their children bound up front."""
+    """Counters and histograms of one edge, their children bound up front.
+
+    Attributes:
+        http_timeout: Shows the setting, for alerts about calls that come near to it.
+    """
 
     def __init__(self, registry: CollectorRegistry) -> None:
         requests = Counter(
@@ -42,6 +46,11 @@ class EdgeMetrics:
             "moorage_extender_bad_requests_total",
             "Calls that could not be understood, by verb and reason.",
             ("verb", "reason"),
+            registry=registry,
+        )
+        self.http_timeout = Gauge(
+            "moorage_extender_http_timeout_seconds",
+            "The setting --http-timeout: how long kube-scheduler waits for an answer.",
             registry=registry,
         )
         hidden = Counter(

@@ -40,7 +40,7 @@ from moorage_host.rpc.sessions.settings import CycleSettings
 from moorage_host.settings import SettingRow, settings_table
 from moorage_host.settings.fields import Dataclass
 from moorage_host.tls.authorization import METHODS
-from moorage_host.tls.reload import EXPIRY, RELOADS
+from moorage_host.tls.reload import EXPIRY, RELOADS, START
 from moorage_host.tracing.metrics import SPANS
 from sandbox.apiserver.__main__ import Options as ApiServerOptions
 from sandbox.apiserver.resources.builtin import BUILT_IN
@@ -52,6 +52,7 @@ from tests.docs.legacy_tables import legacy
 from tests.docs.markdown import Row, code, escaped, table
 from tests.docs.pages import ROOT
 from tests.docs.plugin_tables import arguments, in_tree, plugins
+from tests.docs.sizing_tables import sizing
 
 SETTINGS: Mapping[str, tuple[type[Dataclass], type[Dataclass] | None]] = {
     "process": (ProcessSettings, None),
@@ -151,6 +152,7 @@ TABLES: Mapping[str, Callable[[str], str]] = {
     "command": command,
     "conformance": conformance,
     "resources": resources,
+    "sizing": sizing,
 }
 
 
@@ -236,7 +238,7 @@ def _annotator_metrics() -> list[MetricRow]:
 
 def _common_metrics() -> list[MetricRow]:
     process = (BUILD_INFO, CALLS, CALL_SECONDS, DROPS, PAUSES.histogram)
-    return _declared(*process, REFUSED, EXPIRY, RELOADS)
+    return _declared(*process, REFUSED, START, EXPIRY, RELOADS)
 
 
 def _plugin_metrics() -> list[MetricRow]:

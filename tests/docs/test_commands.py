@@ -27,8 +27,16 @@ PROCESSES = {
 """The tables of settings by the module that is run."""
 
 KUBECTL = {
-    *("--cascade", "--field-selector", "--flatten", "--for", "--image", "--minify", "--overrides"),
-    *("--replicas", "--server-side", "--sort-by"),
+    *("--as", "--cascade", "--field-selector", "--flatten", "--for", "--image", "--minify"),
+    *(
+        "--overrides",
+        "--raw",
+        "--replicas",
+        "--server-side",
+        "--sort-by",
+        "--subresource",
+        "--tail",
+    ),
 }
 CURL = {"--cacert", "--cert", "--key"}
 

@@ -25,6 +25,13 @@ EXPIRY = Gauge(
     ("identity",),
 )
 
+START = Gauge(
+    "moorage_tls_certificate_start_timestamp_seconds",
+    "When this process's certificate began to be valid, in seconds since 1970: with its expiry, "
+    "how much of its life is left. Absent in plain text.",
+    ("identity",),
+)
+
 RELOADS = Counter(
     "moorage_tls_reloads_total",
     "Certificates that replaced another while the process ran, and those that could not be used "
@@ -98,8 +105,9 @@ class Certificates:
 
     def _take(self, certificate: Certificate) -> None:
         self.current = certificate
-        EXPIRY.clear()
-        EXPIRY.labels(certificate.names[0]).set(certificate.not_after.timestamp())
+        for gauge, time in ((START, certificate.not_before), (EXPIRY, certificate.not_after)):
+            gauge.clear()
+            gauge.labels(certificate.names[0]).set(time.timestamp())
         self._changed.set()
         self._changed = asyncio.Event()
 
