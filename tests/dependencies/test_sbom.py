@@ -32,6 +32,6 @@ def test_it_is_the_lock_with_its_hashes_each_time(tmp_path: Path) -> None:
         }
         for each in json.loads(text)["components"]
     }
-    expected = {each.key: set(each.hashes) for each in locked(ROOT / "requirements.lock")}
+    expected = {each.key: set(each.hashes) for each in locked(ROOT / "requirements-image.lock")}
     assert found == expected
     assert json.loads(text)["metadata"]["component"]["name"] == "moorage"

@@ -33,6 +33,7 @@ KUBECTL = {
     *("--subresource", "--tail", "--type"),
 }
 CURL = {"--cacert", "--cert", "--key"}
+IMAGES = {"--from", "--no-deps", "--platform", "--push", "--target", "--timestamp"}
 
 KUBEADM = {"--patches"}
 
@@ -47,6 +48,7 @@ FOREIGN = {
     "--strict",
     *KUBECTL,
     *CURL,
+    *IMAGES,
     *KUBEADM,
 }
 """Options of commands that are not described by settings: other people's, and `tests.model`."""
