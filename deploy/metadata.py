@@ -17,7 +17,7 @@ HOME = "MOORAGE_HOME"
 _RELATIVE = re.compile(r"(\]\()(?!https?://|#)([^)\s]+\))")
 
 
-class Completed(MetadataHookInterface):  # type: ignore[misc]  # hatchling's base class is untyped
+class Completed(MetadataHookInterface):
     """Sets `readme` and `urls`."""
 
     def update(self, metadata: dict[str, Any]) -> None:
