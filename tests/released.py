@@ -1,6 +1,6 @@
 """The last release, for tests and checks that compare with it: API, protos, version skew.
 
-`python -m tests.released FOLDER` writes its tree into a folder.
+`python -m tests.released FOLDER [PATH ...]` writes its tree, or some paths of it, into a folder.
 """
 
 import subprocess
@@ -100,17 +100,18 @@ def _git(root: Path, *arguments: str) -> bytes:
 
 
 def main() -> int:
-    """Write the last release's tree into the folder that is the argument."""
-    if len(sys.argv) != 2:
-        print("usage: python -m tests.released FOLDER", file=sys.stderr)
+    """Write the last release's tree, or some paths of it, into the folder that is named first."""
+    if len(sys.argv) < 2:
+        print("usage: python -m tests.released FOLDER [PATH ...]", file=sys.stderr)
         return 2
+    folder, *paths = sys.argv[1:]
     try:
         release = last_release()
-        release.extract(Path(sys.argv[1]))
+        release.extract(Path(folder), *paths)
     except NoReleaseError as error:
         print(error, file=sys.stderr)
         return 1
-    print(f"{release.version} ({release.place}, {release.commit[:12]}) is in {sys.argv[1]}")
+    print(f"{release.version} ({release.place}, {release.commit[:12]}) is in {folder}")
     return 0
 
 

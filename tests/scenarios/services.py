@@ -1,8 +1,9 @@
 """Gateway, filter, two scorers and binder as processes, each with its own identity."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 import yaml
 
@@ -36,9 +37,20 @@ class Services:
         certificates: Path | None = None,
         options: Sequence[str] = (),
         gateway: Sequence[str] = (),
+        trees: Mapping[str, Path] = MappingProxyType({}),
     ) -> None:
-        """Give all processes further *options*, and the gateway others of its own."""
+        """Give all processes further *options*, and the gateway others of its own.
+
+        Args:
+            plane: The control plane.
+            through_proxy: Whether there is a proxy between the binder and the API server.
+            certificates: A folder with one for each identity; without it everything is plain text.
+            options: Command-line options of all processes.
+            gateway: Further ones of the gateway.
+            trees: Other source trees by process or kind of process, such as the last release's.
+        """
         self._options = options
+        self._trees = trees
         self._gateway_options = gateway
         self._plane = plane
         self._certificates = certificates
@@ -126,9 +138,11 @@ class Services:
         if self._certificates is not None:
             common.append(f"--tls={self._certificates / name.partition('-')[0]}")
             scheme = "https"
+        tree = self._trees.get(name) or self._trees.get(name.partition("-")[0])
         return Program(
             name=name,
             command=[*python(module), *common, *options],
+            environment={"PYTHONPATH": f"{tree}:{tree / 'sdk'}"} if tree else {},
             log=self._plane.directory / f"{name}.log",
             ready=lambda: answers(f"{scheme}://{HOST}:{admin}/{probe}", ssl=False),
         )

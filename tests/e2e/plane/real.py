@@ -8,8 +8,9 @@ administrator and kube-scheduler by client certificate.
 import json
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 import yaml
@@ -52,6 +53,8 @@ rules:
   resources: [{resources: [pods]}]
 - level: Metadata
   userGroups: ["system:serviceaccounts:moorage"]
+- level: Metadata
+  users: ["system:kube-scheduler"]
 - level: None
 """
 
@@ -67,14 +70,21 @@ class RealPlane:
         feature_gates: str = "",
         runtime_config: str = "",
         kube_scheduler: Path | None = None,
+        *,
+        deployed: bool = True,
+        options: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
+        """Prepare it, by default with the RBAC of deploy/; *options* are of kube-apiserver."""
         self.directory = directory
         self._runtime_config = runtime_config
         self._kube_scheduler = kube_scheduler
         self._feature_gates = feature_gates
+        self._deployed = deployed
+        self._options = options
         self.audit_log = directory / "audit.jsonl"
         self.authority = Authority(directory)
         etcd, peer, api = free_ports(3)
+        self.port = api
         self.url = f"https://{HOST}:{api}"
         self._tokens = {identity: secrets.token_hex(16) for identity in BY_TOKEN}
         self._etcd = self._make_etcd(f"http://{HOST}:{etcd}", f"http://{HOST}:{peer}")
@@ -88,7 +98,8 @@ class RealPlane:
         self._write_kubeconfigs()
         await start_all([self._etcd])
         await start_all([self._api])
-        await self._create_deployed()
+        if self._deployed:
+            await self._create_deployed()
 
     async def stop(self) -> None:
         """Stop both: without etcd, kube-apiserver would take a minute."""
@@ -179,6 +190,7 @@ class RealPlane:
             "feature-gates": self._feature_gates,
             "runtime-config": self._runtime_config,
             "v": "1",
+            **self._options,
         }
         return Program(
             name="kube-apiserver",

@@ -1,0 +1,225 @@
+"""A rendering on a cluster: applied, with certificates, running, and used."""
+
+import asyncio
+import base64
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import aiohttp
+import yaml
+
+from cli.certs.folders import CertificateOptions, identities, keep_certificates
+from cli.certs.issuing import issue, new_authority
+from cli.certs.secrets import secrets
+from tests.e2e.renderings.cluster import Cluster
+from tests.e2e.renderings.node.pods import Pod
+from tests.scenarios.objects import pod
+from tests.scenarios.planes import Object
+
+SECONDS = 90.0
+OUR_NAMESPACE = "moorage"
+GATEWAY = "moorage-gateway"
+GROUP = "nodeGroup"
+"""The label that the shipped policy's plugin NodeGroup compares."""
+
+
+class Installation:
+    """One rendering on a cluster.
+
+    Attributes:
+        cluster: The cluster.
+        objects: What is rendered.
+        certificates: A folder with one for each identity.
+    """
+
+    def __init__(self, cluster: Cluster, objects: Sequence[Object]) -> None:
+        self.cluster = cluster
+        self.objects = objects
+        self.certificates = cluster.directory / "certs"
+
+    async def install(self) -> None:
+        """Apply the objects, make the Secrets, and start what Deployments want."""
+        await self.cluster.apply(self.objects)
+        await self.cluster.apply(self._secrets())
+        await self.start()
+
+    async def start(self) -> None:
+        """Start what Deployments want."""
+        await self.cluster.node.follow_services()
+        for deployment in self._kind("Deployment"):
+            await self.cluster.node.deploy(deployment)
+
+    async def ready(self) -> str:
+        """Wait until enough pods of every Deployment are ready; return how many of how many.
+
+        Raises:
+            AssertionError: They do not get ready; the message says what each lacks.
+        """
+        pods = self.cluster.node.pods
+
+        async def enough() -> bool:
+            waiting = [each for each in pods if not each.ready and not stands_by(each)]
+            led = {_owner(each) for each in pods if each.ready}
+            return not waiting and led == {_owner(each) for each in pods}
+
+        await self.until(enough)
+        return f"{sum(each.ready for each in pods)}/{len(pods)}"
+
+    async def schedule(self) -> str:
+        """Have pods bound that only Moorage's rules lead to their nodes; return how many."""
+        await self._label("node-2", "blue")
+        profile = self.profile
+        await self._create(pod("blue", profile, labels={GROUP: "blue"}))
+        await self._create(pod("late", profile, labels={GROUP: "red"}))
+        await self._create(*(pod(f"any-{i}", profile) for i in range(3)))
+        await self.until(self._waits_for_a_node)
+        await self._label("node-1", "red")
+        await self.until(self._all_bound)
+        (attempt, *_) = await self.decisions("blue")
+        assert attempt["outcome"] == "bound", attempt
+        await self.change_leader()
+        places = await self.places()
+        assert (places["blue"], places["late"]) == ("node-2", "node-1"), places
+        return f"{len(places)}/{len(places)}"
+
+    async def change_leader(self) -> None:
+        """End the gateway that leads where others stand by; have a pod bound through the next."""
+        pods = self.cluster.node.pods
+        if not any(stands_by(each) for each in pods):
+            return
+        (leader,) = (each for each in pods if _has_gateway(each) and each.ready)
+        await self.cluster.node.remove(leader)
+        await self.ready()
+        await self._create(pod("after", self.profile))
+        await self.until(self._all_bound)
+
+    async def decisions(self, name: str) -> list[Object]:
+        """Return what any gateway has recorded about a pod."""
+        folder = self.certificates / "operator"
+        context = ssl.create_default_context(cafile=folder / "ca.crt")
+        context.load_cert_chain(folder / "tls.crt", folder / "tls.key")
+        found: list[Object] = []
+        async with aiohttp.ClientSession() as session:
+            for each in self.cluster.node.pods:
+                if _has_gateway(each):
+                    url = f"https://{each.endpoint.address}:9090/decisions/default/{name}"
+                    async with session.get(url, ssl=context, server_hostname=GATEWAY) as response:
+                        if response.status == 200:
+                            found += (await response.json())["attempts"]
+        return found
+
+    async def places(self) -> dict[str, str]:
+        """Return the node of each pod of users by name, "" for none."""
+        items = await self.cluster.api.items("/api/v1/namespaces/default/pods")
+        return {obj["metadata"]["name"]: obj["spec"].get("nodeName", "") for obj in items}
+
+    @property
+    def profile(self) -> str:
+        """What pods write into spec.schedulerName."""
+        (config,) = (
+            yaml.safe_load(text)
+            for obj in self._kind("ConfigMap")
+            for name, text in obj["data"].items()
+            if name == "kube-scheduler-config.yaml"
+        )
+        name: str = config["profiles"][-1]["schedulerName"]
+        return name
+
+    async def until(self, condition: Callable[[], Awaitable[bool]]) -> None:
+        """Wait until a condition holds.
+
+        Raises:
+            AssertionError: It does not; the message says what is wrong with each pod.
+        """
+        try:
+            async with asyncio.timeout(SECONDS):
+                while not await condition():
+                    failed = [each.name for each in self.cluster.node.pods if each.failed]
+                    assert not failed, self.problems()
+                    await asyncio.sleep(0.1)
+        except TimeoutError as error:
+            raise AssertionError(f"{condition.__name__}: {self.problems()}") from error
+
+    def problems(self) -> str:
+        """Return what is wrong with each pod, and the ends of all logs."""
+        pods = self.cluster.node.pods
+        lines = [f"{each.name}: {each.problem}" for each in pods if not each.ready]
+        for program in self.cluster.node.programs():
+            lines += [f"--- {program.name}", program.last_words()]
+        return "\n".join(lines)
+
+    def _kind(self, kind: str) -> list[Object]:
+        return [obj for obj in self.objects if obj["kind"] == kind]
+
+    def _secrets(self) -> list[Object]:
+        options = CertificateOptions(namespace=OUR_NAMESPACE)
+        keep_certificates(self.certificates, options)
+        if wanted := self._kind("Certificate"):
+            return list(_issued(wanted, self.certificates))
+        text = secrets(self.certificates, identities(options), OUR_NAMESPACE)
+        return list(yaml.safe_load_all(text))
+
+    async def _label(self, node: str, group: str) -> None:
+        body = {"metadata": {"labels": {GROUP: group}}}
+        await self.cluster.api.call("PATCH", f"/api/v1/nodes/{node}", body)
+
+    async def _create(self, *pods: Object) -> None:
+        for each in pods:
+            await self.cluster.api.call("POST", "/api/v1/namespaces/default/pods", each)
+
+    async def _waits_for_a_node(self) -> bool:
+        obj = await self.cluster.api.find("pods", "default", "late")
+        conditions = (obj or {}).get("status", {}).get("conditions") or ()
+        return any(each.get("reason") == "Unschedulable" for each in conditions)
+
+    async def _all_bound(self) -> bool:
+        return all((await self.places()).values())
+
+
+def stands_by(pod: Pod) -> bool:
+    """Whether a pod is not ready because another one leads, which is as it should be."""
+    return _has_gateway(pod) and "holds the Lease" in pod.problem
+
+
+def _has_gateway(pod: Pod) -> bool:
+    spec = pod.obj["spec"]
+    containers = [*(spec.get("initContainers") or ()), *spec["containers"]]
+    return any("gateway" in each.get("command", ()) for each in containers)
+
+
+def _owner(pod: Pod) -> str:
+    return pod.name.rpartition("-")[0]
+
+
+def _issued(certificates: Sequence[Object], root: Path) -> list[Object]:
+    """Return the Secrets that cert-manager would write: the names are those that are asked for."""
+    now, life = datetime.now(UTC), timedelta(days=1)
+    authority = new_authority(now, life)
+    made = []
+    for each in certificates:
+        metadata, spec = each["metadata"], each["spec"]
+        if spec.get("isCA"):
+            continue
+        issued = issue(authority, spec["dnsNames"], now, life)
+        files = {
+            "tls.crt": issued.certificate,
+            "tls.key": issued.key,
+            "ca.crt": authority.certificate,
+        }
+        folder = root / metadata["name"]
+        folder.mkdir(exist_ok=True)
+        for name, content in files.items():
+            (folder / name).write_bytes(content)
+        data = {name: base64.b64encode(content).decode() for name, content in files.items()}
+        made.append(
+            {
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "type": "kubernetes.io/tls",
+                "metadata": {"name": spec["secretName"], "namespace": metadata["namespace"]},
+                "data": data,
+            }
+        )
+    return made

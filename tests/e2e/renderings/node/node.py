@@ -1,0 +1,132 @@
+"""As much of a node, and of the controllers that give it pods, as the renderings need."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.e2e.renderings.node.api import Api
+from tests.e2e.renderings.node.network import Network, Sandbox
+from tests.e2e.renderings.node.pods import Pod
+from tests.e2e.renderings.node.services import Endpoint, Services
+from tests.scenarios.planes import Object
+from tests.scenarios.programs import Program, stop_all
+
+CLUSTER_DOMAINS = "svc.cluster.local svc.cluster.local cluster.local"
+DEFAULT_SCHEDULER = "default-scheduler"
+
+
+class Node:
+    """Runs pods of Deployments, and static pods.
+
+    Attributes:
+        pods: All pods, in the order in which they were made.
+        network: Where they are.
+    """
+
+    def __init__(self, directory: Path, network: Network, api: Api, names: list[str]) -> None:
+        self.pods: list[Pod] = []
+        self.network = network
+        self._api = api
+        self._directory = directory
+        self._names = names
+        self._services = Services(network, self._endpoints)
+        self._known: list[Object] = []
+        self._sandboxes: list[Sandbox] = []
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._host: Sandbox | None = None
+
+    async def start(self, api_port: int) -> None:
+        """Serve names and the API server's address."""
+        await self._services.start(api_port)
+
+    async def stop(self) -> None:
+        """End all pods at once."""
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await asyncio.gather(*(program.kill() for program in self.programs()))
+        await stop_all([each.holder for each in self._sandboxes])
+        await self._services.stop()
+
+    def programs(self) -> list[Program]:
+        """Return the processes of all pods."""
+        return [program for pod in self.pods for program in pod.programs]
+
+    async def follow_services(self) -> None:
+        """Learn all Services that exist."""
+        self._known = await self._api.items("/api/v1/services")
+        for service in self._known:
+            if service["metadata"]["name"] != "kubernetes":
+                await self._services.add(service)
+
+    async def deploy(self, deployment: Object) -> None:
+        """Run the pods of a Deployment: they are created, scheduled and started."""
+        metadata, template = deployment["metadata"], deployment["spec"]["template"]
+        for number in range(deployment["spec"].get("replicas", 1)):
+            name = f"{metadata['name']}-{number}"
+            own = {**template["metadata"], "name": name, "namespace": metadata["namespace"]}
+            wanted = {"apiVersion": "v1", "kind": "Pod", "metadata": own, "spec": template["spec"]}
+            path = f"/api/v1/namespaces/{metadata['namespace']}/pods"
+            made = await self._api.call("POST", path, wanted)
+            assert made["spec"]["schedulerName"] == DEFAULT_SCHEDULER, (
+                f"{name} waits for {made['spec']['schedulerName']}, which may wait for it"
+            )
+            target = {"kind": "Node", "name": self._names[len(self.pods) % len(self._names)]}
+            binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}}
+            await self._api.call("POST", f"{path}/{name}/binding", {**binding, "target": target})
+            await self._run(made)
+
+    async def remove(self, pod: Pod) -> None:
+        """End a pod as its deletion does; nobody makes another one."""
+        self.pods.remove(pod)
+        self._tasks[pod.name].cancel()
+        await stop_all(pod.programs)
+        path = f"/api/v1/namespaces/{pod.obj['metadata']['namespace']}/pods/{pod.name}"
+        await self._api.call("DELETE", path, {"gracePeriodSeconds": 0})
+
+    async def run_static(self, manifest: Object) -> None:
+        """Run a pod that the API server does not know."""
+        await self._run(manifest)
+
+    async def _run(self, obj: Object) -> None:
+        name, spec = obj["metadata"]["name"], obj["spec"]
+        if spec.get("hostNetwork"):
+            sandbox = self._host = self._host or await self._sandbox("host")
+        else:
+            sandbox = await self._sandbox(name)
+        obj["status"] = {"podIP": sandbox.address, "hostIP": sandbox.address}
+        folder = self._directory / name
+        pod = Pod(self._api, obj, sandbox, folder)
+        self.pods.append(pod)
+        running = pod.run(self._known, self._files(obj, folder))
+        self._tasks[name] = asyncio.create_task(running)
+
+    async def _sandbox(self, name: str) -> Sandbox:
+        made = await self.network.sandbox(name)
+        self._sandboxes.append(made)
+        return made
+
+    def _endpoints(self) -> Iterator[Endpoint]:
+        return (pod.endpoint for pod in self.pods)
+
+    def _files(self, obj: Object, folder: Path) -> dict[str, Path]:
+        """Write what a kubelet gives all containers of a pod."""
+        spec, metadata = obj["spec"], obj["metadata"]
+        policy = spec.get("dnsPolicy", "ClusterFirst")
+        on_host = spec.get("hostNetwork", False)
+        names = ""  # what the node itself uses knows nothing of the cluster
+        if policy == "ClusterFirstWithHostNet" or (policy == "ClusterFirst" and not on_host):
+            search = f"{metadata['namespace']}.{CLUSTER_DOMAINS}"
+            names = f"nameserver {self.network.dns}\nsearch {search}\noptions ndots:5\n"
+        hosts = ["127.0.0.1 localhost", f"{obj['status']['podIP']} {metadata['name']}"]
+        aliases = spec.get("hostAliases") or ()
+        hosts += [f"{alias['ip']} {' '.join(alias['hostnames'])}" for alias in aliases]
+        content = {
+            "resolv.conf": names,
+            "hosts": "".join(f"{line}\n" for line in hosts),
+            "nsswitch.conf": "hosts: files dns\n",
+        }
+        (folder / "etc").mkdir(parents=True, exist_ok=True)
+        for name, text in content.items():
+            (folder / "etc" / name).write_text(text)
+        return {f"/etc/{name}": folder / "etc" / name for name in content}
