@@ -49,6 +49,7 @@ from services.binder import metrics as binder_metrics
 from services.binder.settings import BinderSettings
 from tests.docs.api_tables import api
 from tests.docs.conformance_tables import conformance
+from tests.docs.cost_tables import cost
 from tests.docs.doctor_tables import doctor
 from tests.docs.legacy_tables import legacy
 from tests.docs.markdown import Row, code, escaped, table
@@ -158,6 +159,7 @@ TABLES: Mapping[str, Callable[[str], str]] = {
     "command": command,
     "conformance": conformance,
     "resources": resources,
+    "cost": cost,
     "sizing": sizing,
 }
 
