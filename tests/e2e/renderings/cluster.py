@@ -115,8 +115,9 @@ class Cluster:
     async def fill_namespaces(self) -> None:
         """Create in each namespace what controllers would."""
         authority = (self.directory / "certificates" / "apiserver.crt").read_text()
+        account: Object = {"metadata": {"name": "default"}}
         root: Object = {"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": authority}}
         for namespace in await self.api.items("/api/v1/namespaces"):
             path = f"/api/v1/namespaces/{namespace['metadata']['name']}"
-            await self.api.send("POST", f"{path}/serviceaccounts", {"metadata": {"name": "default"}})
+            await self.api.send("POST", f"{path}/serviceaccounts", account)
             await self.api.send("POST", f"{path}/configmaps", root)

@@ -7,7 +7,6 @@ import jsonpatch
 import yaml
 
 from tests.e2e.renderings.cluster import Cluster
-from tests.scenarios.planes import Object
 
 HERE = Path(__file__).parent
 CONFIG_MAP = "control-plane"
@@ -26,13 +25,9 @@ async def run_static_pods(cluster: Cluster, data: dict[str, str], certificate: P
         data: The content of the ConfigMap.
         certificate: The folder of the certificate with which kube-scheduler calls Moorage.
     """
-    folder = cluster.api.host / FOLDER
-    (folder / "tls").mkdir(parents=True)
-    for file in certificate.iterdir():
-        (folder / "tls" / file.name).write_bytes(file.read_bytes())
+    _write_folder(cluster.api.host / FOLDER, data, certificate)
     for name, text in data.items():
         if name.endswith(CONFIGURATIONS):
-            (folder / name).write_text(text)
             profiles = yaml.safe_load(text)["profiles"]
             cluster.node.schedulers |= {each["schedulerName"] for each in profiles}
     _write_kubeconfig(cluster)
@@ -48,27 +43,33 @@ async def run_static_pods(cluster: Cluster, data: dict[str, str], certificate: P
         await cluster.node.run_static(manifest)
 
 
+def _write_folder(folder: Path, data: dict[str, str], certificate: Path) -> None:
+    (folder / "tls").mkdir(parents=True)
+    for file in certificate.iterdir():
+        (folder / "tls" / file.name).write_bytes(file.read_bytes())
+    for name, text in data.items():
+        if name.endswith(CONFIGURATIONS):
+            (folder / name).write_text(text)
+
+
 def _write_kubeconfig(cluster: Cluster) -> None:
     """Write kube-scheduler's own as kubeadm does, with everything in one file."""
-    certificate = cluster.plane.authority.sign("kube-scheduler", USER)
+    made = cluster.plane.authority.sign("kube-scheduler", USER)
     authority = cluster.directory / "certificates" / "apiserver.crt"
-    server: Object = {"server": f"https://{cluster.node.network.kubernetes}:443"}
+    server = {"server": f"https://{cluster.node.network.kubernetes}:443"}
+    user = _inline("client-certificate", made.crt) | _inline("client-key", made.key)
     config = {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "own",
-        "clusters": [{"name": "own", "cluster": {**server, **_inline("certificate-authority", authority)}}],
-        "users": [
-            {
-                "name": "own",
-                "user": _inline("client-certificate", certificate.crt)
-                | _inline("client-key", certificate.key),
-            }
+        "clusters": [
+            {"name": "own", "cluster": server | _inline("certificate-authority", authority)}
         ],
+        "users": [{"name": "own", "user": user}],
         "contexts": [{"name": "own", "context": {"cluster": "own", "user": "own"}}],
     }
     (cluster.api.host / KUBECONFIG).write_text(yaml.safe_dump(config))
 
 
-def _inline(name: str, file: Path) -> Object:
+def _inline(name: str, file: Path) -> dict[str, str]:
     return {f"{name}-data": base64.b64encode(file.read_bytes()).decode()}
