@@ -7,7 +7,7 @@ WORKERS ?= 3
 override AGAIN := $(if $(AGAIN),--last-failed --last-failed-no-failures=none)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test fuzz audit soak lint protos protos-check lock bench bench-quick e2e chaos chaos-mutations manifests clean
+.PHONY: help demo up test fuzz audit soak docs docs-linkcheck lint protos protos-check lock image bench bench-quick e2e chaos chaos-mutations manifests clean
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}'
@@ -39,9 +39,18 @@ lint: .venv/.dev protos-check ## Check style, types, layers, protos (also agains
 	$(BIN)/buf format -d --exit-code
 	@rm -rf .venv/released && $(BIN)/python -m tests.released .venv/released protos buf.yaml
 	$(BIN)/buf breaking --against .venv/released
+	$(BIN)/hadolint deploy/Dockerfile
 
 audit: .venv/.dev ## Check the locked dependencies: hashes, licences, yanked versions, known vulnerabilities
 	$(BIN)/python -m tests.dependencies
+
+SPHINX := $(BIN)/sphinx-build -c docs -d .venv/docs/doctrees -j auto
+docs: .venv/.dev ## Build the documentation site into .venv/docs/html; a warning is a failure
+	$(SPHINX) -q -W --keep-going -b html . .venv/docs/html
+	@echo "Open .venv/docs/html/index.html"
+
+docs-linkcheck: .venv/.dev ## Ask every external link of the documentation whether it is still there (needs the network)
+	$(SPHINX) -q -b linkcheck . .venv/docs/linkcheck
 
 PROTOS := $(wildcard protos/moorage/v1/*.proto)
 define generate
@@ -64,8 +73,13 @@ LOCK := uv pip compile -q --universal --python-version 3.11 --generate-hashes --
   --no-emit-find-links --no-annotate --no-header
 lock: ## Resolve the dependencies again into requirements*.lock (needs uv)
 	$(LOCK) pyproject.toml --group build -o requirements.lock
-	$(LOCK) pyproject.toml --extra otel --group build --group dev -c requirements.lock -o requirements-dev.lock
+	$(LOCK) pyproject.toml --extra otel --group build --group dev --group docs -c requirements.lock -o requirements-dev.lock
+	$(LOCK) pyproject.toml --extra otel -c requirements-dev.lock -o requirements-image.lock
+	$(LOCK) --group pyproject.toml:build -c requirements.lock -o requirements-build.lock
 	$(LOCK) --group pyproject.toml:fuzz -c requirements-dev.lock -o requirements-fuzz.lock
+
+image: .venv/.dev ## Build the image into dist/image as an OCI layout, without a container engine (PYTHON_IMAGE: another base)
+	$(BIN)/python -m tests.e2e.packaging.image $(if $(PYTHON_IMAGE),--python-image $(PYTHON_IMAGE))
 
 bench: .venv/.dev ## Measure everything beside Go extenders, print tables and plots, fail if a budget is missed
 	$(BIN)/python -m bench

@@ -10,6 +10,7 @@ from cli.conformance.command import conformance
 from cli.decisions.explain.command import explain
 from cli.decisions.shadow.command import shadow
 from cli.decisions.top.command import top
+from cli.doctor.command import doctor
 from cli.legacy.command import convert_policy
 from cli.skeleton.command import new_plugin
 from cli.up.command import up
@@ -35,6 +36,7 @@ for command in (
     config,
     conformance,
     convert_policy,
+    doctor,
     explain,
     journal,
     new_plugin,

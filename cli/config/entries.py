@@ -1,10 +1,10 @@
 """Which extender entries kube-scheduler needs for a policy; `cli.config.extender` prints them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
-from moorage_host.policy import Kind, PluginInfo, ResolvedPolicy
+from moorage_host.policy import KINDS, Kind, PluginInfo, ResolvedPolicy
 
 Verb = Literal["filter", "prioritize", "preempt", "bind"]
 
@@ -31,34 +31,41 @@ class ExtenderEntry:
 
 
 def plan_entries(policy: ResolvedPolicy, *, ignorable: bool = False) -> list[ExtenderEntry]:
-    """Return the entries that a policy needs; none if no profile enables a plugin.
+    """Return the entries that a policy needs; none if no profile enables a plugin."""
+    plugins = {kind: _enabled(policy, kind) for kind in KINDS}
+    return entries_for(plugins, ignorable=ignorable)
 
-    Binds have an entry of their own where they concern pods that the other verbs do not, and where
-    the other verbs are ignorable: a bind that fails must never fall back to kube-scheduler's own.
-    If Moorage binds only for plugins that read placements, kube-scheduler may bind instead.
+
+def entries_for(
+    plugins: Mapping[Kind, Sequence[PluginInfo]], *, ignorable: bool = False
+) -> list[ExtenderEntry]:
+    """Return the entries that the enabled plugins of each kind need.
+
+    Binds have an entry of their own, which is not ignorable: a bind that fails must never fall back
+    to kube-scheduler's own. There are two exceptions. If Moorage binds only for plugins that read
+    placements, which refuse no bind, kube-scheduler may bind instead where the other verbs are
+    ignorable. And kube-scheduler refuses a resource in two entries: where both would have it, and
+    are equally ignorable, there is one entry.
     """
-    filters, scores, binders = (_enabled(policy, kind) for kind in ("filter", "score", "bind"))
+    filters, scores, binders = (plugins[kind] for kind in KINDS)
     claiming = [plugin for plugin in filters if CLAIMS in plugin.points]
     reading = [p for p in (*filters, *scores) if p.reads_placements and p not in claiming]
-    verbs = _verbs(filters, scores)
-    bind = _bind_verb(claiming, reading, binders)
-    acts = bool(claiming or binders)
     cycle = ExtenderEntry(
-        verbs=verbs if acts else verbs | bind,
+        verbs=_verbs(filters, scores),
         resources=_resources([*filters, *scores]),
         ignorable=ignorable,
     )
     binding = ExtenderEntry(
-        verbs=bind if acts else {}, resources=_resources([*claiming, *reading, *binders])
+        verbs=_bind_verb(claiming, reading, binders),
+        resources=_resources([*claiming, *reading, *binders]),
+        ignorable=ignorable and not (claiming or binders),
     )
     if not (cycle.verbs and binding.verbs):
         return [entry for entry in (cycle, binding) if entry.verbs]
-    if ignorable:
-        # kube-scheduler refuses a resource in two entries.
-        shared = set(cycle.resources) & set(binding.resources)
-        return [cycle, replace(binding, resources=()) if shared else binding]
-    if bool(cycle.resources) != bool(binding.resources):
+    if not set(cycle.resources) & set(binding.resources):
         return [cycle, binding]
+    if cycle.ignorable != binding.ignorable:
+        return [cycle, replace(binding, resources=())]
     resources = tuple(sorted({*cycle.resources, *binding.resources}))
     return [replace(cycle, verbs={**cycle.verbs, **binding.verbs}, resources=resources)]
 
@@ -71,9 +78,11 @@ def _enabled(policy: ResolvedPolicy, kind: Kind) -> list[PluginInfo]:
     return [plugin for plugin in found if plugin is not None]
 
 
-def _verbs(filters: list[PluginInfo], scores: list[PluginInfo]) -> dict[Verb, tuple[str, ...]]:
+def _verbs(
+    filters: Sequence[PluginInfo], scores: Sequence[PluginInfo]
+) -> dict[Verb, tuple[str, ...]]:
     """Return the verbs of scheduling cycles that any plugin needs, with these plugins."""
-    users: dict[Verb, list[PluginInfo]] = {
+    users: dict[Verb, Sequence[PluginInfo]] = {
         "filter": filters,
         "prioritize": scores,
         "preempt": filters,
@@ -82,7 +91,7 @@ def _verbs(filters: list[PluginInfo], scores: list[PluginInfo]) -> dict[Verb, tu
 
 
 def _bind_verb(
-    claiming: list[PluginInfo], reading: list[PluginInfo], binders: list[PluginInfo]
+    claiming: Sequence[PluginInfo], reading: Sequence[PluginInfo], binders: Sequence[PluginInfo]
 ) -> dict[Verb, tuple[str, ...]]:
     """Return the verb for binds, if any plugin needs it, with these plugins and the reasons."""
     reasons = [
@@ -98,7 +107,7 @@ def _bind_verb(
     return {"bind": needed} if needed else {}
 
 
-def _names(plugins: list[PluginInfo]) -> tuple[str, ...]:
+def _names(plugins: Sequence[PluginInfo]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(plugin.name for plugin in plugins))
 
 

@@ -208,10 +208,11 @@ def _running(policy: ResolvedPolicy) -> set[str]:
 
 
 def _catalogue(registries: Registries) -> Catalogue:
-    return Catalogue(info for registry in registries.values() for info in _infos(registry))
+    return Catalogue(info for registry in registries.values() for info in plugin_infos(registry))
 
 
-def _infos(registry: Registry) -> Iterator[PluginInfo]:
+def plugin_infos(registry: Registry) -> Iterator[PluginInfo]:
+    """Yield what policies have to know of the plugins of one kind."""
     for name in registry:
         registered = registry.get(name)
         assert registered is not None  # noqa: S101 - it has just named it

@@ -41,7 +41,7 @@ def kube_scheduler_configuration(
         **document,
         "percentageOfNodesToScore": 100,
         "profiles": [profile],
-        "extenders": [*extenders, _moorage(plan, policy, gateway)],
+        "extenders": [*extenders, *_moorage(plan, policy, gateway)],
     }
 
 
@@ -164,8 +164,8 @@ def _managed(plan: Plan, extender: Extender, path: str) -> list[Object]:
     ]
 
 
-def _moorage(plan: Plan, policy: Policy, gateway: str) -> Object:
-    """Return the entry for Moorage, which comes last."""
+def _moorage(plan: Plan, policy: Policy, gateway: str) -> list[Object]:
+    """Return the entries for Moorage, which come last: one for cycles, and one for binds."""
     binder = next((i for i, each in enumerate(policy.extenders) if each.bind_verb), None)
     plan.note("extenders", f"added Moorage at {gateway}, with the MoorageConfiguration")
     tls = tls_fields(gateway)
@@ -175,15 +175,17 @@ def _moorage(plan: Plan, policy: Policy, gateway: str) -> Object:
     if binder is not None:
         text = "only one extender may bind, so Moorage does not"
         plan.note(f"extenders[{binder}].bindVerb", text)
-    entry: Object = {
+    calls: Object = {
         "urlPrefix": gateway,
         **tls,
-        "filterVerb": "filter",
-        "prioritizeVerb": "prioritize",
-        "preemptVerb": "preempt",
-        "weight": MOORAGE_WEIGHT,
         "httpTimeout": "5s",
         "nodeCacheCapable": True,
         "ignorable": False,
     }
-    return entry if binder is not None else entry | {"bindVerb": "bind"}
+    cycle: Object = calls | {
+        "filterVerb": "filter",
+        "prioritizeVerb": "prioritize",
+        "preemptVerb": "preempt",
+        "weight": MOORAGE_WEIGHT,
+    }
+    return [cycle] if binder is not None else [cycle, calls | {"bindVerb": "bind"}]

@@ -52,14 +52,15 @@ Once it is installed, Moorage finds the plugin by the entry point in `pyproject.
 enables it: `policy.yaml` is the smallest one. `moorage config extender policy.yaml` prints what
 kube-scheduler's configuration needs.
 
-In a cluster, install the package on top of the image that Moorage runs:
+In a cluster, put the package on top of the image that Moorage runs:
 
 ```dockerfile
-FROM registry.example.com/moorage:1
-USER root
+FROM python:3.13-slim-bookworm AS build
 COPY . /src
-RUN pip install --no-deps /src
-USER 65532:65532
+RUN ["pip", "install", "--no-deps", "--target=/packages", "/src"]
+
+FROM registry.example.com/moorage:1
+COPY --from=build /packages /moorage/packages
 ```
 """
 

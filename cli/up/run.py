@@ -158,7 +158,7 @@ class _Up:
             addresses = await start_stack(self._stack, self._processes)
         show_addresses(self._screen, addresses)
         if self._kubeconfig:
-            self._kubeconfig.write(addresses.api)
+            self._kubeconfig.write(addresses.api, addresses.admin)
         path = self._kubeconfig.path if self._kubeconfig else addresses.kubeconfig
         self._screen.write(f"export KUBECONFIG={shlex.quote(str(path))}")
         self._screen.write(f"Logs: {self._stack.directory}", style="dim")

@@ -4,6 +4,7 @@
 them. Neither knows the other.
 """
 
+from gateway.calls.last_calls import LastCalls
 from gateway.calls.node_set import GivenNode, NodeSet
 from gateway.calls.outcomes import (
     BindCall,
@@ -25,6 +26,7 @@ __all__ = [
     "Cycles",
     "FilterOutcome",
     "GivenNode",
+    "LastCalls",
     "NodeSet",
     "PreemptCall",
     "PreemptOutcome",

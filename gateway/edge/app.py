@@ -4,7 +4,7 @@ import structlog
 from aiohttp import hdrs, web
 from prometheus_client import CollectorRegistry
 
-from gateway.calls import Cycles
+from gateway.calls import Cycles, LastCalls
 from gateway.edge.aliases import read_aliases
 from gateway.edge.calls import Calls
 from gateway.edge.exchange import Exchange
@@ -44,7 +44,12 @@ class App:
     """
 
     def __init__(
-        self, routes: Routes, bind: BindHandler, settings: EdgeSettings, metrics: EdgeMetrics
+        self,
+        routes: Routes,
+        bind: BindHandler,
+        settings: EdgeSettings,
+        metrics: EdgeMetrics,
+        last_calls: LastCalls,
     ) -> None:
         self.settings = settings
         self.refusals = Refusals("extender")
@@ -55,10 +60,13 @@ class App:
         self._callers = Callers(settings.scheduler_identity, "--scheduler-identity", self.refusals)
         self._checks = RequestChecks(settings.allowed_host, self.refusals, json_only=True)
         self._metrics = metrics
+        self._last_calls = last_calls
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request, or refuse it with 400, 403, 404, 405, 415, 417 or 421."""
-        refusal = self._checks.refusal(request) or self._callers.refusal(request)
+        refusal = self._checks.refusal(request)
+        if refusal is None and (refusal := self._callers.refusal(request)) is not None:
+            self._last_calls.refused(caller_of(request))
         if refusal is not None:
             return refusal.response()
         route = self._routes.find(request.path)
@@ -68,8 +76,10 @@ class App:
             return self._wrong_method(route.verb, request.method)
         if hdrs.EXPECT in request.headers and not await _continue(request):
             return empty_response(web.HTTPExpectationFailed.status_code)
+        caller = caller_of(request)
+        self._last_calls.answered(caller, route.verb)
         with self.calls.call():
-            response = await route.exchange.respond(request, route.plugin, caller_of(request))
+            response = await route.exchange.respond(request, route.plugin, caller)
         if self.draining or not request.content.at_eof():
             response.force_close()
         return response
@@ -86,8 +96,13 @@ class App:
         return empty_response(web.HTTPMethodNotAllowed.status_code, Allow=hdrs.METH_POST)
 
 
-def make_app(cycles: Cycles, settings: EdgeSettings, registry: CollectorRegistry) -> App:
-    """Return what answers kube-scheduler's calls through `cycles`.
+def make_app(
+    cycles: Cycles,
+    settings: EdgeSettings,
+    registry: CollectorRegistry,
+    last_calls: LastCalls | None = None,
+) -> App:
+    """Return what answers kube-scheduler's calls through `cycles`, and notes them in *last_calls*.
 
     Raises:
         ConfigurationError: An alias is wrong, or its path is that of a verb.
@@ -105,7 +120,7 @@ def make_app(cycles: Cycles, settings: EdgeSettings, registry: CollectorRegistry
     }
     prefix = settings.extender_prefix
     routes = Routes(exchanges, prefix, read_aliases(settings.extender_alias, prefix))
-    return App(routes, bind, settings, metrics)
+    return App(routes, bind, settings, metrics, last_calls or LastCalls())
 
 
 async def _continue(request: web.BaseRequest) -> bool:

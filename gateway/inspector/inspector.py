@@ -8,6 +8,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from gateway.binding.binders import Binders
+from gateway.calls import LastCalls
 from gateway.cluster.cluster import Cluster
 from gateway.inspector.assets import asset_routes
 from gateway.inspector.nodes import node_routes
@@ -44,6 +45,7 @@ def make_inspector(
     cluster: Cluster,
     policy: PolicyHolder,
     reloader: PolicyReloader | None,
+    last_calls: LastCalls,
     *,
     filters: ReplicaPool,
     scorers: ReplicaPool,
@@ -63,7 +65,7 @@ def make_inspector(
     routes = [
         *asset_routes(),
         *node_routes(cluster.state),
-        replica_route(cluster, pools, leadership, settings.binder, binder_problems),
+        replica_route(settings, cluster, pools, leadership, last_calls, binder_problems),
         policy_route(policy, reloader),
         plugin_route(timeline),
     ]

@@ -1,14 +1,17 @@
-"""Answers `GET /replicas`: who takes part, and how far each replica's state is."""
+"""Answers `GET /replicas`: who takes part, who calls, and how far each replica's state is."""
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from aiohttp import web
 
+from gateway.calls import LastCalls
 from gateway.cluster.cluster import Cluster
 from gateway.leadership import Leadership
 from gateway.replicas.members import Member
 from gateway.replicas.pool import ReplicaPool
+from gateway.settings import GatewaySettings
 from moorage import __version__
 from moorage_host.process.metrics import revision
 
@@ -17,13 +20,14 @@ BinderProblems = Callable[[], list[str]]
 
 
 def replica_route(
+    settings: GatewaySettings,
     cluster: Cluster,
     pools: Mapping[str, ReplicaPool],
     leadership: Leadership,
-    binder: str,
+    last_calls: LastCalls,
     binder_problems: BinderProblems,
 ) -> web.RouteDef:
-    """Return the route of replicas; *binder* is the address of the binder."""
+    """Return the route of the gateway itself, its callers and its replicas."""
 
     def show_replica(member: Member) -> dict[str, Any]:
         session = member.session
@@ -48,6 +52,14 @@ def replica_route(
             {
                 "moorageVersion": __version__,
                 "revision": revision(),
+                "gateway": {
+                    "time": time.time(),
+                    "httpTimeout": settings.http_timeout,
+                    "extenderPrefix": settings.extender_prefix,
+                    "schedulerIdentities": list(settings.scheduler_identity),
+                    "leaderElection": settings.leader_election,
+                },
+                "callers": last_calls.shown(),
                 "generation": cluster.generation,
                 "counts": dict(cluster.state.counts),
                 "silentSeconds": {
@@ -65,7 +77,7 @@ def replica_route(
                     for name, pool in pools.items()
                 ],
                 "binder": {
-                    "place": binder,
+                    "place": settings.binder,
                     "moorageVersions": leadership.barriers.versions(),
                     "note": leadership.barriers.note() or "",
                     "problems": binder_problems(),

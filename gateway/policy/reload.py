@@ -5,6 +5,7 @@ wrong, or a replica cannot run it, the active policy stays.
 """
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -99,6 +100,11 @@ class PolicyReloader:
         while True:
             await asyncio.sleep(interval)
             await self._look()
+
+    @property
+    def file_hash(self) -> str:
+        """The SHA-256 of the content that was read last and is active or refused, in hex."""
+        return hashlib.sha256(self._tried.encode()).hexdigest()
 
     def note(self) -> str | None:
         """Return what to note about the file, if it is not active."""

@@ -2,7 +2,13 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
-try:
-    __version__ = version("moorage")
-except PackageNotFoundError:  # run from a checkout that was never installed
-    __version__ = "0+unknown"
+
+def _installed() -> str:
+    try:
+        return version("moorage")
+    except PackageNotFoundError:  # run from a checkout that was never installed
+        return "0+unknown"
+
+
+__version__ = _installed()
+"""The version of the installed library."""

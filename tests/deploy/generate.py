@@ -1,10 +1,11 @@
-"""Writes deploy/kustomize again: `python -m tests.deploy.generate`, or `make manifests`."""
+"""Writes deploy/kustomize, and what the chart knows of plugins: `make manifests`."""
 
 import shutil
 from pathlib import Path, PurePosixPath
 
 from tests.deploy.renderings.folders import Files, base, component, overlay
-from tests.deploy.renderings.layouts import KUSTOMIZE, OPTIONS, components, layouts
+from tests.deploy.renderings.layouts import CHART, KUSTOMIZE, OPTIONS, UPON, components, layouts
+from tests.deploy.renderings.plugins import FILE, table
 from tests.deploy.renderings.rendering import render_chart
 from tests.e2e.build import find
 
@@ -12,9 +13,10 @@ from tests.e2e.build import find
 def generated(helm: Path) -> Files:
     """Return the files of deploy/kustomize by their path in it."""
     plain = render_chart(helm, {})
-    before = {document.key: document for document in plain}
     files = _under("base", base(plain))
     for name, values in OPTIONS.items():
+        below = render_chart(helm, OPTIONS[UPON[name]]) if name in UPON else plain
+        before = {document.key: document for document in below}
         files |= _under(f"components/{name}", component(render_chart(helm, values), before))
     for name, values in layouts().items():
         files |= _under(f"overlays/{name}", overlay(components(values)))
@@ -22,7 +24,8 @@ def generated(helm: Path) -> Files:
 
 
 def main() -> None:
-    """Replace deploy/kustomize."""
+    """Replace the files."""
+    (CHART / FILE).write_text(table())
     files = generated(find("helm"))
     shutil.rmtree(KUSTOMIZE, ignore_errors=True)
     for path, text in files.items():

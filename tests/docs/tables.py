@@ -47,11 +47,15 @@ from sandbox.apiserver.resources.builtin import BUILT_IN
 from sandbox.scheduler.__main__ import Settings as SchedulerSettings
 from services.binder import metrics as binder_metrics
 from services.binder.settings import BinderSettings
+from tests.docs.api_tables import api
 from tests.docs.conformance_tables import conformance
+from tests.docs.cost_tables import cost
+from tests.docs.doctor_tables import doctor
 from tests.docs.legacy_tables import legacy
 from tests.docs.markdown import Row, code, escaped, table
 from tests.docs.pages import ROOT
 from tests.docs.plugin_tables import arguments, in_tree, plugins
+from tests.docs.proto_tables import protos
 from tests.docs.sizing_tables import sizing
 
 SETTINGS: Mapping[str, tuple[type[Dataclass], type[Dataclass] | None]] = {
@@ -141,10 +145,13 @@ def methods(_: str) -> str:
 
 
 TABLES: Mapping[str, Callable[[str], str]] = {
+    "api": api,
+    "protos": protos,
     "settings": settings,
     "metrics": metrics,
     "plugins": plugins,
     "arguments": arguments,
+    "doctor": doctor,
     "in-tree": in_tree,
     "legacy": legacy,
     "make": make,
@@ -152,6 +159,7 @@ TABLES: Mapping[str, Callable[[str], str]] = {
     "command": command,
     "conformance": conformance,
     "resources": resources,
+    "cost": cost,
     "sizing": sizing,
 }
 

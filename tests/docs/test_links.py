@@ -20,7 +20,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_every_page_is_in_the_index() -> None:
-    indices = [DOCS / "index.md", DOCS / "adr" / "index.md"]
+    indices = [*DOCS.rglob("index.md")]
     linked = {
         (index.parent / link.partition("#")[0]).resolve()
         for index in indices

@@ -67,6 +67,13 @@ PRICES: list[dict[str, Any]] = [
 ]
 
 
+def nominated(name: str, node: str) -> dict[str, Any]:
+    """Build a pod that fits nowhere yet, and is to be placed on a node once there is room."""
+    made = pod(name)
+    made["spec"]["nodeSelector"] = {"example.com/none": "yes"}
+    return {**made, "status": {"nominatedNodeName": node}}
+
+
 def in_gang(name: str) -> dict[str, Any]:
     made = pod(name)
     made["metadata"] |= {
@@ -83,7 +90,7 @@ def test_all_examples_that_read_are_run_here() -> None:
         if block.page.parent == DOCS / "how-to" / "plugins"
         and re.search(r"^    reads = ", block.text, re.M)
     }
-    assert reading == {"# rack_power.py", "# spot_prices.py", "# small_gang.py"}
+    assert reading == {"# rack_power.py", "# spot_prices.py", "# small_gang.py", "# pod_state.py"}
 
 
 @pytest.mark.parametrize(
@@ -91,6 +98,7 @@ def test_all_examples_that_read_are_run_here() -> None:
     [
         ("rack_power.py", RACKS, "n-cold"),
         ("spot_prices.py", PRICES, "n-b"),
+        ("pod_state.py", [node("n-a"), node("n-b"), nominated("next", "n-a")], "n-b"),
         ("small_gang.py", [node("n-a"), in_gang("other"), in_gang("web")], "n-a"),
     ],
 )

@@ -2,7 +2,7 @@
 
 import io
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -10,7 +10,7 @@ import aiohttp
 import msgspec
 
 from cli.shared.gateway.errors import GatewayError
-from cli.shared.gateway.finding import find_gateway
+from cli.shared.gateway.finding import GatewayPod, find_gateway
 from cli.shared.gateway.forwarding import ForwardedConnector
 from cli.shared.gateway.identity import context_of, context_of_secret, read_token
 from cli.shared.gateway.options import GatewayOptions
@@ -57,6 +57,11 @@ class Gateway:
         """Where it is, for people: its address, or its pod."""
         return f"pod {self._forwarded.pod}" if self._forwarded is not None else self.url
 
+    @property
+    def pod(self) -> GatewayPod | None:
+        """Its pod, if it is reached through the API server."""
+        return self._forwarded.pod if self._forwarded is not None else None
+
     async def get(
         self, path: str, query: Mapping[str, str] | None = None, *, timeout: float = SECONDS
     ) -> Any:
@@ -91,8 +96,9 @@ class Gateway:
         query: Mapping[str, str] | None = None,
         body: object = None,
         timeout: float = SECONDS,
+        statuses: Collection[int] = (200,),
     ) -> str:
-        """Return the text of an answer.
+        """Return the text of an answer with one of some *statuses*.
 
         Raises:
             GatewayError: It is no success, or no answer came; the message has the next step.
@@ -112,7 +118,7 @@ class Gateway:
                 **arguments,
             ) as response:
                 text = await response.text()
-                if response.status == 200:
+                if response.status in statuses:
                     return text
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise self._unreachable(error) from error
@@ -187,7 +193,8 @@ async def connected(
             return client
 
         if not options.admin:
-            yield await _through_api_server(options, await api(), stack)
+            pod = await find_gateway(await api(), options.gateway)
+            yield await _through_api_server(options, await api(), pod, IDENTITY, stack)
             return
         if not options.admin.startswith("https:"):
             _require_plain(options)
@@ -204,10 +211,33 @@ async def connected(
         yield Gateway(session, options.admin, options, arguments=arguments)
 
 
+@asynccontextmanager
+async def connected_to_pod(
+    options: GatewayOptions, client: KubeClient, pod: GatewayPod, identity: str
+) -> AsyncIterator[Gateway]:
+    """Give the admin port of one pod of Moorage, of any service.
+
+    Args:
+        options: How the caller is known.
+        client: The API server.
+        pod: The pod.
+        identity: The name that its certificate must have.
+
+    Raises:
+        ConfigurationError: A file cannot be used, or options do not go together.
+        GatewayError: It cannot be reached through the API server.
+    """
+    async with AsyncExitStack() as stack:
+        yield await _through_api_server(options, client, pod, identity, stack)
+
+
 async def _through_api_server(
-    options: GatewayOptions, client: KubeClient, stack: AsyncExitStack
+    options: GatewayOptions,
+    client: KubeClient,
+    pod: GatewayPod,
+    identity: str,
+    stack: AsyncExitStack,
 ) -> Gateway:
-    pod = await find_gateway(client, options.gateway)
     context: ssl.SSLContext | None = None
     arguments: dict[str, Any] = {}
     if pod.is_secured:
@@ -219,7 +249,7 @@ async def _through_api_server(
                 arguments["headers"] = _headers(options, await client.token())
     else:
         _require_plain(options)
-    connector = ForwardedConnector(client, pod, context, IDENTITY)
+    connector = ForwardedConnector(client, pod, context, identity)
     stack.push_async_callback(connector.close_forwarding)
     session = await stack.enter_async_context(_session(connector))
     url = f"http://localhost:{pod.port}"  # TLS, if any, is the connector's

@@ -8,7 +8,12 @@ from typing import Any
 
 import click
 
+from cli.shared.gateway.embedded import embedded_admin
+
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+NAMESPACE = "moorage"
+"""Where deploy/ installs the gateway."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +30,7 @@ class GatewayOptions:
     """
 
     admin: str = ""
-    gateway: str = "moorage"
+    gateway: str = NAMESPACE
     tls: Path | None = None
     ca_file: Path | None = None
     token_file: Path | None = None
@@ -39,11 +44,12 @@ _OPTIONS = (
         metavar="URL",
         envvar="MOORAGE_ADMIN",
         help="The gateway's admin port, such as http://localhost:9090. Without it the gateway is "
-        "reached through the API server, as by kubectl port-forward.",
+        "reached through the API server, as by kubectl port-forward, or that of `moorage up` with "
+        "its kubeconfig.",
     ),
     click.option(
         "--gateway",
-        default="moorage",
+        default=NAMESPACE,
         show_default=True,
         metavar="NAMESPACE[/POD]",
         envvar="MOORAGE_GATEWAY",
@@ -86,6 +92,8 @@ def gateway_options(command: Callable[..., None]) -> Callable[..., None]:
         kubeconfig: Path | None,
         **others: Any,
     ) -> None:
+        if not admin and gateway == NAMESPACE:
+            admin = embedded_admin(kubeconfig)
         options = GatewayOptions(
             admin=admin,
             gateway=gateway,

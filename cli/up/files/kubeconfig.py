@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from cli.shared.gateway.embedded import extension
 from moorage.errors import ConfigurationError
 
 NAME = "moorage-up"
@@ -20,13 +21,21 @@ def default_path() -> Path:
     return Path(runtime or state) / "moorage" / "kubeconfig"
 
 
-def kubeconfig(api: str) -> dict[str, Any]:
-    """Return what kubectl needs to reach the embedded API server at the URL *api*."""
+def kubeconfig(api: str, admin: str = "") -> dict[str, Any]:
+    """Return what kubectl needs to reach the embedded API server at the URL *api*.
+
+    Args:
+        api: The URL.
+        admin: The gateway's admin port, for `moorage explain` and others.
+    """
+    cluster: dict[str, Any] = {"server": api}
+    if admin:
+        cluster["extensions"] = [extension(admin)]
     return {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": NAME,
-        "clusters": [{"name": NAME, "cluster": {"server": api}}],
+        "clusters": [{"name": NAME, "cluster": cluster}],
         "users": [{"name": NAME, "user": {}}],
         "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": NAME}}],
     }
@@ -57,10 +66,11 @@ class KubeconfigFile:
             os.close(self._file)
             raise
 
-    def write(self, api: str) -> None:
-        """Write how to reach the API server at the URL *api*."""
+    def write(self, api: str, admin: str = "") -> None:
+        """Write how to reach the API server at the URL *api*, and the gateway's admin port."""
+        text = yaml.safe_dump(kubeconfig(api, admin), sort_keys=False)
         os.ftruncate(self._file, 0)
-        os.pwrite(self._file, yaml.safe_dump(kubeconfig(api), sort_keys=False).encode(), 0)
+        os.pwrite(self._file, text.encode(), 0)
 
     def remove(self) -> None:
         """Remove it: the cluster is gone."""

@@ -181,14 +181,15 @@ def _tls(options: StackOptions, identity: str) -> list[str]:
 
 
 def _with_tls(config: str, certificates: Path | None) -> str:
-    """Return a configuration of kube-scheduler whose extender is called with its certificate."""
+    """Return a configuration of kube-scheduler whose extenders are called with its certificate."""
     if certificates is None:
         return config
     document, folder = yaml.safe_load(config), certificates / "scheduler"
     files = {"caFile": AUTHORITIES, "certFile": CHAIN, "keyFile": KEY}
     tls = {key: str(folder / name) for key, name in files.items()}
     tls["serverName"] = service_identity("gateway")
-    document["extenders"][0] |= {"enableHTTPS": True, "tlsConfig": tls}
+    for extender in document["extenders"]:
+        extender |= {"enableHTTPS": True, "tlsConfig": tls}
     return yaml.safe_dump(document)
 
 

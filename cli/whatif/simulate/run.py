@@ -143,7 +143,7 @@ async def _variant(
     try:
         moorage = InProcess(
             cache,
-            configuration.extenders[0],
+            next(e for e in configuration.extenders if e.filter_verb or e.prioritize_verb),
             filters=await filters.use(resolved.revision, resolved.for_kind("filter")),
             scorers=await scorers.use(resolved.revision, resolved.for_kind("score")),
             score_scale=resolved.score_scale,

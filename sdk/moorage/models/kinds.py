@@ -107,10 +107,16 @@ class ObjectName(NamedTuple):
 
 
 STATEFUL_SETS: Final = ObjectKind("apps/v1", "statefulsets")
+"""The StatefulSets of all namespaces."""
+
 PERSISTENT_VOLUMES: Final = ObjectKind("v1", "persistentvolumes")
+"""The PersistentVolumes of the cluster."""
+
 PERSISTENT_VOLUME_CLAIMS: Final = ObjectKind("v1", "persistentvolumeclaims")
+"""The PersistentVolumeClaims of all namespaces."""
+
 DEVICE_CLASSES: Final = ObjectKind("resource.k8s.io/v1", "deviceclasses", optional=True)
-"""Kubernetes has them from 1.34 on."""
+"""The DeviceClasses of the cluster, which Kubernetes has from 1.34 on."""
 
 ENDED_PODS: Final = ObjectKind(
     "v1",

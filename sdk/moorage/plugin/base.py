@@ -46,6 +46,7 @@ class Preparation:
 
 
 SKIP = Preparation(skip=True)
+"""What `prepare` returns where the plugin does not concern the pod: it is not asked further."""
 
 
 class Plugin:

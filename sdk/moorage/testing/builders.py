@@ -34,6 +34,7 @@ DEFAULT_ALLOCATABLE: Final[Mapping[str, Quantity]] = {"cpu": "4", "memory": "16G
 """What a node has by default."""
 
 _UIDS: Final = uuid.uuid5(uuid.NAMESPACE_DNS, "moorage.io")
+_DELETED: Final = "2026-01-01T00:00:00Z"
 _NOTHING: Final[Mapping[str, str]] = {}
 _NO_IMAGES: Final[Mapping[str, int]] = {}
 
@@ -64,6 +65,7 @@ def make_pod(
     gates: Sequence[str] = (),
     scheduler_name: str = "moorage",
     priority: int = 0,
+    terminating: bool = False,
 ) -> Pod:
     """Make a pod.
 
@@ -92,6 +94,7 @@ def make_pod(
         gates: The names of its scheduling gates.
         scheduler_name: Who schedules it.
         priority: Its priority.
+        terminating: Whether it is being deleted.
     """
     main = Container(
         name="main",
@@ -106,6 +109,7 @@ def make_pod(
         labels=dict(labels),
         annotations=dict(annotations),
         owner_references=(owner,) if owner else (),
+        deletion_timestamp=_DELETED if terminating else "",
     )
     spec = PodSpec(
         node_name=node,

@@ -22,7 +22,7 @@ from moorage.plugin.errors import DefinitionError, place_of
 from moorage.plugin.filter import FilterPlugin
 from moorage.plugin.score import ScorePlugin
 from moorage_host.plugins.version import version_of
-from moorage_host.policy.catalogue import check_name
+from moorage_host.policy.catalogue import BUILT_IN, check_name
 
 GROUPS: dict[type[Plugin], str] = {
     FilterPlugin: "moorage.filter",
@@ -30,8 +30,6 @@ GROUPS: dict[type[Plugin], str] = {
     BindPlugin: "moorage.bind",
 }
 """The entry-point group in which packages announce plugins of each kind."""
-
-BUILT_IN = "built-in"
 
 _LEFT_OUT = re.compile(r"_.*|test_.*|.*_test\.py|conftest\.py")
 """Files of a folder that are not read; `moorage new-plugin` writes tests beside plugins."""

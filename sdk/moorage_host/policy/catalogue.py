@@ -23,6 +23,9 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 IN_TREE = "InTree"
 """Enabled in multiPoint, it stands for kube-scheduler's own plugins; see `defaults`."""
 
+BUILT_IN = "built-in"
+"""The origin of the plugins that Moorage brings along."""
+
 RESERVED_NAMES = frozenset({IN_TREE, "*"})
 """Names that mean something else in a policy: no plugin may have one."""
 
@@ -71,7 +74,7 @@ class PluginInfo:
 
     name: str
     points: frozenset[str]
-    origin: str = "built-in"
+    origin: str = BUILT_IN
     args_schema: Mapping[str, Any] | None = None
     args_type: type[Struct] | None = None
     default_args: Mapping[str, Any] = field(default_factory=dict)

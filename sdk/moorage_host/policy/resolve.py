@@ -9,7 +9,7 @@ from typing import Any
 from moorage.errors import suggestion
 from moorage.plugin.base import DEFAULT_TIME_BUDGET
 from moorage_host.policy.arguments import argument_problems, schema_problems
-from moorage_host.policy.catalogue import IN_TREE, KINDS, Catalogue, Kind
+from moorage_host.policy.catalogue import BUILT_IN, IN_TREE, KINDS, Catalogue, Kind
 from moorage_host.policy.defaults import (
     default_failure_policy,
     in_tree_names,
@@ -224,7 +224,8 @@ class _Resolver:
     def _unknown(self, name: str, further: tuple[str, ...] = ()) -> str:
         near = suggestion(name, (*self._catalogue.names(), *further))
         origins = ", ".join(self._catalogue.origins()) or "nowhere, no service runs"
-        return f"unknown plugin `{name}` (plugins come from: {origins}){near}"
+        step = "; --plugin PATH adds yours" if origins == BUILT_IN and not near else ""
+        return f"unknown plugin `{name}` (plugins come from: {origins}{step}){near}"
 
     def _entries(self, point: str) -> EntrySet:
         written, path = self._written[point], f"{self._path}.plugins.{point}.enabled"

@@ -128,3 +128,10 @@ def test_a_required_argument_that_is_missing_is_one_mistake_beside_others(tmp_pa
     ]
     assert found[2].startswith("multiPoint.enabled[1].name: unknown plugin `Nope`")
     assert result.stderr.endswith(f"3 mistakes in {policy}\n")
+
+
+def test_a_plugin_that_is_not_built_in_leads_to_the_option(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    enabled = "plugins: {multiPoint: {enabled: [{name: CoolBatch}]}}"
+    policy.write_text(f"{VALID}profiles:\n- {enabled}\n")
+    assert "--plugin PATH adds yours" in validate(policy).stderr

@@ -23,7 +23,8 @@ def test_it_prints_both_documents_on_stdout_and_notes_on_stderr() -> None:
 
 
 def test_moorage_is_called_with_a_certificate_unless_the_url_is_plain_http() -> None:
-    shipped = yaml.safe_load((DEPLOY / "scheduler" / "kube-scheduler-config.yaml").read_text())
+    file = DEPLOY / "kustomize" / "base" / "kube-scheduler-config.yaml"
+    shipped = yaml.safe_load(file.read_text())
     names = ("urlPrefix", "enableHTTPS", "tlsConfig")
     with_certificate = moorage(POLICY)
     entry = next(yaml.safe_load_all(with_certificate.stdout))["extenders"][-1]

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from cli.shared.gateway.embedded import embedded_admin
 from cli.up.files.kubeconfig import KubeconfigFile, default_path, reserve
 from moorage.errors import ConfigurationError
 
@@ -26,6 +27,23 @@ def test_it_is_written_for_its_owner_and_removed() -> None:
     assert file.path.stat().st_mode & 0o077 == 0
     file.remove()
     assert not file.path.exists()
+
+
+def test_commands_find_the_gateway_of_the_cluster_by_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = KubeconfigFile(tmp_path / "kubeconfig")
+    file.write(API, "http://127.0.0.1:2")
+    assert embedded_admin(file.path) == "http://127.0.0.1:2"
+    monkeypatch.setenv("KUBECONFIG", f"{file.path}:{tmp_path}/other")
+    assert embedded_admin(None) == "http://127.0.0.1:2"
+    file.write(API)
+    assert embedded_admin(None) == ""
+    file.remove()
+    assert embedded_admin(None) == ""  # what connects to the API server reports that
+    for content in ("{", "- a", "clusters: []", "\0"):
+        file.path.write_text(content)
+        assert embedded_admin(None) == ""
 
 
 def test_what_a_run_that_was_killed_left_is_written_again(tmp_path: Path) -> None:

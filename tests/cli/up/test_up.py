@@ -292,4 +292,6 @@ async def test_a_scheduler_configuration_without_the_extender_is_one_clear_line(
     config.write_text(yaml.safe_dump({**head, "profiles": [{"schedulerName": "moorage"}]}))
     _, code, errors = await once(tmp_path, "--pods", 1, "--scheduler-config", config)
     assert code == 1
-    assert "extenders: must have one, for Moorage, not 0; `moorage config extender`" in errors
+    assert (
+        "extenders: must have one for Moorage, and may have one more for its binds, not 0" in errors
+    )

@@ -13,8 +13,8 @@ Files = dict[PurePosixPath, str]
 
 HEAD = "# Written by `make manifests` from deploy/chart/moorage: change it there.\n"
 
-FOLLOWED = ("policy",)
-"""ConfigMaps that are followed while they change, so that their name has no hash of the content."""
+HASHED = ("kube-scheduler", "settings")
+"""ConfigMaps that processes read at their start only: a hash in the name restarts them."""
 
 
 def base(documents: list[Document]) -> Files:
@@ -94,8 +94,12 @@ def _config_maps(
         literals = [f"{name}={value}" for name, value in data.items() if name not in names]
         generated |= {"files": names} if names else {}
         generated |= {"literals": literals} if literals else {}
-        if document.key.name in FOLLOWED:
-            generated["options"] = {"disableNameSuffixHash": True}
+        options: dict[str, Any] = {}
+        if document.key.name not in HASHED:
+            options["disableNameSuffixHash"] = True
+        if labels := document.manifest["metadata"].get("labels"):
+            options["labels"] = labels
+        generated |= {"options": options} if options else {}
         maps.append(generated)
     return maps, files
 

@@ -17,12 +17,23 @@ OPTIONS: Mapping[str, Values] = {
     "annotator": {"annotator": {"enabled": True}},
     "autoscaling": {"autoscaling": {"scorer": {"enabled": True}}},
     "cert-manager": {"tls": {"source": "cert-manager"}},
+    "control-plane": {"layout": "control-plane", "gateway": {"clusterIP": "10.96.88.88"}},
+    "demo": {"demo": {"enabled": True}},
     "high-availability": {"highAvailability": {"enabled": True}},
+    "monitoring": {"monitoring": {"enabled": True}},
+    "plain-scheduler": {
+        "layout": "control-plane",
+        "gateway": {"clusterIP": "10.96.88.88"},
+        "controlPlane": {"ownPods": "plain-scheduler"},
+    },
     "sidecar": {"layout": "sidecar"},
     "stateful-sets": {"statefulSets": {"enabled": True}},
     "without-network-policies": {"networkPolicy": {"enabled": False}},
 }
 """The components of deploy/kustomize, and the values that make the same difference in the chart."""
+
+UPON: Mapping[str, str] = {"plain-scheduler": "control-plane"}
+"""The components that come after another one, and have only the difference to that."""
 
 
 def layouts() -> dict[str, Values]:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from moorage_host.kube import connect
-from tests.docs.tutorial.page import steps
-from tests.docs.tutorial.session import session
+from tests.docs.walkthroughs.page import TUTORIAL, steps
+from tests.docs.walkthroughs.session import session
 from tests.e2e.build import find
 from tests.e2e.plane.real import RealPlane
 from tests.scenarios.objects import node
@@ -41,6 +41,6 @@ async def test_the_whole_tutorial_works_as_shown(tmp_path: Path) -> None:
         finally:
             await client.close()
         async with session(home, folder["programs"], HOME=str(home)) as reader:
-            await reader.run(steps())
+            await reader.run(steps(TUTORIAL))
     finally:
         await plane.stop()

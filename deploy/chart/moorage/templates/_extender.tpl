@@ -7,6 +7,8 @@ extenders:
 {{- else -}}
 {{- $verbs := include "moorage.verbs" . | fromJson -}}
 {{- $cycle := omit $verbs "bind" -}}
+{{- $own := and (eq .Values.layout "control-plane") (eq .Values.controlPlane.ownPods "ignorable") -}}
+{{- if and $own $verbs.bind }}{{ fail (include "moorage.deadlock" (join ", " $verbs.bind)) }}{{ end -}}
 {{- if not $verbs -}}
 # No profile enables a plugin, so no extender is needed.
 extenders: []
@@ -21,12 +23,12 @@ extenders:
 {{- end }}
 {{- end }}
 {{- if $cycle.prioritize }}
-  # kube-scheduler adds Moorage's score x weight x 10 to the sum of its own, which is 1,400 at most: see docs/score-weight.md.
+  # kube-scheduler adds Moorage's score x weight x 10 to the sum of its own, which is 1,400 at most: see docs/how-to/plugins/score-weight.md.
   weight: {{ include "moorage.extenderWeight" . }}
 {{- end }}
 {{- include "moorage.extenderCalls" . }}
-  {{- if .Values.extender.ignorable }}
-  # If Moorage is down, pods are placed without its rules. false would make them wait.
+  {{- if or .Values.extender.ignorable $own }}
+  # If Moorage is down, pods are placed without its rules. false would make them wait{{ if $own }}, Moorage's own too{{ end }}.
   ignorable: true
   {{- else }}
   # If Moorage is down, pods wait. true would mean that they are placed without its rules.
@@ -45,10 +47,13 @@ extenders:
 {{- end }}
 
 {{- define "moorage.extenderAddress" -}}
+{{- if and (eq .Values.layout "control-plane") (not (or .Values.gateway.clusterIP .Values.extender.url)) }}
+{{- fail (include "moorage.noAddress" .) }}
+{{- end }}
 {{- $address := .Values.gateway.clusterIP | default (printf "gateway.%s.svc" .Release.Namespace) -}}
 - urlPrefix: {{ .Values.extender.url | default (printf "https://%s:8888" $address) }}
   enableHTTPS: true
-  # Who kube-scheduler is, and whom it believes; see docs/security.md.
+  # Who kube-scheduler is, and whom it believes; see docs/explanation/security.md.
   tlsConfig:
     serverName: moorage-gateway
     caFile: /etc/moorage/tls/ca.crt
@@ -68,4 +73,14 @@ extenders:
 {{- define "moorage.extenderWeight" -}}
 {{- $scale := .Values.policy.scoreScale | default 100 | int -}}
 {{- .Values.extender.weight | default (add1 (div 1400 $scale)) -}}
+{{- end }}
+
+{{- define "moorage.deadlock" }}
+controlPlane.ownPods: kube-scheduler would ask Moorage to bind every pod, for {{ . }}. Once the gateway is down, its own
+pods would not be bound either. Set controlPlane.ownPods to plain-scheduler, or take another layout.
+{{- end }}
+
+{{- define "moorage.noAddress" }}
+gateway.clusterIP: layout control-plane needs an unused address of the range of the cluster's Services, such as 10.96.88.88
+with kubeadm's 10.96.0.0/12: a static pod cannot resolve names of Services.
 {{- end }}

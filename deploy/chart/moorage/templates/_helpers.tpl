@@ -39,8 +39,8 @@ annotations:
 {{- define "moorage.pod" -}}
 {{- $root := index . 0 }}{{ $name := index . 1 }}{{ $values := index $root.Values $name -}}
 serviceAccountName: {{ $name }}
-# Never a scheduler that asks Moorage: Moorage must come up before it can place pods.
-schedulerName: default-scheduler
+# Never a scheduler that waits for Moorage: Moorage must come up before it can place pods.
+schedulerName: {{ include "moorage.ownScheduler" $root }}
 {{- with $root.Values.priorityClassName }}
 priorityClassName: {{ . }}
 {{- end }}

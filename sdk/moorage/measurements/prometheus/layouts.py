@@ -14,6 +14,7 @@ from moorage.models import NodeManifest
 Preset = Literal[
     "node", "kubernetes-node", "node-uname-info", "kube-pod-info", "instance-name", "instance-ip"
 ]
+"""The name of a layout."""
 
 _PORT = re.compile(r":[0-9]+$")
 

@@ -28,6 +28,7 @@ Address = Annotated[
         title="an address without credentials such as http://prometheus.monitoring:9090",
     ),
 ]
+"""The address of a server, without credentials, query or fragment."""
 
 LabelName = Annotated[
     str, Meta(pattern=r"^([a-zA-Z_][a-zA-Z0-9_]*)?$", title="the name of a Prometheus label")

@@ -1,4 +1,4 @@
-"""Runs the tutorial as a reader does: a shell, a program in the first terminal, files."""
+"""Runs a page as a reader does: a shell, a program in the first terminal, files."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from cli.up.processes import free_ports
 from tests.cli.support import Command
-from tests.docs.tutorial.page import PAGE, Step, pattern
+from tests.docs.walkthroughs.page import Step, pattern
 
 PATIENCE = 120.0
 AGAIN = ("kubectl get ", "curl ")
@@ -54,7 +54,7 @@ class Session:
             except (TimeoutError, AssertionError) as error:
                 problem = str(error) or f"in vain:\n{step.text}\n{self._printed}"
                 raise AssertionError(
-                    f"{PAGE.name}:{step.line}: {problem}\nfirst terminal:\n{self._screen()}"
+                    f"{step}: {problem}\nfirst terminal:\n{self._screen()}"
                 ) from error
 
     async def _take(self, step: Step, expected: str) -> None:

@@ -1,14 +1,15 @@
-"""The steps of docs/tutorial/first-plugin.md: commands, output, files, where programs stop."""
+"""The steps of pages that are run from top to bottom: commands, output, files, Ctrl-C."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Literal
 
 from tests.docs.pages import DOCS
 
-PAGE = DOCS / "tutorial" / "first-plugin.md"
+TUTORIAL = DOCS / "tutorial" / "first-plugin.md"
+EXERCISES = DOCS / "how-to" / "exercises.md"
 
 Kind = Literal["command", "program", "output", "screen", "file", "stop"]
 
@@ -26,42 +27,50 @@ class Step:
         kind: A command of the second terminal; a program that stays; what the command prints; what
             the first terminal shows; a file to write; Ctrl-C in the first terminal.
         text: The block.
+        page: The page.
         line: Where it is in the page.
     """
 
     section: str
     kind: Kind
     text: str
+    page: Path
     line: int
+
+    def __str__(self) -> str:
+        return f"{self.page.name}:{self.line}"
 
     @property
     def file(self) -> str:
         """The name of a file, which its first line has."""
         name = self.text.partition("\n")[0].removeprefix("# ")
-        assert PurePath(name).suffix in (".py", ".yaml"), f"{PAGE.name}:{self.line}: {name}"
+        assert PurePath(name).suffix in (".py", ".yaml"), f"{self}: {name}"
         return name
 
 
-def steps() -> list[Step]:
-    """Return all steps of the page in order."""
-    text = PAGE.read_text()
+def steps(page: Path) -> list[Step]:
+    """Return all steps of a page in order."""
+    text = page.read_text()
     found: list[Step] = []
     section, end = "", 0
     for match in _PART.finditer(text):
         prose = text[end : match.start()]
         line = text.count("\n", 0, match.start()) + 1
         if re.search(r"Stop the cluster with Ctrl-C\.", prose):
-            found.append(Step(section=section, kind="stop", text="", line=line))
+            found.append(Step(section=section, kind="stop", text="", page=page, line=line))
         section = (re.findall(r"^## (.+)$", prose, re.M) or [section])[-1]
         kind = _kind(match[1], match[2], prose, found)
-        found.append(Step(section=section, kind=kind, text=match[2], line=line))
+        found.append(Step(section=section, kind=kind, text=match[2], page=page, line=line))
         end = match.end()
     return found
 
 
 def pattern(text: str) -> re.Pattern[str]:
     """Return what output must match to be as shown: `...` is anything, times and widths vary."""
-    return re.compile("".join(_lines(text)).removesuffix("\n"), re.MULTILINE)
+    shown = text.rstrip()
+    begun = shown.removesuffix("\n...")
+    rest = "" if begun == shown else r"(?:\n.*)*"
+    return re.compile("".join(_lines(begun)).removesuffix("\n") + rest, re.MULTILINE)
 
 
 def _lines(text: str) -> Iterator[str]:

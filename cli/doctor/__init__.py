@@ -1,0 +1,1 @@
+"""`moorage doctor`: checks a live installation, and names what to change."""

@@ -1,0 +1,1 @@
+"""Reads an installation once: objects of the cluster, kube-schedulers, processes, rights."""

@@ -1,0 +1,133 @@
+"""Reads the objects of the cluster that checks look at; everything by GET."""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import msgspec
+
+from cli.doctor.installation.known import Missing, known
+from moorage_host.kube import KubeClient, KubeError, KubeStatusError
+
+Object = Mapping[str, Any]
+
+SECONDS = 10.0
+"""How long the API server may take for an answer."""
+
+MOST = 500
+"""Objects that are read of each kind; waiting pods and Events may be more."""
+
+CORE, APPS = "/api/v1", "/apis/apps/v1"
+
+SYSTEM = "kube-system"
+
+PATHS: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "pods": (f"{CORE}/namespaces/NAMESPACE/pods", {}),
+    "pods of kube-system": (f"{CORE}/namespaces/{SYSTEM}/pods", {}),
+    "services": (f"{CORE}/namespaces/NAMESPACE/services", {}),
+    "configmaps": (f"{CORE}/namespaces/NAMESPACE/configmaps", {}),
+    "resourcequotas": (f"{CORE}/namespaces/NAMESPACE/resourcequotas", {}),
+    "namespaces": (f"{CORE}/namespaces", {}),
+    "deployments": (f"{APPS}/namespaces/NAMESPACE/deployments", {}),
+    "endpointslices": ("/apis/discovery.k8s.io/v1/namespaces/NAMESPACE/endpointslices", {}),
+    "networkpolicies": ("/apis/networking.k8s.io/v1/namespaces/NAMESPACE/networkpolicies", {}),
+    "leases": ("/apis/coordination.k8s.io/v1/namespaces/NAMESPACE/leases", {}),
+    "waiting pods": (
+        f"{CORE}/pods",
+        {"fieldSelector": "spec.nodeName=,status.phase=Pending"},
+    ),
+    "events": (f"{CORE}/events", {"fieldSelector": "reason=FailedScheduling"}),
+}
+"""What is read, by the name that checks use; NAMESPACE is that of the gateway."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiServer:
+    """What the API server is.
+
+    Attributes:
+        version: Its version, such as "v1.36.1".
+        skew: Its clock minus the clock of this machine, in seconds, to the second.
+    """
+
+    version: str
+    skew: float
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """The objects, by the names in `PATHS`."""
+
+    lists: Mapping[str, Sequence[Object] | Missing]
+
+    def of(self, name: str) -> Sequence[Object]:
+        """Return the objects of a kind.
+
+        Raises:
+            NotReadError: They could not be read.
+        """
+        return known(self.lists[name])
+
+    def named(self, kind: str, name: str) -> Object | None:
+        """Return an object by its name, None if there is none.
+
+        Raises:
+            NotReadError: The kind could not be read.
+        """
+        return next((each for each in self.of(kind) if each["metadata"]["name"] == name), None)
+
+
+def no_objects(reason: str) -> Objects:
+    """Return what is known without a cluster: nothing."""
+    return Objects(dict.fromkeys(PATHS, Missing(reason)))
+
+
+async def read_objects(client: KubeClient, namespace: str) -> Objects:
+    """Read everything in `PATHS`; what may not be read is missing, with the reason."""
+
+    async def one(path: str, query: Mapping[str, str]) -> Sequence[Object] | Missing:
+        limited = {**query, "limit": str(MOST)}
+        answer = await get(client, path.replace("NAMESPACE", namespace), **limited)
+        return answer if isinstance(answer, Missing) else answer.get("items") or []
+
+    found = await asyncio.gather(*(one(*each) for each in PATHS.values()))
+    return Objects(dict(zip(PATHS, found, strict=True)))
+
+
+async def get(client: KubeClient, path: str, **query: str) -> dict[str, Any] | Missing:
+    """Return an object or a list, or why it could not be read."""
+    try:
+        answer = await client.request("GET", path, query=query, timeout=SECONDS)
+        content: dict[str, Any] = msgspec.json.decode(answer.check().body)
+    except (KubeError, TimeoutError, msgspec.DecodeError) as error:
+        message = error.message if isinstance(error, KubeStatusError) else ""
+        return Missing(f"GET {path}: {message or error or 'no answer in time'}")
+    return content
+
+
+async def read_api_server(client: KubeClient) -> ApiServer | Missing:
+    """Read the version and the clock of the API server."""
+    try:
+        before = time.time()
+        answer = (await client.request("GET", "/version", timeout=SECONDS)).check()
+        middle = (before + time.time()) / 2
+        version = str(msgspec.json.decode(answer.body)["gitVersion"])
+        # The header has no fractions: in the mean it is half a second behind.
+        date = parsedate_to_datetime(answer.headers["Date"]).timestamp() + 0.5
+    except (KubeError, TimeoutError, msgspec.DecodeError, KeyError, ValueError) as error:
+        return Missing(f"GET /version: {error or 'no answer in time'}")
+    return ApiServer(version=version, skew=date - middle)
+
+
+async def read_users(client: KubeClient, profiles: Sequence[str]) -> Mapping[str, bool | Missing]:
+    """Return for each profile whether any pod names it."""
+
+    async def one(profile: str) -> bool | Missing:
+        selector = f"spec.schedulerName={profile}"
+        answer = await get(client, f"{CORE}/pods", fieldSelector=selector, limit="1")
+        return answer if isinstance(answer, Missing) else bool(answer.get("items"))
+
+    return dict(zip(profiles, await asyncio.gather(*map(one, profiles)), strict=True))

@@ -1,0 +1,130 @@
+"""Reads probes and metrics of each process, through the API server."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from prometheus_client.parser import text_string_to_metric_families
+
+from cli.doctor.installation.known import Missing
+from cli.doctor.installation.objects import Object
+from cli.doctor.installation.pods import admin_port, is_active, services_in
+from cli.shared.gateway.client import Gateway, connected_to_pod
+from cli.shared.gateway.errors import GatewayError
+from cli.shared.gateway.options import GatewayOptions
+from moorage.errors import ConfigurationError
+from moorage_host.kube import KubeClient, KubeError
+from moorage_host.tls.identities import service_identity
+
+AT_ONCE = 4
+"""Processes that are asked at the same time."""
+
+MOST = 60
+"""Processes that are asked in all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """A value of a metric."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """A process of Moorage.
+
+    Attributes:
+        service: What it runs, such as "filter".
+        problems: Why it is not ready, by the name of the check.
+        notes: What it notes although it is ready, by name.
+        samples: Its metrics.
+    """
+
+    service: str
+    problems: Mapping[str, str] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
+    samples: Sequence[Sample] = ()
+
+    @property
+    def version(self) -> str:
+        """The version of Moorage that runs; "" if it is not known."""
+        found = (s.labels.get("version", "") for s in self.samples if "build_info" in s.name)
+        return next(found, "")
+
+    def total(self, name: str, **labels: str) -> float:
+        """Return the sum of the values of a metric, 0 without any."""
+        return sum(
+            each.value
+            for each in self.samples
+            if each.name == name and labels.items() <= each.labels.items()
+        )
+
+
+Processes = Mapping[str, Process | Missing]
+"""The processes by the name of the pod and what runs in it: "filter-7d9c (filter)"."""
+
+
+async def read_processes(
+    options: GatewayOptions, client: KubeClient, pods: Sequence[Object]
+) -> Processes:
+    """Ask each process that runs."""
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def one(pod: Object, service: str, container: Object) -> Process | Missing:
+        where = admin_port(pod, container)
+        if where is None:
+            return Missing(f"pod {pod['metadata']['name']} names no port admin")
+        try:
+            async with (
+                gate,
+                connected_to_pod(options, client, where, service_identity(service)) as found,
+            ):
+                return await read_process(found, service)
+        except (GatewayError, ConfigurationError, KubeError, TimeoutError) as error:
+            return Missing(f"pod {where}: {error}")
+
+    running = [
+        (pod, service, container)
+        for pod in pods
+        if is_active(pod)
+        for service, container in services_in(pod)
+    ][:MOST]
+    answers = await asyncio.gather(*(one(*each) for each in running))
+    names = [f"{pod['metadata']['name']} ({service})" for pod, service, _ in running]
+    return dict(zip(names, answers, strict=True))
+
+
+async def read_process(port: Gateway, service: str) -> Process | Missing:
+    """Ask an admin port for probes and metrics."""
+    try:
+        ready = msgspec.json.decode(await port.text("GET", "/readyz", statuses=(200, 503)))
+        text = await port.text("GET", "/metrics")
+    except GatewayError as error:
+        return Missing(str(error))
+    except msgspec.DecodeError:
+        return Missing(f"{port.place}/readyz answers no JSON")
+    return Process(
+        service=service,
+        problems=_reasons(ready.get("checks"), "reason"),
+        notes=_reasons(ready.get("notes"), "note"),
+        samples=samples(text),
+    )
+
+
+def samples(text: str) -> Sequence[Sample]:
+    """Return the values in a text of metrics."""
+    return [
+        Sample(name=sample.name, labels=sample.labels, value=sample.value)
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if not sample.name.endswith("_bucket")
+    ]
+
+
+def _reasons(listed: Any, key: str) -> Mapping[str, str]:
+    return {each["name"]: each[key] for each in listed or () if each.get(key)}

@@ -1,0 +1,1 @@
+"""Sphinx extensions: what the documentation site has beyond the Markdown that GitHub shows."""

@@ -1,0 +1,29 @@
+"""Mermaid's diagrams as SVG, drawn when the site is built; site.css inverts them on dark pages."""
+
+from hashlib import sha256
+from typing import ClassVar
+
+import mermaidx
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+
+class Mermaid(SphinxDirective):
+    """A fenced block in the language `mermaid`."""
+
+    has_content: ClassVar[bool] = True
+
+    def run(self) -> list[nodes.Node]:
+        """Return the diagram."""
+        source = "\n".join(self.content)
+        svg = mermaidx.render(source).svg()
+        # Styles and markers of a diagram name its id, which is the same for all.
+        unique = svg.replace("my-svg", f"diagram-{sha256(source.encode()).hexdigest()[:12]}")
+        return [nodes.raw("", f'<div class="diagram">{unique}</div>', format="html")]
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the extension."""
+    app.add_directive("mermaid", Mermaid)
+    return {"parallel_read_safe": True}

@@ -1,0 +1,100 @@
+"""Kubernetes objects and configurations that pages show are accepted, with strict validation."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import yaml
+
+from sandbox.apiserver import ApiServer
+from sandbox.apiserver.requests.patches import apply_json_patch
+from sandbox.apiserver.resources.builtin import BUILT_IN
+from sandbox.scheduler.config import load_configuration
+from tests.docs.pages import ROOT, Block, blocks
+from tests.live_api import Api
+
+Object = dict[str, Any]
+
+RESOURCES = {(row.api_version, row.kind): row for row in BUILT_IN if row.is_stored}
+STATIC_POD = ROOT / "tests" / "data" / "kubeadm-kube-scheduler.yaml"
+"""What `kubeadm init phase control-plane scheduler` of Kubernetes 1.37.2 writes."""
+
+
+def key_of(manifest: Object) -> tuple[str, str]:
+    return manifest.get("apiVersion", ""), manifest.get("kind", "")
+
+
+def objects() -> Iterator[tuple[str, Object]]:
+    """Yield the whole objects of kinds that Kubernetes has, with where they stand."""
+    for block in blocks("yaml"):
+        for document in yaml.safe_load_all(block.text):
+            if isinstance(document, dict) and key_of(document) in RESOURCES:
+                yield str(block), document
+
+
+def configurations() -> list[Block]:
+    return [b for b in blocks("yaml") if "\nkind: KubeSchedulerConfiguration\n" in b.text]
+
+
+OBJECTS = list(objects())
+
+
+@pytest.mark.parametrize(
+    "manifest", [document for _, document in OBJECTS], ids=[where for where, _ in OBJECTS]
+)
+async def test_an_object_is_accepted(manifest: Object) -> None:
+    async with ApiServer() as server:
+        await _create(server, manifest)
+
+
+@pytest.mark.parametrize("block", configurations(), ids=str)
+def test_kube_scheduler_would_start_with_a_configuration(block: Block, tmp_path: Path) -> None:
+    file = tmp_path / "configuration.yaml"
+    file.write_text(block.text)
+    load_configuration(file)
+
+
+async def test_the_patch_for_kubeadm_gives_the_static_pod_its_configuration() -> None:
+    (text,) = (b.text for b in blocks("yaml") if b.text.startswith("# kube-scheduler+json.yaml"))
+    before = yaml.safe_load(STATIC_POD.read_text())
+    after = apply_json_patch(before, yaml.safe_load(text))
+    added = _volumes(after) - _volumes(before)
+    (configured,) = (b for b in configurations() if b.text.startswith("# moorage-scheduler.yaml"))
+    (extender,) = yaml.safe_load(configured.text)["extenders"]
+    paths = {path for mounted, path in added}
+    assert {Path(path).parent for key, path in extender["tlsConfig"].items() if "File" in key} <= {
+        Path(path) for path in paths
+    }
+    (option,) = set(_command(after)) - set(_command(before))
+    assert option.startswith("--config=")
+    assert option.removeprefix("--config=") in paths
+    assert all(mounted == path for mounted, path in added)
+    async with ApiServer() as server:
+        await _create(server, after)
+
+
+async def _create(server: ApiServer, manifest: Object) -> None:
+    """Create an object as kubectl does: unknown fields are refused."""
+    row = RESOURCES[key_of(manifest)]
+    group = "/api/v1" if row.api_version == "v1" else f"/apis/{row.api_version}"
+    namespace = manifest["metadata"].get("namespace", "default")
+    scope = f"/namespaces/{namespace}" if row.namespaced else ""
+    if namespace not in ("default", "kube-system"):
+        Api(server).create("/api/v1/namespaces", {"metadata": {"name": namespace}})
+    url = f"{server.url}{group}{scope}/{row.plural}?fieldValidation=Strict"
+    async with aiohttp.ClientSession() as client, client.post(url, json=manifest) as answer:
+        assert answer.status == 201, await answer.text()
+
+
+def _command(pod: Object) -> list[str]:
+    command: list[str] = pod["spec"]["containers"][0]["command"]
+    return command
+
+
+def _volumes(pod: Object) -> set[tuple[str, str]]:
+    """Return where each volume of the host is mounted, with its path there."""
+    hosts = {each["name"]: each["hostPath"]["path"] for each in pod["spec"]["volumes"]}
+    mounts = pod["spec"]["containers"][0]["volumeMounts"]
+    return {(mount["mountPath"], hosts[mount["name"]]) for mount in mounts}

@@ -1,0 +1,44 @@
+"""Pages that are run from top to bottom work as they are written.
+
+All blocks run in order, in one session. Steps of the tutorial that need a real control plane or the
+package index are left to tests/e2e/packaging/test_tutorial.py, which runs all of it with the
+release's kubectl and kube-scheduler. Without kubectl a stand-in changes the tutorial's cluster, and
+what kubectl would print is not compared.
+"""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.walkthroughs.page import EXERCISES, TUTORIAL, pattern, steps
+from tests.docs.walkthroughs.session import session
+
+REAL = ("Set up", "8. Beside a real kube-scheduler")
+"""Sections of the tutorial that need the package index or a real control plane."""
+
+
+@pytest.mark.timeout(300)
+async def test_what_needs_no_cluster_of_the_tutorial_works_as_shown(tmp_path: Path) -> None:
+    todo = steps(TUTORIAL)
+    assert set(REAL) <= {step.section for step in todo}
+    async with session(tmp_path, Path(sys.executable).parent) as reader:
+        await reader.run(step for step in todo if step.section not in REAL)
+
+
+@pytest.mark.timeout(300)
+async def test_the_exercises_work_as_shown(tmp_path: Path) -> None:
+    if shutil.which("kubectl") is None:
+        pytest.skip("kubectl is not installed")
+    async with session(tmp_path, Path(sys.executable).parent) as reader:
+        await reader.run(steps(EXERCISES))
+
+
+def test_other_output_than_shown_is_noticed() -> None:
+    shown = pattern("NAME  AGE\n...\nnode-1  3s\nready in 1.6 s: ... tried\n")
+    text = "NAME    AGE\nx\ny\nnode-1  12s\nready in 20.1 s: 3 pods are tried"
+    assert shown.fullmatch(text)
+    for other in ("NAMES", "node-2", "pods are refused"):
+        word = {"NAMES": "NAME", "node-2": "node-1", "pods are refused": "pods are tried"}[other]
+        assert not shown.fullmatch(text.replace(word, other))
