@@ -43,6 +43,7 @@ FOREIGN = {
     "--help",
     "--machines",
     "--mutations",
+    "--policy-config-file",
     "--quiet",
     "--require-hashes",
     "--secure-port",
