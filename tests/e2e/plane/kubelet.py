@@ -6,6 +6,7 @@ import struct
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 import aiohttp
 from aiohttp import web
@@ -17,13 +18,13 @@ PROTOCOL = "v4.channel.k8s.io"
 DATA, ERROR = b"\0", b"\1"
 
 
-ADDRESSES: web.AppKey[Mapping[str, str]] = web.AppKey("addresses", Mapping)
+ADDRESSES = web.AppKey("addresses", Mapping[str, str])
 """Where pods are, by name; others listen on loopback."""
 
 
 @asynccontextmanager
 async def kubelet(
-    directory: Path, addresses: Mapping[str, str] | None = None
+    directory: Path, addresses: Mapping[str, str] = MappingProxyType({})
 ) -> AsyncIterator[int]:
     """Serve over HTTPS until the block is left, with a key in *directory*; give the port."""
     own = Authority(directory, "kubelet").sign("serving", "kubelet")
