@@ -34,7 +34,10 @@ def served(installation: Installation) -> Result:
 def in_policy(installation: Installation) -> Result:
     """Look whether the policy has each profile of kube-scheduler."""
     profiles = installation.policy.profiles
-    unknown = [each for each in _scheduler_names(installation) if each not in profiles]
+    names = _scheduler_names(installation)
+    unknown = [each for each in names if each not in (*profiles, CLUSTER)]
+    if not unknown and CLUSTER in names and CLUSTER not in profiles:
+        return ok(f"kube-scheduler asks about pods of {CLUSTER} too, which pass all filters")
     if unknown:
         return warning(
             f"kube-scheduler asks about pods of {listed(unknown)}{suggestion(unknown[0], profiles)}"
@@ -83,7 +86,7 @@ def waiting(installation: Installation) -> Result:
 
 def own_pods(installation: Installation) -> Result:
     """Look whether pods of Moorage need Moorage to be scheduled."""
-    profiles = {*installation.policy.profiles, *_names_if_known(installation)}
+    profiles = _needing_moorage(installation)
     named = [
         (f"Deployment {name_of(each)}", each["spec"]["template"]["spec"])
         for each in installation.objects.of("deployments")
@@ -105,6 +108,19 @@ def _scheduler_names(installation: Installation) -> list[str]:
         for _, configuration in installation.configurations
         for name in configuration.scheduler_names
     ]
+
+
+def _needing_moorage(installation: Installation) -> set[str]:
+    """Return the profiles whose pods are not placed while Moorage is down."""
+    try:
+        return {
+            name
+            for _, configuration in installation.configurations
+            if any(not e.ignorable and not e.managed_resources for e in configuration.extenders)
+            for name in configuration.scheduler_names
+        }
+    except NotReadError:
+        return set(installation.policy.profiles)
 
 
 def _names_if_known(installation: Installation) -> list[str]:

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from cli.config.entries import VERBS, ExtenderEntry, Verb, entries_for
 from cli.doctor.check import Check, Result, listed, ok, problem, warning, worst
-from cli.doctor.installation.installation import Installation
-from cli.doctor.installation.known import NotReadError
+from cli.doctor.installation.installation import Entry, Installation
+from cli.doctor.installation.known import NotReadError, known
 from moorage_host.policy import KINDS, Kind, PluginInfo
 from sandbox.scheduler.config import ExtenderConfig
 
@@ -53,7 +53,7 @@ def ignorable(installation: Installation) -> Result:
                     f"give binds an entry of their own that is not ignorable; {PRINT} --ignorable",
                 )
             )
-        else:
+        elif not _places_our_pods(installation, entry):
             results.append(
                 warning(
                     f"{entry.place} is ignorable: while Moorage is down, pods are placed without "
@@ -61,7 +61,20 @@ def ignorable(installation: Installation) -> Result:
                     "set ignorable: false if its filters must always hold",
                 )
             )
+    if any(entry.extender.ignorable for entry in installation.entries):
+        evidence = "the extender is ignorable, as Moorage's own pods need it that it asks about"
+        return worst(results, ok(evidence))
     return worst(results, ok("no extender is ignorable: while Moorage is down, pods wait"))
+
+
+def _places_our_pods(installation: Installation, entry: Entry) -> bool:
+    """Whether an extender is asked about Moorage's own pods, which must start without it."""
+    configuration = known(entry.scheduler.configuration)
+    names = {
+        each["spec"]["template"]["spec"].get("schedulerName", "default-scheduler")
+        for each in installation.objects.of("deployments")
+    }
+    return bool(names & set(configuration.scheduler_names))
 
 
 def bind_once(installation: Installation) -> Result:

@@ -13,6 +13,12 @@ from cli.doctor.installation.pods import name_of, scheduler_in, words_of
 from moorage.errors import ConfigurationError
 from sandbox.scheduler.config import Configuration, parse_configuration
 
+LAYOUT = "control-plane"
+"""The ConfigMap with files for nodes of the control plane, where kube-scheduler is a static pod."""
+
+CONFIGURATION = "-config.yaml"
+"""How the names of configurations in it end."""
+
 INLINE = "(inline)"
 """Stands for a file whose content the configuration has itself."""
 
@@ -71,6 +77,8 @@ def find_schedulers(objects: Objects, given: Path | None) -> Sequence[Scheduler]
                 is_file=True,
             )
         )
+    elif layout := list(_of_layout(objects, tuple(on_disk))):
+        schedulers += layout
     elif on_disk:
         names = ", ".join(name_of(pod) for pod in on_disk)
         reason = (
@@ -80,6 +88,35 @@ def find_schedulers(objects: Objects, given: Path | None) -> Sequence[Scheduler]
             Scheduler(source=names, configuration=Missing(reason), pods=tuple(on_disk))
         )
     return schedulers
+
+
+def parsed(text: str) -> Configuration | Missing:
+    """Return a configuration, or why kube-scheduler would not start with it."""
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError:
+        document = None
+    if isinstance(document, dict) and _has_inline(document):
+        text = yaml.safe_dump(document)
+    try:
+        return parse_configuration(text)
+    except ConfigurationError as error:
+        return Missing(f"kube-scheduler would not start with it: {error}")
+
+
+def _of_layout(objects: Objects, pods: tuple[Object, ...]) -> Iterator[Scheduler]:
+    """Yield what the ConfigMap has that is to be copied to nodes of the control plane."""
+    try:
+        found = objects.named("configmaps", LAYOUT)
+    except NotReadError:
+        return
+    for key, text in ((found or {}).get("data") or {}).items():
+        if key.endswith(CONFIGURATION):
+            yield Scheduler(
+                source=f"ConfigMap {LAYOUT}, {key} (the file on nodes may differ: --config FILE)",
+                configuration=parsed(text),
+                pods=pods,
+            )
 
 
 def _scheduler_pods(objects: Objects) -> Iterator[Object]:
@@ -135,27 +172,14 @@ def _of_map(objects: Objects, name: str, entry: str) -> Configuration | Missing:
     text = (found.get("data") or {}).get(entry)
     if text is None:
         return Missing(f"ConfigMap {name} has no {entry}, which is kube-scheduler's --config")
-    return _parsed(text)
+    return parsed(text)
 
 
 def _read(path: Path) -> Configuration | Missing:
     try:
-        return _parsed(path.read_text(encoding="utf-8"))
+        return parsed(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"cannot read the --config {path}: {error}") from error
-
-
-def _parsed(text: str) -> Configuration | Missing:
-    try:
-        document = yaml.safe_load(text)
-    except yaml.YAMLError:
-        document = None
-    if isinstance(document, dict) and _has_inline(document):
-        text = yaml.safe_dump(document)
-    try:
-        return parse_configuration(text)
-    except ConfigurationError as error:
-        return Missing(f"kube-scheduler would not start with it: {error}")
 
 
 def _has_inline(document: dict[str, Any]) -> bool:

@@ -22,9 +22,11 @@ from cli.doctor.installation.known import Missing, known
 from cli.doctor.installation.needs import needed_rights
 from cli.doctor.installation.processes import Process, samples
 from cli.doctor.installation.rights import review
+from cli.doctor.installation.schedulers import find_schedulers, parsed
 from moorage.models import ObjectKind
 from moorage_host.kube import connect
 from tests.cli.doctor.installed import Installed, event
+from tests.scenarios.planes import ROOT
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -200,7 +202,7 @@ FAULTS: list[tuple[str, Planted, str, str]] = [
     ("standby", lease(renewTime=at(0), holderIdentity="a"), "only 1 runs", "replicas"),
     (
         "clock-leases",
-        lease(renewTime=at(90), holderIdentity="gateway-1_x"),
+        lease(renewTime=at(3600), holderIdentity="gateway-1_x"),
         "Lease moorage-gateway was renewed",
         "synchronize",
     ),
@@ -308,3 +310,28 @@ async def test_without_rights_everything_else_is_still_checked(installed: Instal
     levels = {each.check: each.level for each in everything}
     assert levels["rights-gateway"] == "not checked"
     assert levels["clock-local"] == "ok"
+
+
+async def test_of_a_control_plane_the_configuration_to_copy_is_read(installed: Installed) -> None:
+    folder = ROOT / "deploy" / "kustomize" / "components" / "control-plane"
+    file = folder / "kube-scheduler-config.yaml"
+    found_map = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "control-plane", "namespace": "moorage"},
+        "data": {file.name: file.read_text()},
+    }
+    read = await installed.read()
+    lists = {**read.objects.lists, "configmaps": [found_map], "pods": []}
+    (scheduler,) = find_schedulers(replace(read.objects, lists=lists), None)
+    assert "ConfigMap control-plane, kube-scheduler-config.yaml" in scheduler.source
+    at_control_plane = replace(read, schedulers=(scheduler,))
+    levels = {each.check: each for each in findings(at_control_plane)}
+    # The cluster's own pods come to Moorage, and start without it.
+    for check in ("own-pods", "config-ignorable", "profile-in-policy", "config-verbs"):
+        assert levels[check].level == "ok", levels[check]
+    ignored = parsed(file.read_text().replace("ignorable: true", "ignorable: false"))
+    strict = replace(read, schedulers=(replace(scheduler, configuration=ignored),))
+    finding = found(strict, "own-pods")
+    assert finding.level == "problem", finding
+    assert "cannot start while Moorage is down" in finding.evidence
