@@ -42,6 +42,7 @@ FOREIGN = {
     "--help",
     "--machines",
     "--mutations",
+    "--policy-config-file",
     "--quiet",
     "--require-hashes",
     "--secure-port",

@@ -28,8 +28,9 @@ CHECKED = {
 """Programs by what checks how they are called."""
 
 OTHERS = {
-    *("cd", "cp", "diff", "do", "done", "echo", "export", "for", "grep", "jq", "kube-scheduler"),
-    *("kubeadm", "mkdir", "openssl", "pip", "python3", "sed", "sort", "tr", "unset", "wc", "."),
+    *("apt-get", "cd", "cp", "diff", "do", "docker", "done", "echo", "export", "for", "grep", "jq"),
+    *("kube-scheduler", "kubeadm", "mkdir", "openssl", "pip", "python3", "sed", "sort", "tr"),
+    *("unset", "wc", "."),
 }
 """Programs of which only the syntax of the line is checked."""
 
