@@ -42,7 +42,7 @@ def sources() -> Iterator[str]:
 def test_the_wheel_has_every_module_and_no_name_of_others_at_the_top(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     packages = {name.partition("/")[0] for name in names if ".dist-info/" not in name}
-    assert packages == {"moorage", "moorage_apps", "moorage_host"}
+    assert packages == {"moorage", "moorage_apps", "moorage_host", "moorage_pytest"}
     assert set(sources()) <= set(names)
     assert not [name for name in names if "tests" in name or name.endswith(".pyc")]
 
