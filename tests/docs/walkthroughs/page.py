@@ -12,7 +12,7 @@ TUTORIAL = DOCS / "tutorial" / "first-plugin.md"
 EXERCISES = DOCS / "how-to" / "exercises.md"
 
 PODS = "10. The same pod again"
-"""The section of the tutorial that needs nodes which run pods; tests/e2e/renderings does the same."""
+"""The section of the tutorial that needs nodes with kubelets; see tests/e2e/renderings."""
 
 Kind = Literal["command", "program", "output", "screen", "file", "stop"]
 
