@@ -41,8 +41,9 @@ OTHERS = {
         "for",
         "git",
         "grep",
+        "jq",
     ),
-    *("jq", "kube-scheduler", "kubeadm", "mkdir", "openssl", "pip", "python3", "sed", "sort", "tr"),
+    *("kube-scheduler", "kubeadm", "mkdir", "openssl", "pip", "python3", "sed", "sort", "tr"),
     *("unset", "wc", "."),
 }
 """Programs of which only the syntax of the line is checked."""
