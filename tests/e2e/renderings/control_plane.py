@@ -13,7 +13,13 @@ CONFIG_MAP = "control-plane"
 PATCH = "kubeadm-patch.yaml"
 CONFIGURATIONS = "-config.yaml"
 KUBECONFIG = "etc/kubernetes/scheduler.conf"
-FOLDER = "etc/kubernetes/moorage"
+CERTIFICATE = "etc/moorage/tls"
+FILES = {
+    "kube-scheduler-config.yaml": "etc/kubernetes/moorage-scheduler.yaml",
+    "plain-scheduler-config.yaml": "etc/kubernetes/moorage-plain-scheduler.yaml",
+}
+"""Where docs/how-to/kubeadm.md puts what the ConfigMap has."""
+
 USER = "system:kube-scheduler"
 
 
@@ -25,7 +31,7 @@ async def run_static_pods(cluster: Cluster, data: dict[str, str], certificate: P
         data: The content of the ConfigMap.
         certificate: The folder of the certificate with which kube-scheduler calls Moorage.
     """
-    _write_folder(cluster.api.host / FOLDER, data, certificate)
+    _write_files(cluster.api.host, data, certificate)
     for name, text in data.items():
         if name.endswith(CONFIGURATIONS):
             profiles = yaml.safe_load(text)["profiles"]
@@ -43,13 +49,14 @@ async def run_static_pods(cluster: Cluster, data: dict[str, str], certificate: P
         await cluster.node.run_static(manifest)
 
 
-def _write_folder(folder: Path, data: dict[str, str], certificate: Path) -> None:
-    (folder / "tls").mkdir(parents=True)
+def _write_files(host: Path, data: dict[str, str], certificate: Path) -> None:
+    (host / CERTIFICATE).mkdir(parents=True)
     for file in certificate.iterdir():
-        (folder / "tls" / file.name).write_bytes(file.read_bytes())
-    for name, text in data.items():
-        if name.endswith(CONFIGURATIONS):
-            (folder / name).write_text(text)
+        (host / CERTIFICATE / file.name).write_bytes(file.read_bytes())
+    for name, place in FILES.items():
+        if name in data:
+            (host / place).parent.mkdir(parents=True, exist_ok=True)
+            (host / place).write_text(data[name])
 
 
 def _write_kubeconfig(cluster: Cluster) -> None:
