@@ -60,6 +60,8 @@ async def _control(installation: Installation, pods: Iterable[Pod]) -> None:
     api = installation.cluster.api
     ready = [pod for pod in pods if pod.ready]
     for obj in installation.objects:
+        if obj["metadata"].get("namespace") != OUR_NAMESPACE:
+            continue
         name = obj["metadata"]["name"]
         if obj["kind"] == "Service" and obj["spec"].get("clusterIP") != "None":
             await api.call("POST", SLICES, _slice(name, obj["spec"], ready))
