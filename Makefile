@@ -59,10 +59,10 @@ sbom: .venv/.dev ## Write the software bill of materials into dist: the locked d
 audit: .venv/.dev ## Check the locked dependencies: hashes, licences, yanked versions, known vulnerabilities
 	$(BIN)/python -m tests.dependencies
 
-SPHINX := $(BIN)/sphinx-build -c docs -d .venv/docs/doctrees -j auto
+SPHINX := $(BIN)/sphinx-build -c docs -d .venv/docs/doctrees -j 2
 docs: .venv/.dev ## Build the documentation site into .venv/docs/html; a warning is a failure
-	$(SPHINX) -q -W --keep-going -b html . .venv/docs/html
-	@echo "Open .venv/docs/html/index.html"
+	$(SPHINX) -q -E -a -W --keep-going -b html . .venv/docs/html
+	@$(BIN)/python -m tests.docs.site
 
 docs-linkcheck: .venv/.dev ## Ask every external link of the documentation whether it is still there (needs the network)
 	$(SPHINX) -q -b linkcheck . .venv/docs/linkcheck

@@ -28,7 +28,21 @@ CHECKED = {
 """Programs by what checks how they are called."""
 
 OTHERS = {
-    *("apt-get", "cd", "cp", "diff", "do", "docker", "done", "echo", "export", "for", "grep", "jq"),
+    *(
+        "apt-get",
+        "cd",
+        "cp",
+        "diff",
+        "do",
+        "docker",
+        "done",
+        "echo",
+        "export",
+        "for",
+        "git",
+        "grep",
+        "jq",
+    ),
     *("kube-scheduler", "kubeadm", "mkdir", "openssl", "pip", "python3", "sed", "sort", "tr"),
     *("unset", "wc", "."),
 }

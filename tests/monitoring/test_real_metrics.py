@@ -17,6 +17,7 @@ QUERIES = [
 ]
 
 FAULTS = {
+    "])) > 0",
     "ALERTS",
     'grpc_code!="OK"',
     "moorage_bind_retries_total",
@@ -30,7 +31,7 @@ FAULTS = {
     "moorage_spans_total",
     "moorage_watch_restarts_total",
 }
-"""What only a fault makes appear, as queries begin with it."""
+"""What only a fault makes appear: parts of queries."""
 
 NOT_MADE = {
     'moorage_http_refused_total{port="extender",reason=~"handshake|identity"}': "no TLS here",
