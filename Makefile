@@ -7,7 +7,7 @@ WORKERS ?= 3
 override AGAIN := $(if $(AGAIN),--last-failed --last-failed-no-failures=none)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test fuzz audit soak docs docs-linkcheck lint protos protos-check lock image bench bench-quick e2e chaos chaos-mutations manifests clean
+.PHONY: help dist sbom demo up test fuzz audit soak docs docs-linkcheck lint protos protos-check lock image bench bench-quick e2e chaos chaos-mutations manifests clean
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}'
@@ -30,7 +30,7 @@ CASES ?= 200000
 fuzz: .venv/.fuzz ## Feed 200,000 mutated bodies, messages, policies ... to what reads them (CASES, BUDGET, SEED, TARGETS, KEEP=1)
 	$(BIN)/python -m tests.fuzz --cases $(CASES) $(if $(BUDGET),--budget $(BUDGET)) $(if $(SEED),--seed $(SEED)) $(if $(TARGETS),--targets $(TARGETS)) $(if $(KEEP),--keep)
 
-lint: .venv/.dev protos-check ## Check style, types, layers, protos (also against the last release's), generated code
+lint: .venv/.dev protos-check ## Check style, types, layers, protos and public API (also against the last release's), generated code, workflows
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -39,15 +39,30 @@ lint: .venv/.dev protos-check ## Check style, types, layers, protos (also agains
 	$(BIN)/buf format -d --exit-code
 	@rm -rf .venv/released && $(BIN)/python -m tests.released .venv/released protos buf.yaml
 	$(BIN)/buf breaking --against .venv/released
+	$(BIN)/python -m tests.public_api
+	$(BIN)/zizmor --offline --quiet --no-progress --persona=pedantic .github
 	$(BIN)/hadolint deploy/Dockerfile
+
+# The same commit gives the same bytes. A release sets MOORAGE_HOME, the address of the repository's page.
+BUILD := SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m hatchling build -d
+dist: .venv/.dev ## Build wheel and source distribution into dist/packages, twice, and fail if the two differ
+	@rm -rf dist/packages .venv/packages
+	@$(BUILD) dist/packages && $(BUILD) .venv/packages
+	@diff -r dist/packages .venv/packages
+	$(BIN)/twine check --strict dist/packages/*
+
+sbom: .venv/.dev ## Write the software bill of materials into dist: the locked dependencies, as CycloneDX
+	@mkdir -p dist
+	$(BIN)/python -W ignore -m cyclonedx_py requirements requirements-image.lock --pyproject pyproject.toml \
+	  --mc-type application --output-reproducible -o dist/moorage-$$($(BIN)/python -c 'import moorage; print(moorage.__version__)').cdx.json
 
 audit: .venv/.dev ## Check the locked dependencies: hashes, licences, yanked versions, known vulnerabilities
 	$(BIN)/python -m tests.dependencies
 
-SPHINX := $(BIN)/sphinx-build -c docs -d .venv/docs/doctrees -j auto
+SPHINX := $(BIN)/sphinx-build -c docs -d .venv/docs/doctrees -j 2
 docs: .venv/.dev ## Build the documentation site into .venv/docs/html; a warning is a failure
-	$(SPHINX) -q -W --keep-going -b html . .venv/docs/html
-	@echo "Open .venv/docs/html/index.html"
+	$(SPHINX) -q -E -a -W --keep-going -b html . .venv/docs/html
+	@$(BIN)/python -m tests.docs.site
 
 docs-linkcheck: .venv/.dev ## Ask every external link of the documentation whether it is still there (needs the network)
 	$(SPHINX) -q -b linkcheck . .venv/docs/linkcheck

@@ -112,7 +112,9 @@ class Cluster:
         They may not be followed for *max_interruption* seconds.
         """
         if not self.synced():
-            return "nodes and pods have not been read yet"
+            waiting = (each for each in self._reflectors.values() if not each.synced.is_set())
+            causes = [each.problem for each in waiting if each.problem]
+            return ": ".join(["nodes and pods have not been read yet", *causes[:1]])
         for name, reflector in self._reflectors.items():
             if (seconds := reflector.interruption()) > max_interruption:
                 return f"{name} have not been followed for {seconds:.0f} s: {reflector.problem}"

@@ -18,19 +18,24 @@ _OLD_NAMES = {
     "Apache Software License": "Apache-2.0",
     "BSD 2-Clause License": "BSD-2-Clause",
     "BSD License": "BSD-3-Clause",
+    "ISC License (ISCL)": "ISC",
     "MIT License": "MIT",
     "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
     "Python Software Foundation License": "PSF-2.0",
 }
 """How packages without a License-Expression name the same licences."""
 
-_READ = {"atheris": "Apache-2.0"}
-"""Licences that the metadata leaves out, read from the project's LICENSE file."""
+_READ = {"atheris": "Apache-2.0", "docutils": "BSD-2-Clause AND BSD-3-Clause"}
+"""Licences as the project's own files have them, where the metadata does not.
+
+Those of docutils name the GPL for an editor's mode, which the wheel does not have, and the public
+domain.
+"""
 
 
 def licence(package: PackageMetadata) -> str:
     """Return the licence of an installed package as an SPDX expression, as far as it says one."""
-    if expression := _first(package, "License-Expression"):
+    if expression := _READ.get(package["Name"]) or _first(package, "License-Expression"):
         return expression
     # A short License field is more exact than the classifiers; a long one is the whole text.
     field = _first(package, "License").strip()
@@ -40,7 +45,7 @@ def licence(package: PackageMetadata) -> str:
     classifiers = [c for c in package.get_all("Classifier") or () if c.startswith(prefix)]
     names = [c.removeprefix(prefix).removeprefix("OSI Approved :: ") for c in classifiers]
     known = [_spdx(name) for name in names if not name.startswith(("OSI", "DFSG"))]
-    return " AND ".join(known) or field[:40] or _READ.get(package["Name"], "")
+    return " AND ".join(known) or field[:40]
 
 
 def refused(expression: str) -> str:

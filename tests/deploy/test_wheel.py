@@ -1,5 +1,6 @@
 """The wheel has all that runs, and works where others have modules of the same names."""
 
+import shutil
 import time
 import zipfile
 from collections.abc import Iterator
@@ -45,7 +46,7 @@ def sources() -> Iterator[str]:
 def test_the_wheel_has_every_module_and_no_name_of_others_at_the_top(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     packages = {name.partition("/")[0] for name in names if ".dist-info/" not in name}
-    assert packages == {"moorage", "moorage_apps", "moorage_host"}
+    assert packages == {"moorage", "moorage_apps", "moorage_host", "moorage_pytest"}
     assert set(sources()) <= set(names)
     assert not [name for name in names if "tests" in name or name.endswith(".pyc")]
 
@@ -87,6 +88,13 @@ def test_each_process_can_be_started_by_its_module(
     usage = run(programs / "python", "-m", "moorage_apps", process, "--help", folder=folder)
     assert usage.startswith(f"usage: python -m {process} ")
     assert "--log-format" in usage
+
+
+def test_the_wheel_installs_itself_in_a_cluster(programs: Path, folder: Path) -> None:
+    if shutil.which("kubectl") is None:
+        pytest.skip("kubectl is not installed")
+    out = run(programs / "moorage", "install", "--print", "--layout=sidecar", folder=folder)
+    assert "name: gateway-tls" in out
 
 
 def test_the_command_and_the_library_have_the_same_version(programs: Path, folder: Path) -> None:

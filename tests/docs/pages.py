@@ -1,6 +1,7 @@
 """The documentation's files, and what can be found in them."""
 
 import re
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,19 +9,21 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 
-_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+_INCLUDED = re.compile(r"<!-- include: .*?<!-- end -->", re.DOTALL)
 _LINK = re.compile(r"(?<!\!)\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A fenced block: its language, its text, and where it begins."""
+    """A fenced block: its language, its text, where it begins, whether a file is included there."""
 
     page: Path
     line: int
     language: str
     text: str
+    included: bool
 
     def __str__(self) -> str:
         return f"{self.page.relative_to(ROOT)}:{self.line}"
@@ -33,12 +36,22 @@ def pages() -> list[Path]:
 
 def blocks(language: str) -> Iterator[Block]:
     """Yield the blocks of a language, of all pages."""
+    yield from (block for block in all_blocks() if block.language == language)
+
+
+def all_blocks() -> Iterator[Block]:
+    """Yield the blocks of all pages, those in lists without their indentation."""
     for page in pages():
         text = page.read_text()
+        included = [match.span() for match in _INCLUDED.finditer(text)]
         for match in _FENCE.finditer(text):
-            if match[1] == language:
-                line = text.count("\n", 0, match.start()) + 1
-                yield Block(page=page, line=line, language=language, text=match[2])
+            yield Block(
+                page=page,
+                line=text.count("\n", 0, match.start()) + 1,
+                language=match[2],
+                text=textwrap.dedent(match[3]),
+                included=any(start < match.start() < end for start, end in included),
+            )
 
 
 def links(page: Path) -> list[str]:

@@ -58,6 +58,7 @@ ALLOWED = {
 
 SUFFIXES = {".py", ".md", ".proto", ".yaml", ".toml", ".cfg", ".ini", ""}
 LEFT_OUT = (
+    "LICENSE",
     "gateway/inspector/static/vendor/",
     "sdk/moorage/v1/",
     "tests/",

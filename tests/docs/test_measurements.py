@@ -3,7 +3,7 @@
 import asyncio
 import re
 from pathlib import Path
-from typing import get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 
@@ -71,19 +71,11 @@ def test_the_example_of_a_pod_that_is_not_measured_yet_is_right() -> None:
 
 
 async def test_the_plugin_of_the_page_prefers_idle_disks(tmp_path: Path) -> None:
-    (block,) = (b for b in blocks("python") if b.text.startswith("# idle_disks.py"))
-    (tmp_path / "idle_disks.py").write_text(block.text)
-    registry = Registry(ScorePlugin)
-    registry.add_path(tmp_path)
-    found = registry.get("IdleDisks")
-    assert found is not None
+    found = _shown(tmp_path, "idle_disks.py", "IdleDisks")
     nodes = [make_node(name) for name in ("idle", "busy", "new")]
     async with fake_prometheus() as prometheus:
         prometheus.measures({"busy": {"idle": 0.1, "busy": 1}})
-        plugin = found.kind(
-            found.kind.Args(prometheus=prometheus.settings(interval="1h", max_age="1h"))
-        )
-        assert isinstance(plugin, ScorePlugin)
+        plugin = found(found.Args(prometheus=prometheus.settings(interval="1h", max_age="1h")))
         async with running(plugin):
             scores = await asyncio.to_thread(run_score, plugin, make_pod(), *nodes)
             note = plugin.latest_note
@@ -91,6 +83,30 @@ async def test_the_plugin_of_the_page_prefers_idle_disks(tmp_path: Path) -> None
     assert scores == {"idle": 90, "busy": 0, "new": 45}
     assert np.asarray(raw)[-1] == MISSING
     assert note == "1 of 3 nodes have no measurements, such as new (onMissing: neutral)"
+
+
+async def test_the_plugin_of_the_exercise_scores_as_the_article(tmp_path: Path) -> None:
+    found = _shown(tmp_path, "quiet_network.py", "QuietNetwork")
+    page = (DOCS / "how-to" / "exercises.md").read_text()
+    (shown,) = re.findall(r"1, 1\.2 and 1\.4 MB, gives (\d+), (\d+) and (\d+) of 100", page)
+    nodes = [make_node(name) for name in "abc"]
+    async with fake_prometheus() as prometheus:
+        prometheus.measures({"received": {"a": 1.0e6, "b": 1.2e6, "c": 1.4e6}})
+        plugin = found(found.Args(prometheus=prometheus.settings(interval="1h", max_age="1h")))
+        async with running(plugin):
+            scores = await asyncio.to_thread(run_score, plugin, make_pod(), *nodes)
+    assert scores == dict(zip("abc", map(float, shown), strict=True))
+
+
+def _shown(folder: Path, file: str, name: str) -> type[Any]:
+    """Return the plugin that a page shows as a file."""
+    (block,) = (b for b in blocks("python") if b.text.startswith(f"# {file}"))
+    (folder / file).write_text(block.text)
+    registry = Registry(ScorePlugin)
+    registry.add_path(folder)
+    found = registry.get(name)
+    assert found is not None
+    return found.kind
 
 
 def _quoted(text: str) -> list[str]:

@@ -1,6 +1,7 @@
 """Plugins in the documentation work, and their tests pass."""
 
 import importlib.util
+import inspect
 import json
 import re
 import sys
@@ -72,12 +73,14 @@ def test_a_plugin_file_is_found_as_one(block: Block, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("block", [b for b in BLOCKS if name_of(b).startswith("test_")], ids=str)
-def test_the_tests_of_a_plugin_pass(block: Block, importable: Path) -> None:
+def test_the_tests_of_a_plugin_pass(
+    block: Block, importable: Path, request: pytest.FixtureRequest
+) -> None:
     module = _module(importable / name_of(block))
     tests = [value for name, value in vars(module).items() if name.startswith("test_")]
     assert tests
     for test in tests:
-        test()
+        test(**{name: request.getfixturevalue(name) for name in inspect.signature(test).parameters})
 
 
 def test_fast_disks_rejects_slow_nodes_for_pods_that_want_fast_ones(folder: Path) -> None:

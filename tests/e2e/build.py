@@ -2,10 +2,10 @@
 
 Used by the harness, and by hand: python -m tests.e2e.build [PROGRAM ...]
 
-The versions are pinned in controlplane/MINOR/go.mod, grpcurl/go.mod and helm/go.mod and nowhere
-else. The newest minor version is the default; KUBERNETES=1.36 selects another. Of the older
-versions in schedulers/MINOR/go.mod there is kube-scheduler alone. What is built goes into a cache
-outside the tree, whose key is those files, so that it is built once.
+The versions are pinned in controlplane/MINOR/go.mod and in the go.mod of actionlint, grpcurl and
+helm, and nowhere else. The newest minor version is the default; KUBERNETES=1.36 selects another. Of
+the older versions in schedulers/MINOR/go.mod there is kube-scheduler alone. What is built goes into
+a cache outside the tree, whose key is those files, so that it is built once.
 """
 
 import hashlib
@@ -25,6 +25,7 @@ CONTROL_PLANES = HERE / "controlplane"
 SCHEDULERS = HERE / "schedulers"
 GRPCURL = HERE / "grpcurl"
 HELM = HERE / "helm"
+ACTIONLINT = HERE / "actionlint"
 CHOICE = "KUBERNETES"  # the environment variable that selects a minor version
 KUBERNETES = "k8s.io/kubernetes"
 VERSION_PACKAGE = "k8s.io/component-base/version"
@@ -56,7 +57,7 @@ def tools() -> dict[str, Tool]:
     """Return everything that can be built, by name."""
     found = (
         Tool(module=module, package=package)
-        for module in (control_plane(), GRPCURL, HELM)
+        for module in (control_plane(), GRPCURL, HELM, ACTIONLINT)
         for package in _packages(module)
     )
     return {tool.name: tool for tool in found}

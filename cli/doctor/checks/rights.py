@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable
 from cli.doctor.check import Check, Result, listed, ok, problem, unchecked, warning
 from cli.doctor.installation import needs
 from cli.doctor.installation.installation import Installation
-from cli.doctor.installation.known import known
 from cli.doctor.installation.rights import Right
 
 Needs = Callable[[Installation], Iterable[Right]]
@@ -16,7 +15,7 @@ def _needed(asked: Needs, change: str, what: str) -> Callable[[Installation], Re
 
     def run(installation: Installation) -> Result:
         wanted = list(dict.fromkeys(asked(installation)))
-        lacking = [each for each in wanted if not known(installation.rights[each])]
+        lacking = [each for each in wanted if not installation.may(each)]
         if lacking:
             return problem(f"{_who(lacking[0])} may not {listed(list(map(str, lacking)))}", change)
         if not wanted:
@@ -31,7 +30,7 @@ def plugins(installation: Installation) -> Result:
     wanted = needs.readers(installation)
     if not wanted:
         return ok("no enabled plugin reads further kinds of objects")
-    lacking = [each for each in wanted if not known(installation.rights[each])]
+    lacking = [each for each in wanted if not installation.may(each)]
     if lacking:
         first = lacking[0]
         return problem(
@@ -48,7 +47,7 @@ def leases(installation: Installation) -> Result:
     wanted = list(dict.fromkeys(needs.needs_of_leases(installation)))
     if not wanted:
         return ok("nothing elects a leader by a Lease")
-    lacking = [each for each in wanted if not known(installation.rights[each])]
+    lacking = [each for each in wanted if not installation.may(each)]
     if lacking:
         return problem(
             f"{_who(lacking[0])} may not {listed(list(map(str, lacking)))}: it waits for ever and "
@@ -64,7 +63,7 @@ def least(installation: Installation) -> Result:
     unneeded = list(dict.fromkeys(needs.unneeded(installation)))
     if not unneeded:
         return unchecked("no pod of filter or scorer was found")
-    held = [each for each in unneeded if known(installation.rights[each])]
+    held = [each for each in unneeded if installation.may(each)]
     if held:
         return warning(
             f"{_who(held[0])} runs plugin code and may {listed(list(map(str, held)))}",

@@ -10,7 +10,7 @@ from cli.doctor.installation.known import Missing, NotReadError, known
 from cli.doctor.installation.objects import ApiServer, Object, Objects
 from cli.doctor.installation.pods import runs
 from cli.doctor.installation.processes import Processes
-from cli.doctor.installation.rights import Rights
+from cli.doctor.installation.rights import Right, Rights
 from cli.doctor.installation.schedulers import Scheduler
 from sandbox.scheduler.config import Configuration, ExtenderConfig
 
@@ -127,6 +127,14 @@ class Installation:
             for index, extender in enumerate(configuration.extenders)
         ]
         return [each for each in every if self._may_be_ours(each.extender)] or every
+
+    def may(self, right: Right) -> bool:
+        """Return whether a right exists.
+
+        Raises:
+            NotReadError: Nobody knows.
+        """
+        return known(self.rights.get(right, Missing("rights were not asked for")))
 
     def pods(self, service: str) -> Iterator[Object]:
         """Yield the pods that run a service of Moorage.

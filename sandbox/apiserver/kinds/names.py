@@ -46,6 +46,11 @@ DNS_SUBDOMAIN = Syntax(
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
     "'.', and must start and end with an alphanumeric character (e.g. 'example.com'",
 )
+PATH_SEGMENT = Syntax(
+    r"(?!\.{1,2}$)[^/%]+",
+    253,
+    "may not be '.' or '..', nor contain '/' or '%' (of roles and bindings, e.g. 'system:node'",
+)
 LABEL_NAME = Syntax(
     _NAME,
     63,

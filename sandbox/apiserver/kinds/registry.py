@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from sandbox.apiserver.kinds import access, accounts, events, nodes, pods, priorities, workloads
 from sandbox.apiserver.kinds.hooks import Hooks
-from sandbox.apiserver.kinds.names import DNS_LABEL
+from sandbox.apiserver.kinds.names import DNS_LABEL, PATH_SEGMENT
 from sandbox.apiserver.resources import custom
 from sandbox.apiserver.resources.resource import Object, Resource
 
@@ -75,6 +75,10 @@ _BY_VERSION: Mapping[tuple[str, str], Hooks] = {
     ("events.k8s.io/v1", "events"): events.GROUP_HOOKS,
 }
 _BY_STORAGE: Mapping[str, Hooks] = {
+    **{
+        f"rbac.authorization.k8s.io/{kind}": Hooks(name_syntax=PATH_SEGMENT)
+        for kind in ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
+    },
     "/pods": pods.HOOKS,
     "/nodes": nodes.HOOKS,
     "/namespaces": Hooks(on_create=_activate, name_syntax=DNS_LABEL),

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from cli.doctor.checks.reaching.network import forbidding
+from cli.doctor.checks.reaching.network import Connection, forbidding
 
 Object = dict[str, Any]
 
@@ -38,6 +38,7 @@ BY_BLOCK: Object = {
     "from": [{"ipBlock": {"cidr": "192.168.0.0/24", "except": ["192.168.0.9/32"]}}],
     "ports": [{"port": "extender"}],
 }
+TO_GATEWAY: Object = {"to": [{"podSelector": {"matchLabels": {"app": "gateway"}}}]}
 BY_SPACE: Object = {"from": [{"namespaceSelector": {"matchLabels": SYSTEM}}]}
 
 
@@ -46,7 +47,9 @@ BY_SPACE: Object = {"from": [{"namespaceSelector": {"matchLabels": SYSTEM}}]}
     [
         ([], SCHEDULER, True),
         ([policy()], SCHEDULER, False),
-        ([policy(policyTypes=["Egress"])], SCHEDULER, True),
+        ([policy(policyTypes=["Egress"])], SCHEDULER, False),
+        ([policy(policyTypes=["Egress"])], STATIC, True),
+        ([policy(policyTypes=["Egress"], egress=[TO_GATEWAY])], SCHEDULER, True),
         ([policy(selector={"matchLabels": {"app": "filter"}})], SCHEDULER, True),
         ([policy(BY_LABEL)], SCHEDULER, True),
         ([policy(), policy(BY_LABEL)], SCHEDULER, True),
@@ -64,5 +67,12 @@ BY_SPACE: Object = {"from": [{"namespaceSelector": {"matchLabels": SYSTEM}}]}
 def test_the_gateway_lets_in_whom_some_policy_names(
     policies: list[Object], source: Object, is_allowed: bool
 ) -> None:
-    names = forbidding(policies, GATEWAY, source, SYSTEM if source is not SCHEDULER else {}, 8888)
+    connection = Connection(
+        source=source,
+        source_labels=SYSTEM if source is not SCHEDULER else {},
+        target=GATEWAY,
+        target_labels={},
+        port=8888,
+    )
+    names = forbidding(policies, connection)
     assert not names if is_allowed else "only-these" in names

@@ -16,10 +16,10 @@ from tests.cli.support import Command
 from tests.docs.walkthroughs.page import Step, pattern
 
 PATIENCE = 120.0
-AGAIN = ("kubectl get ", "curl ")
+AGAIN = ("kubectl get ", "moorage explain ")
 """Commands that look at what may not be there yet."""
 
-STAND_INS = {"kubectl": "kubectl.py", "curl": "curl.py"}
+STAND_INS = {"kubectl": "kubectl.py"}
 """What is run where the programs are missing."""
 
 

@@ -19,7 +19,6 @@ from tests.scenarios.planes import Object
 
 HERE = Path(__file__).parent
 NODES = ("node-1", "node-2")
-NAMESPACES = ("default", "moorage")
 # The plugin ServiceAccount gives pods the volume with their token, as everywhere.
 ADMISSION = "TaintNodesByCondition,StorageObjectInUseProtection"
 
@@ -46,9 +45,14 @@ class Cluster:
 
     @classmethod
     @asynccontextmanager
-    async def started(cls, directory: Path) -> AsyncIterator[Self]:
-        """Start everything but pods; stop everything in the end."""
-        network = Network(directory)
+    async def started(cls, directory: Path, *, kubeadm: bool = False) -> AsyncIterator[Self]:
+        """Start everything but pods; stop everything in the end.
+
+        Args:
+            directory: Where everything is written.
+            kubeadm: Whether Services have addresses as with kubeadm's defaults.
+        """
+        network = Network(directory, kubeadm=kubeadm)
         # Without lists that come as watches, both verbs are used, as on servers before 1.34.
         options = {
             "service-cluster-ip-range": network.services,
@@ -107,11 +111,13 @@ class Cluster:
             await self.api.call("POST", "/api/v1/nodes", node(name))
         await self.kubectl("apply", "--server-side", "-f", str(HERE / "crds.yaml"))
         await self.kubectl("wait", "--for=condition=Established", "--all", "crd")
-        await self.api.call("POST", "/api/v1/namespaces", {"metadata": {"name": "moorage"}})
+
+    async def fill_namespaces(self) -> None:
+        """Create in each namespace what controllers would."""
         authority = (self.directory / "certificates" / "apiserver.crt").read_text()
-        for namespace in NAMESPACES:
-            path = f"/api/v1/namespaces/{namespace}"
-            account: Object = {"metadata": {"name": "default"}}
-            await self.api.call("POST", f"{path}/serviceaccounts", account)
-            root: Object = {"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": authority}}
-            await self.api.call("POST", f"{path}/configmaps", root)
+        account: Object = {"metadata": {"name": "default"}}
+        root: Object = {"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": authority}}
+        for namespace in await self.api.items("/api/v1/namespaces"):
+            path = f"/api/v1/namespaces/{namespace['metadata']['name']}"
+            await self.api.send("POST", f"{path}/serviceaccounts", account)
+            await self.api.send("POST", f"{path}/configmaps", root)

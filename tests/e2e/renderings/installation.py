@@ -14,6 +14,7 @@ from cli.certs.folders import CertificateOptions, identities, keep_certificates
 from cli.certs.issuing import issue, new_authority
 from cli.certs.secrets import secrets
 from tests.e2e.renderings.cluster import Cluster
+from tests.e2e.renderings.control_plane import CONFIG_MAP, run_static_pods
 from tests.e2e.renderings.node.pods import Pod
 from tests.scenarios.objects import pod
 from tests.scenarios.planes import Object
@@ -21,6 +22,7 @@ from tests.scenarios.planes import Object
 SECONDS = 90.0
 OUR_NAMESPACE = "moorage"
 GATEWAY = "moorage-gateway"
+RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 GROUP = "nodeGroup"
 """The label that the shipped policy's plugin NodeGroup compares."""
 
@@ -40,16 +42,21 @@ class Installation:
         self.certificates = cluster.directory / "certs"
 
     async def install(self) -> None:
-        """Apply the objects, make the Secrets, and start what Deployments want."""
+        """Apply the objects, make the Secrets, and start Moorage's processes."""
+        if not self._kind("Namespace"):  # as docs/how-to/install.md wants it
+            space: Object = {"metadata": {"name": OUR_NAMESPACE, "labels": RESTRICTED}}
+            await self.cluster.api.call("POST", "/api/v1/namespaces", space)
         await self.cluster.apply(self.objects)
+        await self.cluster.fill_namespaces()
         await self.cluster.apply(self._secrets())
-        await self.start()
-
-    async def start(self) -> None:
-        """Start what Deployments want."""
         await self.cluster.node.follow_services()
+        for config in self._kind("ConfigMap"):
+            if config["metadata"]["name"] == CONFIG_MAP:
+                certificate = self.certificates / "scheduler"
+                await run_static_pods(self.cluster, config["data"], certificate)
         for deployment in self._kind("Deployment"):
-            await self.cluster.node.deploy(deployment)
+            if deployment["metadata"]["namespace"] == OUR_NAMESPACE:
+                await self.cluster.node.deploy(deployment)
 
     async def ready(self) -> str:
         """Wait until enough pods of every Deployment are ready; return how many of how many.
@@ -69,20 +76,24 @@ class Installation:
 
     async def schedule(self) -> str:
         """Have pods bound that only Moorage's rules lead to their nodes; return how many."""
-        await self._label("node-2", "blue")
+        await self._label("node-2", "2")
         profile = self.profile
-        await self._create(pod("blue", profile, labels={GROUP: "blue"}))
-        await self._create(pod("late", profile, labels={GROUP: "red"}))
+        await self._create(pod("grouped", profile, labels={GROUP: "2"}))
+        await self._create(pod("late", profile, labels={GROUP: "1"}))
         await self._create(*(pod(f"any-{i}", profile) for i in range(3)))
+        for deployment in self._kind("Deployment"):
+            if deployment["metadata"]["namespace"] != OUR_NAMESPACE:
+                await self.cluster.node.create(deployment)
         await self.until(self._waits_for_a_node)
-        await self._label("node-1", "red")
+        await self._label("node-1", "1")
         await self.until(self._all_bound)
-        (attempt, *_) = await self.decisions("blue")
+        (attempt, *_) = await self.decisions("grouped")
         assert attempt["outcome"] == "bound", attempt
         await self.change_leader()
-        places = await self.places()
-        assert (places["blue"], places["late"]) == ("node-2", "node-1"), places
-        return f"{len(places)}/{len(places)}"
+        for each in (pods := await self.pods()):
+            group = each["metadata"].get("labels", {}).get(GROUP)
+            assert group is None or each["spec"]["nodeName"] == f"node-{group}", each
+        return f"{len(pods)}/{len(pods)}"
 
     async def change_leader(self) -> None:
         """End the gateway that leads where others stand by; have a pod bound through the next."""
@@ -110,10 +121,10 @@ class Installation:
                             found += (await response.json())["attempts"]
         return found
 
-    async def places(self) -> dict[str, str]:
-        """Return the node of each pod of users by name, "" for none."""
-        items = await self.cluster.api.items("/api/v1/namespaces/default/pods")
-        return {obj["metadata"]["name"]: obj["spec"].get("nodeName", "") for obj in items}
+    async def pods(self) -> list[Object]:
+        """Return the pods of users."""
+        items = await self.cluster.api.items("/api/v1/pods")
+        return [obj for obj in items if obj["metadata"]["namespace"] != OUR_NAMESPACE]
 
     @property
     def profile(self) -> str:
@@ -175,7 +186,13 @@ class Installation:
         return any(each.get("reason") == "Unschedulable" for each in conditions)
 
     async def _all_bound(self) -> bool:
-        return all((await self.places()).values())
+        return all("nodeName" in each["spec"] for each in await self.pods())
+
+
+def wants_kubeadm(objects: Sequence[Object]) -> bool:
+    """Whether a Service has an address of its own choice."""
+    services = [obj["spec"] for obj in objects if obj["kind"] == "Service"]
+    return any(spec.get("clusterIP", "None") != "None" for spec in services)
 
 
 def stands_by(pod: Pod) -> bool:

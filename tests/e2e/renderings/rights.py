@@ -53,7 +53,8 @@ def given(objects: Iterable[Object]) -> set[Right]:
             role = (obj["roleRef"]["kind"], obj["roleRef"]["name"])
             assert role in roles or role[1] in BUILT_IN, f"{role} is neither ours nor expected"
             for subject in obj.get("subjects") or ():
-                rights |= set(_rights(subject["name"], roles.get(role, ())))
+                account = subject["name"].rpartition(":")[2]
+                rights |= set(_rights(account, roles.get(role, ())))
     return rights
 
 

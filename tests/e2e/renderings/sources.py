@@ -1,38 +1,37 @@
 """The renderings: everything of deploy/ that a user applies, as objects."""
 
-import subprocess
 from dataclasses import dataclass
-from pathlib import Path
 
-import yaml
-
+from tests.deploy.renderings.layouts import KUSTOMIZE, layouts
+from tests.deploy.renderings.rendering import render_chart, render_kustomize
 from tests.e2e.build import find
-from tests.scenarios.planes import ROOT, Object
-
-OVERLAYS = ROOT / "deploy" / "kustomize" / "overlays"
+from tests.scenarios.planes import Object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rendering:
-    """One way to install Moorage."""
+    """One way to install Moorage: a layout by `helm template` or by `kubectl kustomize`."""
 
-    name: str
-    command: tuple[str, ...]
+    layout: str
+    by: str
+
+    @property
+    def name(self) -> str:
+        """What it is called in the table."""
+        return f"{self.layout}, {self.by}"
 
     def objects(self) -> list[Object]:
         """Render it."""
-        program, *words = self.command
-        run = subprocess.run(
-            [str(find(program)), *words], capture_output=True, text=True, check=False
-        )
-        assert run.returncode == 0, run.stderr
-        return [obj for obj in yaml.safe_load_all(run.stdout) if obj]
+        if self.by == "helm":
+            documents = render_chart(find("helm"), layouts()[self.layout])
+            return [document.manifest for document in documents]
+        return render_kustomize(KUSTOMIZE / "overlays" / self.layout)
 
 
 def renderings() -> list[Rendering]:
     """Return all that deploy/ has."""
-    return [kustomize(path.parent) for path in sorted(OVERLAYS.glob("*/kustomization.yaml"))]
-
-
-def kustomize(folder: Path) -> Rendering:
-    return Rendering(name=folder.name, command=("kubectl", "kustomize", str(folder)))
+    return [
+        Rendering(layout=layout, by=by)
+        for layout in sorted(layouts())
+        for by in ("helm", "kustomize")
+    ]

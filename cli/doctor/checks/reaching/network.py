@@ -2,7 +2,8 @@
 
 import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import msgspec
 
@@ -13,24 +14,46 @@ from moorage.rules.nodes import matches_labels
 Labels = Mapping[str, str]
 
 
-def forbidding(
-    policies: Sequence[Object], target: Object, source: Object, labels: Labels, port: int
-) -> list[str]:
-    """Return the policies that select a pod if none of them lets another one in.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """A connection between two pods.
 
-    Args:
-        policies: Those of the target's namespace.
-        target: The pod that is to be reached.
+    Attributes:
         source: The pod that connects; its address counts if it is on its node's network.
-        labels: Those of the namespace of *source*.
+        source_labels: Those of its namespace.
+        target: The pod that is to be reached.
+        target_labels: Those of its namespace.
         port: The number of the port.
     """
-    selecting = [each for each in policies if _selects(each, target)]
-    for policy in selecting:
-        for rule in policy["spec"].get("ingress") or ():
-            if _has_port(rule, target, port) and _has_peer(rule, policy, source, labels):
-                return []
-    return [each["metadata"]["name"] for each in selecting]
+
+    source: Object
+    source_labels: Labels
+    target: Object
+    target_labels: Labels
+    port: int
+
+
+def forbidding(policies: Sequence[Object], connection: Connection) -> list[str]:
+    """Return the policies that keep a connection from coming about, none if it may.
+
+    Of all policies that select the target, one must let the source in; of all that select the
+    source, one must let it out. Those of other namespaces than *policies* are of do not count.
+    """
+    into = _Side(
+        direction="Ingress",
+        peers="from",
+        own=connection.target,
+        other=connection.source,
+        labels=connection.source_labels,
+    )
+    out = _Side(
+        direction="Egress",
+        peers="to",
+        own=connection.source,
+        other=connection.target,
+        labels=connection.target_labels,
+    )
+    return [name for side in (into, out) for name in side.forbidding(policies, connection)]
 
 
 def selector(content: Mapping[str, Any] | None) -> LabelSelector:
@@ -38,47 +61,65 @@ def selector(content: Mapping[str, Any] | None) -> LabelSelector:
     return msgspec.convert(content or {}, LabelSelector)
 
 
-def _selects(policy: Object, pod: Object) -> bool:
-    types = policy["spec"].get("policyTypes") or ["Ingress"]
-    return "Ingress" in types and matches_labels(
-        selector(policy["spec"].get("podSelector")), _labels(pod)
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Side:
+    """One end of a connection: *own* is the pod that policies select, *other* its peer."""
+
+    direction: Literal["Ingress", "Egress"]
+    peers: Literal["from", "to"]
+    own: Object
+    other: Object
+    labels: Labels
+
+    def forbidding(self, policies: Sequence[Object], connection: Connection) -> list[str]:
+        selecting = [each for each in policies if self._selects(each)]
+        for policy in selecting:
+            for rule in policy["spec"].get(self.direction.lower()) or ():
+                if _has_port(rule, connection) and self._has_peer(rule, policy):
+                    return []
+        return [each["metadata"]["name"] for each in selecting]
+
+    def _selects(self, policy: Object) -> bool:
+        spec = policy["spec"]
+        types = spec.get("policyTypes") or ["Ingress", *(["Egress"] if "egress" in spec else [])]
+        if self.direction not in types or self.own["spec"].get("hostNetwork"):
+            return False
+        is_there = self.own["metadata"]["namespace"] == policy["metadata"]["namespace"]
+        return is_there and matches_labels(selector(spec.get("podSelector")), _labels(self.own))
+
+    def _has_peer(self, rule: Object, policy: Object) -> bool:
+        peers = rule.get(self.peers)
+        return not peers or any(self._is_peer(each, policy) for each in peers)
+
+    def _is_peer(self, peer: Object, policy: Object) -> bool:
+        if (block := peer.get("ipBlock")) is not None:
+            return any(_within(address, block) for address in _addresses(self.other))
+        if self.other["spec"].get("hostNetwork"):
+            return False  # labels of pods on the node's network do not count
+        if (spaces := peer.get("namespaceSelector")) is not None:
+            if not matches_labels(selector(spaces), self.labels):
+                return False
+        elif self.other["metadata"]["namespace"] != policy["metadata"]["namespace"]:
+            return False
+        return matches_labels(selector(peer.get("podSelector")), _labels(self.other))
 
 
-def _has_port(rule: Object, target: Object, port: int) -> bool:
+def _has_port(rule: Object, connection: Connection) -> bool:
     ports = rule.get("ports")
     if not ports:
         return True
     named = {
         each["name"]: each["containerPort"]
-        for container in target["spec"]["containers"]
+        for container in connection.target["spec"]["containers"]
         for each in container.get("ports") or ()
         if "name" in each
     }
     for each in ports:
         first = each.get("port")
         first = named.get(first, -1) if isinstance(first, str) else first
-        if first is None or first <= port <= each.get("endPort", first):
+        if first is None or first <= connection.port <= each.get("endPort", first):
             return True
     return False
-
-
-def _has_peer(rule: Object, policy: Object, source: Object, labels: Labels) -> bool:
-    peers = rule.get("from")
-    return not peers or any(_is_peer(each, policy, source, labels) for each in peers)
-
-
-def _is_peer(peer: Object, policy: Object, source: Object, labels: Labels) -> bool:
-    if (block := peer.get("ipBlock")) is not None:
-        return any(_within(address, block) for address in _addresses(source))
-    if source["spec"].get("hostNetwork"):
-        return False  # labels of pods on the node's network do not count
-    if (spaces := peer.get("namespaceSelector")) is not None:
-        if not matches_labels(selector(spaces), labels):
-            return False
-    elif source["metadata"]["namespace"] != policy["metadata"]["namespace"]:
-        return False
-    return matches_labels(selector(peer.get("podSelector")), _labels(source))
 
 
 def _within(address: str, block: Object) -> bool:

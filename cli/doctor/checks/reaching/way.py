@@ -1,7 +1,9 @@
 """Checks each step of the way from kube-scheduler to the gateway."""
 
+from collections.abc import Sequence
+
 from cli.doctor.check import Check, Result, listed, ok, problem, unchecked, warning, worst
-from cli.doctor.checks.reaching.network import forbidding
+from cli.doctor.checks.reaching.network import Connection, forbidding
 from cli.doctor.checks.reaching.route import Route, routes
 from cli.doctor.installation.installation import Entry, Installation
 from cli.doctor.installation.known import NotReadError
@@ -116,29 +118,45 @@ def endpoints(installation: Installation) -> Result:
 
 
 def policies(installation: Installation) -> Result:
-    """Evaluate the NetworkPolicies that select the gateway."""
-    gateways = [pod for pod in installation.pods("gateway") if is_active(pod)]
+    """Evaluate the NetworkPolicies that select the gateway or kube-scheduler."""
     every = installation.objects.of("networkpolicies")
-    results = []
-    for entry, way in routes(installation):
-        for pod in entry.scheduler.pods[:1]:
-            labels = _labels_of(installation, pod["metadata"]["namespace"])
-            for gateway in gateways[:1] if way.service is not None else ():
-                port = _target_port(way.service, gateway)
-                if names := forbidding(every, gateway, pod, labels, port):
-                    peer = (
-                        "an ipBlock with the addresses of the control plane's nodes"
-                        if pod["spec"].get("hostNetwork")
-                        else f"the pod {name_of(pod)} by its labels"
-                    )
-                    results.append(
-                        problem(
-                            f"NetworkPolicy {listed(names)} lets {name_of(pod)} not connect to "
-                            f"{name_of(gateway)}, port {port}",
-                            f"add {peer} to its ingress rules for port {port}",
-                        )
-                    )
+    gateway = next((pod for pod in installation.pods("gateway") if is_active(pod)), None)
+    if gateway is None:
+        return unchecked("no pod of a gateway runs")
+    results = [
+        _allowed(every, _connection(installation, pod, gateway, way))
+        for entry, way in routes(installation)
+        for pod in entry.scheduler.pods[:1]
+        if way.service is not None
+    ]
     return worst(results, ok(f"none of {len(every)} NetworkPolicies keeps kube-scheduler away"))
+
+
+def _connection(
+    installation: Installation, scheduler: Object, gateway: Object, way: Route
+) -> Connection:
+    return Connection(
+        source=scheduler,
+        source_labels=_labels_of(installation, scheduler["metadata"]["namespace"]),
+        target=gateway,
+        target_labels=_labels_of(installation, gateway["metadata"]["namespace"]),
+        port=_target_port(way.service, gateway),
+    )
+
+
+def _allowed(every: Sequence[Object], connection: Connection) -> Result:
+    source, port = connection.source, connection.port
+    names = forbidding(every, connection)
+    if not names:
+        return ok("allowed")
+    peer = f"the pod {name_of(source)} by its labels"
+    if source["spec"].get("hostNetwork"):
+        peer = "an ipBlock with the addresses of the control plane's nodes"
+    return problem(
+        f"NetworkPolicy {listed(names)}: {name_of(source)} may not connect to "
+        f"{name_of(connection.target)}, port {port}",
+        f"allow {peer} into the gateway's port {port}, and out of kube-scheduler's pod",
+    )
 
 
 def _labels_of(installation: Installation, namespace: str) -> dict[str, str]:

@@ -26,7 +26,7 @@ class Image:
 
 
 def image(name: str) -> Image:
-    """Return the content of an image by its name in a rendering.
+    """Return the content of an image by its name in a template.
 
     Raises:
         ValueError: No image of this name is known.

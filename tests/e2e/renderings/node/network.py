@@ -44,19 +44,26 @@ class Sandbox:
 
 
 class Network:
-    """10.X.0.0/24 for Services and 10.X.1.0/24 for pods, with a free X."""
+    """10.X.1.0/24 for pods, with a free X, and addresses for Services.
 
-    def __init__(self, directory: Path) -> None:
+    Attributes:
+        services: Their range.
+        kubernetes: The address of the API server.
+        dns: That of the cluster's names.
+    """
+
+    def __init__(self, directory: Path, *, kubeadm: bool = False) -> None:
+        """Prepare it; *kubeadm* is whether Services have addresses as with kubeadm's defaults."""
         self._directory = directory
         routes = subprocess.run(["ip", "route"], capture_output=True, text=True, check=True).stdout
-        free = [number for number in range(64, 250) if f"10.{number}." not in routes]
+        free = [number for number in range(112, 250) if f"10.{number}." not in routes]
         self._number = random.choice(free)
         self._bridge = f"moorage-{self._number}"
         self._pods = ipaddress.ip_network(f"10.{self._number}.1.0/24").hosts()
-        self.services = f"10.{self._number}.0.0/24"
-        self.kubernetes = f"10.{self._number}.0.1"
-        self.dns = f"10.{self._number}.0.10"
-        self._width = 24
+        start = "10.96" if kubeadm else f"10.{self._number}"
+        self.services = f"{start}.0.0/{16 if kubeadm else 24}"
+        self.kubernetes = f"{start}.0.1"
+        self.dns = f"{start}.0.10"
 
     def start(self) -> None:
         """Make the bridge."""

@@ -19,12 +19,14 @@ class Node:
     """Runs pods of Deployments, and static pods.
 
     Attributes:
-        pods: All pods, in the order in which they were made.
+        pods: All pods that run, in the order in which they were made.
+        schedulers: Who places pods; for others this places them as default-scheduler would.
         network: Where they are.
     """
 
     def __init__(self, directory: Path, network: Network, api: Api, names: list[str]) -> None:
         self.pods: list[Pod] = []
+        self.schedulers: set[str] = set()
         self.network = network
         self._api = api
         self._directory = directory
@@ -59,22 +61,24 @@ class Node:
             if service["metadata"]["name"] != "kubernetes":
                 await self._services.add(service)
 
-    async def deploy(self, deployment: Object) -> None:
-        """Run the pods of a Deployment: they are created, scheduled and started."""
+    async def create(self, deployment: Object) -> list[Object]:
+        """Create the pods of a Deployment."""
         metadata, template = deployment["metadata"], deployment["spec"]["template"]
+        made = []
         for number in range(deployment["spec"].get("replicas", 1)):
-            name = f"{metadata['name']}-{number}"
-            own = {**template["metadata"], "name": name, "namespace": metadata["namespace"]}
+            own = {**template["metadata"], "namespace": metadata["namespace"]}
+            own["name"] = f"{metadata['name']}-{number}"
             wanted = {"apiVersion": "v1", "kind": "Pod", "metadata": own, "spec": template["spec"]}
             path = f"/api/v1/namespaces/{metadata['namespace']}/pods"
-            made = await self._api.call("POST", path, wanted)
-            assert made["spec"]["schedulerName"] == DEFAULT_SCHEDULER, (
-                f"{name} waits for {made['spec']['schedulerName']}, which may wait for it"
-            )
-            target = {"kind": "Node", "name": self._names[len(self.pods) % len(self._names)]}
-            binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}}
-            await self._api.call("POST", f"{path}/{name}/binding", {**binding, "target": target})
-            await self._run(made)
+            made.append(await self._api.call("POST", path, wanted))
+        return made
+
+    async def deploy(self, deployment: Object) -> None:
+        """Run the pods of a Deployment: they are created, scheduled and started."""
+        for pod in await self.create(deployment):
+            if pod["spec"]["schedulerName"] not in self.schedulers:
+                await self._place(pod)
+            await self._run(pod)
 
     async def remove(self, pod: Pod) -> None:
         """End a pod as its deletion does; nobody makes another one."""
@@ -87,6 +91,16 @@ class Node:
     async def run_static(self, manifest: Object) -> None:
         """Run a pod that the API server does not know."""
         await self._run(manifest)
+
+    async def _place(self, pod: Object) -> None:
+        metadata, scheduler = pod["metadata"], pod["spec"]["schedulerName"]
+        assert scheduler == DEFAULT_SCHEDULER, (
+            f"{metadata['name']} waits for {scheduler}, which may wait for it"
+        )
+        target = {"kind": "Node", "name": self._names[len(self.pods) % len(self._names)]}
+        path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/binding"
+        binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": metadata["name"]}}
+        await self._api.call("POST", path, {**binding, "target": target})
 
     async def _run(self, obj: Object) -> None:
         name, spec = obj["metadata"]["name"], obj["spec"]

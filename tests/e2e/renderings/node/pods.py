@@ -73,6 +73,7 @@ class Pod:
     async def run(self, services: Iterable[Object], files: dict[str, Path]) -> None:
         """Start its containers, ask their probes, and note in the API server what they say."""
         try:
+            await self._place()
             await self._start(list(services), files)
             async with asyncio.TaskGroup() as group:
                 for container in (*self._sidecars, *self._containers):
@@ -81,6 +82,15 @@ class Pod:
                 group.create_task(self._follow())
         except (MissingError, ProgramError) as error:
             self.ready, self.failed, self.problem = False, True, str(error)
+
+    async def _place(self) -> None:
+        """Wait until a scheduler has given it a node."""
+        self.problem = f"{self.obj['spec'].get('schedulerName')} has not placed it yet"
+        metadata, placed = self.obj["metadata"], "uid" not in self.obj["metadata"]
+        while not placed:
+            now = await self._api.find("pods", metadata["namespace"], metadata["name"])
+            placed = bool(now and now["spec"].get("nodeName"))
+            await asyncio.sleep(0 if placed else AGAIN_SECONDS)
 
     async def _start(self, services: list[Object], files: dict[str, Path]) -> None:
         metadata, spec = self.obj["metadata"], self.obj["spec"]

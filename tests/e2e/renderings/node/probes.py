@@ -54,7 +54,7 @@ class Probe:
                 session.get(self._url, allow_redirects=False) as response,
             ):
                 fine = 200 <= response.status < 400
-                self.problem = "" if fine else f"{response.status} {await response.text()}"[:300]
+                self.problem = "" if fine else f"{response.status} {await response.text()}"[:2000]
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             self.problem = f"{type(error).__name__}: {error}"
         if self.problem:

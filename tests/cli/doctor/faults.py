@@ -1,0 +1,411 @@
+"""Faults in the objects of an installation, and what doctor reports of each."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+from cli.certs.issuing import Issued, issue, new_authority
+from tests.cli.doctor.installed import NAMESPACE, RBAC, secret_of
+from tests.live_api import Object
+
+Change = Callable[[Object], Object]
+
+CORE = f"/api/v1/namespaces/{NAMESPACE}"
+CONFIG = f"{CORE}/configmaps/kube-scheduler"
+SERVICE = f"{CORE}/services/gateway"
+GATEWAY_POD, SCHEDULER_POD = f"{CORE}/pods/gateway-1", f"{CORE}/pods/scheduler-1"
+DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
+POLICIES = f"/apis/networking.k8s.io/v1/namespaces/{NAMESPACE}/networkpolicies"
+SLICE = f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices/gateway-1"
+
+NOW = datetime.now(UTC)
+DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """A change to an object, and what the check that finds it reports.
+
+    Attributes:
+        check: The name of the check.
+        path: The object.
+        change: Returns it with the fault.
+        level: How bad that is.
+        evidence: A part of what is seen.
+        advice: A part of what is to be changed.
+    """
+
+    check: str
+    path: str
+    change: Change
+    evidence: str
+    advice: str
+    level: str = "problem"
+
+
+def text(old: str, new: str) -> Change:
+    """Replace a text in the data of a ConfigMap."""
+
+    def change(obj: Object) -> Object:
+        (name, content), *_ = obj["data"].items()
+        assert old in content, old
+        return {**obj, "data": {name: content.replace(old, new)}}
+
+    return change
+
+
+def fields(**values: object) -> Change:
+    """Set fields: `spec__template__spec__hostNetwork=True`."""
+
+    def change(obj: Object) -> Object:
+        for path, value in values.items():
+            *parents, last = path.split("__")
+            place: Any = obj
+            for parent in parents:
+                place = place[int(parent) if parent.isdecimal() else parent]
+            place[last] = value
+        return obj
+
+    return change
+
+
+def certificate(*names: str, begin: datetime = NOW, life: timedelta = DAY) -> Change:
+    """Replace the certificate in a Secret by another one of the same authority."""
+
+    def change(obj: Object) -> Object:
+        return {**obj, "data": secret_of(AUTHORITY, issue(AUTHORITY, names, begin, life))}
+
+    return change
+
+
+AUTHORITY: Issued = new_authority(NOW, DAY)
+
+
+def _both(*changes: Change) -> Change:
+    def change(obj: Object) -> Object:
+        for each in changes:
+            obj = each(obj)
+        return obj
+
+    return change
+
+
+on_host = fields(spec__hostNetwork=True)
+
+config = partial(Fault, path=CONFIG)
+
+
+def faults() -> Iterator[Fault]:
+    """Yield all faults."""
+    yield from _of_the_way()
+    yield from _of_the_configuration()
+    yield from _of_certificates()
+    yield from _of_rights()
+    yield from _of_what_runs()
+
+
+def _of_the_way() -> Iterator[Fault]:
+    yield config(
+        check="extender-address",
+        change=text("gateway.moorage.svc:8888", "gatway.moorage.svc:8888"),
+        evidence="there is no Service gatway in namespace moorage, did you mean `gateway`?",
+        advice="compare urlPrefix",
+    )
+    yield config(
+        check="extender-address",
+        change=text(":8888", ":8889"),
+        evidence="names port 8889, Service moorage/gateway has 8888",
+        advice="write port 8888",
+    )
+    yield config(
+        check="extender-address",
+        change=text("svc:8888", "svc:8888/scheduler"),
+        evidence="is /scheduler, the gateway's --extender-prefix is empty",
+        advice="make them equal",
+    )
+    yield config(
+        check="extender-address",
+        change=text("https://gateway.moorage.svc:8888", "https://127.0.0.1:8888"),
+        evidence="is loopback, and no gateway runs in moorage/scheduler-1",
+        advice="write the Service's address",
+    )
+    yield Fault(
+        check="extender-dns",
+        path=SCHEDULER_POD,
+        change=on_host,
+        evidence="dnsPolicy ClusterFirst, where gateway.moorage.svc does not resolve",
+        advice="tlsConfig.serverName moorage-gateway",
+    )
+    yield Fault(
+        check="extender-endpoints",
+        path=SLICE,
+        change=fields(endpoints__0__conditions={"ready": False}),
+        evidence="Service moorage/gateway has no ready endpoint",
+        advice="gateway-ready",
+    )
+    yield Fault(
+        check="extender-network-policy",
+        path=f"{POLICIES}/gateway",
+        change=fields(spec__ingress=[]),
+        evidence="moorage/scheduler-1 may not connect to moorage/gateway-1, port 8888",
+        advice="allow the pod moorage/scheduler-1 by its labels",
+    )
+    yield Fault(
+        check="extender-network-policy",
+        path=SCHEDULER_POD,
+        change=_both(on_host, fields(spec__dnsPolicy="ClusterFirstWithHostNet")),
+        evidence="NetworkPolicy",
+        advice="an ipBlock with the addresses of the control plane's nodes",
+    )
+    yield Fault(
+        check="scheduler-known",
+        path=f"{SCHEDULER_POD}/status",
+        change=fields(status__phase="Pending"),
+        evidence="no pod of the kube-scheduler with ConfigMap moorage/kube-scheduler",
+        advice="kubectl describe",
+    )
+
+
+def _of_the_configuration() -> Iterator[Fault]:
+    yield config(
+        check="config-valid",
+        change=text("nodeCacheCapable:", "nodeCacheCapabel:"),
+        evidence="nodeCacheCapabel",
+        advice="correct it",
+    )
+    yield config(
+        check="config-node-cache",
+        change=text("nodeCacheCapable: true", "nodeCacheCapable: false"),
+        level="warning",
+        evidence="kubernetes/kubernetes#141781",
+        advice="set nodeCacheCapable: true",
+    )
+    yield config(
+        check="config-sampling",
+        change=text("percentageOfNodesToScore: 100", "percentageOfNodesToScore: 0"),
+        level="warning",
+        evidence="profile moorage: percentageOfNodesToScore is not set",
+        advice="set percentageOfNodesToScore: 100",
+    )
+    yield config(
+        check="config-timeout",
+        change=text("httpTimeout: 5s", "httpTimeout: 1s"),
+        evidence="httpTimeout is 1 s, the gateway's --http-timeout 5 s",
+        advice="--http-timeout=1s",
+    )
+    yield config(
+        check="config-timeout",
+        change=text("httpTimeout: 5s", "httpTimeout: -1s"),
+        evidence="is negative",
+        advice="set httpTimeout: 5s",
+    )
+    yield config(
+        check="config-timeout",
+        change=text("httpTimeout: 5s", "httpTimeout: 30s"),
+        level="warning",
+        evidence="gives up earlier than it has to",
+        advice="--http-timeout=30s",
+    )
+    yield config(
+        check="config-weight",
+        change=text("weight: 15", "weight: 1"),
+        level="warning",
+        evidence="weight 1 with scoreScale 100 is at most 1,000 beside 1,400",
+        advice="set weight: 15",
+    )
+    yield config(
+        check="config-verbs",
+        change=text("prioritizeVerb: prioritize", "prioritizeVerb: ''"),
+        evidence="has no prioritizeVerb, which is needed for ImageLocality",
+        advice="moorage config extender",
+    )
+    yield config(
+        check="config-verbs",
+        change=text("ignorable: false", "ignorable: false\n  bindVerb: bind"),
+        level="warning",
+        evidence="has a bindVerb that no enabled plugin needs",
+        advice="leave it out",
+    )
+    yield config(
+        check="config-ignorable",
+        change=text("ignorable: false", "ignorable: true"),
+        level="warning",
+        evidence="is ignorable: while Moorage is down, pods are placed without its rules",
+        advice="set ignorable: false",
+    )
+    yield config(
+        check="config-resources",
+        change=text(
+            "ignorable: false",
+            "ignorable: false\n  managedResources: [{name: example.com/gpu}]",
+        ),
+        evidence="managedResources example.com/gpu keep other pods from Moorage",
+        advice="remove managedResources",
+    )
+    yield config(
+        check="profile-served",
+        change=text("schedulerName: moorage", "schedulerName: morage"),
+        evidence="has the profile moorage, did you mean `morage`?",
+        advice="add schedulerName: moorage",
+    )
+    yield config(
+        check="profile-in-policy",
+        change=text("schedulerName: moorage", "schedulerName: morage"),
+        level="warning",
+        evidence="pods of morage, did you mean `moorage`?",
+        advice="add the profile to the policy",
+    )
+
+
+def _of_certificates() -> Iterator[Fault]:
+    yield config(
+        check="tls-verified",
+        change=text("    caFile: /etc/moorage/tls/ca.crt\n", ""),
+        evidence="enableHTTPS without a CA: kube-scheduler verifies no certificate",
+        advice="set tlsConfig.caFile",
+    )
+    yield config(
+        check="tls-verified",
+        change=text("    caFile: /etc/moorage/tls/ca.crt\n", "    insecure: true\n"),
+        evidence="believes any server",
+        advice="remove it",
+    )
+    yield config(
+        check="tls-verified",
+        change=text("https://", "http://"),
+        evidence="is plain text, and the gateway has certificates",
+        advice="write https://",
+    )
+    yield config(
+        check="tls-server-name",
+        change=text("serverName: moorage-gateway", "serverName: moorage"),
+        evidence="expects moorage; the gateway's certificate is for moorage-gateway",
+        advice="set tlsConfig.serverName: moorage-gateway",
+    )
+    yield config(
+        check="tls-client",
+        change=text("    certFile: /etc/moorage/tls/tls.crt\n", ""),
+        evidence="kube-scheduler presents no certificate",
+        advice="set tlsConfig.certFile and keyFile",
+    )
+    secret = partial(Fault, path=f"{CORE}/secrets/scheduler-tls")
+    yield secret(
+        check="tls-client",
+        change=certificate("kube-scheduler"),
+        evidence="scheduler-tls is for kube-scheduler; the gateway accepts moorage-scheduler",
+        advice="--scheduler-identity",
+    )
+    yield secret(
+        check="tls-authority",
+        change=certificate("moorage-scheduler"),
+        evidence="has signed Secret moorage/",
+        advice="by one authority",
+    )
+    yield secret(
+        check="tls-expiry",
+        change=certificate("moorage-scheduler", begin=NOW - 2 * DAY),
+        evidence="Secret moorage/scheduler-tls expired at",
+        advice="renew it",
+    )
+    yield secret(
+        check="tls-expiry",
+        change=certificate("moorage-scheduler", begin=NOW - 0.9 * DAY),
+        level="warning",
+        evidence="less than a third of its life is left",
+        advice="renew it",
+    )
+    yield Fault(
+        check="tls-names",
+        path=f"{CORE}/secrets/filter-tls",
+        change=certificate("filter"),
+        evidence="filter-tls is for filter, not for moorage-filter",
+        advice="with the DNS name moorage-filter",
+    )
+
+
+def _of_rights() -> Iterator[Fault]:
+    yield Fault(
+        check="rights-gateway",
+        path=f"{RBAC}/clusterroles/moorage-gateway",
+        change=fields(rules__0__verbs=["list"]),
+        evidence="ServiceAccount moorage/gateway may not watch nodes, watch pods",
+        advice="apply the RBAC",
+    )
+    yield Fault(
+        check="rights-binder",
+        path=f"{RBAC}/clusterroles/moorage-binder",
+        change=fields(rules=[]),
+        evidence="ServiceAccount moorage/binder may not create pods/binding",
+        advice="apply the RBAC",
+    )
+    yield Fault(
+        check="rights-tokens",
+        path=f"{RBAC}/clusterroles/system:auth-delegator",
+        change=fields(rules=[]),
+        evidence="may not create tokenreviews.authentication.k8s.io",
+        advice="system:auth-delegator",
+    )
+    yield Fault(
+        check="rights-scheduler",
+        path=f"{RBAC}/clusterroles/system:kube-scheduler",
+        change=fields(rules=[]),
+        evidence="ServiceAccount moorage/scheduler may not",
+        advice="system:kube-scheduler",
+    )
+    yield config(
+        check="rights-leases",
+        change=text("resourceName: moorage-scheduler", "resourceName: other"),
+        evidence="may not get leases.coordination.k8s.io other in namespace moorage",
+        advice="bind the Role for its Lease",
+    )
+
+
+def _of_what_runs() -> Iterator[Fault]:
+    yield Fault(
+        check="own-pods",
+        path=f"{DEPLOYMENTS}/filter",
+        change=fields(spec__template__spec__schedulerName="moorage"),
+        evidence="Deployment moorage/filter is scheduled by a profile that asks Moorage",
+        advice="set schedulerName: default-scheduler",
+    )
+    yield Fault(
+        check="replicas-ready",
+        path=f"{DEPLOYMENTS}/scorer/status",
+        change=fields(status__readyReplicas=1),
+        level="warning",
+        evidence="1 of 2 replicas of Deployment moorage/scorer are ready",
+        advice="kubectl describe",
+    )
+    yield Fault(
+        check="quota",
+        path=f"{CORE}/resourcequotas/critical-pods",
+        change=fields(spec__scopeSelector=None),
+        level="warning",
+        evidence="priority class system-cluster-critical",
+        advice="critical-pods",
+    )
+    yield Fault(
+        check="policy-active",
+        path=f"{CORE}/configmaps/policy",
+        change=text("profiles:", "scoreScale: 10\nprofiles:"),
+        level="warning",
+        evidence="ConfigMap moorage/policy has another content",
+        advice="wait a minute",
+    )
+    yield Fault(
+        check="versions-scheduler",
+        path=SCHEDULER_POD,
+        change=fields(spec__containers__0__image="registry.k8s.io/kube-scheduler:v1.38.0"),
+        evidence="moorage/scheduler-1 is 1.38, newer than the API server, 1.36",
+        advice="v1.36",
+    )
+    yield Fault(
+        check="profile-used",
+        path="/api/v1/namespaces/default/pods/web",
+        change=fields(spec__schedulerName="default-scheduler"),
+        level="warning",
+        evidence="no pod names the profile moorage",
+        advice="write schedulerName: moorage",
+    )

@@ -1,0 +1,346 @@
+"""An installation as deploy/ has it: real processes, and an embedded API server with objects."""
+
+import base64
+import ssl
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import yaml
+from aiohttp import web
+
+from cli.certs.folders import CertificateOptions, identities, keep_certificates
+from cli.certs.issuing import Issued
+from cli.certs.secrets import secrets
+from cli.doctor.installation.installation import Installation
+from cli.doctor.installation.reading import read_installation
+from cli.shared.gateway.options import GatewayOptions
+from cli.up.files.kubeconfig import kubeconfig
+from cli.up.processes import free_ports
+from sandbox.apiserver import ApiServer
+from sandbox.apiserver.settings import Settings
+from tests.e2e.plane.kubelet import HOST, forward
+from tests.live_api import Api, Object
+from tests.scenarios.planes import ROOT, answers, python
+from tests.scenarios.programs import Program, start_all, stop_all
+
+BASE = ROOT / "deploy" / "kustomize" / "base"
+POLICY = BASE / "policy.yaml"
+SCHEDULER_CONFIG = BASE / "kube-scheduler-config.yaml"
+NAMESPACE = "moorage"
+SERVICES = ("gateway", "filter", "scorer", "binder")
+FOLDERS = ("processes", "configuration", "security", "scheduler")
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+PATHS = {
+    "Namespace": "/api/v1/namespaces",
+    "ClusterRole": f"{RBAC}/clusterroles",
+    "ClusterRoleBinding": f"{RBAC}/clusterrolebindings",
+    "Role": f"{RBAC}/namespaces/NAMESPACE/roles",
+    "RoleBinding": f"{RBAC}/namespaces/NAMESPACE/rolebindings",
+    "Deployment": "/apis/apps/v1/namespaces/NAMESPACE/deployments",
+    "PodDisruptionBudget": "/apis/policy/v1/namespaces/NAMESPACE/poddisruptionbudgets",
+    "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/NAMESPACE/networkpolicies",
+}
+BUILT_IN = {
+    "system:kube-scheduler": [
+        ("", ["nodes", "pods"], ["list", "watch"]),
+        ("", ["pods/binding"], ["create"]),
+        ("", ["pods/status"], ["patch"]),
+        ("events.k8s.io", ["events"], ["create", "patch"]),
+    ],
+    "system:volume-scheduler": [("", ["persistentvolumeclaims"], ["list", "watch", "update"])],
+    "system:auth-delegator": [
+        ("authentication.k8s.io", ["tokenreviews"], ["create"]),
+        ("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
+    ],
+}
+"""Some rules of ClusterRoles that Kubernetes has of itself: API group, resources, verbs."""
+
+
+class Installed:
+    """Processes, and the API server with what deploy/ applies.
+
+    Attributes:
+        api: The objects, with all rights.
+        options: How doctor gets there.
+        directory: Where everything is.
+    """
+
+    def __init__(self, directory: Path, server: ApiServer) -> None:
+        self.directory = directory
+        self.api = Api(server)
+        self.certificates = directory / "certs"
+        self.kubeconfig = directory / "kubeconfig"
+        self.options = GatewayOptions(kubeconfig=self.kubeconfig)
+        self._ports = dict(zip((*SERVICES, *SERVICES), free_ports(4), strict=False))
+        self._admin = dict(zip(SERVICES, free_ports(4), strict=False))
+
+    async def read(self, **options: Any) -> Installation:
+        """Read it as the command does."""
+        return await read_installation(self.options, options.get("config"), ())
+
+    @asynccontextmanager
+    async def started(self) -> AsyncIterator["Installed"]:
+        """Start everything; stop it in the end."""
+        keep_certificates(self.certificates, CertificateOptions(namespace=NAMESPACE))
+        async with AsyncExitStack() as stack:
+            url = await stack.enter_async_context(_reached(self.api.server.url))
+            self.kubeconfig.write_text(yaml.safe_dump(kubeconfig(url)))
+            self._create_objects()
+            programs = [self._program(name) for name in SERVICES]
+            stack.push_async_callback(stop_all, programs)
+            await start_all(programs)
+            await self._call()
+            yield self
+
+    @asynccontextmanager
+    async def changed(self, path: str, change: Any) -> AsyncIterator[None]:
+        """Change an object while the block runs; *change* gets a copy, and returns what counts."""
+        before = self.api.read(path)
+        self._put(path, change(yaml.safe_load(yaml.safe_dump(before))))
+        try:
+            yield
+        finally:
+            self._put(path, before)
+
+    @asynccontextmanager
+    async def with_object(self, folder: str, obj: Object) -> AsyncIterator[None]:
+        """Have one more object while the block runs."""
+        self.api.create(folder, obj)
+        try:
+            yield
+        finally:
+            self.api.delete(f"{folder}/{obj['metadata']['name']}")
+
+    def _put(self, path: str, obj: Object) -> None:
+        """Replace an object; a pod, whose spec cannot change, by another one."""
+        folder, _, _ = path.rpartition("/")
+        if not folder.endswith("/pods"):
+            self.api.replace(path, _anew(obj))
+            return
+        self.api.delete(path)
+        self.api.create(folder, _anew(obj))
+        self.api.replace(f"{path}/status", _anew(obj))
+
+    def _create_objects(self) -> None:
+        rendered = [
+            obj
+            for folder in FOLDERS
+            for file in sorted((BASE / folder).glob("*.yaml"))
+            for obj in yaml.safe_load_all(file.read_text())
+        ]
+        made = [*_maps(), *self._secrets()]
+        spaces = [obj for obj in rendered if obj["kind"] == "Namespace"]
+        others = [obj for obj in (*rendered, *made) if obj["kind"] != "Namespace"]
+        for obj in (*spaces, *others, *_roles()):
+            self.api.create(_folder(obj), obj)
+        for obj in others:
+            if obj["kind"] == "Deployment":
+                self._run(obj)
+        self.api.create("/apis/discovery.k8s.io/v1/namespaces/moorage/endpointslices", _slice())
+        user = _pod("web", {"schedulerName": "moorage", "containers": [{"name": "c"}]})
+        user["metadata"]["namespace"] = "default"
+        user["spec"]["nodeName"] = "node-1"
+        self.api.create("/api/v1/namespaces/default/pods", user)
+
+    def _run(self, deployment: Object) -> None:
+        """Create the pod of a Deployment, whose ports are those of the process here."""
+        name, template = deployment["metadata"]["name"], deployment["spec"]["template"]
+        spec = yaml.safe_load(yaml.safe_dump({**template["spec"], "nodeName": "node-1"}))
+        for port in spec["containers"][0].get("ports", ()):
+            if port["name"] == "admin":
+                port["containerPort"] = self._admin[name]
+        created = self.api.create(
+            f"/api/v1/namespaces/{NAMESPACE}/pods",
+            _pod(f"{name}-1", spec, template["metadata"]["labels"]),
+        )
+        ready = {"type": "Ready", "status": "True"}
+        status = {"phase": "Running", "podIP": HOST, "hostIP": HOST, "conditions": [ready]}
+        path = f"/api/v1/namespaces/{NAMESPACE}/pods/{name}-1/status"
+        self.api.replace(path, {**created, "status": status})
+        path = f"{PATHS['Deployment'].replace('NAMESPACE', NAMESPACE)}/{name}"
+        count = deployment["spec"].get("replicas", 1)
+        ran = {**self.api.read(path), "status": {"replicas": count, "readyReplicas": count}}
+        self.api.replace(f"{path}/status", ran)
+
+    def _secrets(self) -> list[Object]:
+        text = secrets(self.certificates, identities(CertificateOptions()), NAMESPACE)
+        return list(yaml.safe_load_all(text))
+
+    def _program(self, name: str) -> Program:
+        options = [
+            f"--tls={self.certificates / name}",
+            f"--admin-host={HOST}",
+            f"--admin-port={self._admin[name]}",
+            "--shutdown-delay=0s",
+            "--log-format=text",
+        ]
+        if name == "gateway":
+            policy = self.directory / "policy.yaml"
+            policy.write_text(POLICY.read_text())
+            options += [
+                f"--extender-host={HOST}",
+                f"--extender-port={self._ports[name]}",
+                f"--config={policy}",
+                *(f"--{each}={HOST}:{self._ports[each]}" for each in SERVICES[1:]),
+            ]
+        else:
+            options += [f"--host={HOST}", f"--port={self._ports[name]}"]
+        if name in ("gateway", "binder"):
+            options.append(f"--kubeconfig={self.kubeconfig}")
+        module = name if name == "gateway" else f"services.{name}"
+        probe = "readyz" if name == "gateway" else "livez"
+        url = f"https://{HOST}:{self._admin[name]}/{probe}"
+        return Program(
+            name=name,
+            command=[*python(module), *options],
+            log=self.directory / f"{name}.log",
+            ready=lambda: answers(url, ssl=False),
+        )
+
+    async def _call(self) -> None:
+        """Call the extender as kube-scheduler would."""
+        folder = self.certificates / "scheduler"
+        context = ssl.create_default_context(cafile=folder / "ca.crt")
+        context.load_cert_chain(folder / "tls.crt", folder / "tls.key")
+        url = f"https://{HOST}:{self._ports['gateway']}/filter"
+        pod = {"metadata": {"name": "web", "namespace": "default", "uid": "u"}, "spec": {}}
+        body: Object = {"Pod": pod, "Nodes": None, "NodeNames": []}
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(url, json=body, ssl=context, server_hostname="moorage-gateway") as answer,
+        ):
+            assert answer.status == 200, await answer.text()
+
+
+@asynccontextmanager
+async def installation(directory: Path) -> AsyncIterator[Installed]:
+    """Run an installation."""
+    settings = Settings(version="v1.36.1+sandbox")
+    async with ApiServer(settings) as server, Installed(directory, server).started() as running:
+        yield running
+
+
+@asynccontextmanager
+async def _reached(url: str) -> AsyncIterator[str]:
+    """Serve an API server that also forwards ports, as one with kubelets does; give its URL."""
+
+    async def passed(request: web.Request) -> web.StreamResponse:
+        target = f"{url}{request.raw_path}"
+        body = await request.read()
+        headers = {k: v for k, v in request.headers.items() if k in ("Content-Type", "Accept")}
+        async with session.request(
+            request.method, target, data=body or None, headers=headers
+        ) as answer:
+            response = web.StreamResponse(status=answer.status)
+            response.content_type = answer.content_type
+            await response.prepare(request)
+            async for chunk in answer.content.iter_any():
+                await response.write(chunk)
+            return response
+
+    app = web.Application(client_max_size=1 << 24)
+    app.router.add_get("/api/v1/namespaces/{namespace}/pods/{pod}/portforward", forward)
+    app.router.add_route("*", "/{path:.*}", passed)
+    runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None)
+    timeout = aiohttp.ClientTimeout(total=None)
+    async with aiohttp.ClientSession(timeout=timeout, auto_decompress=True) as session:
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, HOST, 0).start()
+            yield f"http://{HOST}:{runner.addresses[0][1]}"
+        finally:
+            await runner.cleanup()
+
+
+def secret_of(authority: Issued, issued: Issued) -> Object:
+    """Return the data of a Secret with a certificate."""
+    files = {
+        "tls.crt": issued.certificate,
+        "tls.key": issued.key,
+        "ca.crt": authority.certificate,
+    }
+    return {name: base64.b64encode(content).decode() for name, content in files.items()}
+
+
+def event(message: str) -> Object:
+    """Return an Event of kube-scheduler about a pod."""
+    now = datetime.now(UTC).strftime("%FT%TZ")
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "web.1", "namespace": "default"},
+        "involvedObject": {"kind": "Pod", "namespace": "default", "name": "web"},
+        "reason": "FailedScheduling",
+        "type": "Warning",
+        "message": message,
+        "lastTimestamp": now,
+        "count": 1,
+    }
+
+
+def _anew(obj: Object) -> Object:
+    """Return an object without the version with which it was read."""
+    metadata = {k: v for k, v in obj["metadata"].items() if k not in ("resourceVersion", "uid")}
+    return {**obj, "metadata": metadata}
+
+
+def _folder(obj: Object) -> str:
+    plural = f"{obj['kind'].lower()}s"
+    path = PATHS.get(obj["kind"], f"/api/v1/namespaces/NAMESPACE/{plural}")
+    return path.replace("NAMESPACE", obj["metadata"].get("namespace", NAMESPACE))
+
+
+def _pod(name: str, spec: Object, labels: Object | None = None) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels or {}},
+        "spec": {
+            **spec,
+            "containers": [{"image": "moorage", **each} for each in spec["containers"]],
+        },
+    }
+
+
+def _maps() -> Iterator[Object]:
+    """Yield the ConfigMaps that kustomize generates."""
+    files: Sequence[tuple[str, Path]] = (("policy", POLICY), ("kube-scheduler", SCHEDULER_CONFIG))
+    for name, file in files:
+        yield {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": name, "namespace": NAMESPACE},
+            "data": {file.name: file.read_text()},
+        }
+
+
+def _roles() -> Iterator[Object]:
+    for name, rules in BUILT_IN.items():
+        yield {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": name},
+            "rules": [
+                {"apiGroups": [group], "resources": resources, "verbs": verbs}
+                for group, resources, verbs in rules
+            ],
+        }
+
+
+def _slice() -> Object:
+    return {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {
+            "name": "gateway-1",
+            "namespace": NAMESPACE,
+            "labels": {"kubernetes.io/service-name": "gateway"},
+        },
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": [HOST], "conditions": {"ready": True}}],
+        "ports": [{"name": "extender", "port": 8888}],
+    }

@@ -1,0 +1,77 @@
+"""Each fault that doctor looks for, planted in an installation, is found and named."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from cli.doctor.finding import Finding, Level
+from cli.doctor.groups import GROUPS, findings
+from tests.cli.doctor.faults import Fault, faults
+from tests.cli.doctor.installed import Installed
+from tests.cli.support import MOORAGE
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def examined(installed: Installed) -> Sequence[Finding]:
+    return list(findings(await installed.read()))
+
+
+def found(everything: Sequence[Finding], check: str) -> Finding:
+    (finding,) = (each for each in everything if each.check == check)
+    return finding
+
+
+async def test_nothing_is_wrong_with_what_deploy_installs(installed: Installed) -> None:
+    everything = await examined(installed)
+    wrong = [each for each in everything if each.level is not Level.OK]
+    assert not wrong
+    assert len(everything) == sum(len(checks) for checks in GROUPS.values())
+
+
+@pytest.mark.parametrize(
+    "fault", tuple(faults()), ids=lambda each: f"{each.check}-{each.advice[:20]}"
+)
+async def test_a_fault_is_found_and_named(installed: Installed, fault: Fault) -> None:
+    async with installed.changed(fault.path, fault.change):
+        finding = found(await examined(installed), fault.check)
+    assert (finding.level, fault.evidence in finding.evidence) == (fault.level, True), finding
+    assert fault.advice in finding.change, finding
+
+
+async def run(*arguments: str) -> tuple[int, str, str]:
+    """Run `moorage doctor`; return its exit code, and what it wrote."""
+    process = await asyncio.create_subprocess_exec(
+        str(MOORAGE),
+        "doctor",
+        *arguments,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, errors = await process.communicate()
+    return process.returncode or 0, out.decode(), errors.decode()
+
+
+async def test_the_exit_code_is_for_ci(installed: Installed) -> None:
+    there = f"--kubeconfig={installed.kubeconfig}"
+    code, out, _ = await run(there, "-o", "json")
+    assert (code, json.loads(out)["counts"]["problem"]) == (0, 0), out
+    wanted = ("--http-timeout=1s", "set weight: 15")
+    timeout, weight = (each for each in faults() if each.advice in wanted)
+    for fault, options, expected in (
+        (weight, (), 0),
+        (weight, ("--strict",), 1),
+        (timeout, (), 1),
+    ):
+        async with installed.changed(fault.path, fault.change):
+            code, out, _ = await run(there, *options)
+        assert code == expected, out
+        assert fault.advice in out, out
+
+
+async def test_where_nothing_answers_the_next_step_is_named() -> None:
+    code, out, errors = await run("--admin=http://127.0.0.1:1", "--gateway=other")
+    assert (code, out) == (2, ""), out
+    assert "give --admin" in errors

@@ -1,0 +1,297 @@
+"""What the gateway, its metrics, the clocks and kube-scheduler's Events show is found and named."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from msgspec.structs import replace as changed
+
+from cli.doctor.finding import Finding
+from cli.doctor.groups import findings
+from cli.doctor.installation.gateway import (
+    Caller,
+    Plugin,
+    Policy,
+    Replicas,
+)
+from cli.doctor.installation.installation import Installation
+from cli.doctor.installation.known import Missing, known
+from cli.doctor.installation.needs import needed_rights
+from cli.doctor.installation.processes import Process, samples
+from cli.doctor.installation.rights import review
+from moorage.models import ObjectKind
+from moorage_host.kube import connect
+from tests.cli.doctor.installed import Installed, event
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+Planted = Callable[[Installation], Installation]
+
+REFUSED = Caller(caller="web at 10.0.0.9", verb="", refused=True, calls=4, seconds_ago=3.0)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def healthy(installed: Installed) -> Installation:
+    return await installed.read()
+
+
+def report(**changes: Any) -> Planted:
+    """Change what the gateway reports."""
+
+    def plant(read: Installation) -> Installation:
+        return replace(read, gateway=replace(known(read.gateway), **changes))
+
+    return plant
+
+
+def replicas(change: Callable[[Replicas], Mapping[str, Any]]) -> Planted:
+    def plant(read: Installation) -> Installation:
+        return report(replicas=changed(read.replicas, **change(read.replicas)))(read)
+
+    return plant
+
+
+def policy(change: Callable[[Policy], Mapping[str, Any]]) -> Planted:
+    def plant(read: Installation) -> Installation:
+        return report(policy=changed(read.policy, **change(read.policy)))(read)
+
+    return plant
+
+
+def metrics(text: str) -> Planted:
+    return report(process=Process(service="gateway", samples=samples(text)))
+
+
+def own(**changes: Any) -> Planted:
+    return replicas(lambda was: {"gateway": changed(was.gateway, **changes)})
+
+
+def second_filter(**changes: Any) -> Planted:
+    """Add a replica of filter that differs."""
+
+    def pools(was: Replicas) -> Mapping[str, Any]:
+        first, *others = was.services
+        (replica,) = first.replicas
+        another = changed(replica, place="127.0.0.1:2", **changes)
+        return {"services": (changed(first, replicas=(replica, another)), *others)}
+
+    return replicas(pools)
+
+
+def of_another_version(was: Replicas) -> Mapping[str, Any]:
+    first, *others = was.services
+    (replica,) = first.replicas
+    plugins = tuple(
+        changed(each, version="f00") if each.name == "NodeGroup" else each
+        for each in replica.plugins
+    )
+    another = changed(replica, place="127.0.0.1:2", plugins=plugins)
+    return {"services": (changed(first, replicas=(replica, another)), *others)}
+
+
+def without_replicas(was: Replicas) -> Mapping[str, Any]:
+    first, *others = was.services
+    return {"services": (changed(first, replicas=(), problem="no filter is there"), *others)}
+
+
+def server(skew: float) -> Planted:
+    def plant(read: Installation) -> Installation:
+        return replace(read, api_server=replace(known(read.api_server), skew=skew))
+
+    return plant
+
+
+def lease(**spec: Any) -> Planted:
+    """Have two gateways with a Lease."""
+
+    def plant(read: Installation) -> Installation:
+        found = {"metadata": {"name": "moorage-gateway"}, "spec": spec}
+        lists = {**read.objects.lists, "leases": [found]}
+        objects = replace(read.objects, lists=lists)
+        return own(leader_election="lease")(replace(read, objects=objects))
+
+    return plant
+
+
+def reads(was: Policy) -> Mapping[str, Any]:
+    kinds = (ObjectKind(api_version="apps/v1", plural="statefulsets"),)
+    return {"plugins": (*was.plugins, Plugin(name="Zone", kind="filter", reads=kinds))}
+
+
+def at(seconds: float) -> str:
+    return (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat()
+
+
+FAULTS: list[tuple[str, Planted, str, str]] = [
+    ("extender-called", replicas(lambda _: {"callers": ()}), "nobody has called", "create a pod"),
+    (
+        "extender-refused",
+        replicas(lambda was: {"callers": (REFUSED, *was.callers)}),
+        "refused 4 calls of web at 10.0.0.9, last 3 s ago: it is for moorage-scheduler",
+        "--scheduler-identity",
+    ),
+    (
+        "extender-refused",
+        metrics('moorage_http_refused_total{port="extender",reason="handshake"} 7.0\n'),
+        "7 connections to the extender ended in the TLS handshake",
+        "client certificate",
+    ),
+    (
+        "calls-answered",
+        metrics("moorage_extender_hidden_failures_total 3.0\n"),
+        "3 prioritize calls failed, which kube-scheduler does not report",
+        "gateway's log",
+    ),
+    (
+        "plugins-work",
+        metrics('moorage_neutral_scores_total{plugin="Green"} 5.0\n'),
+        "5 times plugin Green gave no scores",
+        "moorage top",
+    ),
+    (
+        "plugins-work",
+        second_filter(problems={"Power": "KeyError: 'zone' (power.py:6)"}),
+        "plugin Power at filter 127.0.0.1:2: KeyError",
+        "correct the plugin",
+    ),
+    ("sessions", replicas(without_replicas), "no replica of filter: no filter is", "--filter"),
+    (
+        "state-fresh",
+        replicas(lambda _: {"silent_seconds": {"pods": 600.0}}),
+        "not for 600 s heard of pods",
+        "rights-gateway",
+    ),
+    ("state-fresh", second_filter(behind=5000), "is 5,000 changes behind", "CPU"),
+    (
+        "gateway-ready",
+        report(process=Process(service="gateway", problems={"cache": "pods are not read yet"})),
+        "is not ready: cache: pods are not read yet",
+        "do what its reason asks for",
+    ),
+    (
+        "gateway-ready",
+        lambda read: replace(read, gateway=Missing("no gateway runs in namespace moorage")),
+        "no gateway runs in namespace moorage",
+        "see whether its pod runs",
+    ),
+    (
+        "policy-active",
+        policy(lambda _: {"note": "the file is refused: policy.yaml:7: no plugin Foo"}),
+        "policy.yaml:7: no plugin Foo",
+        "moorage config validate",
+    ),
+    ("leader", lease(renewTime=at(-600), holderIdentity="a"), "no gateway holds the Lease", "logs"),
+    ("standby", lease(renewTime=at(0), holderIdentity="a"), "only 1 runs", "replicas"),
+    (
+        "clock-leases",
+        lease(renewTime=at(90), holderIdentity="gateway-1_x"),
+        "Lease moorage-gateway was renewed",
+        "synchronize",
+    ),
+    ("clock-gateway", report(skew=-60.0), "60 s behind the API server's", "synchronize"),
+    ("clock-local", server(-40), "this machine is 40 s ahead of the API server's", "synchronize"),
+    (
+        "versions-processes",
+        second_filter(moorage_version="0.0.9"),
+        "0.0.9: filter at 127.0.0.1:2",
+        "the same image",
+    ),
+    (
+        "versions-plugins",
+        replicas(of_another_version),
+        "replicas of filter have different versions of NodeGroup",
+        "the same plugins",
+    ),
+    (
+        "versions-plugins",
+        second_filter(plugins=()),
+        "of 2 replicas of filter have plugin",
+        "the same plugins",
+    ),
+    (
+        "config-resources",
+        policy(reads),
+        "plugins are not known here: Zone; give each with --plugin",
+        "",
+    ),
+]
+
+
+def found(read: Installation, check: str) -> Finding:
+    (finding,) = (each for each in findings(read) if each.check == check)
+    return finding
+
+
+@pytest.mark.parametrize(("check", "plant", "evidence", "advice"), FAULTS)
+async def test_what_is_reported_is_found_and_named(
+    healthy: Installation, check: str, plant: Planted, evidence: str, advice: str
+) -> None:
+    finding = found(plant(healthy), check)
+    assert finding.level != "ok", finding
+    assert evidence in finding.evidence, finding
+    assert advice in finding.change, finding
+
+
+@pytest.mark.parametrize(
+    ("message", "advice"),
+    [
+        ("dial tcp: lookup gateway.moorage.svc: no such host", "cluster IP"),
+        ("dial tcp 10.0.0.1:8888: connect: connection refused", "whether the gateway is ready"),
+        ("tls: failed to verify: x509: certificate signed by unknown authority", "caFile"),
+        ("context deadline exceeded (Client.Timeout exceeded)", "NetworkPolicy"),
+        ("EOF", "client certificate"),
+    ],
+)
+async def test_what_kube_scheduler_reports_is_explained(
+    installed: Installed, message: str, advice: str
+) -> None:
+    text = f'running extender: Post "https://gateway.moorage.svc:8888/filter": {message}'
+    async with installed.with_object("/api/v1/namespaces/default/events", event(text)):
+        finding = found(await installed.read(), "extender-events")
+    assert finding.level == "problem", finding
+    assert (message in finding.evidence, advice in finding.change) == (True, True), finding
+
+
+async def test_a_pod_that_no_scheduler_serves_is_named(installed: Installed) -> None:
+    created = (datetime.now(UTC) - timedelta(minutes=2)).strftime("%FT%TZ")
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "lost", "namespace": "default", "creationTimestamp": created},
+        "spec": {"schedulerName": "mooorage", "containers": [{"name": "c", "image": "i"}]},
+    }
+    async with installed.with_object("/api/v1/namespaces/default/pods", pod):
+        read = await installed.read()
+    finding = found(replace(read, now=read.now + timedelta(minutes=2)), "pods-waiting")
+    assert finding.level == "problem", finding
+    assert "default/lost: schedulerName is mooorage, did you mean `moorage`?" in finding.evidence
+
+
+async def test_rights_of_plugins_are_asked_for(installed: Installed) -> None:
+    read = policy(reads)(await installed.read())
+    client = await connect(installed.kubeconfig)
+    try:
+        read = replace(read, rights=await review(client, needed_rights(read)))
+    finally:
+        await client.close()
+    finding = found(read, "rights-plugins")
+    assert finding.level == "problem", finding
+    assert "list statefulsets.apps, watch statefulsets.apps, which plugin Zone" in finding.evidence
+    assert 'statefulsets in API group "apps"' in finding.change
+
+
+async def test_without_rights_everything_else_is_still_checked(installed: Installed) -> None:
+    for kind in ("subjectaccessreviews", "secrets", "pods"):
+        verb = "create" if kind == "subjectaccessreviews" else "list"
+        installed.api.fault(verb, kind, times=1000, status=403)
+    installed.api.fault("get", "secrets", times=1000, status=403)
+    try:
+        everything = list(findings(await installed.read()))
+    finally:
+        installed.api.faults.clear()
+    levels = {each.check: each.level for each in everything}
+    assert levels["rights-gateway"] == "not checked"
+    assert levels["clock-local"] == "ok"

@@ -1,0 +1,82 @@
+"""The cluster's own kube-scheduler as a static pod, changed as a rendering wants it."""
+
+import base64
+from pathlib import Path
+
+import jsonpatch
+import yaml
+
+from tests.e2e.renderings.cluster import Cluster
+
+HERE = Path(__file__).parent
+CONFIG_MAP = "control-plane"
+PATCH = "kubeadm-patch.yaml"
+CONFIGURATIONS = "-config.yaml"
+KUBECONFIG = "etc/kubernetes/scheduler.conf"
+CERTIFICATE = "etc/moorage/tls"
+FILES = {
+    "kube-scheduler-config.yaml": "etc/kubernetes/moorage-scheduler.yaml",
+    "plain-scheduler-config.yaml": "etc/kubernetes/moorage-plain-scheduler.yaml",
+}
+"""Where docs/how-to/kubeadm.md puts what the ConfigMap has."""
+
+USER = "system:kube-scheduler"
+
+
+async def run_static_pods(cluster: Cluster, data: dict[str, str], certificate: Path) -> None:
+    """Do on a node of the control plane what the rendering's ConfigMap is for.
+
+    Args:
+        cluster: The cluster.
+        data: The content of the ConfigMap.
+        certificate: The folder of the certificate with which kube-scheduler calls Moorage.
+    """
+    _write_files(cluster.api.host, data, certificate)
+    for name, text in data.items():
+        if name.endswith(CONFIGURATIONS):
+            profiles = yaml.safe_load(text)["profiles"]
+            cluster.node.schedulers |= {each["schedulerName"] for each in profiles}
+    _write_kubeconfig(cluster)
+    usual = yaml.safe_load((HERE / "kubeadm.yaml").read_text())
+    patched = jsonpatch.apply_patch(usual, yaml.safe_load(data[PATCH]))
+    further = [
+        manifest
+        for text in data.values()
+        for manifest in yaml.safe_load_all(text)
+        if isinstance(manifest, dict) and manifest.get("kind") == "Pod"
+    ]
+    for manifest in (patched, *further):
+        await cluster.node.run_static(manifest)
+
+
+def _write_files(host: Path, data: dict[str, str], certificate: Path) -> None:
+    (host / CERTIFICATE).mkdir(parents=True)
+    for file in certificate.iterdir():
+        (host / CERTIFICATE / file.name).write_bytes(file.read_bytes())
+    for name, place in FILES.items():
+        if name in data:
+            (host / place).parent.mkdir(parents=True, exist_ok=True)
+            (host / place).write_text(data[name])
+
+
+def _write_kubeconfig(cluster: Cluster) -> None:
+    """Write kube-scheduler's own as kubeadm does, with everything in one file."""
+    made = cluster.plane.authority.sign("kube-scheduler", USER)
+    authority = cluster.directory / "certificates" / "apiserver.crt"
+    server = {"server": f"https://{cluster.node.network.kubernetes}:443"}
+    user = _inline("client-certificate", made.crt) | _inline("client-key", made.key)
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "own",
+        "clusters": [
+            {"name": "own", "cluster": server | _inline("certificate-authority", authority)}
+        ],
+        "users": [{"name": "own", "user": user}],
+        "contexts": [{"name": "own", "context": {"cluster": "own", "user": "own"}}],
+    }
+    (cluster.api.host / KUBECONFIG).write_text(yaml.safe_dump(config))
+
+
+def _inline(name: str, file: Path) -> dict[str, str]:
+    return {f"{name}-data": base64.b64encode(file.read_bytes()).decode()}
