@@ -1,19 +1,25 @@
 """The cluster's own kube-scheduler as a static pod, changed as a rendering wants it."""
 
 import base64
+import shutil
 from pathlib import Path
 
 import jsonpatch
 import yaml
 
 from tests.e2e.renderings.cluster import Cluster
+from tests.e2e.renderings.node.network import KUBERNETES
 
 HERE = Path(__file__).parent
 CONFIG_MAP = "control-plane"
 PATCH = "kubeadm-patch.yaml"
-CONFIGURATIONS = "-config.yaml"
+PLACES = {
+    "kube-scheduler-config.yaml": "etc/kubernetes/moorage-scheduler.yaml",
+    "plain-scheduler-config.yaml": "etc/kubernetes/moorage-plain-scheduler.yaml",
+}
+"""Where docs/how-to/kubeadm.md puts the configurations on the node."""
 KUBECONFIG = "etc/kubernetes/scheduler.conf"
-FOLDER = "etc/kubernetes/moorage"
+CERTIFICATE = "etc/moorage/tls"
 USER = "system:kube-scheduler"
 
 
@@ -25,11 +31,10 @@ async def run_static_pods(cluster: Cluster, data: dict[str, str], certificate: P
         data: The content of the ConfigMap.
         certificate: The folder of the certificate with which kube-scheduler calls Moorage.
     """
-    _write_folder(cluster.api.host / FOLDER, data, certificate)
-    for name, text in data.items():
-        if name.endswith(CONFIGURATIONS):
-            profiles = yaml.safe_load(text)["profiles"]
-            cluster.node.schedulers |= {each["schedulerName"] for each in profiles}
+    _write_files(cluster.api.host, data, certificate)
+    for name in PLACES.keys() & data.keys():
+        profiles = yaml.safe_load(data[name])["profiles"]
+        cluster.node.schedulers |= {each["schedulerName"] for each in profiles}
     _write_kubeconfig(cluster)
     usual = yaml.safe_load((HERE / "kubeadm.yaml").read_text())
     patched = jsonpatch.apply_patch(usual, yaml.safe_load(data[PATCH]))
@@ -43,20 +48,18 @@ async def run_static_pods(cluster: Cluster, data: dict[str, str], certificate: P
         await cluster.node.run_static(manifest)
 
 
-def _write_folder(folder: Path, data: dict[str, str], certificate: Path) -> None:
-    (folder / "tls").mkdir(parents=True)
-    for file in certificate.iterdir():
-        (folder / "tls" / file.name).write_bytes(file.read_bytes())
-    for name, text in data.items():
-        if name.endswith(CONFIGURATIONS):
-            (folder / name).write_text(text)
+def _write_files(host: Path, data: dict[str, str], certificate: Path) -> None:
+    shutil.copytree(certificate, host / CERTIFICATE)
+    (host / KUBECONFIG).parent.mkdir(parents=True)
+    for name in PLACES.keys() & data.keys():
+        (host / PLACES[name]).write_text(data[name])
 
 
 def _write_kubeconfig(cluster: Cluster) -> None:
     """Write kube-scheduler's own as kubeadm does, with everything in one file."""
     made = cluster.plane.authority.sign("kube-scheduler", USER)
     authority = cluster.directory / "certificates" / "apiserver.crt"
-    server = {"server": f"https://{cluster.node.network.kubernetes}:443"}
+    server = {"server": f"https://{KUBERNETES}:443"}
     user = _inline("client-certificate", made.crt) | _inline("client-key", made.key)
     config = {
         "apiVersion": "v1",
