@@ -59,10 +59,10 @@ sbom: .venv/.dev ## Write the software bill of materials into dist: the locked d
 audit: .venv/.dev ## Check the locked dependencies: hashes, licences, yanked versions, known vulnerabilities
 	$(BIN)/python -m tests.dependencies
 
-SPHINX := $(BIN)/sphinx-build -c docs -d .venv/docs/doctrees -j auto
+SPHINX := $(BIN)/sphinx-build -c docs -d .venv/docs/doctrees -j 2
 docs: .venv/.dev ## Build the documentation site into .venv/docs/html; a warning is a failure
-	$(SPHINX) -q -W --keep-going -b html . .venv/docs/html
-	@echo "Open .venv/docs/html/index.html"
+	$(SPHINX) -q -E -a -W --keep-going -b html . .venv/docs/html
+	@$(BIN)/python -m tests.docs.site
 
 docs-linkcheck: .venv/.dev ## Ask every external link of the documentation whether it is still there (needs the network)
 	$(SPHINX) -q -b linkcheck . .venv/docs/linkcheck
@@ -84,7 +84,7 @@ protos-check: .venv/.dev
 	@diff -r -x __init__.py -x __pycache__ .venv/protos/moorage/v1 sdk/moorage/v1 \
 	  || { echo "sdk/moorage/v1 is stale: run 'make protos' and commit the result"; exit 1; }
 
-LOCK := uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+LOCK := $(or $(wildcard $(BIN)/uv),uv) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
   --no-emit-find-links --no-annotate --no-header
 lock: ## Resolve the dependencies again into requirements*.lock (needs uv)
 	$(LOCK) pyproject.toml --group build -o requirements.lock

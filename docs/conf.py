@@ -51,6 +51,7 @@ suppress_warnings = ["misc.highlighting_failure"]  # shortened examples: `...` i
 
 html_theme = "furo"
 html_title = f"Moorage {release}"
+html_favicon = html_logo = "../gateway/inspector/static/icon.svg"
 html_static_path = ["site/static"]
 html_css_files = ["site.css"]
 html_extra_path = ["site/root"]

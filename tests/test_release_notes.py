@@ -1,10 +1,14 @@
 """A tag releases the version of pyproject.toml, with the changelog's section as notes."""
 
+import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 from tests.release_notes import ReleaseError, notes_of, version_of
+from tests.released import ROOT
 
 CHANGELOG = """\
 # Changelog
@@ -51,3 +55,16 @@ def test_the_notes_are_the_section_of_the_version(root: Path) -> None:
 def test_without_a_section_there_is_no_release(version: str, root: Path) -> None:
     with pytest.raises(ReleaseError, match="rename its section Unreleased"):
         notes_of(version, root)
+
+
+def test_the_changelog_has_versions_from_new_to_old_and_known_sections() -> None:
+    headings = re.findall(r"^(##+) (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    versions = [title for level, title in headings if level == "##"]
+    assert versions.pop(0) == "Unreleased"
+    assert [v for v in versions if not re.fullmatch(r"\d+\.\d+\.\d+ - \d{4}-\d\d-\d\d", v)] == []
+    released = [Version(title.partition(" ")[0]) for title in versions]
+    assert released == sorted(released, reverse=True)
+    sections = [title if level == "###" else "" for level, title in headings]
+    order = ["", "Changed", "Added", "Deprecated", "Removed", "Fixed", "Security"]
+    places = [order.index(section) for section in sections]
+    assert all(one < other or not other for one, other in pairwise(places))

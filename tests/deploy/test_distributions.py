@@ -11,6 +11,7 @@ from email.message import Message
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.deploy.wheel import ROOT
 
@@ -114,3 +115,8 @@ def test_the_licence_expression_names_what_the_files_have(
     assert "Apache License\n                           Version 2.0" in licence
     (text,) = (n for n in wheel.namelist() if n.endswith("vendor/LICENSES") and "dist-info" in n)
     assert wheel.read(text).count(b"The MIT License") == 1
+
+
+def test_the_chart_has_the_same_version(metadata: Message) -> None:
+    chart = yaml.safe_load((ROOT / "deploy/chart/moorage/Chart.yaml").read_text())
+    assert (chart["version"], chart["appVersion"]) == (metadata["Version"],) * 2

@@ -27,6 +27,18 @@ MEMORY_LIMIT = 2.0
 CPU_REQUEST = 1.5
 """Of what was measured."""
 
+CLUSTERS = {
+    name: f"Pods/s, {name} cluster, sampling default, 5,000 nodes" for name in ("heavy", "light")
+}
+"""The tables about both kinds of cluster."""
+
+KINDS = {
+    "moorage": "equal, bound by kube-scheduler",
+    "moorage, unlike pods": "unlike, bound by kube-scheduler",
+    "moorage, bindVerb": "equal, bound by Moorage",
+}
+"""What these tables call kinds of pods."""
+
 LEAST_CPU, CPU_STEP = 50, 50
 MIB_STEP = 64
 
@@ -36,7 +48,14 @@ Cells = Mapping[str, Sequence[str]]
 
 def sizing(name: str) -> str:
     """Return one of the page's tables."""
-    return {"requests": _requests, "memory": _memory, "cpu": _cpu, "all-nodes": _all_nodes}[name]()
+    return {
+        "requests": _requests,
+        "values": _values,
+        "memory": _memory,
+        "cpu": _cpu,
+        "scorers": _scorers,
+        "all-nodes": _all_nodes,
+    }[name]()
 
 
 def sampled(nodes: int) -> int:
@@ -46,44 +65,84 @@ def sampled(nodes: int) -> int:
 
 
 def _requests() -> str:
-    memory, cpu = _measured_memory(), _measured_cpu()
     rows: list[Row] = []
     for nodes in SIZES:
-        amounts = [
-            _mib(memory[nodes][each] * MEMORY_REQUEST + _decisions(each)) for each in PROCESSES
-        ]
         for rate in RATES:
-            needed = [
-                _millicores(cpu[each] * rate * CPU_REQUEST * _more(nodes)) for each in PROCESSES
-            ]
-            cells = [f"{c}, {m}" for c, m in zip(needed, amounts, strict=True)]
+            cells = [f"{c}, {m}" for c, m in _needed(nodes, rate).values()]
             kind = "measured" if nodes == MEASURED else "extrapolated"
             rows.append((f"{nodes:,}", str(rate), *cells, "2", kind))
     head = ("nodes", "pods/s", *PROCESSES, "scorers", "CPU is")
     return table(head, rows)
 
 
+def _values() -> str:
+    """Return the chart's values for the measured cluster at the highest rate."""
+    rate = RATES[-1]
+    lines = [f"# values.yaml for {MEASURED:,} nodes and {rate} pods a second"]
+    for process, (cpu, memory) in _needed(MEASURED, rate).items():
+        requests = f"{{cpu: {cpu}, memory: {memory}}}"
+        lines += [f"{process}:", "  resources:", f"    requests: {requests}"]
+    text = "\n".join(lines)
+    return f"```yaml\n{text}\n```"
+
+
+def _needed(nodes: int, rate: int) -> dict[str, tuple[str, str]]:
+    """Return the CPU and the memory to request for each process."""
+    memory, cpu, more = _measured_memory()[nodes], _measured_cpu(), _more(nodes)
+    return {
+        each: (
+            _millicores(cpu[each] * rate * CPU_REQUEST * more),
+            _mib(memory[each] * MEMORY_REQUEST + _decisions(each)),
+        )
+        for each in PROCESSES
+    }
+
+
+def _limit(process: str, measured: float) -> str:
+    return _mib(measured * MEMORY_LIMIT + _decisions(process))
+
+
 def _memory() -> str:
     rows = [
-        (
-            f"{nodes:,}",
-            *(
-                f"{found[each]} / {_mib(found[each] * MEMORY_LIMIT + _decisions(each))}"
-                for each in PROCESSES
-            ),
-        )
+        (f"{nodes:,}", *(f"{found[each]} / {_limit(each, found[each])}" for each in PROCESSES))
         for nodes, found in _measured_memory().items()
     ]
     return table(("nodes", *PROCESSES), rows)
 
 
 def _cpu() -> str:
-    head = ("a pod", *PROCESSES, "together")
+    head = ("a pod", *PROCESSES, "together", "pods/s")
     rows = [
-        (kind, *(f"{found[each]:.2f}" for each in PROCESSES), f"{sum(found.values()):.2f}")
+        (
+            kind,
+            *(f"{found[each]:.2f}" for each in PROCESSES),
+            f"{sum(found.values()):.2f}",
+            _rates(kind),
+        )
         for kind, found in _kinds().items()
     ]
     return table(head, rows)
+
+
+def _rates(kind: str) -> str:
+    rates = [
+        cells[0]
+        for cluster in CLUSTERS
+        for row, cells in _section_table("cluster", CLUSTERS[cluster]).items()
+        if KINDS.get(row) == kind
+    ]
+    return ", ".join(rates)
+
+
+def _scorers() -> str:
+    found = _section_table(
+        "replicas", "One score plugin in several scorers, in the form for one node"
+    )
+    rows = [
+        (kind, *(f"{_numbers(cell)[-1]:.2f}" for cell in cells[-2:]))
+        for kind, cells in list(found.items())[1:]
+    ]
+    return table(("one plugin, for one node", "2 scorers", "3 scorers"), rows)
 
 
 def _all_nodes() -> str:
@@ -125,24 +184,14 @@ def _measured_cpu() -> dict[str, float]:
 def _kinds() -> dict[str, dict[str, float]]:
     """Return the milliseconds of each process for a pod by kind, the worse of both clusters."""
     found: dict[str, dict[str, float]] = {}
-    for cluster in ("heavy", "light"):
-        title = f"Pods/s, {cluster} cluster, sampling default, 5,000 nodes"
-        rows = _section_table("cluster", title)
-        for kind, cells in rows.items():
-            if not kind.startswith("moorage"):
+    for title in CLUSTERS.values():
+        for row, cells in _section_table("cluster", title).items():
+            if row not in KINDS:
                 continue
-            worst = found.setdefault(_name(kind), dict.fromkeys(PROCESSES, 0.0))
+            worst = found.setdefault(KINDS[row], dict.fromkeys(PROCESSES, 0.0))
             for process, milliseconds in re.findall(r"(\w+)(?:-1)? ([\d.]+)", cells[3]):
                 worst[process] = max(worst[process], float(milliseconds))
     return found
-
-
-def _name(kind: str) -> str:
-    return {
-        "moorage": "equal, bound by kube-scheduler",
-        "moorage, unlike pods": "unlike, bound by kube-scheduler",
-        "moorage, bindVerb": "equal, bound by Moorage",
-    }[kind]
 
 
 def _more(nodes: int) -> float:
@@ -183,7 +232,7 @@ def _numbers(text: str) -> list[float]:
 
 
 def _mib(amount: float) -> str:
-    return f"{ceil(amount / MIB_STEP) * MIB_STEP} Mi"
+    return f"{ceil(amount / MIB_STEP) * MIB_STEP}Mi"
 
 
 def _millicores(milliseconds: float) -> str:

@@ -12,13 +12,13 @@ from sandbox.apiserver import ApiServer
 from sandbox.apiserver.requests.patches import apply_json_patch
 from sandbox.apiserver.resources.builtin import BUILT_IN
 from sandbox.scheduler.config import load_configuration
-from tests.docs.pages import ROOT, Block, blocks
+from tests.docs.pages import DOCS, ROOT, Block, blocks
 from tests.live_api import Api
 
 Object = dict[str, Any]
 
 RESOURCES = {(row.api_version, row.kind): row for row in BUILT_IN if row.is_stored}
-STATIC_POD = ROOT / "tests" / "data" / "kubeadm-kube-scheduler.yaml"
+STATIC_POD = ROOT / "tests" / "e2e" / "renderings" / "kubeadm.yaml"
 """What `kubeadm init phase control-plane scheduler` of Kubernetes 1.37.2 writes."""
 
 
@@ -56,21 +56,12 @@ def test_kube_scheduler_would_start_with_a_configuration(block: Block, tmp_path:
     load_configuration(file)
 
 
-async def test_the_patch_for_kubeadm_gives_the_static_pod_its_configuration() -> None:
-    (text,) = (b.text for b in blocks("yaml") if b.text.startswith("# kube-scheduler+json.yaml"))
-    before = yaml.safe_load(STATIC_POD.read_text())
-    after = apply_json_patch(before, yaml.safe_load(text))
-    added = _volumes(after) - _volumes(before)
-    (configured,) = (b for b in configurations() if b.text.startswith("# moorage-scheduler.yaml"))
-    (extender,) = yaml.safe_load(configured.text)["extenders"]
-    paths = {path for mounted, path in added}
-    assert {Path(path).parent for key, path in extender["tlsConfig"].items() if "File" in key} <= {
-        Path(path) for path in paths
-    }
-    (option,) = set(_command(after)) - set(_command(before))
-    assert option.startswith("--config=")
-    assert option.removeprefix("--config=") in paths
-    assert all(mounted == path for mounted, path in added)
+async def test_the_patch_for_kubeadm_makes_what_the_page_shows() -> None:
+    page = (DOCS / "how-to" / "kubeadm.md").read_text()
+    (patch,) = (b.text for b in blocks("yaml") if "path: /spec/containers/0/command/-" in b.text)
+    after = apply_json_patch(yaml.safe_load(STATIC_POD.read_text()), yaml.safe_load(patch))
+    (command,) = (c["command"] for c in after["spec"]["containers"])
+    assert f">     - {command[-1]}\n" in page
     async with ApiServer() as server:
         await _create(server, after)
 
@@ -86,15 +77,3 @@ async def _create(server: ApiServer, manifest: Object) -> None:
     url = f"{server.url}{group}{scope}/{row.plural}?fieldValidation=Strict"
     async with aiohttp.ClientSession() as client, client.post(url, json=manifest) as answer:
         assert answer.status == 201, await answer.text()
-
-
-def _command(pod: Object) -> list[str]:
-    command: list[str] = pod["spec"]["containers"][0]["command"]
-    return command
-
-
-def _volumes(pod: Object) -> set[tuple[str, str]]:
-    """Return where each volume of the host is mounted, with its path there."""
-    hosts = {each["name"]: each["hostPath"]["path"] for each in pod["spec"]["volumes"]}
-    mounts = pod["spec"]["containers"][0]["volumeMounts"]
-    return {(mount["mountPath"], hosts[mount["name"]]) for mount in mounts}

@@ -28,7 +28,21 @@ CHECKED = {
 """Programs by what checks how they are called."""
 
 OTHERS = {
-    *("apt-get", "cd", "cp", "diff", "do", "docker", "done", "echo", "export", "for", "grep", "jq"),
+    *(
+        "apt-get",
+        "cd",
+        "cp",
+        "diff",
+        "do",
+        "docker",
+        "done",
+        "echo",
+        "export",
+        "for",
+        "git",
+        "grep",
+        "jq",
+    ),
     *("kube-scheduler", "kubeadm", "mkdir", "openssl", "pip", "python3", "sed", "sort", "tr"),
     *("unset", "wc", "."),
 }
@@ -141,7 +155,7 @@ def deployed() -> dict[str, set[str]]:
         for each in _documents(file):
             name = each.get("metadata", {}).get("name", "")
             names.setdefault(each["kind"].lower(), set()).add(name)
-            if each["kind"] == "Kustomization":
+            if each["kind"] in ("Kustomization", "Component"):
                 generated = each.get("configMapGenerator", [])
                 names.setdefault("configmap", set()).update(g["name"] for g in generated)
     names["secret"] = {f"{name}-tls" for name in (*names["serviceaccount"], "operator")}

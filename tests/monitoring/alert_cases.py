@@ -226,6 +226,14 @@ CASES = (
         fires_at=22,
         phase="filter",
     ),
+    case(  # the counter appears with the first one
+        "MoorageCacheWrong",
+        "ticket",
+        {DIFFERENCES: "_x20 1x99"},
+        silent_until=19,
+        fires_at=22,
+        phase="filter",
+    ),
     case(
         "MoorageMeasurementsOld",
         "ticket",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.monitoring.alert_cases import CASES, Case
 from tests.monitoring.rules import ROOT, RULES, alerts
@@ -56,6 +57,12 @@ def firing(alert: str, minute: int, labels: Mapping[str, str] | None = None) -> 
 def test_the_rules_are_well_formed() -> None:
     done = promtool("check", "rules", "--lint=all", "--lint-fatal", str(RULES))
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_kustomize_has_the_rules_as_they_are() -> None:
+    component = ROOT / "deploy" / "kustomize" / "components" / "monitoring" / "monitoring"
+    installed = yaml.safe_load((component / "rules.yaml").read_text())
+    assert installed["spec"] == yaml.safe_load(RULES.read_text())
 
 
 def test_no_alert_fires_while_an_installation_is_well(tmp_path: Path) -> None:

@@ -88,6 +88,7 @@ async def run_badly(installation: Installation) -> None:
         await _fence(world)
         await _knock(world)
         await _drop_watches(world)
+        await _hold_scorer(world)
         await world.create(pod("failing", fail="on purpose"))
         await world.event("failing", "on purpose")
         await world.create(pod("unlucky", "measured", labels={"unlucky": "yes"}))
@@ -116,13 +117,21 @@ async def _fence(world: World) -> None:
 
 
 async def _knock(world: World) -> None:
-    """Send what an HTTP port refuses."""
+    """Send what an HTTP port refuses, more often than is logged."""
     headers = {"Origin": "http://elsewhere.example"}
-    async with (
-        aiohttp.ClientSession() as http,
-        http.get(f"{world.services.admin}/metrics", headers=headers) as answer,
-    ):
-        assert answer.status == 403
+    async with aiohttp.ClientSession() as http:
+        for _ in range(40):
+            async with http.get(f"{world.services.admin}/metrics", headers=headers) as answer:
+                assert answer.status == 403
+
+
+async def _hold_scorer(world: World) -> None:
+    """Have one scorer not answer: its work goes to the other one."""
+    scorer = world.services.programs["scorer-1"]
+    scorer.hold()
+    await world.create(pod("delayed", score={"n1": 90, "n2": 10}))
+    await world.bound("delayed")
+    scorer.go_on()
 
 
 async def _drop_watches(world: World) -> None:

@@ -74,8 +74,9 @@ def needs_of_plugins(read: Installation) -> Iterator[Right]:
 def readers(read: Installation) -> Mapping[Right, str]:
     """Return the rights that enabled plugins need, each with such a plugin."""
     found: dict[Right, str] = {}
+    plugins = read.policy.plugins
     for user in _users(read, "gateway"):
-        for plugin in read.policy.plugins:
+        for plugin in plugins:
             for kind in plugin.reads:
                 for right in _of_kind(user, kind):
                     found.setdefault(right, plugin.name)

@@ -104,10 +104,12 @@ def server(skew: float) -> Planted:
     return plant
 
 
-def lease(**spec: Any) -> Planted:
-    """Have two gateways with a Lease."""
+def lease(holder: str, *, renewed: float) -> Planted:
+    """Have two gateways with a Lease, renewed so many seconds after the installation was read."""
 
     def plant(read: Installation) -> Installation:
+        at = (read.now + timedelta(seconds=renewed)).isoformat()
+        spec = {"holderIdentity": holder, "renewTime": at}
         found = {"metadata": {"name": "moorage-gateway"}, "spec": spec}
         lists = {**read.objects.lists, "leases": [found]}
         objects = replace(read.objects, lists=lists)
@@ -119,10 +121,6 @@ def lease(**spec: Any) -> Planted:
 def reads(was: Policy) -> Mapping[str, Any]:
     kinds = (ObjectKind(api_version="apps/v1", plural="statefulsets"),)
     return {"plugins": (*was.plugins, Plugin(name="Zone", kind="filter", reads=kinds))}
-
-
-def at(seconds: float) -> str:
-    return (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat()
 
 
 FAULTS: list[tuple[str, Planted, str, str]] = [
@@ -183,11 +181,11 @@ FAULTS: list[tuple[str, Planted, str, str]] = [
         "policy.yaml:7: no plugin Foo",
         "moorage config validate",
     ),
-    ("leader", lease(renewTime=at(-600), holderIdentity="a"), "no gateway holds the Lease", "logs"),
-    ("standby", lease(renewTime=at(0), holderIdentity="a"), "only 1 runs", "replicas"),
+    ("leader", lease("a", renewed=-600), "no gateway holds the Lease", "logs"),
+    ("standby", lease("a", renewed=0), "only 1 runs", "replicas"),
     (
         "clock-leases",
-        lease(renewTime=at(90), holderIdentity="gateway-1_x"),
+        lease("gateway-1_x", renewed=90),
         "Lease moorage-gateway was renewed",
         "synchronize",
     ),

@@ -11,6 +11,9 @@ from tests.docs.pages import DOCS
 TUTORIAL = DOCS / "tutorial" / "first-plugin.md"
 EXERCISES = DOCS / "how-to" / "exercises.md"
 
+PODS = "10. The same pod again"
+"""The section of the tutorial that needs nodes with kubelets; see tests/e2e/renderings."""
+
 Kind = Literal["command", "program", "output", "screen", "file", "stop"]
 
 _PROGRAMS = ("moorage up ", "kube-scheduler ")

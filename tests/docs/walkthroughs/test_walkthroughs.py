@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.walkthroughs.page import EXERCISES, TUTORIAL, pattern, steps
+from tests.docs.walkthroughs.page import EXERCISES, PODS, TUTORIAL, pattern, steps
 from tests.docs.walkthroughs.session import session
 
-REAL = ("Set up", "8. Beside a real kube-scheduler")
+REAL = ("Set up", "8. Beside a real kube-scheduler", "9. Install it in the cluster", PODS)
 """Sections of the tutorial that need the package index or a real control plane."""
 
 

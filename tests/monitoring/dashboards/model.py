@@ -51,6 +51,7 @@ class Panel:
         width: Columns of 24.
         steps: From which values on it has which color, ascending; the first one is for all below.
         stacked: Whether series are added up.
+        bars: Whether it has a bar for each time at which there was something, for what is rare.
         words: What stands for a value.
     """
 
@@ -62,6 +63,7 @@ class Panel:
     width: int = 8
     steps: Sequence[tuple[float | None, Color]] = ()
     stacked: bool = False
+    bars: bool = False
     words: Mapping[str, str] | None = None
 
 
@@ -164,9 +166,9 @@ def _defaults(panel: Panel) -> Json:
     found: Json = {"unit": panel.unit}
     if panel.kind == "timeseries":
         found["min"] = 0
-        stacking = {"mode": "normal" if panel.stacked else "none"}
-        fill = 30 if panel.stacked else 0
-        found["custom"] = {"fillOpacity": fill, "showPoints": "never", "stacking": stacking}
+        found["custom"] = _style(panel)
+    if panel.bars:
+        found["noValue"] = "none"
     if panel.steps:
         steps = [{"value": value, "color": color} for value, color in panel.steps]
         found["thresholds"] = {"mode": "absolute", "steps": steps}
@@ -174,6 +176,14 @@ def _defaults(panel: Panel) -> Json:
         options = {value: {"text": text} for value, text in panel.words.items()}
         found["mappings"] = [{"type": "value", "options": options}]
     return found
+
+
+def _style(panel: Panel) -> Json:
+    stacking = {"mode": "normal" if panel.stacked or panel.bars else "none"}
+    if panel.bars:
+        return {"drawStyle": "bars", "fillOpacity": 80, "lineWidth": 0, "stacking": stacking}
+    fill = 30 if panel.stacked else 0
+    return {"fillOpacity": fill, "showPoints": "never", "stacking": stacking}
 
 
 def _options(panel: Panel) -> Json:

@@ -1,7 +1,7 @@
 """The dashboard for whoever is on call: is anything wrong, and where to look next."""
 
 from tests.monitoring.dashboards.model import Dashboard, Panel, Query, Row
-from tests.monitoring.dashboards.parts import quantile, rate, value
+from tests.monitoring.dashboards.parts import quantile, rare, rate, value
 
 LIFE_LEFT = (
     "min((moorage_tls_certificate_expiry_timestamp_seconds{$own} - time())"
@@ -113,8 +113,9 @@ CALLS = Row(
             title="Calls that did not end well",
             about="failed: the pod's event has the message. cancelled: kube-scheduler hung up.",
             unit="reqps",
+            bars=True,
             queries=[
-                rate("moorage_extender_requests_total", "verb", "result", where='result!="ok"')
+                rare("moorage_extender_requests_total", "verb", "result", where='result!="ok"')
             ],
         ),
         Panel(
@@ -141,7 +142,8 @@ CALLS = Row(
             title="Pods placed without scores",
             about="Prioritize calls that failed: kube-scheduler goes on, and logs nothing.",
             unit="cps",
-            queries=[rate("moorage_extender_hidden_failures_total", "result")],
+            bars=True,
+            queries=[rare("moorage_extender_hidden_failures_total", "result")],
         ),
         Panel(
             title="Binds",

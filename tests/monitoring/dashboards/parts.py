@@ -12,6 +12,12 @@ def rate(metric: str, *labels: str, where: str = "", legend: str = "") -> Query:
     )
 
 
+def rare(metric: str, *labels: str, where: str = "") -> Query:
+    """Return the same without what did not happen: many results are counted from 0 on."""
+    query = rate(metric, *labels, where=where)
+    return Query(expression=f"{query.expression} > 0", legend=query.legend)
+
+
 def quantile(
     share: float, histogram: str, *labels: str, where: str = "", legend: str = ""
 ) -> Query:
@@ -46,9 +52,9 @@ def value(metric: str, *labels: str, by: str = "sum", where: str = "", legend: s
 
 
 def age(metric: str, *labels: str) -> Query:
-    """Return how many seconds a point in time is ago, by labels."""
+    """Return how many seconds a point in time is ago, by labels; it is 0 until there is one."""
     grouped = f"max by ({', '.join(labels)})" if labels else "max"
-    return Query(expression=f"{grouped} (time() - {metric}{{{OWN}}})", legend=_legend(labels))
+    return Query(expression=f"{grouped} (time() - ({metric}{{{OWN}}} > 0))", legend=_legend(labels))
 
 
 def _selector(where: str) -> str:

@@ -1,7 +1,7 @@
 """The dashboard of replicas and processes."""
 
 from tests.monitoring.dashboards.model import Dashboard, Panel, Query, Row
-from tests.monitoring.dashboards.parts import age, quantile, rate, value
+from tests.monitoring.dashboards.parts import age, quantile, rare, rate, value
 
 BUILD = Query(
     expression="sum by (pod, service, version, python, grpc) (moorage_build_info{$own})",
@@ -27,7 +27,8 @@ REPLICAS = Row(
             title="Work sent to a further replica",
             about="slow: one had not answered as soon as usual. lost: its session broke.",
             unit="cps",
-            queries=[rate("moorage_cycles_resent_total", "service", "cause")],
+            bars=True,
+            queries=[rare("moorage_cycles_resent_total", "service", "cause")],
         ),
         Panel(
             title="Generations",
@@ -138,7 +139,8 @@ PROCESSES = Row(
             title="Log lines lost",
             about="queue: too many waited. write: stderr took none. repeated: the same too often.",
             unit="cps",
-            queries=[rate("moorage_log_dropped_total", "cause")],
+            bars=True,
+            queries=[rare("moorage_log_dropped_total", "cause")],
         ),
         Panel(
             title="gRPC calls that failed",

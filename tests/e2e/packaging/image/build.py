@@ -94,13 +94,17 @@ class Store:
 
     def _pip_settings(self) -> Path:
         """Write how pip reaches the package index on this machine."""
-        listed = run(sys.executable, "-m", "pip", "config", "list")
-        pattern = rf"\.({'|'.join(PIP_OPTIONS)})='(.*)'"
-        lines = [f"{name} = {value}" for name, value in re.findall(pattern, listed)]
+        lines = [f"{name} = {value}" for name, value in pip_options().items()]
         lines += [f"cert = {INSIDE}/ca.crt"] if BUNDLE.exists() else []
         file = self._folder / "pip.conf"
         file.write_text("\n".join(("[global]", *lines, "")))
         return file
+
+
+def pip_options() -> dict[str, str]:
+    """Return which package index pip uses on this machine, and how."""
+    listed = run(sys.executable, "-m", "pip", "config", "list")
+    return dict(re.findall(rf"\.({'|'.join(PIP_OPTIONS)})='(.*)'", listed))
 
 
 def commit(what: str) -> str:
