@@ -84,7 +84,7 @@ protos-check: .venv/.dev
 	@diff -r -x __init__.py -x __pycache__ .venv/protos/moorage/v1 sdk/moorage/v1 \
 	  || { echo "sdk/moorage/v1 is stale: run 'make protos' and commit the result"; exit 1; }
 
-LOCK := uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+LOCK := $(or $(wildcard $(BIN)/uv),uv) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
   --no-emit-find-links --no-annotate --no-header
 lock: ## Resolve the dependencies again into requirements*.lock (needs uv)
 	$(LOCK) pyproject.toml --group build -o requirements.lock

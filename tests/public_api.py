@@ -46,6 +46,10 @@ def breaks(old: Path, new: Path) -> Iterator[str]:
     """Yield a line for each break between two folders with the package."""
     before, after = _load(old), _load(new)
     public = (*_public(before), *_public(after))
+    for suffix in PUBLIC:
+        old_names, new_names = _exports(before, suffix), _exports(after, suffix)
+        for name in sorted(old_names - new_names):
+            yield f"{PACKAGE}{suffix}.__all__: {name}: Public object is no longer exported"
     for breakage in griffe.find_breaking_changes(before, after):
         path = breakage.obj.path
         if any(path == name or path.startswith(f"{name}.") for name in public):
@@ -71,12 +75,22 @@ def _load(folder: Path) -> griffe.Module:
     return loaded
 
 
+def _module(package: griffe.Module, suffix: str) -> griffe.Module:
+    module = package[suffix.removeprefix(".")] if suffix else package
+    assert isinstance(module, griffe.Module), suffix
+    return module
+
+
+def _exports(package: griffe.Module, suffix: str) -> frozenset[str]:
+    return frozenset(map(str, _module(package, suffix).exports or ()))
+
+
 def _public(package: griffe.Module) -> Iterator[str]:
     """Yield the paths of what the public modules export: where it is named, and defined."""
     for suffix in PUBLIC:
-        module = package[suffix.removeprefix(".")] if suffix else package
-        for name in module.exports or ():
-            member = module.members.get(str(name))
+        module = _module(package, suffix)
+        for name in _exports(package, suffix):
+            member = module.members.get(name)
             if member is not None:
                 yield f"{PACKAGE}{suffix}.{name}"
                 if isinstance(member, griffe.Alias):

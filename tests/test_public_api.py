@@ -46,6 +46,12 @@ def test_a_name_that_is_no_longer_there_is_a_break(tmp_path: Path) -> None:
     assert any("pick: Public object was removed" in line for line in breaks(old, new))
 
 
+def test_a_name_that_is_no_longer_exported_is_a_break(tmp_path: Path) -> None:
+    old = package(tmp_path / "old", ENGINE)
+    (line,) = breaks(old, package(tmp_path / "new", ENGINE, exports="[]"))
+    assert line == "moorage.__all__: pick: Public object is no longer exported"
+
+
 @pytest.mark.parametrize(
     ("last", "version", "allowed"),
     [

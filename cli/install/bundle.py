@@ -31,6 +31,7 @@ class Bundle:
         components: What else: folders of components.
         image: The image of all processes but kube-scheduler; empty: the one of the files.
         kubernetes: The version of kube-scheduler, such as v1.36.1; empty: the one of the files.
+        address: The fixed address of the gateway's Service, for the cluster's own kube-scheduler.
         policy: The policy instead of the one of the files.
         policy_text: Its text.
         plugins: Python files with plugins.
@@ -41,6 +42,7 @@ class Bundle:
     components: tuple[str, ...] = ()
     image: str = ""
     kubernetes: str = ""
+    address: str = ""
     policy: ResolvedPolicy | None = None
     policy_text: str = ""
     plugins: tuple[Path, ...] = ()
@@ -80,7 +82,10 @@ def write(bundle: Bundle, folder: Path) -> None:
         "components": [f"kustomize/components/{name}" for name in bundle.components],
         "images": _images(bundle),
         "configMapGenerator": _files(bundle, folder),
-        "patches": [_with_plugins(SERVICES[kind]) for kind in bundle.kinds],
+        "patches": [
+            *([_with_address(bundle.address)] if bundle.address else ()),
+            *(_with_plugins(SERVICES[kind]) for kind in bundle.kinds),
+        ],
     }
     given = {key: value for key, value in document.items() if value}
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(given, sort_keys=False))
@@ -104,12 +109,18 @@ def _files(bundle: Bundle, folder: Path) -> list[dict[str, Any]]:
     maps: list[dict[str, Any]] = []
     if bundle.policy is not None:
         (folder / "policy.yaml").write_text(bundle.policy_text)
+        maps.append(_map("policy", "policy.yaml"))
+    if bundle.policy is not None or bundle.address:
         is_control_plane = bundle.layout.startswith(CONTROL_PLANE)
         name = CONTROL_PLANE if is_control_plane else "kube-scheduler"
         shipped = KUSTOMIZE / _configuration(bundle.layout)
-        text = configuration_for(shipped.read_text(), bundle.policy)
+        text = shipped.read_text()
+        if bundle.address:
+            text = re.sub(r"https://[^:/]+:8888", f"https://{bundle.address}:8888", text)
+        if bundle.policy is not None:
+            text = configuration_for(text, bundle.policy)
         (folder / shipped.name).write_text(text)
-        maps += [_map("policy", "policy.yaml"), _map(name, shipped.name)]
+        maps.append(_map(name, shipped.name))
     if bundle.kubernetes and bundle.layout == STRICT:
         shipped = KUSTOMIZE / "components" / "plain-scheduler" / "plain-scheduler.yaml"
         text = re.sub(r"(kube-scheduler:)v\S+", rf"\1{bundle.kubernetes}", shipped.read_text())
@@ -133,6 +144,11 @@ def _configuration(layout: str) -> str:
 
 def _map(name: str, file: str) -> dict[str, Any]:
     return {"name": name, "namespace": NAMESPACE, "behavior": "merge", "files": [file]}
+
+
+def _with_address(address: str) -> dict[str, Any]:
+    patch = [{"op": "add", "path": "/spec/clusterIP", "value": address}]
+    return {"target": {"kind": "Service", "name": "gateway"}, "patch": yaml.safe_dump(patch)}
 
 
 def _with_plugins(deployment: str) -> dict[str, Any]:

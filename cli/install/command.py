@@ -1,11 +1,12 @@
 """The command `moorage install`."""
 
+import re
 import tempfile
 from pathlib import Path
 
 import click
 
-from cli.install.bundle import NAMESPACE, components, layouts
+from cli.install.bundle import CONTROL_PLANE, NAMESPACE, components, layouts
 from cli.shared.failures import clear_failures
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -42,6 +43,13 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     help="The version of kube-scheduler, such as v1.36.1; by default the cluster's own.",
 )
 @click.option(
+    "--gateway-address",
+    metavar="ADDRESS",
+    default="",
+    help="A fixed address of the gateway's Service, from the cluster's range, for the layouts "
+    "control-plane and control-plane-strict.  [default: 10.96.88.88]",
+)
+@click.option(
     "--certs",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("certs"),
@@ -68,6 +76,7 @@ def install(
     policy: Path | None,
     plugins: tuple[Path, ...],
     kubernetes: str,
+    gateway_address: str,
     certs: Path,
     timeout: float,
     kubeconfig: Path | None,
@@ -80,6 +89,10 @@ def install(
     certificates, and waits until all is ready. kube-scheduler's configuration gets the extender
     entries that the policy needs.
     """
+    if gateway_address and not layout.startswith(CONTROL_PLANE):
+        raise click.UsageError("--gateway-address is for the layouts control-plane...")
+    if gateway_address and not re.fullmatch(r"[0-9]+(\.[0-9]+){3}", gateway_address):
+        raise click.BadParameter("must be an IPv4 address", param_hint="--gateway-address")
     with clear_failures():
         from cli.config.policies import choose_policy
         from cli.install.bundle import Bundle, write
@@ -94,6 +107,7 @@ def install(
             components=tuple(dict.fromkeys(parts)),
             image=image,
             kubernetes=kubernetes or ("" if only_print else kubectl.server_version()),
+            address=gateway_address,
             policy=chosen.resolved if chosen else None,
             policy_text=(policy.read_text() if policy else chosen.text) if chosen else "",
             plugins=plugins,

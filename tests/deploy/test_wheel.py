@@ -1,6 +1,7 @@
 """The wheel has all that runs, and works where others have modules of the same names."""
 
 import shutil
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,12 +10,15 @@ import pytest
 
 from tests.deploy.wheel import ROOT, build_wheel, environment_with, run
 
+EPOCH = "1700000000"
 APPLICATIONS = ("gateway", "services", "sandbox", "cli")
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_wheel(tmp_path_factory.mktemp("wheel"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SOURCE_DATE_EPOCH", EPOCH)
+        return build_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +49,24 @@ def test_the_wheel_has_every_module_and_no_name_of_others_at_the_top(wheel: Path
     assert packages == {"moorage", "moorage_apps", "moorage_host", "moorage_pytest"}
     assert set(sources()) <= set(names)
     assert not [name for name in names if "tests" in name or name.endswith(".pyc")]
+
+
+def test_the_same_sources_in_another_folder_give_the_same_wheel(
+    wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = run("git", "ls-files", "-co", "--exclude-standard", "-z", folder=ROOT)
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).is_file():
+            copy = tmp_path / "copy" / name
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes((ROOT / name).read_bytes())  # of now, with the usual mode
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", EPOCH)
+    (tmp_path / "wheel").mkdir()
+    again = build_wheel(tmp_path / "wheel", tmp_path / "copy")
+    assert again.name == wheel.name
+    assert again.read_bytes() == wheel.read_bytes()
+    years = {entry.date_time[0] for entry in zipfile.ZipFile(again).infolist()}
+    assert years == {time.gmtime(int(EPOCH)).tm_year}
 
 
 def test_the_command_schedules_pods_outside_of_the_repository(programs: Path, folder: Path) -> None:

@@ -20,10 +20,10 @@ def run(*command: object, folder: Path) -> str:
     return done.stdout
 
 
-def build_wheel(folder: Path) -> Path:
-    """Build the repository's wheel into a folder, without network."""
+def build_wheel(folder: Path, sources: Path = ROOT) -> Path:
+    """Build the repository's wheel, or that of a copy, into a folder, without network."""
     alone = ("--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check")
-    run(sys.executable, "-m", "pip", "wheel", "-q", *alone, "-w", folder, ROOT, folder=folder)
+    run(sys.executable, "-m", "pip", "wheel", "-q", *alone, "-w", folder, sources, folder=folder)
     (wheel,) = folder.glob("*.whl")
     return wheel
 

@@ -36,6 +36,7 @@ CURL = {"--cacert", "--cert", "--key"}
 VERIFYING = {"--certificate-identity", "--certificate-oidc-issuer", "--repo"}
 IMAGES = {"--from", "--no-deps", "--platform", "--push", "--target", "--timestamp"}
 
+HELM = {"--namespace", "--reuse-values", "--set", "--set-file"}
 KUBEADM = {"--patches"}
 
 FOREIGN = {
@@ -52,6 +53,7 @@ FOREIGN = {
     *CURL,
     *VERIFYING,
     *IMAGES,
+    *HELM,
     *KUBEADM,
 }
 """Options of commands that are not described by settings: other people's, and `tests.model`."""

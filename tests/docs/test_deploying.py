@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cli.config.gateway import TLS_FOLDER
 from tests.docs.pages import ROOT, blocks
 
 GATEWAY_BINDING = ("ClusterRoleBinding", "moorage-gateway")
@@ -51,16 +50,3 @@ def test_a_role_gives_the_gateway_what_a_plugin_reads_in_a_namespace() -> None:
     base = yaml.safe_load_all((ROOT / "deploy/kustomize/base/security/gateway.yaml").read_text())
     (shipped,) = (m for m in base if (m["kind"], m["metadata"]["name"]) == GATEWAY_BINDING)
     assert binding["subjects"] == shipped["subjects"]
-
-
-def test_a_static_pod_finds_its_configuration_and_certificate() -> None:
-    (text,) = (b.text for b in blocks("yaml") if b.text.startswith("# kube-scheduler.yaml"))
-    spec = yaml.safe_load(text)["spec"]
-    (container,), (volume, certificate) = spec["containers"], spec["volumes"]
-    path = volume["hostPath"]["path"]
-    assert container["command"] == ["kube-scheduler", f"--config={path}"]
-    for mount, each in zip(container["volumeMounts"], spec["volumes"], strict=True):
-        where = each["hostPath"]["path"]
-        assert mount == {"name": each["name"], "mountPath": where, "readOnly": True}
-    assert volume["hostPath"]["type"] == "File"  # a folder would be made otherwise
-    assert certificate["hostPath"] == {"path": TLS_FOLDER, "type": "Directory"}

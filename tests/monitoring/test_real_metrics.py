@@ -48,7 +48,7 @@ class Seen:
         self.missing = expressions
         self._installation = installation
 
-    async def look(self, *, but: set[str], seconds: float = 20) -> set[str]:
+    async def look(self, *, but: set[str], seconds: float = 60) -> set[str]:
         """Wait until all have had data, but for those that name *but*; return the others."""
         end = asyncio.get_running_loop().time() + seconds
         while asyncio.get_running_loop().time() < end:

@@ -106,6 +106,13 @@ def test_moorages_own_pods_never_wait_for_their_own_binds(tmp_path: Path) -> Non
     ] * 2
 
 
+def test_the_gateways_address_is_where_kube_scheduler_calls() -> None:
+    objects = printed("--layout=control-plane", "--gateway-address=10.0.0.9")
+    assert objects["Service", "gateway"]["spec"]["clusterIP"] == "10.0.0.9"
+    (entry,) = entries(objects, "control-plane")
+    assert entry["urlPrefix"] == "https://10.0.0.9:8888"
+
+
 def test_a_wrong_policy_is_refused_with_its_place(tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text("apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\nprofile: []\n")

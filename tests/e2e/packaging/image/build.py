@@ -14,6 +14,7 @@ from tests.e2e.packaging.image.base import base_archive
 ROOT = Path(__file__).resolve().parents[4]
 BASE = "localhost/python"
 BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 INSIDE = "/run/build"  # where the build finds what it may use of this machine
 PIP_OPTIONS = ("index-url", "extra-index-url", "trusted-host", "proxy", "timeout", "retries")
 
@@ -94,13 +95,17 @@ class Store:
 
     def _pip_settings(self) -> Path:
         """Write how pip reaches the package index on this machine."""
-        listed = run(sys.executable, "-m", "pip", "config", "list")
-        pattern = rf"\.({'|'.join(PIP_OPTIONS)})='(.*)'"
-        lines = [f"{name} = {value}" for name, value in re.findall(pattern, listed)]
+        lines = [f"{name} = {value}" for name, value in pip_options().items()]
         lines += [f"cert = {INSIDE}/ca.crt"] if BUNDLE.exists() else []
         file = self._folder / "pip.conf"
         file.write_text("\n".join(("[global]", *lines, "")))
         return file
+
+
+def pip_options() -> dict[str, str]:
+    """Return which package index pip uses on this machine, and how."""
+    listed = run(sys.executable, "-m", "pip", "config", "list")
+    return dict(re.findall(rf"\.({'|'.join(PIP_OPTIONS)})='(.*)'", listed))
 
 
 def commit(what: str) -> str:
@@ -129,6 +134,7 @@ def run(*command: str) -> str:
 
 def _require() -> None:
     missing = [tool for tool in ("buildah", "mmdebstrap", "git") if not shutil.which(tool)]
+    missing += [] if KEYRING.exists() else [KEYRING.stem]
     if missing:
         names = " ".join(missing)
         raise BuildError(
