@@ -7,12 +7,8 @@ import pytest
 
 from tests.e2e.packaging.image.isolated import Isolated
 from tests.e2e.renderings.cluster import Cluster
-<<<<<<< HEAD
 from tests.e2e.renderings.doctor import examined
-from tests.e2e.renderings.installation import Installation, wants_kubeadm
-=======
 from tests.e2e.renderings.installation import Installation
->>>>>>> main
 from tests.e2e.renderings.rights import given, unused, used
 from tests.e2e.renderings.sources import Rendering, renderings
 
