@@ -12,6 +12,7 @@ DOCS = ROOT / "docs"
 _FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _INCLUDED = re.compile(r"<!-- include: .*?<!-- end -->", re.DOTALL)
 _LINK = re.compile(r"(?<!\!)\[[^\]]*\]\(([^)\s]+)\)")
+_IMAGE = re.compile(r"!\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
@@ -52,6 +53,11 @@ def all_blocks() -> Iterator[Block]:
                 text=textwrap.dedent(match[3]),
                 included=any(start < match.start() < end for start, end in included),
             )
+
+
+def images(page: Path) -> list[str]:
+    """Return the images that a page shows."""
+    return _IMAGE.findall(_FENCE.sub("", page.read_text()))
 
 
 def links(page: Path) -> list[str]:

@@ -1,10 +1,12 @@
 """Links within the repository lead somewhere, and every page can be found."""
 
+import re
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
-from tests.docs.pages import DOCS, ROOT, anchors, links, pages
+from tests.docs.pages import DOCS, ROOT, anchors, images, links, pages
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
@@ -17,6 +19,21 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert target.exists(), f"{link}: there is no {path}"
         if anchor:
             assert anchor in anchors(target), f"{link}: {target.name} has no such heading"
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_images_exist(page: Path) -> None:
+    assert [image for image in images(page) if not (page.parent / image).is_file()] == []
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_external_links_are_https_urls(page: Path) -> None:
+    """Whether they answer is for `make docs-linkcheck`, which needs the network."""
+    for link in links(page):
+        if "://" in link:
+            parts = urlsplit(link)
+            assert parts.scheme == "https", link
+            assert re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)+", parts.netloc), link
 
 
 def test_every_page_is_in_the_index() -> None:

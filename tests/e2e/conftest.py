@@ -1,5 +1,44 @@
-"""Nothing of this folder runs unless a real control plane is wanted: `make e2e`."""
+"""Nothing of this folder runs unless a real control plane is wanted: `make e2e`.
+
+The image is built once, for all tests of it and for those that run the renderings.
+"""
 
 import os
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.e2e.packaging.image.base import base_archive
+from tests.e2e.packaging.image.build import ROOT, build, run
+from tests.e2e.packaging.image.isolated import Isolated
+from tests.e2e.packaging.image.layout import Layout
 
 collect_ignore_glob = [] if os.environ.get("MOORAGE_E2E") else ["*test_*.py"]
+
+
+@pytest.fixture(scope="session")
+def layouts(tmp_path_factory: pytest.TempPathFactory) -> tuple[Layout, Layout]:
+    """Build the image twice, the second time from a copy of the files under another path."""
+    folder = tmp_path_factory.mktemp("images")
+    copy = folder / "copy"
+    copy.mkdir()
+    listed = run("git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard", "-z")
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).is_file():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, copy / name)
+    base_archive(run)  # made once, for both
+    with ThreadPoolExecutor() as pool:
+        builds = [
+            pool.submit(build, folder / "first"),
+            pool.submit(build, folder / "second", context=copy),
+        ]
+    for each in builds:
+        each.result()
+    return Layout(folder / "first"), Layout(folder / "second")
+
+
+@pytest.fixture(scope="session")
+def image(layouts: tuple[Layout, Layout], tmp_path_factory: pytest.TempPathFactory) -> Isolated:
+    return Isolated.unpacked(layouts[0], tmp_path_factory.mktemp("unpacked"))

@@ -10,9 +10,11 @@ import yaml
 
 from moorage_host.kube import connect
 from tests.e2e.build import find
+from tests.e2e.packaging.image.isolated import Isolated
 from tests.e2e.plane.real import RealPlane
 from tests.e2e.renderings.node.api import Api
-from tests.e2e.renderings.node.network import Network
+from tests.e2e.renderings.node.images import Images
+from tests.e2e.renderings.node.network import SERVICES, Network
 from tests.e2e.renderings.node.node import Node
 from tests.scenarios.objects import node
 from tests.scenarios.planes import Object
@@ -45,29 +47,24 @@ class Cluster:
 
     @classmethod
     @asynccontextmanager
-    async def started(cls, directory: Path, *, kubeadm: bool = False) -> AsyncIterator[Self]:
-        """Start everything but pods; stop everything in the end.
-
-        Args:
-            directory: Where everything is written.
-            kubeadm: Whether Services have addresses as with kubeadm's defaults.
-        """
-        network = Network(directory, kubeadm=kubeadm)
+    async def started(cls, directory: Path, image: Isolated) -> AsyncIterator[Self]:
+        """Start everything but pods, with Moorage's image; stop everything in the end."""
+        network = Network(directory)
         # Without lists that come as watches, both verbs are used, as on servers before 1.34.
         options = {
-            "service-cluster-ip-range": network.services,
+            "service-cluster-ip-range": SERVICES,
             "disable-admission-plugins": ADMISSION,
         }
         plane = RealPlane(directory, "WatchList=false", deployed=False, options=options)
         async with AsyncExitStack() as stack:
-            stack.callback(network.stop)
-            network.start()
+            await network.start()
+            stack.push_async_callback(network.stop)
             stack.push_async_callback(plane.stop)
             await plane.start()
             client = await connect(plane.kubeconfig("admin"))
             stack.push_async_callback(client.close)
             api = Api(client, directory / "host")
-            running = Node(directory / "pods", network, api, list(NODES))
+            running = Node(directory / "pods", network, api, Images(image), list(NODES))
             stack.push_async_callback(running.stop)
             await running.start(plane.port)
             cluster = cls(plane, api, running)

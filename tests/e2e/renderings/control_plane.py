@@ -1,25 +1,25 @@
 """The cluster's own kube-scheduler as a static pod, changed as a rendering wants it."""
 
 import base64
+import shutil
 from pathlib import Path
 
 import jsonpatch
 import yaml
 
 from tests.e2e.renderings.cluster import Cluster
+from tests.e2e.renderings.node.network import KUBERNETES
 
 HERE = Path(__file__).parent
 CONFIG_MAP = "control-plane"
 PATCH = "kubeadm-patch.yaml"
-CONFIGURATIONS = "-config.yaml"
-KUBECONFIG = "etc/kubernetes/scheduler.conf"
-CERTIFICATE = "etc/moorage/tls"
-FILES = {
+PLACES = {
     "kube-scheduler-config.yaml": "etc/kubernetes/moorage-scheduler.yaml",
     "plain-scheduler-config.yaml": "etc/kubernetes/moorage-plain-scheduler.yaml",
 }
-"""Where docs/how-to/kubeadm.md puts what the ConfigMap has."""
-
+"""Where docs/how-to/kubeadm.md puts the configurations on the node."""
+KUBECONFIG = "etc/kubernetes/scheduler.conf"
+CERTIFICATE = "etc/moorage/tls"
 USER = "system:kube-scheduler"
 
 
@@ -32,10 +32,9 @@ async def run_static_pods(cluster: Cluster, data: dict[str, str], certificate: P
         certificate: The folder of the certificate with which kube-scheduler calls Moorage.
     """
     _write_files(cluster.api.host, data, certificate)
-    for name, text in data.items():
-        if name.endswith(CONFIGURATIONS):
-            profiles = yaml.safe_load(text)["profiles"]
-            cluster.node.schedulers |= {each["schedulerName"] for each in profiles}
+    for name in PLACES.keys() & data.keys():
+        profiles = yaml.safe_load(data[name])["profiles"]
+        cluster.node.schedulers |= {each["schedulerName"] for each in profiles}
     _write_kubeconfig(cluster)
     usual = yaml.safe_load((HERE / "kubeadm.yaml").read_text())
     patched = jsonpatch.apply_patch(usual, yaml.safe_load(data[PATCH]))
@@ -50,20 +49,17 @@ async def run_static_pods(cluster: Cluster, data: dict[str, str], certificate: P
 
 
 def _write_files(host: Path, data: dict[str, str], certificate: Path) -> None:
-    (host / CERTIFICATE).mkdir(parents=True)
-    for file in certificate.iterdir():
-        (host / CERTIFICATE / file.name).write_bytes(file.read_bytes())
-    for name, place in FILES.items():
-        if name in data:
-            (host / place).parent.mkdir(parents=True, exist_ok=True)
-            (host / place).write_text(data[name])
+    shutil.copytree(certificate, host / CERTIFICATE)
+    (host / KUBECONFIG).parent.mkdir(parents=True)
+    for name in PLACES.keys() & data.keys():
+        (host / PLACES[name]).write_text(data[name])
 
 
 def _write_kubeconfig(cluster: Cluster) -> None:
     """Write kube-scheduler's own as kubeadm does, with everything in one file."""
     made = cluster.plane.authority.sign("kube-scheduler", USER)
     authority = cluster.directory / "certificates" / "apiserver.crt"
-    server = {"server": f"https://{cluster.node.network.kubernetes}:443"}
+    server = {"server": f"https://{KUBERNETES}:443"}
     user = _inline("client-certificate", made.crt) | _inline("client-key", made.key)
     config = {
         "apiVersion": "v1",

@@ -19,7 +19,7 @@ from tests.e2e.renderings.node.pods import Pod
 from tests.scenarios.objects import pod
 from tests.scenarios.planes import Object
 
-SECONDS = 90.0
+SECONDS = 150.0
 OUR_NAMESPACE = "moorage"
 GATEWAY = "moorage-gateway"
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
@@ -112,7 +112,9 @@ class Installation:
         context = ssl.create_default_context(cafile=folder / "ca.crt")
         context.load_cert_chain(folder / "tls.crt", folder / "tls.key")
         found: list[Object] = []
-        async with aiohttp.ClientSession() as session:
+        opens = self.cluster.node.network.node.opens
+        connector = aiohttp.TCPConnector(socket_factory=opens)
+        async with aiohttp.ClientSession(connector=connector) as session:
             for each in self.cluster.node.pods:
                 if _has_gateway(each):
                     url = f"https://{each.endpoint.address}:9090/decisions/default/{name}"
@@ -187,12 +189,6 @@ class Installation:
 
     async def _all_bound(self) -> bool:
         return all("nodeName" in each["spec"] for each in await self.pods())
-
-
-def wants_kubeadm(objects: Sequence[Object]) -> bool:
-    """Whether a Service has an address of its own choice."""
-    services = [obj["spec"] for obj in objects if obj["kind"] == "Service"]
-    return any(spec.get("clusterIP", "None") != "None" for spec in services)
 
 
 def stands_by(pod: Pod) -> bool:

@@ -16,7 +16,7 @@ BUILT_IN = {
 """Roles of Kubernetes itself that a rendering may refer to, and why."""
 
 SELDOM = {
-    "binder create pods/binding": "a policy without bindVerb leaves binding to kube-scheduler",
+    "binder create pods/binding": "where the policy has binds go to Moorage",
     "binder get pods": "after a bind whose answer got lost; test_rights.py loses one",
     "binder patch pods/status": "when a plugin wants a pod tried again; test_rights.py has one",
     "binder create events.events.k8s.io": "when a bind fails; test_rights.py has one fail",
@@ -25,6 +25,9 @@ SELDOM = {
     "gateway watch deviceclasses.resource.k8s.io": "where the policy enables NodeResourcesFit",
 }
 """Rights that a run as short as this one need not use, and what uses them."""
+
+OF_POLICIES = ("create pods/binding", "deviceclasses.resource.k8s.io")
+"""Those of them that are used where a policy needs them."""
 
 
 class Right(NamedTuple):
@@ -73,7 +76,13 @@ def unused(rights: set[Right], log: Path) -> list[Right]:
     """Return which of the rights nothing needed in this run, and no reason is known for."""
     allowed = used(log)
     short = allowed | {right._replace(name="") for right in allowed}
-    return sorted(right for right in rights - short if str(right) not in SELDOM)
+    known = {right for right in SELDOM if not (binds(log) and right.endswith(OF_POLICIES))}
+    return sorted(right for right in rights - short if str(right) not in known)
+
+
+def binds(log: Path) -> bool:
+    """Whether the binder has bound pods, so that all that policies can need was needed."""
+    return any(str(right).startswith("binder create pods/binding") for right in used(log))
 
 
 def _rights(account: str, rules: Iterable[Object]) -> Iterator[Right]:

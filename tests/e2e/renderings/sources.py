@@ -1,11 +1,20 @@
 """The renderings: everything of deploy/ that a user applies, as objects."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from tests.deploy.renderings.layouts import KUSTOMIZE, layouts
+from tests.deploy.renderings.layouts import KUSTOMIZE, Values, layouts, merged
 from tests.deploy.renderings.rendering import render_chart, render_kustomize
 from tests.e2e.build import find
 from tests.scenarios.planes import Object
+
+PLUGINS = ("NodeGroup", "ImageLocality", "NodeResourcesFit", "StatefulSetZone")
+BINDING: Values = {
+    "policy": {
+        "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": n} for n in PLUGINS]}}}]
+    },
+    "statefulSets": {"enabled": True},
+}
+"""A policy that reads placements, and all that the gateway may be allowed to read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,24 +23,26 @@ class Rendering:
 
     layout: str
     by: str
+    values: Values = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         """What it is called in the table."""
-        return f"{self.layout}, {self.by}"
+        return f"{self.layout}, {'binds' if self.values else self.by}"
 
     def objects(self) -> list[Object]:
         """Render it."""
         if self.by == "helm":
-            documents = render_chart(find("helm"), layouts()[self.layout])
+            documents = render_chart(find("helm"), merged(layouts()[self.layout], self.values))
             return [document.manifest for document in documents]
         return render_kustomize(KUSTOMIZE / "overlays" / self.layout)
 
 
 def renderings() -> list[Rendering]:
-    """Return all that deploy/ has."""
-    return [
+    """Return all that deploy/ has, and one with a policy for which the chart has Moorage bind."""
+    each = (
         Rendering(layout=layout, by=by)
         for layout in sorted(layouts())
         for by in ("helm", "kustomize")
-    ]
+    )
+    return [*each, Rendering(layout="second-scheduler", by="helm", values=BINDING)]

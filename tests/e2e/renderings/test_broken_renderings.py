@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from moorage_host.kube.errors import KubeStatusError
+from tests.e2e.packaging.image.isolated import Isolated
 from tests.e2e.renderings.cluster import Cluster, KubectlError
 from tests.e2e.renderings.installation import Installation
 from tests.e2e.renderings.node.pods import Pod
@@ -16,8 +17,8 @@ from tests.e2e.renderings.sources import Rendering
 from tests.scenarios.planes import Object
 
 
-@pytest.mark.timeout(300)
-async def test_what_is_wrong_is_named(tmp_path: Path) -> None:
+@pytest.mark.timeout(600)
+async def test_what_is_wrong_is_named(tmp_path: Path, image: Isolated) -> None:
     good = Rendering(layout="second-scheduler", by="kustomize").objects()
     objects = deepcopy(good)
     role = one(objects, "ClusterRole", "moorage-gateway")
@@ -26,7 +27,7 @@ async def test_what_is_wrong_is_named(tmp_path: Path) -> None:
     volumes = pod_of(one(objects, "Deployment", "filter"))["volumes"]
     next(each for each in volumes if each["name"] == "tls")["secret"]["secretName"] = "lost-tls"
     pod_of(one(objects, "Deployment", "scorer"))["containers"][0]["args"] = ["--no-such-option"]
-    async with Cluster.started(tmp_path) as cluster:
+    async with Cluster.started(tmp_path, image) as cluster:
         installation = Installation(cluster, objects)
         with pytest.raises(KubeStatusError, match='serviceaccount "binder" not found'):
             await installation.install()

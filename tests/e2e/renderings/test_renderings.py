@@ -5,21 +5,22 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.packaging.image.isolated import Isolated
 from tests.e2e.renderings.cluster import Cluster
-from tests.e2e.renderings.installation import Installation, wants_kubeadm
+from tests.e2e.renderings.installation import Installation
 from tests.e2e.renderings.rights import given, unused, used
 from tests.e2e.renderings.sources import Rendering, renderings
 
 Record = Callable[[str, object], None]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("rendering", renderings(), ids=lambda each: each.name)
 async def test_a_rendering_works_as_it_is(
-    rendering: Rendering, tmp_path: Path, record_property: Record
+    rendering: Rendering, image: Isolated, tmp_path: Path, record_property: Record
 ) -> None:
     objects = rendering.objects()
-    async with Cluster.started(tmp_path, kubeadm=wants_kubeadm(objects)) as cluster:
+    async with Cluster.started(tmp_path, image) as cluster:
         installation = Installation(cluster, objects)
         await installation.install()
         record_property("applied", f"{len(objects)}/{len(objects)}")

@@ -14,6 +14,7 @@ from tests.e2e.packaging.image.base import base_archive
 ROOT = Path(__file__).resolve().parents[4]
 BASE = "localhost/python"
 BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 INSIDE = "/run/build"  # where the build finds what it may use of this machine
 PIP_OPTIONS = ("index-url", "extra-index-url", "trusted-host", "proxy", "timeout", "retries")
 
@@ -133,6 +134,7 @@ def run(*command: str) -> str:
 
 def _require() -> None:
     missing = [tool for tool in ("buildah", "mmdebstrap", "git") if not shutil.which(tool)]
+    missing += [] if KEYRING.exists() else [KEYRING.stem]
     if missing:
         names = " ".join(missing)
         raise BuildError(

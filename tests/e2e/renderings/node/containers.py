@@ -8,8 +8,8 @@ from pathlib import Path
 from tests.e2e.renderings.node import launch
 from tests.e2e.renderings.node.api import MissingError
 from tests.e2e.renderings.node.environment import command
-from tests.e2e.renderings.node.images import image
-from tests.e2e.renderings.node.network import Sandbox
+from tests.e2e.renderings.node.images import LINKS, Images
+from tests.e2e.renderings.node.network import Opens, Sandbox
 from tests.e2e.renderings.node.probes import Probe
 from tests.scenarios.planes import Object
 from tests.scenarios.programs import Program
@@ -23,15 +23,26 @@ class Container:
         probes: What the template wants to be asked, by kind.
     """
 
-    def __init__(self, pod: Object, container: Object, sandbox: Sandbox, folder: Path) -> None:
+    def __init__(
+        self,
+        pod: Object,
+        container: Object,
+        sandbox: Sandbox,
+        opens: Opens,
+        images: Images,
+        folder: Path,
+    ) -> None:
         self.name: str = container["name"]
         kinds = ("startupProbe", "readinessProbe", "livenessProbe")
         self.probes = {
-            kind: Probe(container[kind], container, sandbox) for kind in kinds if kind in container
+            kind: Probe(container[kind], container, sandbox, opens)
+            for kind in kinds
+            if kind in container
         }
         self._pod = pod
         self._container = container
         self._sandbox = sandbox
+        self._images = images
         self._folder = folder / self.name
         self.program = Program(
             name=f"{pod['metadata']['name']}/{self.name}",
@@ -54,7 +65,7 @@ class Container:
             MissingError: The template lacks something.
             ProgramError: The process ends, or does not get ready.
         """
-        (self._folder / "root").mkdir(parents=True, exist_ok=True)
+        (self._folder / "layers").mkdir(parents=True, exist_ok=True)
         spec = self._folder / "spec.json"
         spec.write_text(json.dumps(self._spec(variables, volumes, files)))
         script = str(Path(launch.__file__))
@@ -68,36 +79,38 @@ class Container:
     def _spec(
         self, variables: Mapping[str, str], volumes: Mapping[str, Path], files: Mapping[str, Path]
     ) -> Object:
-        content = image(self._container["image"])
-        user, group, groups = self._identity()
+        image = self._images.find(self._container["image"])
+        user, group, groups = self._identity(image.user)
         own = self._container.get("securityContext", {})
-        mounts = [_mount(path, source) for path, source in {**content.mounts, **files}.items()]
+        given = {**self._images.runtime, **image.files, **files}
+        mounts = [_mount(path, source) for path, source in given.items()]
         for wanted in self._container.get("volumeMounts") or ():
             source = volumes[wanted["name"]] / wanted.get("subPath", "")
             read_only = wanted.get("readOnly", False)
             mounts.append(_mount(wanted["mountPath"], source, read_only=read_only))
         on_host = self._pod["spec"].get("hostNetwork", False)
-        given = {"PATH": content.path, "HOME": "/", "HOSTNAME": self._pod["metadata"]["name"]}
+        hostname = "control-plane" if on_host else self._pod["metadata"]["name"]
         return {
-            "hostname": "" if on_host else self._pod["metadata"]["name"],
+            "hostname": hostname,
             "network": str(self._sandbox.path),
-            "root": str(self._folder / "root"),
-            "links": content.links,
+            "folder": str(self._folder / "layers"),
+            "image": str(image.root) if image.root else None,
+            "links": LINKS,
             # What lies above other mounts comes first.
             "mounts": sorted(mounts, key=lambda mount: str(mount["path"]).count("/")),
             "read_only": own.get("readOnlyRootFilesystem", False),
-            "folder": self._container.get("workingDir", "/"),
+            "directory": self._container.get("workingDir", "/"),
             "user": user,
             "group": group,
             "groups": groups,
             "command": command(self._container, variables),
-            "environment": given | dict(variables),
+            "environment": {**image.environment, "HOSTNAME": hostname, **variables},
         }
 
-    def _identity(self) -> tuple[int, int, list[int]]:
+    def _identity(self, usual: int) -> tuple[int, int, list[int]]:
         whole = self._pod["spec"].get("securityContext", {})
         merged = whole | self._container.get("securityContext", {})
-        user = merged.get("runAsUser", 0)
+        user = merged.get("runAsUser", usual)
         if merged.get("runAsNonRoot") and not user:
             raise MissingError(f"container {self.name} has runAsNonRoot and would run as root")
         groups = [*whole.get("supplementalGroups", ())]

@@ -25,19 +25,19 @@ def main(spec: dict[str, Any]) -> None:
     network = os.open(spec["network"], os.O_RDONLY)
     _call("setns", network, CLONE_NEWNET)
     _call("unshare", CLONE_NEWNS | CLONE_NEWUTS)
-    if hostname := spec["hostname"]:
-        socket.sethostname(hostname)
+    socket.sethostname(spec["hostname"])
     _mount(None, Path("/"), None, MS_REC | MS_PRIVATE)
-    root = Path(spec["root"])
-    _mount("root", root, "tmpfs", 0, "mode=755")
+    root = _root(Path(spec["folder"]), spec["image"])
     for path, target in spec["links"].items():
-        _inside(root, path).symlink_to(target)
+        link = _inside(root, path)
+        if not link.is_symlink():
+            link.symlink_to(target)
     for mount in spec["mounts"]:
         _bind(Path(mount["source"]), _inside(root, mount["path"]), read_only=mount["read_only"])
     if spec["read_only"]:
         _mount(None, root, None, MS_REMOUNT | MS_BIND | MS_RDONLY)
     os.chroot(root)
-    os.chdir(spec["folder"])
+    os.chdir(spec["directory"])
     os.setgroups(spec["groups"])
     os.setresgid(*[spec["group"]] * 3)
     os.setresuid(*[spec["user"]] * 3)
@@ -46,6 +46,20 @@ def main(spec: dict[str, Any]) -> None:
     command = spec["command"]
     os.environ["PATH"] = spec["environment"]["PATH"]
     os.execvpe(command[0], command, spec["environment"])
+
+
+def _root(folder: Path, image: str | None) -> Path:
+    """Return a root that can be written to, with the files of an image below."""
+    _mount("container", folder, "tmpfs", 0, "mode=755")
+    root, upper, work = (folder / name for name in ("root", "upper", "work"))
+    for each in (root, upper, work):
+        each.mkdir()
+    if image:
+        layers = f"lowerdir={image},upperdir={upper},workdir={work}"
+        _mount("container", root, "overlay", 0, layers)
+    else:
+        _mount(str(root), root, None, MS_BIND)
+    return root
 
 
 def _inside(root: Path, path: str) -> Path:

@@ -17,17 +17,16 @@ Records = Callable[[str], Sequence[str] | None]
 
 
 class Names(asyncio.DatagramProtocol):
-    """Answers over UDP on port 53."""
+    """Answers over UDP."""
 
     def __init__(self, records: Records) -> None:
         self._records = records
         self._transport: asyncio.DatagramTransport | None = None
 
-    async def start(self, address: str) -> None:
-        """Listen until `stop`."""
+    async def start(self, bound: socket.socket) -> None:
+        """Answer what comes to a socket until `stop`."""
         loop = asyncio.get_running_loop()
-        at = (address, 53)
-        self._transport, _ = await loop.create_datagram_endpoint(lambda: self, local_addr=at)
+        self._transport, _ = await loop.create_datagram_endpoint(lambda: self, sock=bound)
 
     def stop(self) -> None:
         """Listen no more."""

@@ -1,21 +1,31 @@
 """The network of a node: a bridge, and a network namespace with an address for each pod.
 
-A namespace lives as long as the process that holds it, and the kernel ends that with the tests.
+All of it is in namespaces of its own, so that nothing of this machine is in its way. Each lives as
+long as the process that holds it, and the kernel ends that with the tests.
 """
 
 import asyncio
-import ipaddress
 import os
-import random
 import socket
 import subprocess
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.e2e.renderings.node.launch import CLONE_NEWNET, _libc
 from tests.scenarios.programs import Program
+
+SERVICES = "10.96.0.0/16"
+"""The addresses of Services: the beginning of kubeadm's default."""
+
+KUBERNETES, DNS = "10.96.0.1", "10.96.0.10"
+PODS = "10.244.1"
+BRIDGE = "cni0"
+
+Opens = Callable[[Any], socket.socket]
+"""Opens a socket for what getaddrinfo() returned."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -30,59 +40,70 @@ class Sandbox:
         """The namespace."""
         return Path(f"/proc/{self.holder.pid}/ns/net")
 
-    def socket(self, family: int, kind: int, protocol: int) -> socket.socket:
-        """Open a socket in the namespace; it stays there."""
+    def open(self, kind: int = socket.SOCK_STREAM) -> socket.socket:
+        """Open a socket in the namespace, where it stays."""
         own = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
         there = os.open(self.path, os.O_RDONLY)
         try:
             assert _libc.setns(there, CLONE_NEWNET) == 0
-            return socket.socket(family, kind, protocol)
+            made = socket.socket(socket.AF_INET, kind)
         finally:
             assert _libc.setns(own, CLONE_NEWNET) == 0
             os.close(there)
             os.close(own)
+        made.setblocking(False)
+        return made
+
+    def opens(self, _: object) -> socket.socket:
+        """Open a socket for aiohttp."""
+        return self.open()
 
 
 class Network:
-    """10.X.1.0/24 for pods, with a free X, and addresses for Services.
+    """One node's network.
 
     Attributes:
-        services: Their range.
-        kubernetes: The address of the API server.
-        dns: That of the cluster's names.
+        node: That of the node itself.
     """
 
-    def __init__(self, directory: Path, *, kubeadm: bool = False) -> None:
-        """Prepare it; *kubeadm* is whether Services have addresses as with kubeadm's defaults."""
+    node: Sandbox
+
+    def __init__(self, directory: Path) -> None:
         self._directory = directory
-        routes = subprocess.run(["ip", "route"], capture_output=True, text=True, check=True).stdout
-        free = [number for number in range(112, 250) if f"10.{number}." not in routes]
-        self._number = random.choice(free)
-        self._bridge = f"moorage-{self._number}"
-        self._pods = ipaddress.ip_network(f"10.{self._number}.1.0/24").hosts()
-        start = "10.96" if kubeadm else f"10.{self._number}"
-        self.services = f"{start}.0.0/{16 if kubeadm else 24}"
-        self.kubernetes = f"{start}.0.1"
-        self.dns = f"{start}.0.10"
+        self._made = 0
 
-    def start(self) -> None:
-        """Make the bridge."""
-        ip("link", "add", self._bridge, "type", "bridge")
-        ip("address", "add", f"{next(self._pods)}/24", "dev", self._bridge)
-        ip("link", "set", self._bridge, "up")
+    async def start(self) -> None:
+        """Make the node's namespace and the bridge."""
+        self.node = Sandbox(address=f"{PODS}.1", holder=await self._hold("node"))
+        ip(self.node, "link", "set", "lo", "up")
+        ip(self.node, "link", "add", BRIDGE, "type", "bridge")
+        ip(self.node, "address", "add", f"{self.node.address}/24", "dev", BRIDGE)
+        ip(self.node, "link", "set", BRIDGE, "up")
 
-    def stop(self) -> None:
-        """Remove the bridge, and all that is attached to it."""
-        with suppress(subprocess.CalledProcessError):
-            ip("link", "delete", self._bridge)
+    async def stop(self) -> None:
+        """Remove everything."""
+        await self.node.holder.kill()
 
     def give(self, address: str) -> None:
-        """Have this machine answer for an address of a Service."""
-        ip("address", "add", f"{address}/32", "dev", self._bridge)
+        """Have the node answer for an address of a Service."""
+        ip(self.node, "address", "add", f"{address}/32", "dev", BRIDGE)
 
     async def sandbox(self, name: str) -> Sandbox:
         """Make a network namespace with an address."""
-        address = str(next(self._pods))
+        self._made += 1
+        holder = await self._hold(name)
+        made = Sandbox(address=f"{PODS}.{self._made + 1}", holder=holder)
+        outside = f"veth{self._made}"
+        peer = ("type", "veth", "peer", "name", "eth0", "netns", str(holder.pid))
+        ip(self.node, "link", "add", outside, *peer)
+        ip(self.node, "link", "set", outside, "master", BRIDGE, "up")
+        ip(made, "address", "add", f"{made.address}/24", "dev", "eth0")
+        ip(made, "link", "set", "lo", "up")
+        ip(made, "link", "set", "eth0", "up")
+        ip(made, "route", "add", "default", "via", self.node.address)
+        return made
+
+    async def _hold(self, name: str) -> Program:
         holder = Program(
             name=f"{name} (sandbox)",
             command=["/usr/bin/unshare", "--net", "sleep", "infinity"],
@@ -90,23 +111,14 @@ class Network:
             ready=lambda: asyncio.to_thread(_is_apart, holder),
         )
         await holder.start()
-        made = Sandbox(address=address, holder=holder)
-        outside = f"mo{self._number}-{address.rpartition('.')[2]}"
-        peer = ("type", "veth", "peer", "name", "eth0", "netns", str(holder.pid))
-        ip("link", "add", outside, *peer)
-        ip("link", "set", outside, "master", self._bridge, "up")
-        inside: Callable[..., None] = lambda *words: ip(*words, pid=holder.pid)  # noqa: E731
-        inside("address", "add", f"{address}/24", "dev", "eth0")
-        inside("link", "set", "lo", "up")
-        inside("link", "set", "eth0", "up")
-        inside("route", "add", "default", "via", f"10.{self._number}.1.1")
-        return made
+        return holder
 
 
-def ip(*words: str, pid: int | None = None) -> None:
-    """Run the command ip, in the network of a process."""
-    inside = [] if pid is None else ["nsenter", f"--net=/proc/{pid}/ns/net"]
-    subprocess.run([*inside, "ip", *words], capture_output=True, text=True, check=True)
+def ip(sandbox: Sandbox, *words: str) -> None:
+    """Run the command ip in a namespace."""
+    command = ["nsenter", f"--net={sandbox.path}", "ip", *words]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, f"{command}: {run.stderr} (it needs root and iproute2)"
 
 
 def _is_apart(holder: Program) -> bool:

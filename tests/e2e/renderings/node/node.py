@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.e2e.renderings.node.api import Api
-from tests.e2e.renderings.node.network import Network, Sandbox
+from tests.e2e.renderings.node.images import Images
+from tests.e2e.renderings.node.network import DNS, Network, Sandbox
 from tests.e2e.renderings.node.pods import Pod
 from tests.e2e.renderings.node.services import Endpoint, Services
 from tests.scenarios.planes import Object
@@ -24,11 +25,14 @@ class Node:
         network: Where they are.
     """
 
-    def __init__(self, directory: Path, network: Network, api: Api, names: list[str]) -> None:
+    def __init__(
+        self, directory: Path, network: Network, api: Api, images: Images, names: list[str]
+    ) -> None:
         self.pods: list[Pod] = []
         self.schedulers: set[str] = set()
         self.network = network
         self._api = api
+        self._images = images
         self._directory = directory
         self._names = names
         self._services = Services(network, self._endpoints)
@@ -110,7 +114,7 @@ class Node:
             sandbox = await self._sandbox(name)
         obj["status"] = {"podIP": sandbox.address, "hostIP": sandbox.address}
         folder = self._directory / name
-        pod = Pod(self._api, obj, sandbox, folder)
+        pod = Pod(self._api, obj, sandbox, self.network.node.opens, self._images, folder)
         self.pods.append(pod)
         running = pod.run(self._known, self._files(obj, folder))
         self._tasks[name] = asyncio.create_task(running)
@@ -131,7 +135,7 @@ class Node:
         names = ""  # what the node itself uses knows nothing of the cluster
         if policy == "ClusterFirstWithHostNet" or (policy == "ClusterFirst" and not on_host):
             search = f"{metadata['namespace']}.{CLUSTER_DOMAINS}"
-            names = f"nameserver {self.network.dns}\nsearch {search}\noptions ndots:5\n"
+            names = f"nameserver {DNS}\nsearch {search}\noptions ndots:5\n"
         hosts = ["127.0.0.1 localhost", f"{obj['status']['podIP']} {metadata['name']}"]
         aliases = spec.get("hostAliases") or ()
         hosts += [f"{alias['ip']} {' '.join(alias['hostnames'])}" for alias in aliases]

@@ -7,7 +7,8 @@ from pathlib import Path
 from tests.e2e.renderings.node.api import Api, MissingError
 from tests.e2e.renderings.node.containers import Container
 from tests.e2e.renderings.node.environment import environment, service_links
-from tests.e2e.renderings.node.network import Sandbox
+from tests.e2e.renderings.node.images import Images
+from tests.e2e.renderings.node.network import Opens, Sandbox
 from tests.e2e.renderings.node.services import Endpoint
 from tests.e2e.renderings.node.volumes import Volumes
 from tests.scenarios.planes import Object
@@ -16,26 +17,38 @@ from tests.scenarios.programs import Program, ProgramError
 AGAIN_SECONDS = 0.5
 """Between tries to mount volumes, and between probes until the first success."""
 
+MOST_RESTARTS = 2
+"""Of a pod's containers; a machine that is too busy is no failure of a rendering."""
+
 
 class Pod:
     """One pod on the node.
 
     Attributes:
         ready: Whether all its containers are.
-        failed: Whether it cannot get ready any more: a kubelet would restart a container.
+        failed: Whether it has failed for good.
         problem: Why it is not ready, "" if it is.
     """
 
-    def __init__(self, api: Api, obj: Object, sandbox: Sandbox, folder: Path) -> None:
+    def __init__(
+        self,
+        api: Api,
+        obj: Object,
+        sandbox: Sandbox,
+        opens: Opens,
+        images: Images,
+        folder: Path,
+    ) -> None:
         self.ready = self.failed = False
         self.problem = "not started yet"
+        self._restarts = 0
         self.obj = obj
         self._api = api
         self._sandbox = sandbox
         self._folder = folder
         spec = obj["spec"]
         self._sidecars, self._containers = (
-            [Container(obj, each, sandbox, folder) for each in spec.get(kind) or ()]
+            [Container(obj, each, sandbox, opens, images, folder) for each in spec.get(kind) or ()]
             for kind in ("initContainers", "containers")
         )
         for each in spec.get("initContainers") or ():
@@ -128,10 +141,15 @@ class Pod:
             problems = [probe.problem for probe in probes if probe.problem]
             ended = [p for p in self.programs if not p.running]
             problems += [f"{each.name} ended:\n{each.last_words()}" for each in ended]
-            was, self.ready, self.failed = self.ready, all(answers) and not ended, bool(ended)
+            was, self.ready = self.ready, all(answers) and not ended
             self.problem = "\n".join(problems)
             if was != self.ready:
                 await self.note_status()
+            if ended and self._restarts == MOST_RESTARTS:
+                raise ProgramError(self.problem)
+            for each in ended:  # such as a kube-scheduler that has lost its Lease
+                self._restarts += 1
+                await each.start()
             period = min((probe.period for probe in probes), default=AGAIN_SECONDS)
             await asyncio.sleep(period if self.ready else min(period, AGAIN_SECONDS))
 

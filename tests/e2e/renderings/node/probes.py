@@ -1,13 +1,10 @@
 """Probes of containers, asked as a kubelet asks them."""
 
 import asyncio
-import socket
-from collections.abc import Callable
-from typing import Any
 
 import aiohttp
 
-from tests.e2e.renderings.node.network import Sandbox
+from tests.e2e.renderings.node.network import Opens, Sandbox
 from tests.scenarios.planes import Object
 
 DEFAULTS = {"periodSeconds": 10, "timeoutSeconds": 1, "failureThreshold": 3, "successThreshold": 1}
@@ -22,7 +19,7 @@ class Probe:
         allowed: How many tries in a row may fail.
     """
 
-    def __init__(self, probe: Object, container: Object, sandbox: Sandbox) -> None:
+    def __init__(self, probe: Object, container: Object, sandbox: Sandbox, opens: Opens) -> None:
         values = DEFAULTS | probe
         self.problem = "not asked yet"
         self.period = float(values["periodSeconds"])
@@ -38,15 +35,13 @@ class Probe:
         host = get.get("host") or sandbox.address
         scheme = get.get("scheme", "HTTP").lower()
         self._url = f"{scheme}://{host}:{port}{get.get('path', '/')}"
-        # The kubelet asks from the network of the node, which is that of pods on the host network.
-        self._open: Callable[..., socket.socket] | None = None
-        if host == "127.0.0.1":
-            self._open = lambda address: sandbox.socket(*address[:3])
+        # The kubelet asks from the network of the node, in which pods on the host network are.
+        self._opens = sandbox.opens if host == "127.0.0.1" else opens
 
     async def succeeds(self) -> bool:
         """Ask once."""
-        options: dict[str, Any] = {"socket_factory": self._open} if self._open else {}
-        connector = aiohttp.TCPConnector(ssl=False, **options)  # kubelets check no certificate
+        # Kubelets check no certificate.
+        connector = aiohttp.TCPConnector(ssl=False, socket_factory=self._opens)
         timeout = aiohttp.ClientTimeout(total=self._timeout)
         try:
             async with (

@@ -2,13 +2,17 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable
+import socket
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
 from tests.e2e.renderings.node.names import ZONE, Names
-from tests.e2e.renderings.node.network import Network
+from tests.e2e.renderings.node.network import DNS, KUBERNETES, Network
 from tests.scenarios.planes import Object
+
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Connects = Callable[[], Awaitable[Connection]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +38,12 @@ class Services:
 
     async def start(self, api_port: int) -> None:
         """Answer for names, and for the API server's Service."""
-        self._network.give(self._network.dns)
-        self._network.give(self._network.kubernetes)
-        await self._names.start(self._network.dns)
-        await self._listen(self._network.kubernetes, 443, lambda: [("127.0.0.1", api_port)])
+        self._network.give(DNS)
+        self._network.give(KUBERNETES)
+        bound = self._network.node.open(socket.SOCK_DGRAM)
+        bound.bind((DNS, 53))
+        await self._names.start(bound)
+        await self._listen(KUBERNETES, 443, lambda: self._outside(api_port))
 
     async def add(self, service: Object) -> None:
         """Answer for a Service, as the API server has it."""
@@ -48,7 +54,7 @@ class Services:
         self._network.give(spec["clusterIP"])
         for port in spec["ports"]:
             behind = self._behind(service, port["targetPort"])
-            await self._listen(spec["clusterIP"], port["port"], behind)
+            await self._listen(spec["clusterIP"], port["port"], self._inside(behind))
 
     async def stop(self) -> None:
         """Answer no more."""
@@ -79,16 +85,32 @@ class Services:
             for each in self._ready(service)
         ]
 
-    async def _listen(
-        self, address: str, port: int, behind: Callable[[], list[tuple[str, int]]]
-    ) -> None:
+    async def _outside(self, port: int) -> Connection:
+        return await asyncio.open_connection("127.0.0.1", port)
+
+    def _inside(self, behind: Callable[[], list[tuple[str, int]]]) -> Connects:
+        async def connect() -> Connection:
+            target = random.choice(behind())
+            made = self._network.node.open()
+            try:
+                await asyncio.get_running_loop().sock_connect(made, target)
+            except BaseException:
+                made.close()
+                raise
+            return await asyncio.open_connection(sock=made)
+
+        return connect
+
+    async def _listen(self, address: str, port: int, connect: Connects) -> None:
         async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             with suppress(OSError, IndexError):  # nobody is behind it: the connection is closed
-                there, back = await asyncio.open_connection(*random.choice(behind()))
+                there, back = await connect()
                 await asyncio.gather(_copy(reader, back), _copy(there, writer))
             writer.close()
 
-        self._listening.append(await asyncio.start_server(forward, address, port))
+        bound = self._network.node.open()
+        bound.bind((address, port))
+        self._listening.append(await asyncio.start_server(forward, sock=bound))
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
