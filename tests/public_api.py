@@ -16,7 +16,7 @@ from packaging.version import Version
 from tests.released import ROOT, NoReleaseError, last_release
 
 PACKAGE = "moorage"
-PUBLIC = ("", ".measurements", ".models", ".rules", ".testing")
+PUBLIC = ("", ".measurements", ".models", ".rules", ".snapshot", ".testing")
 """The public modules of the package."""
 
 

