@@ -17,6 +17,7 @@ PROFILES = (
     "annotated",
     "grouped",
     "isolated",
+    "licensed",
     "shadow-alike",
     "shadow-weighted",
     "shadow-paused",
@@ -58,6 +59,12 @@ async def run_well(installation: Installation) -> None:
         for number in (1, 2):
             await world.create(pod(f"worker-{number}", "grouped", labels=labels))
         await world.bound(*(f"worker-{number}" for number in range(3)))
+        await world.create(pod("licensed", "licensed"))
+        await world.condition("licensed", "Unschedulable")
+        # The condition itself wakes its pod once; then only the plugin does.
+        await world.until(lambda: world.was_tried("licensed", times=2))
+        (world.plane.directory / "license").touch()
+        await world.bound("licensed")
 
 
 async def _measure(installation: Installation) -> None:

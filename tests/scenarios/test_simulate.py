@@ -138,6 +138,7 @@ async def test_thousands_of_questions_leave_no_trace(world: World) -> None:
         await ask_all(range(calls // 10))  # warm
         states = await _states(world)
         before = await _metrics(session, world)
+        claims = await world.metric("moorage_claims_total")
         await ask_all(range(calls // 2))
         assert await _metrics(session, world) == before
         assert await _states(world) == states
@@ -160,7 +161,7 @@ async def test_thousands_of_questions_leave_no_trace(world: World) -> None:
             assert response.status == 404
         filtering, _ = await _states(world)
         assert filtering.pod_count == len(pods)
-        assert await world.metric("moorage_claims_total") == 0
+        assert await world.metric("moorage_claims_total") == claims
         assert await world.metric("moorage_cache_size", type="pods") == len(pods)
 
 

@@ -25,6 +25,9 @@ HINTS = {
 }
 """What to change, by what kube-scheduler reports."""
 
+EVENT_SECONDS = 1.0
+"""How exact the time of an Event is."""
+
 
 def events(installation: Installation) -> Result:
     """Read what kube-scheduler itself reports of calls that failed."""
@@ -134,14 +137,14 @@ def _seen(event: Object) -> str:
 
 
 def _is_new(installation: Installation, event: Object) -> bool:
-    """Whether an Event is newer than the last call that the gateway answered."""
+    """Whether an Event may be newer than the last call that the gateway answered."""
     try:
         ages = [c.seconds_ago for c in installation.replicas.callers if not c.refused]
         seen = datetime.fromisoformat(_seen(event))
     except (NotReadError, ValueError):
         return True
     age = (installation.now - seen).total_seconds()
-    return not ages or age < min(ages)
+    return not ages or age <= min(ages) + EVENT_SECONDS
 
 
 CHECKS = (
