@@ -129,6 +129,12 @@ def test_a_wrong_value_is_refused_with_its_place(
         assert place in done.stderr
 
 
+def test_the_tag_of_the_installation_page_is_a_number_for_helm(helm: Path) -> None:
+    command = [str(helm), "template", "moorage", str(CHART), "--set", "image.tag=1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "image: moorage:1\n" in done.stdout, done.stderr
+
+
 def test_own_pods_never_wait_for_moorage(helm: Path) -> None:
     for name, values in layouts().items():
         for document in render_chart(helm, values):
