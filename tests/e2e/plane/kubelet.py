@@ -3,10 +3,9 @@
 import asyncio
 import ssl
 import struct
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from types import MappingProxyType
 
 import aiohttp
 from aiohttp import web
@@ -18,20 +17,27 @@ PROTOCOL = "v4.channel.k8s.io"
 DATA, ERROR = b"\0", b"\1"
 
 
-ADDRESSES = web.AppKey("addresses", Mapping[str, str])
-"""Where pods are, by name; others listen on loopback."""
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Connect = Callable[[str, int], Awaitable[Streams]]
+"""Connects to a port of the pod with this name."""
+
+CONNECT: web.AppKey[Connect] = web.AppKey("connect")
+
+
+async def on_this_machine(pod: str, port: int) -> Streams:
+    """Connect to a port on loopback, whichever the pod."""
+    del pod
+    return await asyncio.open_connection(HOST, port)
 
 
 @asynccontextmanager
-async def kubelet(
-    directory: Path, addresses: Mapping[str, str] = MappingProxyType({})
-) -> AsyncIterator[int]:
+async def kubelet(directory: Path, connect: Connect = on_this_machine) -> AsyncIterator[int]:
     """Serve over HTTPS until the block is left, with a key in *directory*; give the port."""
     own = Authority(directory, "kubelet").sign("serving", "kubelet")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(own.crt, own.key)
     app = web.Application()
-    app[ADDRESSES] = addresses
+    app[CONNECT] = connect
     app.router.add_get("/portForward/{namespace}/{pod}", forward)
     runner = web.AppRunner(app, shutdown_timeout=1)
     await runner.setup()
@@ -45,7 +51,6 @@ async def kubelet(
 
 async def forward(request: web.Request) -> web.StreamResponse:
     """Forward a WebSocket to the port of a pod that is asked for, as a kubelet does."""
-    host = request.app.get(ADDRESSES, {}).get(request.match_info["pod"], HOST)
     port = int(request.query.get("port") or request.query["ports"])
     tunnel = web.WebSocketResponse(protocols=(PROTOCOL,))
     await tunnel.prepare(request)
@@ -53,7 +58,7 @@ async def forward(request: web.Request) -> web.StreamResponse:
     await tunnel.send_bytes(DATA + number)
     await tunnel.send_bytes(ERROR + number)
     try:
-        reader, writer = await asyncio.open_connection(host, port)
+        reader, writer = await request.app[CONNECT](request.match_info["pod"], port)
     except OSError:
         await tunnel.send_bytes(ERROR + b"dial tcp4 127.0.0.1: connect: connection refused")
         await tunnel.close()

@@ -1,12 +1,14 @@
 """What `moorage doctor` finds in a rendering that runs, through the real API server."""
 
+import asyncio
 from collections.abc import Iterable
+from functools import partial
 
 from cli.doctor.groups import findings
 from cli.doctor.installation.reading import read_installation
 from cli.shared.gateway.options import GatewayOptions
-from tests.e2e.plane.kubelet import HOST, kubelet
-from tests.e2e.renderings.cluster import NODES
+from tests.e2e.plane.kubelet import HOST, Streams, kubelet
+from tests.e2e.renderings.cluster import NODES, Cluster
 from tests.e2e.renderings.installation import OUR_NAMESPACE, Installation
 from tests.e2e.renderings.node.pods import Pod
 from tests.scenarios.planes import Object
@@ -25,14 +27,13 @@ async def examined(installation: Installation) -> list[str]:
     """Return what doctor finds wrong, with its advice."""
     cluster = installation.cluster
     pods = cluster.node.pods
-    addresses = {pod.name: pod.endpoint.address for pod in pods}
     await _control(installation, pods)
     options = GatewayOptions(
         kubeconfig=cluster.plane.kubeconfig("admin"), tls=installation.certificates / "operator"
     )
     folder = cluster.directory / "kubelet"
     folder.mkdir()
-    async with kubelet(folder, addresses) as port:
+    async with kubelet(folder, partial(_connect, cluster)) as port:
         for name in NODES:
             status = {
                 "addresses": [{"type": "InternalIP", "address": HOST}],
@@ -47,6 +48,14 @@ async def examined(installation: Installation) -> list[str]:
         for each in findings(read)
         if each.level not in EXPECTED and each.check not in lost
     ]
+
+
+async def _connect(cluster: Cluster, pod: str, port: int) -> Streams:
+    """Connect from the node, whose network this machine does not have."""
+    (address,) = (each.endpoint.address for each in cluster.node.pods if each.name == pod)
+    own = cluster.node.network.node.open()
+    await asyncio.get_running_loop().sock_connect(own, (address, port))
+    return await asyncio.open_connection(sock=own)
 
 
 def _wanted(installation: Installation) -> int:
