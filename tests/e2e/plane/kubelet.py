@@ -4,7 +4,7 @@ import asyncio
 import ssl
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import aiohttp
@@ -71,7 +71,10 @@ async def forward(request: web.Request) -> web.StreamResponse:
                 await writer.drain()
     finally:
         back.cancel()
+        await asyncio.wait([back])
         writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
     return tunnel
 
 
