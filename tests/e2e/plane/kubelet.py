@@ -58,7 +58,8 @@ async def forward(request: web.Request) -> web.StreamResponse:
     await tunnel.send_bytes(DATA + number)
     await tunnel.send_bytes(ERROR + number)
     try:
-        reader, writer = await request.app[CONNECT](request.match_info["pod"], port)
+        connect = request.app.get(CONNECT, on_this_machine)
+        reader, writer = await connect(request.match_info["pod"], port)
     except OSError:
         await tunnel.send_bytes(ERROR + b"dial tcp4 127.0.0.1: connect: connection refused")
         await tunnel.close()
