@@ -11,7 +11,7 @@ from prometheus_client import REGISTRY, CollectorRegistry
 from gateway.binding.binders import Binders, make_binders
 from gateway.binding.settling import Settling, SettlingMetrics
 from gateway.binding.snapshots import BinderSnapshots
-from gateway.calls import Cycles, LastCalls
+from gateway.calls import Cycles
 from gateway.cluster.cluster import Cluster, make_cluster
 from gateway.cycle.cycles import make_cycles
 from gateway.cycle.queue import CycleQueue
@@ -125,7 +125,6 @@ class _Rooms:
     cycles: Cycles
     journal: Sequence[Journal]
     inspector: Inspector
-    last_calls: LastCalls
 
 
 def _connect_rooms(
@@ -199,13 +198,11 @@ def _connect_rooms(
         registry=registry,
         spans=spans,
     )
-    last_calls = LastCalls()
     inspector = make_inspector(
         settings,
         cluster,
         policy,
         reloader or None,
-        last_calls,
         filters=filters,
         scorers=scorers,
         binders=binders,
@@ -226,7 +223,6 @@ def _connect_rooms(
         cycles=cycles,
         journal=journal,
         inspector=inspector,
-        last_calls=last_calls,
     )
 
 
@@ -253,7 +249,7 @@ async def _edge(
 ) -> AsyncIterator[Edge]:
     host, port = settings.extender_host, settings.extender_port
     async with AsyncExitStack() as stack:
-        app = make_app(rooms.cycles, settings, registry, rooms.last_calls)
+        app = make_app(rooms.cycles, settings, registry, rooms.inspector.last_calls)
         try:
             edge = await stack.enter_async_context(run_edge(app, host, port, security))
         except OSError as error:

@@ -55,12 +55,12 @@ def ok(evidence: str) -> Result:
 
 
 def warning(evidence: str, change: str) -> Result:
-    """Return what works, and may not go on to or is not what the user wants."""
+    """Return what works now, and may stop working or is not what the user wants."""
     return Result(level=Level.WARNING, evidence=evidence, change=change)
 
 
 def problem(evidence: str, change: str) -> Result:
-    """Return what keeps pods from being placed as the policy has it."""
+    """Return what keeps pods from being placed as the policy says."""
     return Result(level=Level.PROBLEM, evidence=evidence, change=change)
 
 

@@ -16,8 +16,8 @@ class LastCalls:
         self._clock = clock
         self._calls: dict[tuple[str, str], tuple[int, float]] = {}
 
-    def answered(self, caller: str, verb: str) -> None:
-        """Note a call that is answered."""
+    def accepted(self, caller: str, verb: str) -> None:
+        """Note a call of somebody who may call."""
         self._note(caller, verb)
 
     def refused(self, caller: str) -> None:

@@ -1,6 +1,7 @@
-"""Turns the replicas' results into decision records."""
+"""Turns what replicas send into decision records, and the versions of their plugins."""
 
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 
 from gateway.decisions.records import (
     BindPluginRecord,
@@ -15,6 +16,20 @@ from moorage.plugin.cycle_state import KeptValue
 from moorage.v1 import binder_pb2, filter_pb2, scorer_pb2
 from moorage.v1 import types_pb2 as pb
 from moorage_host.rpc.convert import from_duration
+
+DIGITS = 16
+"""Hexadecimal digits of a version; decisions show them."""
+
+
+def digest_of(plugins: Iterable[pb.Plugin]) -> str:
+    """Return a digest of the versions of plugins: replicas with equal ones give equal answers."""
+    versions = sorted(f"{plugin.name}={plugin.version}" for plugin in plugins)
+    return sha256("\n".join(versions).encode()).hexdigest()[:DIGITS]
+
+
+def versions_of(plugins: Iterable[pb.Plugin]) -> dict[str, str]:
+    """Return the version of each plugin, by its name."""
+    return {plugin.name: plugin.version[:DIGITS] for plugin in plugins}
 
 
 def filter_record(

@@ -77,7 +77,7 @@ class App:
         if hdrs.EXPECT in request.headers and not await _continue(request):
             return empty_response(web.HTTPExpectationFailed.status_code)
         caller = caller_of(request)
-        self._last_calls.answered(caller, route.verb)
+        self._last_calls.accepted(caller, route.verb)
         with self.calls.call():
             response = await route.exchange.respond(request, route.plugin, caller)
         if self.draining or not request.content.at_eof():

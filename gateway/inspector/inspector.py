@@ -34,10 +34,12 @@ class Inspector:
     Attributes:
         routes: Of the admin port.
         timeline: Notes what plugins do.
+        last_calls: Notes who calls the extender.
     """
 
     routes: list[web.RouteDef]
     timeline: Timeline
+    last_calls: LastCalls
 
 
 def make_inspector(
@@ -45,7 +47,6 @@ def make_inspector(
     cluster: Cluster,
     policy: PolicyHolder,
     reloader: PolicyReloader | None,
-    last_calls: LastCalls,
     *,
     filters: ReplicaPool,
     scorers: ReplicaPool,
@@ -61,6 +62,7 @@ def make_inspector(
     def binder_problems() -> list[str]:
         return list(binders.binding.background_problems())
 
+    last_calls = LastCalls()
     pools = {"filter": filters, "scorer": scorers}
     routes = [
         *asset_routes(),
@@ -69,7 +71,7 @@ def make_inspector(
         policy_route(policy, reloader),
         plugin_route(timeline),
     ]
-    return Inspector(routes=routes, timeline=timeline)
+    return Inspector(routes=routes, timeline=timeline, last_calls=last_calls)
 
 
 def plugin_route(timeline: Timeline, clock: Callable[[], float] = time.time) -> web.RouteDef:

@@ -58,6 +58,7 @@ def replica_route(
                     "extenderPrefix": settings.extender_prefix,
                     "schedulerIdentities": list(settings.scheduler_identity),
                     "leaderElection": settings.leader_election,
+                    "leaseName": settings.lease_name,
                 },
                 "callers": last_calls.shown(),
                 "generation": cluster.generation,

@@ -72,9 +72,8 @@ class Barriers:
         self._holder = holder
         self._timeout = timeout
         self._security = security
-        self._fenced: set[str] = set()
+        self._fenced: dict[str, str] = {}  # the version of Moorage by address
         self.left_out: dict[str, str] = {}
-        self._versions: dict[str, str] = {}
 
     async def fence(self, epoch: int) -> Fenced:
         """Fence all epochs below *epoch* at all binders."""
@@ -86,8 +85,9 @@ class Barriers:
     async def fence_others(self, epoch: int) -> Fenced | None:
         """Fence binders that have come since, or were left out; None if there are none."""
         addresses = await self._resolver.addresses()
-        self._fenced &= addresses
-        others = addresses - self._fenced
+        for gone in self._fenced.keys() - addresses:
+            del self._fenced[gone]
+        others = addresses - self._fenced.keys()
         if not others:
             self.left_out = {}
             return None
@@ -98,7 +98,7 @@ class Barriers:
 
     def versions(self) -> dict[str, str]:
         """Return the version of Moorage of each binder that accepts the epoch, by its address."""
-        return {address: self._versions[address] for address in sorted(self._fenced)}
+        return dict(sorted(self._fenced.items()))
 
     def note(self) -> str | None:
         """Return what to note about binders that were left out, if there are any."""
@@ -133,8 +133,7 @@ class Barriers:
                 fenced.is_held = False
                 fenced.highest = max(fenced.highest, answer.epoch)
                 continue
-            self._fenced.add(address)
-            self._versions[address] = answer.moorage_version
+            self._fenced[address] = answer.moorage_version
             memories.append(answer.memory.ToTimedelta().total_seconds())
             fenced.binds += map(_written, answer.binds)
         memory = 0.0 if fenced.left_out else min(memories, default=0.0)

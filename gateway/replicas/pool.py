@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import structlog
 
 from gateway.calls import CallFailedError
+from gateway.decisions.from_protobuf import versions_of
 from gateway.decisions.versions import PluginVersions
 from gateway.replicas.dns import Resolver
 from gateway.replicas.feed import Kinds, StateFeed
@@ -217,7 +218,7 @@ class ReplicaPool:
 
     async def _serve(self, session: Session, place: str, joined: asyncio.Event) -> None:
         await session.greet(self._limits.session_timeout)
-        self._versions.note(session.version, session.plugin_versions)
+        self._versions.note(session.version, versions_of(session.plugins))
         self._policy.learn(self.kind.policy, session.plugins, session)
         policy = await self._policy.for_kind(self.kind.policy)
         readers = self._policy.reads(self.kind.policy)

@@ -3,13 +3,13 @@
 import asyncio
 import math
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import closing, suppress
-from hashlib import sha256
 from typing import Any
 
 import grpc.aio
 
+from gateway.decisions.from_protobuf import digest_of
 from gateway.replicas.feed import Kinds, StateFeed, in_parts
 from gateway.replicas.metrics import SessionMetrics
 from gateway.replicas.service import ServiceKind
@@ -28,10 +28,6 @@ PARTS_AHEAD = 16
 """Parts of a full snapshot that a replica gets before it has acknowledged the first of them."""
 
 
-DIGITS = 16
-"""Hexadecimal digits of a version; decisions show them."""
-
-
 class SessionRefusedError(Exception):
     """The replica cannot use the policy."""
 
@@ -44,7 +40,6 @@ class Session:
         plugins: What the replica can run.
         moorage_version: The version of Moorage that it runs; "" from versions before 0.2.
         version: A digest of its plugins' versions; answers of different ones are never joined.
-        plugin_versions: The version of each, by its name.
         state_generation: That of the newest state that it was sent without a cycle.
         problems: What fails in the background of its plugins, by their names.
         channel: The connection, for calls beside the stream.
@@ -63,7 +58,6 @@ class Session:
         self.plugins: list[pb.Plugin] = []
         self.moorage_version = ""
         self.version = ""
-        self.plugin_versions: Mapping[str, str] = {}
         self.state_generation = 0
         self.problems: Mapping[str, str] = {}
         self._kind = kind
@@ -94,8 +88,7 @@ class Session:
             raise StreamLostError(f"no greeting within {timeout:g} s") from error
         self.replica, self.plugins = hello.replica, list(hello.plugins)
         self.moorage_version = hello.moorage_version
-        self.version = _version_of(self.plugins)
-        self.plugin_versions = {each.name: each.version[:DIGITS] for each in self.plugins}
+        self.version = digest_of(self.plugins)
 
     async def synchronize(
         self, policy: pb.Policy, kinds: Kinds, wait_until_idle: WaitUntilIdle
@@ -289,11 +282,6 @@ class Session:
             self._metrics.sent(part, len(encoded))
         self._stream.send(encoded)
         return acknowledgement
-
-
-def _version_of(plugins: Iterable[pb.Plugin]) -> str:
-    versions = sorted(f"{plugin.name}={plugin.version}" for plugin in plugins)
-    return sha256("\n".join(versions).encode()).hexdigest()[:DIGITS]
 
 
 async def _accepted(acknowledgement: "asyncio.Future[Any]") -> None:

@@ -14,7 +14,7 @@ import msgspec
 from moorage import FilterPlugin, NodeManifest, Pod, ScorePlugin
 
 SECONDS = 60.0
-"""How long a simulation may take, unless the test knows better."""
+"""How long a simulation may take, unless the test gives another time."""
 
 SimulatedPlugin = type[FilterPlugin] | type[ScorePlugin]
 

@@ -38,22 +38,23 @@ def gateway_ready(installation: Installation) -> Result:
 
 def leader(installation: Installation) -> Result:
     """Look who holds the Lease."""
-    if installation.own.leader_election != "lease":
+    own = installation.own
+    if own.leader_election != "lease":
         return ok("the gateway needs no Lease to decide")
     for lease in installation.objects.of("leases"):
         spec = lease.get("spec") or {}
-        if lease["metadata"]["name"] == "moorage-gateway":
+        if lease["metadata"]["name"] == own.lease_name:
             holder = spec.get("holderIdentity") or ""
             age = installation.now.timestamp() + known(installation.api_server).skew
             age -= datetime.fromisoformat(spec["renewTime"]).timestamp()
             if not holder or age > 2 * spec.get("leaseDurationSeconds", LEASE_SECONDS):
                 return problem(
-                    f"no gateway holds the Lease moorage-gateway: last renewed {age:.0f} s ago by "
+                    f"no gateway holds the Lease {own.lease_name}: last renewed {age:.0f} s ago by "
                     f"{holder or 'nobody'}",
                     "see the gateways' logs, and the check rights-leases",
                 )
             return ok(f"{holder} holds the Lease, renewed {max(age, 0):.0f} s ago")
-    return problem("there is no Lease moorage-gateway", "see the gateways' logs")
+    return problem(f"there is no Lease {own.lease_name}", "see the gateways' logs")
 
 
 def standby(installation: Installation) -> Result:

@@ -8,15 +8,13 @@ from datetime import datetime
 from pathlib import Path
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
-from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from cli.doctor.installation.known import Missing
 from cli.doctor.installation.objects import CORE, Object, get
 from cli.doctor.installation.pods import scheduler_in, services_in
 from cli.doctor.installation.schedulers import INLINE, Scheduler
 from moorage_host.kube import KubeClient
-from moorage_host.tls.certificate import AUTHORITIES, CHAIN, KEY
+from moorage_host.tls.certificate import AUTHORITIES, CHAIN, KEY, is_signed, missing_usages
 
 SCHEDULER = "scheduler"
 """The name of kube-scheduler's own certificate among the others."""
@@ -46,16 +44,7 @@ class Identity:
 
     def believes(self, other: "Identity") -> bool:
         """Whether an authority of this one has signed another one's certificate."""
-        issuers = [*other.chain[1:], *self.authorities]
-        certificate = other.chain[0]
-        for _ in range(len(issuers) + 1):
-            if any(_has_signed(root, certificate) for root in self.authorities):
-                return True
-            above = next((each for each in issuers if _has_signed(each, certificate)), None)
-            if above is None or above == certificate:
-                return False
-            certificate = above
-        return False
+        return is_signed(other.chain, self.authorities)
 
 
 Identities = Mapping[str, Identity | Missing]
@@ -100,7 +89,7 @@ def identity(place: str, data: Mapping[str, bytes]) -> Identity | Missing:
         names=tuple(_names(leaf)),
         not_before=leaf.not_valid_before_utc,
         not_after=leaf.not_valid_after_utc,
-        lacks=tuple(_lacking(leaf)),
+        lacks=tuple(missing_usages(leaf)),
         chain=tuple(chain),
         authorities=tuple(authorities),
     )
@@ -153,23 +142,3 @@ def _names(leaf: x509.Certificate) -> Iterable[str]:
         return ()
     addresses = map(str, names.get_values_for_type(x509.IPAddress))
     return (*names.get_values_for_type(x509.DNSName), *addresses)
-
-
-def _lacking(leaf: x509.Certificate) -> Iterable[str]:
-    try:
-        allowed = set(leaf.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value)
-    except x509.ExtensionNotFound:
-        return ()
-    needed = {
-        "server auth": ExtendedKeyUsageOID.SERVER_AUTH,
-        "client auth": ExtendedKeyUsageOID.CLIENT_AUTH,
-    }
-    return [name for name, usage in needed.items() if usage not in allowed]
-
-
-def _has_signed(issuer: x509.Certificate, certificate: x509.Certificate) -> bool:
-    try:
-        certificate.verify_directly_issued_by(issuer)
-    except (ValueError, TypeError, InvalidSignature):
-        return False
-    return True

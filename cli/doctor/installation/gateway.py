@@ -29,6 +29,7 @@ class Own(Struct, frozen=True):
     extender_prefix: str = ""
     scheduler_identities: tuple[str, ...] = ()
     leader_election: str = "none"
+    lease_name: str = "moorage-gateway"
 
 
 class Caller(Struct, frozen=True):

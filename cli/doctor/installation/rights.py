@@ -9,8 +9,7 @@ import msgspec
 from cli.doctor.installation.known import Missing
 from cli.doctor.installation.objects import SECONDS
 from moorage_host.kube import KubeClient, KubeError, KubeStatusError
-
-PATH = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+from moorage_host.kube.access import ACCESS
 
 AT_ONCE = 8
 """Questions that are asked at the same time."""
@@ -82,7 +81,9 @@ async def _ask(client: KubeClient, right: Right) -> bool | Missing:
         "spec": spec,
     }
     try:
-        answer = await client.request("POST", PATH, body=msgspec.json.encode(body), timeout=SECONDS)
+        answer = await client.request(
+            "POST", ACCESS, body=msgspec.json.encode(body), timeout=SECONDS
+        )
         return bool(msgspec.json.decode(answer.check().body)["status"]["allowed"])
     except (KubeError, TimeoutError, msgspec.DecodeError, KeyError) as error:
         message = error.message if isinstance(error, KubeStatusError) else ""

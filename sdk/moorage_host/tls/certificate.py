@@ -64,7 +64,7 @@ def read_certificate(folder: Path, now: datetime | None = None) -> Certificate:
     _check_key(folder, leaf, key)
     _check_time(folder, leaf, now or datetime.now(UTC))
     _check_usage(folder, leaf)
-    if not _is_signed(certificates, roots):
+    if not is_signed(certificates, roots):
         raise _problem(
             folder / CHAIN,
             f"no authority in {folder / AUTHORITIES} has signed it; it names as its issuer "
@@ -121,18 +121,24 @@ def _check_time(folder: Path, leaf: x509.Certificate, now: datetime) -> None:
 
 
 def _check_usage(folder: Path, leaf: x509.Certificate) -> None:
-    """A certificate without the extension may be used for everything."""
-    try:
-        allowed = set(leaf.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value)
-    except x509.ExtensionNotFound:
-        return
-    missing = [name for usage, name in _USAGES.items() if usage not in allowed]
-    if missing:
+    if missing := missing_usages(leaf):
         raise _problem(
             folder / CHAIN,
             f"its extended key usage lacks {' and '.join(missing)}; issue it with both server auth "
             "and client auth",
         )
+
+
+def missing_usages(leaf: x509.Certificate) -> Sequence[str]:
+    """Return the usages that a process needs and the certificate does not allow.
+
+    Without the extension a certificate may be used for everything.
+    """
+    try:
+        allowed = set(leaf.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value)
+    except x509.ExtensionNotFound:
+        return ()
+    return [name for usage, name in _USAGES.items() if usage not in allowed]
 
 
 def _names(folder: Path, leaf: x509.Certificate) -> tuple[str, ...]:
@@ -150,7 +156,7 @@ def _names(folder: Path, leaf: x509.Certificate) -> tuple[str, ...]:
     return names
 
 
-def _is_signed(chain: Sequence[x509.Certificate], roots: Sequence[x509.Certificate]) -> bool:
+def is_signed(chain: Sequence[x509.Certificate], roots: Sequence[x509.Certificate]) -> bool:
     """Whether a root, or a certificate of the chain that one has signed, has signed the first."""
     current = chain[0]
     for _ in chain:

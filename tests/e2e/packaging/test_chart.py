@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from cli.config.entries import VERBS
+from cli.config.extender import extender_weight
 from tests.deploy.generate import generated
 from tests.deploy.renderings.layouts import CHART, KUSTOMIZE, OPTIONS, UPON, Values, layouts
 from tests.deploy.renderings.plugins import FILE, names, table, verbs_of
@@ -94,6 +95,13 @@ def test_binds_have_an_entry_of_their_own_that_is_never_ignorable(helm: Path) ->
     assert (verbs(cycles), cycles["ignorable"]) == (["filter", "preempt"], True)
     assert (verbs(binds), binds["ignorable"]) == (["bind"], False)
     assert binds["tlsConfig"] == cycles["tlsConfig"]
+
+
+@pytest.mark.parametrize("scale", [10, 100, 1000])
+def test_the_weight_is_the_one_that_the_command_prints(helm: Path, scale: int) -> None:
+    profiles = enabling("ImageLocality")["policy"]["profiles"]
+    (entry,) = entries(helm, {"policy": {"scoreScale": scale, "profiles": profiles}})
+    assert entry["weight"] == extender_weight(scale)
 
 
 def test_plugins_that_the_chart_does_not_know_may_need_every_verb(helm: Path) -> None:

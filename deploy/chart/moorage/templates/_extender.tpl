@@ -1,4 +1,4 @@
-{{/* The field `extenders` of kube-scheduler's configuration. tests/deploy/chart holds it against `moorage config extender`. */}}
+{{/* The field `extenders` of kube-scheduler's configuration. tests/e2e/packaging/test_chart.py holds it against `moorage config extender`. */}}
 
 {{- define "moorage.extenders" -}}
 {{- if .Values.extender.entries -}}
