@@ -26,14 +26,21 @@ PODS: Sequence[Pods] = ("unlike", "numbered")
 """How the pods of the load differ; numbered ones are decided from the cache."""
 
 WITH, WITHOUT = "with records", "without records"
+ARRAYS = 256
+"""Attempts of which the gateway keeps arrays of nodes, its default."""
+
 OPTIONS: Mapping[str, Sequence[str]] = {
-    WITH: (),
+    WITH: (f"--decision-arrays={ARRAYS}",),
     WITHOUT: ("--decision-arrays=0", "--decision-pods=1", "--decision-memory=0"),
 }
-PAIRS = 2
-"""Gateways of each kind: two that are alike differ by more than records cost."""
+PAIRS, QUICK_PAIRS = 5, 1
+"""Gateways of each kind: two that are alike differ by up to a tenth."""
 
-ROUNDS, QUICK_ROUNDS = 600, 60
+WARM_UP = ARRAYS
+"""Rounds of each number of names that do not count: until then arrays go to memory that was never
+used, at the price of page faults, and from then on to that of older ones."""
+
+ROUNDS, QUICK_ROUNDS = 200, 20
 SECONDS = 60.0
 
 
@@ -42,14 +49,17 @@ async def measure(results: Results, directory: Path, progress: Callable[[str], N
     async with opened(directory, progress) as bench:
         progress(f"records: a cluster of {edge.CLUSTER_NODES} nodes")
         cluster = await bench.cluster(edge.CLUSTER_NODES, QUICK_PODS_PER_NODE)
-        found = await _contenders(bench, cluster)
+        found = await _contenders(bench, cluster, QUICK_PAIRS if results.quick else PAIRS)
         load = Load(await bench.program(CLIENT))
         rounds = QUICK_ROUNDS if results.quick else ROUNDS
         for nodes, pods in product(SIZES, PODS):
             progress(f"records: {nodes} names, {pods} pods")
             asked = {key: replace(one, pods=pods) for key, one in found.items()}
             question = Question(nodes=nodes, contenders=[*asked], rounds=rounds, seconds=SECONDS)
-            done = await load.run(edge.job(question, cluster, asked), lambda _: None)
+            job = edge.job(question, cluster, asked)
+            if pods == PODS[0]:
+                job = replace(job, warm_up=WARM_UP)
+            done = await load.run(job, lambda _: None)
             results.records.append(summed_up(nodes, pods, done))
 
 
@@ -71,13 +81,14 @@ def summed_up(nodes: int, pods: str, rounds: Sequence[Round]) -> RecordsResult:
 
 
 def _of(kind: str, rounds: Sequence[Round]) -> Iterator[Round]:
-    for number in range(PAIRS):
-        yield from edge.succeeded(rounds, _name(kind, number))
+    for name in dict.fromkeys(one.contender for one in rounds):
+        if name.startswith(kind):
+            yield from edge.succeeded(rounds, name)
 
 
-async def _contenders(bench: Bench, cluster: Cluster) -> Mapping[str, Contender]:
+async def _contenders(bench: Bench, cluster: Cluster, pairs: int) -> Mapping[str, Contender]:
     found = {}
-    for number, (kind, options) in product(range(PAIRS), OPTIONS.items()):
+    for number, (kind, options) in product(range(pairs), OPTIONS.items()):
         name = _name(kind, number)
         stack = await bench.moorage(
             name.replace(" ", "-"),

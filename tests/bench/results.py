@@ -135,16 +135,18 @@ def results() -> Results:
         growth=[growth_result(1000, 10), growth_result(10_000, 100)],
         cliffs=cliffs(),
         replicas=[replicas_result(ONE, 10), replicas_result("2, always", 7.5)],
-        records=[
-            RecordsResult(
-                nodes=500,
-                pods="unlike",
-                answered=figure(10.2),
-                answered_without=figure(10.0),
-                ratio=1.02,
-                processor_ratio=1.01,
-            )
-        ],
+        records=[records_result("unlike", 1.03)],
+    )
+
+
+def records_result(pods: str, ratio: float) -> RecordsResult:
+    return RecordsResult(
+        nodes=500,
+        pods=pods,
+        answered=figure(10 * ratio),
+        answered_without=figure(10),
+        ratio=ratio,
+        processor_ratio=1.01,
     )
 
 

@@ -56,6 +56,10 @@ def large_process(results: Results) -> None:
     results.cliffs = made.cliffs(mebibytes=480)
 
 
+def expensive_records(results: Results) -> None:
+    results.records += [made.records_result("unlike", 1.01), made.records_result("numbered", 1.04)]
+
+
 def test_a_run_at_the_limits_keeps_all_budgets() -> None:
     judged = list(budgets.verdicts(made.results()))
     assert [one.kept for one in judged] == [True] * len(budgets.BUDGETS)
@@ -77,6 +81,7 @@ def test_a_run_at_the_limits_keeps_all_budgets() -> None:
         (steep_growth, "growth"),
         (slow_join, "while a scorer joins"),
         (large_process, "memory"),
+        (expensive_records, "with records"),
     ],
 )
 def test_a_budget_that_is_missed_is_named(change: Callable[[Results], None], missed: str) -> None:
