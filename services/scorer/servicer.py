@@ -15,16 +15,15 @@ from moorage.v1 import scorer_pb2_grpc
 from moorage_host.plugins.ranking import best, compact
 from moorage_host.plugins.registry import Registry
 from moorage_host.plugins.replica import Engine
-from moorage_host.process.admin import Check
 from moorage_host.rpc.convert import set_duration
-from moorage_host.rpc.describe import keep_values, node_state, object_counts, report_plugins
+from moorage_host.rpc.describe import keep_values, report_plugins
 from moorage_host.rpc.errors import CallError
-from moorage_host.rpc.serve import ServiceDefinition, Servicer
+from moorage_host.rpc.serve import ServiceDefinition
 from moorage_host.rpc.sessions.by_hand import by_hand_lane
 from moorage_host.rpc.sessions.service import CycleOutcome, CycleService
+from moorage_host.rpc.sessions.servicer import CycleServicer
 from moorage_host.rpc.sessions.session import Wire, run_session
 from moorage_host.rpc.sessions.settings import CycleSettings
-from moorage_host.tracing.span import SpanSink
 from services.scorer.by_hand import score_in_steps
 from services.scorer.engine import ScoreRun, run_normalization, run_scores, run_shard
 
@@ -34,29 +33,12 @@ RAW = np.dtype("<f8")
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
-class ScorerServicer(Servicer, scorer_pb2_grpc.ScorerServiceServicer):
+class ScorerServicer(CycleServicer[ScoreRun], scorer_pb2_grpc.ScorerServiceServicer):
     """Serves sessions of gateways, and people."""
 
     def __init__(self, registry: Registry, settings: CycleSettings | None = None) -> None:
         """Run the plugins of *registry* on sessions within the limits of *settings*."""
-        self.cycles = CycleService(registry, score_in_steps, settings or CycleSettings())
-
-    def notes(self) -> Mapping[str, Check]:
-        """Return what fails in the background of the plugins."""
-        return {"plugins": self.cycles.host.background_note}
-
-    def trace_to(self, sink: SpanSink | None) -> None:
-        """Have spans of cycles that are traced sent."""
-        self.cycles.spans = sink
-
-    async def drain(self) -> None:
-        """End the sessions, and the reports about plugins."""
-        self.cycles.host.end_reports()
-        await self.cycles.drain()
-
-    async def stop(self) -> None:
-        """Stop the plugins."""
-        await self.cycles.close()
+        super().__init__(CycleService(registry, score_in_steps, settings or CycleSettings()))
 
     def Session(
         self, request_iterator: AsyncIterator[pb.ScorerServiceSessionRequest], context: Context
@@ -95,19 +77,7 @@ class ScorerServicer(Servicer, scorer_pb2_grpc.ScorerServiceServicer):
         self, request: pb.ScorerServiceGetStateRequest, context: Context
     ) -> pb.ScorerServiceGetStateResponse:
         """Show the state that calls by hand use."""
-        self.cycles.check_count(len(request.node_names))
-        replica, nodes = self.cycles.current, []
-        await self.cycles.pace.each(
-            request.node_names, lambda name: nodes.append(node_state(replica, name))
-        )
-        return pb.ScorerServiceGetStateResponse(
-            generation=replica.generation,
-            policy_revision=replica.policy.revision,
-            node_count=len(replica.snapshot),
-            pod_count=replica.snapshot.pod_count,
-            nodes=nodes,
-            object_counts=object_counts(replica),
-        )
+        return await self.with_state(pb.ScorerServiceGetStateResponse(), request.node_names)
 
 
 def _engine(request: pb.ScorerServiceSessionRequest) -> Engine[ScoreRun]:
