@@ -76,7 +76,7 @@ MUTATIONS = (
         row="two versions",
         edits=[
             Edit(
-                file="gateway/replicas/session.py",
+                file="gateway/decisions/from_protobuf.py",
                 old='versions = sorted(f"{plugin.name}={plugin.version}" for plugin in plugins)',
                 new='versions = sorted(f"{plugin.name}" for plugin in plugins)',
             )
