@@ -105,7 +105,7 @@ bench-quick: .venv/.dev ## The same in a minute and a half: filter and prioritiz
 e2e: .venv/.dev ## Build a real control plane once, run the same scenarios on it, print a table
 	$(BIN)/python -m tests.e2e.build
 	$(BIN)/python -m bench.processes.goprograms
-	MOORAGE_E2E=1 $(BIN)/pytest $(AGAIN) tests/scenarios tests/e2e tests/bench/edge
+	MOORAGE_E2E=1 $(BIN)/pytest -n $(WORKERS) --dist loadgroup $(AGAIN) tests/scenarios tests/e2e tests/bench/edge
 
 chaos: .venv/.dev ## Break Moorage's processes and links in every known way under load, judge by the audit log; FULL=1 MINUTES=n SEED=n
 	PYTHONPATH=.:sdk $(BIN)/python -m tests.chaos $(if $(FULL),--full) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)") $(if $(REAL),--real) $(if $(WRITE),--write)

@@ -69,7 +69,9 @@ def _results(reporter: pytest.TerminalReporter) -> dict[str, dict[str, str]]:
     table: dict[str, dict[str, str]] = {}
     for outcome in ("passed", "failed", "error", "skipped"):
         for report in reporter.stats.get(outcome, ()):
-            found = re.fullmatch(r".*::test_(\w+)\[(embedded|real)(?:-(.*))?\]", report.nodeid)
+            found = re.fullmatch(
+                r".*::test_(\w+)\[(embedded|real)(?:-(.*))?\](?:@\w+)?", report.nodeid
+            )
             if found and (report.when == "call" or outcome != "passed"):
                 name = " ".join([found[1].replace("_", " "), *filter(None, [found[3]])])
                 end = f"{outcome} {report.duration:6.1f} s"

@@ -12,7 +12,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         for report in terminalreporter.stats.get(outcome, ()):
             values = dict(report.user_properties)
             if report.when == "call" and "applied" in values:
-                name = report.nodeid.partition("[")[2].removesuffix("]")
+                name = report.nodeid.partition("[")[2].rpartition("]")[0]
                 rows[name] = [str(values.get(column, "-")) for column in COLUMNS]
     if rows:
         width = max(map(len, rows))
