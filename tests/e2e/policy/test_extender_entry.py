@@ -50,8 +50,9 @@ def understood(folder: Path, extenders: str) -> list[Object]:
         "leaderElection": {"leaderElect": False},
     }
     config.write_text(yaml.safe_dump(head) + extenders)
+    options = (f"--config={config}", f"--write-config-to={out}", "--secure-port=0")
     done = subprocess.run(
-        [str(find("kube-scheduler")), f"--config={config}", f"--write-config-to={out}"],
+        [str(find("kube-scheduler")), *options],
         capture_output=True,
         text=True,
         timeout=PATIENCE,

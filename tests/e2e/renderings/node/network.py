@@ -91,9 +91,9 @@ class Network:
     async def sandbox(self, name: str) -> Sandbox:
         """Make a network namespace with an address."""
         self._made += 1
+        outside, address = f"veth{self._made}", f"{PODS}.{self._made + 1}"
         holder = await self._hold(name)
-        made = Sandbox(address=f"{PODS}.{self._made + 1}", holder=holder)
-        outside = f"veth{self._made}"
+        made = Sandbox(address=address, holder=holder)
         peer = ("type", "veth", "peer", "name", "eth0", "netns", str(holder.pid))
         ip(self.node, "link", "add", outside, *peer)
         ip(self.node, "link", "set", outside, "master", BRIDGE, "up")
