@@ -102,6 +102,7 @@ bench: .venv/.dev ## Measure everything beside Go extenders, print tables and pl
 bench-quick: .venv/.dev ## The same in a minute and a half: filter and prioritize only, few rounds
 	$(BIN)/python -m bench --quick
 
+e2e: WORKERS = 2
 e2e: .venv/.dev ## Build a real control plane once, run the same scenarios on it, print a table
 	$(BIN)/python -m tests.e2e.build
 	$(BIN)/python -m bench.processes.goprograms

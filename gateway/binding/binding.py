@@ -126,7 +126,7 @@ class Binding:
         pod = self.unseen.pod(call.uid)
         if pod is not None and not pod.spec.node_name:
             self._state.assume(pod, call.node)
-        self.settling.end(call.uid)
+        self.settling.begin(call)
         error = ""
         plugins: Sequence[pb.BindPluginReport] = ()
         try:
@@ -135,10 +135,12 @@ class Binding:
             request.profile = pod.spec.scheduler_name if pod else ""
             plugins = await self._bind(call, request)
             self._state.confirm(call.uid)
+            self.settling.end(call)
             self._cycle_states.end(call.uid)
         except CallFailedError as failure:
             error = str(failure)
             self._state.forget(call.uid)
+            self.settling.end(call)
             raise
         except BinderError as failure:
             error, plugins = self._failed(call, failure), failure.plugins
@@ -148,7 +150,6 @@ class Binding:
             raise CallFailedError(error) from failure
         except BaseException:
             self._state.confirm(call.uid)  # unknown outcome: assumed, but not for ever
-            self.settling.begin(call)
             raise
         finally:
             if decision is not None:
@@ -214,11 +215,11 @@ class Binding:
     def _failed(self, call: BindCall, failure: BinderError) -> str:
         if failure.code in REFUSALS:
             self._state.forget(call.uid)
+            self.settling.end(call)
         else:
             # It may be bound, now or later: keep its place until the watch shows that, or the API
             # server says that it is not.
             self._state.confirm(call.uid)
-            self.settling.begin(call)
         return f"binder service: {failure}"
 
 

@@ -40,7 +40,7 @@ class SettlingMetrics:
 
 
 class Settling:
-    """Binds whose outcome is not known; their pods are assumed."""
+    """Binds whose outcome is not known, or not yet: their pods are assumed."""
 
     def __init__(
         self, client: KubeClient, state: ClusterState, metrics: SettlingMetrics, wait: float
@@ -56,12 +56,13 @@ class Settling:
         self._calls: dict[str, BindCall] = {}
 
     def begin(self, call: BindCall) -> None:
-        """Find out about a bind in time."""
+        """Find out about a bind after its deadline, unless its outcome is known by then."""
         self._calls[call.uid] = call
 
-    def end(self, uid: str) -> None:
-        """Ask about a pod no more: it is bound again, or its outcome is known."""
-        self._calls.pop(uid, None)
+    def end(self, call: BindCall) -> None:
+        """Ask about a bind no more: its outcome is known. A newer one of the pod goes on."""
+        if self._calls.get(call.uid) is call:
+            del self._calls[call.uid]
 
     async def settle_first(self, namespace: str, name: str, uid: str, node: str = "") -> None:
         """Find out about an earlier bind before the pod may get another node than *node*.
@@ -110,7 +111,7 @@ class Settling:
             await asyncio.sleep(INTERVAL)
             for call in list(self._calls.values()):
                 if self._state.place_of(call.uid) != call.node or self._is_bound(call):
-                    self.end(call.uid)
+                    self.end(call)
                 elif call.deadline + self._wait <= now():
                     await self._settle(call)
 
@@ -124,7 +125,7 @@ class Settling:
             self._settled(call.uid, bound_to)
 
     def _settled(self, uid: str, bound_to: str) -> None:
-        self.end(uid)
+        self._calls.pop(uid, None)
         self._metrics.settled("bound" if bound_to else "unbound")
         if not bound_to:
             self._state.forget(uid)

@@ -1,5 +1,7 @@
 """Binds that are refused, get lost or come too late."""
 
+import asyncio
+
 import msgspec
 import pytest
 
@@ -183,6 +185,28 @@ async def test_a_pod_that_is_deleted_while_it_is_bound(world: World) -> None:
         # Its place is free again, for kube-scheduler and for Moorage.
         await world.create(pod("next", cpu="900m"))
         assert await world.bound() == {"next": "n1"}
+
+
+async def test_a_pod_gets_no_other_node_while_its_bind_is_under_way(world: World) -> None:
+    await world.nodes(node("n1"), node("n2"))
+    (made,) = await world.create(pod("p", "second"))
+    await world.filter(made, ["n1", "n2"])
+    world.proxy.before.clear()
+    bind = asyncio.create_task(world.bind(made, "n1"))
+    try:
+
+        async def under_way() -> bool:
+            return world.proxy.waiting > 0
+
+        await world.until(under_way)
+        # As kube-scheduler asks that was restarted meanwhile.
+        answer = await world.filter(made, ["n1", "n2"])
+        assert "not known yet whether an earlier bind has put the pod on node n1" in answer["Error"]
+        assert "not known yet" in await world.bind(made, "n2")
+    finally:
+        world.proxy.before.set()
+    assert await bind == ""
+    assert (await world.bound("p"))["p"] == "n1"
 
 
 async def _bind(world: World, body: Object, name: str = "") -> tuple[int, str, str]:

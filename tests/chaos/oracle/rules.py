@@ -73,6 +73,8 @@ class _Replay:
 
     def _delete(self, write: Write) -> None:
         pod = self._pods.pop(write.name, None)
+        if pod is None and (stored := self._to_come.get(write.name)):
+            stored.popleft()  # its create was answered with an error, and done
         place = self._places.pop(write.name, None)
         self._waiting.pop(write.name, None)
         self.verdict.evicted += bool(place and pod and pod.kind == "evictable")

@@ -86,3 +86,11 @@ def test_the_pause_is_the_longest_time_in_which_a_pod_waited_in_vain() -> None:
     wanted = pods("plain", {}, {}, {})
     verdict = judged(wanted, "bind p0 plain-1", "delete p1", "bind p2 plain-1")
     assert verdict.pause == 3  # from the first creation to the first bind
+
+
+def test_a_pod_whose_create_failed_and_was_done_counts_once_it_is_deleted() -> None:
+    old, new = pods("a", {}), pods("b", {})
+    acts = ("create p0 - 500", "delete p0", "create p0", "bind p0 b-1")
+    verdict = judge([write(at, act) for at, act in enumerate(acts)], old + new)
+    assert verdict.broken == []
+    assert verdict.bound == 1

@@ -153,7 +153,8 @@ class Installation:
                     assert not failed, self.problems()
                     await asyncio.sleep(0.1)
         except TimeoutError as error:
-            raise AssertionError(f"{condition.__name__}: {self.problems()}") from error
+            waiting = await self._waiting()
+            raise AssertionError(f"{condition.__name__}: {waiting}{self.problems()}") from error
 
     def problems(self) -> str:
         """Return what is wrong with each pod, and the ends of all logs."""
@@ -162,6 +163,16 @@ class Installation:
         for program in self.cluster.node.programs():
             lines += [f"--- {program.name}", program.last_words()]
         return "\n".join(lines)
+
+    async def _waiting(self) -> str:
+        """Return what the API server and the gateways know of pods that are not bound."""
+        lines = []
+        for each in await self.pods():
+            if "nodeName" not in each["spec"]:
+                name = each["metadata"]["name"]
+                known = each.get("status"), await self.decisions(name)
+                lines.append(f"{name}: {known}\n")
+        return "".join(lines)
 
     def _kind(self, kind: str) -> list[Object]:
         return [obj for obj in self.objects if obj["kind"] == kind]
