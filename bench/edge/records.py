@@ -37,8 +37,11 @@ PAIRS, QUICK_PAIRS = 5, 1
 """Gateways of each kind: two that are alike differ by up to a tenth."""
 
 WARM_UP = ARRAYS
-"""Rounds of each number of names that do not count: until then arrays go to memory that was never
-used, at the price of page faults, and from then on to that of older ones."""
+"""Rounds that do not count, once for each number of names.
+
+Until then arrays take memory that was never used, which costs page faults. Later ones take the
+memory of older ones.
+"""
 
 ROUNDS, QUICK_ROUNDS = 200, 20
 SECONDS = 60.0

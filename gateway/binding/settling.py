@@ -56,7 +56,7 @@ class Settling:
         self._calls: dict[str, BindCall] = {}
 
     def begin(self, call: BindCall) -> None:
-        """Find out about a bind after its deadline, unless its outcome is known by then."""
+        """Note a bind whose outcome is not known; ask after its deadline, unless it ends first."""
         self._calls[call.uid] = call
 
     def end(self, call: BindCall) -> None:

@@ -1,6 +1,6 @@
 """What the servicers of filter and scorer have in common."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Generic, TypeVar
 
 from moorage.v1 import filter_pb2, scorer_pb2
@@ -43,21 +43,20 @@ class CycleServicer(Servicer, Generic[Run]):
         """Stop the plugins."""
         await self.cycles.close()
 
-    async def with_state(self, response: StateResponse, node_names: Iterable[str]) -> StateResponse:
+    async def with_state(self, response: StateResponse, node_names: Sequence[str]) -> StateResponse:
         """Return *response* with the state that calls by hand use, and these nodes in full.
 
         Raises:
             CallError: They are too many (INVALID_ARGUMENT), or one is unknown (NOT_FOUND).
         """
-        names = list(node_names)
-        self.cycles.check_count(len(names))
+        self.cycles.check_count(len(node_names))
         replica = self.cycles.current
         response.generation = replica.generation
         response.policy_revision = replica.policy.revision
         response.node_count = len(replica.snapshot)
         response.pod_count = replica.snapshot.pod_count
         await self.cycles.pace.each(
-            names, lambda name: response.nodes.append(node_state(replica, name))
+            node_names, lambda name: response.nodes.append(node_state(replica, name))
         )
         response.object_counts.update(object_counts(replica))
         return response
