@@ -70,7 +70,8 @@ class Watch:
                 yield self._bookmark()
                 bookmark_at = loop.time() + self._options.bookmark_seconds
             if not self._is_behind() and not self.ended:
-                await self._collection.changed.wait(min(deadline, bookmark_at) - loop.time())
+                wake_at = min(deadline, bookmark_at) if self._options.bookmarks else deadline
+                await self._collection.changed.wait(wake_at - loop.time())
 
     def _is_expired(self) -> bool:
         # A version from the future comes from another server: its objects are unknown here.

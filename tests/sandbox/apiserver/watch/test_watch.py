@@ -9,7 +9,7 @@ from sandbox.apiserver import ApiServer, Settings
 from sandbox.apiserver.printing.formats import Format
 from sandbox.apiserver.resources.paths import parse
 from sandbox.apiserver.store.selection import select
-from sandbox.apiserver.store.store import Change, Item
+from sandbox.apiserver.store.store import Change, Item, Signal
 from sandbox.apiserver.watch.watch import Watch, WatchOptions
 from tests.live_api import until
 from tests.sandbox.apiserver.support import NODES, PODS, Http, labelled, node, pod
@@ -190,6 +190,34 @@ async def test_a_watch_is_forgotten_when_the_client_hangs_up(http: Http, api: Ap
     async with http.watch(NODES):
         assert api.faults.watches() == 1
     await until(lambda: api.faults.watches() == 0)
+
+
+class CountedSignal(Signal):
+    """Counts how often a watch goes to sleep."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits = 0
+
+    async def wait(self, timeout_seconds: float) -> None:
+        self.waits += 1
+        await super().wait(timeout_seconds)
+
+
+async def test_an_idle_watch_without_bookmarks_sleeps_until_it_ends(api: ApiServer) -> None:
+    nodes = parse("/api/v1/nodes").resource
+    changed = api.cluster.collection(nodes).changed = CountedSignal()
+    options = WatchOptions(
+        since=None,
+        initial=False,
+        bookmarks=False,
+        end_of_initial=False,
+        timeout_seconds=0.1,
+        bookmark_seconds=0.01,
+    )
+    watch = Watch(api.cluster, select(nodes, None, {}), Format(), options)
+    assert [chunk async for chunk in watch.chunks()] == []
+    assert changed.waits <= 3, "it woke up again and again once a bookmark would have been due"
 
 
 async def test_a_change_just_before_the_first_event_is_told_once(api: ApiServer) -> None:
