@@ -55,12 +55,6 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     help="Pods in each table; 0 shows all.",
 )
 @click.option(
-    "--plot",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write a plot of how full the nodes are, as SVG.",
-)
-@click.option(
     "-o",
     "--output",
     type=click.Choice(["text", "json"]),
@@ -78,7 +72,6 @@ def simulate(
     scheduler_config: Path | None,
     seed: int,
     rows: int,
-    plot: Path | None,
     output: str,
 ) -> None:
     """Place pods in a copy of a cluster, and compare what two policies make of them.
@@ -92,7 +85,6 @@ def simulate(
         raise click.UsageError("--config can be given twice: two policies are compared")
     with clear_failures():
         from cli.whatif.simulate.output import as_json, show
-        from cli.whatif.simulate.plot import write_plot
         from cli.whatif.simulate.run import SimulateOptions
         from cli.whatif.simulate.run import simulate as run
 
@@ -108,8 +100,6 @@ def simulate(
             seed=seed,
         )
         result = run(options)
-        if plot is not None:
-            write_plot(result, plot)
         if output == "json":
             click.echo(as_json(result))
         else:

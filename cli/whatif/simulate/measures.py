@@ -72,12 +72,6 @@ def measure(snapshot: Snapshot, resources: Iterable[str]) -> Measures:
     )
 
 
-def utilisation(snapshot: Snapshot, resource: str) -> list[float]:
-    """Return how much of a resource is requested on each node that has it, in percent."""
-    shares: list[float] = np.sort(_shares(snapshot.nodes(), resource) * 100)[::-1].tolist()
-    return shares
-
-
 def gini(values: Values) -> float:
     """Return the Gini coefficient of values that are not negative; 0 if all are 0."""
     total = values.sum()

@@ -12,7 +12,7 @@ from cli.config.policies import choose_policy, load_registries
 from cli.shared.screen import Screen
 from cli.up.processes.scheduling import read_scheduler_config
 from cli.whatif.simulate.cluster import copy_of, left_out
-from cli.whatif.simulate.measures import Measures, measure, resources_of, utilisation
+from cli.whatif.simulate.measures import Measures, measure, resources_of
 from cli.whatif.simulate.moorage import InProcess
 from cli.whatif.simulate.placing import Placed, Placing
 from cli.whatif.simulate.pods import PodsToPlace, read_pods
@@ -49,7 +49,6 @@ class Variant:
         source: Where the policy is from.
         placed: What became of the pods.
         after: What the cluster looks like with them.
-        shares: The utilisation of each node by resource, in percent, the fullest first.
         notes: What people should know.
     """
 
@@ -57,7 +56,6 @@ class Variant:
     source: str
     placed: Placed
     after: Measures
-    shares: Mapping[str, Sequence[float]]
     notes: Sequence[str] = ()
 
 
@@ -68,7 +66,6 @@ class Result:
     cluster: str
     pods: int
     before: Measures
-    shares: Mapping[str, Sequence[float]]
     variants: list[Variant] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -112,7 +109,6 @@ async def _simulate(
         cluster=cluster.place,
         pods=len(pods.documents),
         before=measure(before.snapshot, resources),
-        shares=_shares(before, resources),
         notes=[*cluster.notes, *left_out(cluster, moved), *pods.notes],
     )
     others: dict[str, str] = {}
@@ -160,7 +156,6 @@ async def _variant(
         source=resolved.source,
         placed=placed,
         after=measure(cache.snapshot, resources),
-        shares=_shares(cache, resources),
         notes=[*policy.notes, *notes, *(f"{n} x {p}" for p, n in placed.failures.items())],
     )
 
@@ -177,7 +172,3 @@ def _adopted(pods: PodsToPlace, configuration: Configuration) -> tuple[list[Know
         adopted.append(KnownPod(pod))
     notes = [f"pods of schedulerName {s} count as {served[0]}: {n}" for s, n in renamed.items()]
     return adopted, notes
-
-
-def _shares(cache: Cache, resources: Sequence[str]) -> Mapping[str, Sequence[float]]:
-    return {name: utilisation(cache.snapshot, name) for name in resources}

@@ -4,7 +4,6 @@ import asyncio
 import json
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 import yaml
@@ -176,18 +175,6 @@ def test_the_same_seed_gives_the_same_result(files: Files) -> None:
     assert runs[0] == runs[1] != runs[2]
     answer = files.json("--count", 10, "--config", config, "--config", config)
     assert answer["moved"] == []
-
-
-def test_the_plot_has_a_line_for_each_policy(files: Files) -> None:
-    files.write("dump.json", dump(*(node(f"n{i}") for i in range(3))))
-    files.write("pods.yaml", sized("a", "1"))
-    config = files.write("a.yaml", POLICY)
-    plot = files.folder / "plot.svg"
-    files.json("--config", config, "--config", config, "--plot", plot)
-    drawn = ElementTree.parse(plot)
-    texts = [each.text for each in drawn.iter("{http://www.w3.org/2000/svg}text")]
-    assert {"before", "A", "B"} <= set(texts)
-    assert "cpu requested on each node, the fullest first" in texts
 
 
 async def test_a_cluster_is_read_from_its_api_server_and_left_as_it_is(files: Files) -> None:

@@ -1,10 +1,10 @@
-"""A filter and a score plugin, both of which are wrong: they are what `to-test` is for."""
+"""A filter and a score plugin that replays run."""
 
 from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
 
 
 class Crowded(FilterPlugin):
-    """Rejects nodes with 20 pods, though they may have 110."""
+    """Rejects nodes with 20 pods."""
 
     def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
         """Return why a node is crowded, if it is."""
@@ -13,7 +13,7 @@ class Crowded(FilterPlugin):
 
 
 class FewPods(ScorePlugin):
-    """Should prefer nodes with few pods, and prefers those with many."""
+    """Prefers nodes with many pods."""
 
     def score_node(self, pod: Pod, node: Node) -> float:
         """Return the number of pods."""
