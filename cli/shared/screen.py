@@ -6,11 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import Progress, ProgressColumn, Task
+from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Column, Table
-from rich.text import Text
-
-from cli.shared.pace import Pace
 
 PLAIN_PROGRESS_SECONDS = 3.0
 """How often progress is worth a line where it cannot be drawn."""
@@ -79,19 +76,27 @@ class Screen:
 
     @contextmanager
     def progress(self, text: str, total: int, done: int = 0) -> Iterator[Callable[[int], None]]:
-        """Show how much is done, how fast it goes and how long the rest takes.
+        """Show how much is done and, on a terminal, how long the rest takes.
 
         Gives the function to call with the number of things that are done; *done* are at the start.
         """
-        pace = Pace(total, done)
-        if not self._console.is_terminal:
-            plain = _PlainProgress(self, text, pace)
-            yield plain.update
-            plain.show()
+        if self._console.is_terminal:
+            columns = TextColumn("{task.description}"), MofNCompleteColumn(), TimeRemainingColumn()
+            with Progress(*columns, console=self._console) as shown:
+                task = shown.add_task(text, total=total, completed=done)
+                yield lambda now: shown.update(task, completed=now)
             return
-        with Progress(_PaceColumn(text, pace, self._console), console=self._console) as progress:
-            progress.add_task(text, total=total)
-            yield pace.update
+        shown_at = time.monotonic()
+
+        def update(now: int) -> None:
+            nonlocal done, shown_at
+            done = now
+            if time.monotonic() - shown_at > PLAIN_PROGRESS_SECONDS:
+                shown_at = time.monotonic()
+                self.write(f"{text}: {done}/{total}")
+
+        yield update
+        self.write(f"{text}: {done}/{total}")
 
     def _stack(self, rows: Sequence[Sequence[str]]) -> None:
         """Write each row in several lines: the names, and the last cell below them."""
@@ -109,38 +114,6 @@ class Screen:
             break_long_words=False,
             break_on_hyphens=False,
         )
-
-
-class _PaceColumn(ProgressColumn):
-    """One line; without its text where the terminal is too narrow for both."""
-
-    def __init__(self, text: str, pace: Pace, console: Console) -> None:
-        super().__init__(Column(no_wrap=True))
-        self._text = text
-        self._pace = pace
-        self._console = console
-
-    def render(self, task: Task) -> Text:
-        del task
-        line = f"{self._text}: {self._pace}"
-        return Text(line if len(line) <= self._console.width else str(self._pace))
-
-
-class _PlainProgress:
-    def __init__(self, screen: Screen, text: str, pace: Pace) -> None:
-        self._screen = screen
-        self._text = text
-        self._pace = pace
-        self._shown_at = time.monotonic()
-
-    def update(self, done: int) -> None:
-        self._pace.update(done)
-        if time.monotonic() - self._shown_at > PLAIN_PROGRESS_SECONDS:
-            self._shown_at = time.monotonic()
-            self.show()
-
-    def show(self) -> None:
-        self._screen.write(f"{self._text}: {self._pace}")
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -11,7 +11,7 @@ import msgspec
 
 from cli.shared.gateway.errors import GatewayError
 from cli.shared.gateway.finding import GatewayPod, find_gateway
-from cli.shared.gateway.forwarding import ForwardedConnector
+from cli.shared.gateway.forwarding import LOOPBACK, Forwarding, forwarded
 from cli.shared.gateway.identity import context_of, context_of_secret, read_token
 from cli.shared.gateway.options import GatewayOptions
 from moorage.errors import ConfigurationError
@@ -33,7 +33,7 @@ class Gateway:
         session: Has the connections, and how the caller is known.
         url: The address of the admin port.
         options: What the user gave, for the next step in messages.
-        forwarded: What connects to the pod, if it is not reached directly.
+        forwarded: The way to its pod, if it is not reached directly.
         arguments: Those of each request.
     """
 
@@ -43,7 +43,7 @@ class Gateway:
         url: str,
         options: GatewayOptions,
         *,
-        forwarded: ForwardedConnector | None = None,
+        forwarded: Forwarding | None = None,
         arguments: Mapping[str, Any] | None = None,
     ) -> None:
         self._session = session
@@ -145,6 +145,8 @@ class Gateway:
     def _unreachable(self, error: Exception) -> GatewayError:
         reason = str(error) or "it does not answer in time"
         if self._forwarded is not None:
+            if self._forwarded.refused is not None:
+                return self._forwarded.refused
             reason = self._forwarded.problem or reason
         if _is_of_certificate(error):
             is_given = self._options.tls or self._options.ca_file
@@ -238,26 +240,25 @@ async def _through_api_server(
     identity: str,
     stack: AsyncExitStack,
 ) -> Gateway:
-    context: ssl.SSLContext | None = None
     arguments: dict[str, Any] = {}
     if pod.is_secured:
+        arguments["server_hostname"] = identity
         if options.tls is None and options.ca_file is None:
-            context = await context_of_secret(client, pod.namespace)
+            arguments["ssl"] = await context_of_secret(client, pod.namespace)
         else:
-            context = context_of(options.tls, options.ca_file)
+            arguments["ssl"] = context_of(options.tls, options.ca_file)
             if options.tls is None:
                 arguments["headers"] = _headers(options, await client.token())
     else:
         _require_plain(options)
-    connector = ForwardedConnector(client, pod, context, identity)
-    stack.push_async_callback(connector.close_forwarding)
-    session = await stack.enter_async_context(_session(connector))
-    url = f"http://localhost:{pod.port}"  # TLS, if any, is the connector's
-    return Gateway(session, url, options, forwarded=connector, arguments=arguments)
+    way = await stack.enter_async_context(forwarded(client, pod))
+    session = await stack.enter_async_context(_session())
+    url = f"http{'s' if pod.is_secured else ''}://{LOOPBACK}:{way.port}"
+    return Gateway(session, url, options, forwarded=way, arguments=arguments)
 
 
-def _session(connector: aiohttp.BaseConnector | None = None) -> aiohttp.ClientSession:
-    return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+def _session() -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar())
 
 
 def _headers(options: GatewayOptions, token: str) -> dict[str, str]:

@@ -1,22 +1,24 @@
-"""Connects to a port of a pod through the API server, as `kubectl port-forward` does.
+"""Forwards a port of this machine to a pod through the API server, as `kubectl port-forward` does.
 
 Each connection is a WebSocket of the protocol v4.channel.k8s.io, which the API server passes on to
 the pod's kubelet. The first byte of a message is its channel: 0 for data, 1 for what went wrong.
 The first two bytes on each channel are the number of the port.
+
+By hand, since a library does not do it: kubernetes_asyncio has no port-forward, and kubectl is not
+on every machine, such as one in a pod that has only this command.
 """
 
 import asyncio
-import socket
-import ssl
-from contextlib import suppress
-from typing import Any
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 
 import aiohttp
-from aiohttp.client_proto import ResponseHandler
 
 from cli.shared.gateway.errors import GatewayError
 from cli.shared.gateway.finding import SECONDS, GatewayPod
 from moorage_host.kube import KubeClient, KubeError, KubeStatusError
+
+LOOPBACK = "127.0.0.1"
 
 PROTOCOL = "v4.channel.k8s.io"
 
@@ -27,48 +29,46 @@ PORT_BYTES = 2
 CHUNK = 1 << 16
 
 
-class ForwardedConnector(aiohttp.BaseConnector):
-    """Makes the connections of an HTTP client to a pod; nothing on this machine listens.
+class Forwarding:
+    """The way from a port on loopback to a pod.
 
     Attributes:
         pod: Where connections lead.
+        port: The port on loopback, while `forwarded` is open.
+        refused: Why the API server opens no connection to the pod; None if it does.
         problem: What the kubelet last reported, "" if nothing.
     """
 
-    def __init__(
-        self, client: KubeClient, pod: GatewayPod, context: ssl.SSLContext | None, identity: str
-    ) -> None:
-        """Speak TLS inside with *context*, to a server that proves to be *identity*."""
-        super().__init__(limit=4)
+    def __init__(self, client: KubeClient, pod: GatewayPod) -> None:
         self._client = client
         self.pod = pod
-        self._tls: dict[str, Any] = {"ssl": context, "server_hostname": identity} if context else {}
-        self._pumps: set[asyncio.Task[None]] = set()
+        self.port = 0
+        self.refused: GatewayError | None = None
         self.problem = ""
 
-    async def _create_connection(
-        self, req: Any, traces: Any, timeout: aiohttp.ClientTimeout
-    ) -> ResponseHandler:
-        """Return a new connection; aiohttp calls it when it has none that is idle."""
-        tunnel = await self._open()
-        near, far = socket.socketpair()
-        pump = asyncio.create_task(self._pump(tunnel, far))
-        self._pumps.add(pump)
-        pump.add_done_callback(self._pumps.discard)
+    async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Carry the bytes of one connection until one side ends."""
         try:
-            _, protocol = await self._loop.create_connection(self._factory, sock=near, **self._tls)
-        except BaseException:
-            near.close()
-            pump.cancel()
-            raise
-        return protocol
-
-    async def close_forwarding(self) -> None:
-        """End all connections."""
-        await self.close()
-        for pump in self._pumps:
-            pump.cancel()
-        await asyncio.gather(*self._pumps, return_exceptions=True)
+            tunnel = await self._open()
+        except GatewayError as error:
+            self.refused = error
+            writer.close()
+            return
+        self.refused = None
+        ways = [
+            asyncio.create_task(_to_pod(reader, tunnel)),
+            asyncio.create_task(self._from_pod(tunnel, writer)),
+        ]
+        try:
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for way in ways:
+                way.cancel()
+            await asyncio.gather(*ways, return_exceptions=True)
+            await tunnel.close()
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
 
     async def _open(self) -> aiohttp.ClientWebSocketResponse:
         path = f"/api/v1/namespaces/{self.pod.namespace}/pods/{self.pod.name}/portforward"
@@ -86,26 +86,6 @@ class ForwardedConnector(aiohttp.BaseConnector):
         except (KubeError, TimeoutError) as error:
             raise GatewayError(f"cannot forward a port to pod {self.pod}: {error}") from error
 
-    async def _pump(self, tunnel: aiohttp.ClientWebSocketResponse, end: socket.socket) -> None:
-        """Carry bytes until one side ends."""
-        reader, writer = await asyncio.open_connection(sock=end)
-        try:
-            ways = [
-                asyncio.create_task(_to_pod(reader, tunnel)),
-                asyncio.create_task(self._from_pod(tunnel, writer)),
-            ]
-            try:
-                await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for way in ways:
-                    way.cancel()
-                await asyncio.gather(*ways, return_exceptions=True)
-        finally:
-            writer.close()
-            await tunnel.close()
-            with suppress(OSError):
-                await writer.wait_closed()
-
     async def _from_pod(
         self, tunnel: aiohttp.ClientWebSocketResponse, writer: asyncio.StreamWriter
     ) -> None:
@@ -122,6 +102,28 @@ class ForwardedConnector(aiohttp.BaseConnector):
                 await writer.drain()
             elif content:
                 self.problem = content.decode(errors="replace").strip()
+
+
+@asynccontextmanager
+async def forwarded(client: KubeClient, pod: GatewayPod) -> AsyncIterator[Forwarding]:
+    """Forward a free port on loopback to the admin port of a pod until the block is left."""
+    way = Forwarding(client, pod)
+    carried: set[asyncio.Task[None]] = set()
+
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(way.carry(reader, writer))
+        carried.add(task)
+        task.add_done_callback(carried.discard)
+
+    server = await asyncio.start_server(accept, LOOPBACK, 0)
+    way.port = server.sockets[0].getsockname()[1]
+    try:
+        yield way
+    finally:
+        server.close()
+        for task in carried:
+            task.cancel()
+        await asyncio.gather(*carried, return_exceptions=True)
 
 
 async def _to_pod(reader: asyncio.StreamReader, tunnel: aiohttp.ClientWebSocketResponse) -> None:

@@ -79,6 +79,7 @@ async def cluster(
     app = web.Application()
     app.router.add_get(PODS, listed)
     app.router.add_get(f"{LEASE}/moorage-gateway", lease)
+    app.router.add_get(f"{PODS}/forbidden/portforward", lease)
     app.router.add_get(f"{PODS}/{{pod}}/portforward", forward)
     async with serving(app) as port:
         file = directory / "kubeconfig"
@@ -136,6 +137,9 @@ async def test_what_is_missing_is_named(tmp_path: Path) -> None:
                 pass
     async with cluster(tmp_path, pod("gateway-1", 1)) as options, connected(options) as found:
         with pytest.raises(GatewayError, match="connection refused"):
+            await found.get("/decisions/a/b")
+    async with cluster(tmp_path, pod("forbidden", 1)) as options, connected(options) as found:
+        with pytest.raises(GatewayError, match=r"cannot forward .* get and create on pods/portfo"):
             await found.get("/decisions/a/b")
     wrong = GatewayOptions(kubeconfig=options.kubeconfig, gateway="a/b/c")
     with pytest.raises(ConfigurationError, match=r"neither a namespace nor NAMESPACE/POD"):
