@@ -1,1 +1,1 @@
-"""`moorage convert-policy`: the Policy of kube-scheduler before 1.23, and what it is today."""
+"""`moorage convert-policy`: what the Policy of kube-scheduler before 1.23 is today."""

@@ -1,19 +1,120 @@
-"""Translates the Policy of a kube-scheduler before 1.23. Called by `moorage convert-policy`."""
+"""Translates the Policy of kube-scheduler before 1.23 into its configuration of today.
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+The result does what the Policy did: the same filters, the same scores with the same weights, and
+the same extenders. Reading finds all mistakes about predicates and priorities at once. Extenders
+pass as they are, but for what is spelt differently today: kube-scheduler checks them at its start.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
 
+import msgspec
 import yaml
+from msgspec import Meta
 
-from cli.legacy.beside import Available, moorage_configuration
-from cli.legacy.document import read_policy
-from cli.legacy.plan import Object, make_plan
-from cli.legacy.upstream import kube_scheduler_configuration
-from moorage.errors import ConfigurationError
+from cli.legacy.names import (
+    FILTERS,
+    MANDATORY,
+    PREDICATE_REMARKS,
+    PREDICATES,
+    PRIORITIES,
+    PRIORITY_REMARKS,
+    SCORES,
+    SPREADING,
+    STRATEGIES,
+    Strategy,
+)
+from moorage.errors import ConfigurationError, suggestion
+from moorage.units.durations import format_duration
+from moorage_host.policy.checks import find_problems
+from moorage_host.policy.problems import Problem, child
+from moorage_host.policy.yaml_lines import Tree, read_tree
 
-SCHEDULER_FILE = "kube-scheduler-config.yaml"
-MOORAGE_FILE = "policy.yaml"
+Object = dict[str, Any]
+
+API_VERSION = "kubescheduler.config.k8s.io/v1"
+
+_Name = Annotated[str, Meta(min_length=1, title="a name")]
+_Weight = Annotated[int, Meta(ge=1, le=2**31 - 1, title="an integer from 1 to 2147483647")]
+_Percent = Annotated[int, Meta(ge=0, le=100, title="an integer from 0 to 100")]
+
+
+class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """A part of the Policy."""
+
+
+class _Labels(_Part, frozen=True, kw_only=True):
+    """Only nodes that have all of these labels, or none of them."""
+
+    labels: tuple[_Name, ...]
+    presence: bool = False
+
+
+class _PredicateArgument(_Part, frozen=True, kw_only=True):
+    """What a predicate of the user's own does."""
+
+    service_affinity: Object | None = None
+    labels_presence: _Labels | None = None
+
+
+class _Predicate(_Part, frozen=True, kw_only=True):
+    """A rule for nodes."""
+
+    name: _Name
+    argument: _PredicateArgument | None = None
+
+
+class _Ratio(_Part, frozen=True, kw_only=True):
+    """A score that follows a curve; kube-scheduler checks its points."""
+
+    shape: Annotated[tuple[Object, ...], Meta(min_length=1, title="at least one point")]
+    resources: tuple[Object, ...] = ()
+
+
+class _PriorityArgument(_Part, frozen=True, kw_only=True):
+    """What a priority of the user's own does."""
+
+    service_anti_affinity: Object | None = None
+    label_preference: Object | None = None
+    requested_to_capacity_ratio_arguments: _Ratio | None = None
+
+
+class _Priority(_Part, frozen=True, kw_only=True):
+    """A score for nodes."""
+
+    name: _Name
+    weight: _Weight
+    argument: _PriorityArgument | None = None
+
+
+class _Extender(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What is read of an extender; its other fields pass unread."""
+
+    url_prefix: _Name
+    http_timeout: Annotated[
+        int, Meta(title="a whole number of nanoseconds, such as 5000000000 for 5 s")
+    ] = 0
+
+
+_ELSEWHERE = "it belongs to the KubeSchedulerConfiguration beside the Policy"
+
+
+class _Policy(_Part, frozen=True, kw_only=True):
+    """The whole document; None is what kube-scheduler did by default."""
+
+    unknown_field_hints: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("algorithmSource", "schedulerName", "leaderElection", "profiles"), _ELSEWHERE
+    )
+
+    api_version: Literal["v1", "kubescheduler.config.k8s.io/v1"]
+    kind: Literal["Policy"]
+    predicates: tuple[_Predicate, ...] | None = None
+    priorities: tuple[_Priority, ...] | None = None
+    extenders: tuple[_Extender, ...] = ()
+    hard_pod_affinity_symmetric_weight: _Percent = 0
+    always_check_all_predicates: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,59 +122,289 @@ class Conversion:
     """What a Policy became.
 
     Attributes:
-        documents: The texts by the names of their files.
+        configuration: The KubeSchedulerConfiguration, in YAML.
         notes: What was changed or dropped and why, in the order of the Policy's lines.
     """
 
-    documents: dict[str, str]
-    notes: Sequence[str]
+    configuration: str
+    notes: tuple[str, ...]
 
 
-def convert(file: Path, available: Available, scheduler_name: str, gateway: str) -> Conversion:
-    """Translate a Policy.
+def convert(file: Path, scheduler_name: str) -> Conversion:
+    """Translate a Policy in JSON or YAML.
 
     Args:
         file: The Policy.
-        available: The plugins that Moorage has.
-        scheduler_name: The name of the profile in both documents.
-        gateway: Where Moorage's gateway is, for kube-scheduler.
+        scheduler_name: The name of the profile.
 
     Raises:
-        ConfigurationError: The Policy is wrong; the message names the line.
+        ConfigurationError: The Policy cannot be read, or one line for each mistake in it.
     """
-    policy, tree = read_policy(file)
-    plan = make_plan(policy)
-    documents: dict[str, Object] = {
-        SCHEDULER_FILE: kube_scheduler_configuration(plan, policy, scheduler_name, gateway),
-        MOORAGE_FILE: moorage_configuration(plan, available, scheduler_name),
+    policy, tree = _read(file)
+    plan = _Plan(hard_affinity=policy.hard_pod_affinity_symmetric_weight)
+    plan.take_predicates(policy.predicates)
+    plan.take_priorities(policy.priorities)
+    if policy.always_check_all_predicates:
+        text = "dropped: kube-scheduler stops at the first filter that rejects a node"
+        plan.notes.append(("alwaysCheckAllPredicates", text))
+    if plan.hard_affinity:
+        text = "became hardPodAffinityWeight of InterPodAffinity"
+        plan.notes.append(("hardPodAffinitySymmetricWeight", text))
+    profile: Object = {"schedulerName": scheduler_name}
+    if plugins := _plugins(plan):
+        profile["plugins"] = plugins
+    if arguments := list(_arguments(plan)):
+        profile["pluginConfig"] = arguments
+    document: Object = {
+        "apiVersion": API_VERSION,
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [profile],
     }
-    texts = {
-        name: yaml.dump(each, Dumper=_Dumper, sort_keys=False) for name, each in documents.items()
-    }
-    notes = sorted(plan.notes, key=lambda note: tree.line(note.path))
-    return Conversion(documents=texts, notes=[f"{tree.where(n.path)}: {n.text}" for n in notes])
-
-
-def write(conversion: Conversion, folder: Path) -> list[Path]:
-    """Write the documents into a folder, which is made if need be; return the files.
-
-    Raises:
-        ConfigurationError: A file is there already, or cannot be written.
-    """
-    files = {folder / name: text for name, text in conversion.documents.items()}
-    for file in files:
-        if file.exists():
-            raise ConfigurationError(f"{file} is there already: choose another --output-dir")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for file, text in files.items():
-            file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigurationError(f"cannot write into {folder}: {error.strerror}") from error
-    return list(files)
+    given = (tree.value.get("extenders") or ()) if policy.extenders else ()
+    extenders = [_extender(plan, each, index) for index, each in enumerate(given)]
+    if extenders:
+        plan.notes.append(("extenders", "percentageOfNodesToScore is 100: extenders see all nodes"))
+        document |= {"percentageOfNodesToScore": 100, "extenders": extenders}
+    notes = sorted(plan.notes, key=lambda note: tree.line(note[0]))
+    return Conversion(
+        configuration=yaml.dump(document, Dumper=_Dumper, sort_keys=False),
+        notes=tuple(f"{tree.where(path)}: {text}" for path, text in notes),
+    )
 
 
 class _Dumper(yaml.SafeDumper):
     def ignore_aliases(self, data: object) -> bool:
         """Repeat what occurs twice: kube-scheduler's readers know no YAML anchors."""
         return True
+
+
+def _read(path: Path) -> tuple[_Policy, Tree]:
+    try:
+        tree = read_tree(path.read_text(encoding="utf-8"), str(path))
+    except OSError as error:
+        raise ConfigurationError(f"cannot read the policy {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"cannot read the policy {path}: it is not UTF-8") from error
+    if isinstance(tree.value, dict) and tree.value.get("kind") == "ConfigMap":
+        text = "a ConfigMap holds the Policy as text: put what is below data into a file of its own"
+        tree.refuse([Problem("kind", text)])
+    value = _without_nulls(tree.value)
+    tree.refuse(tree.problems + find_problems(value, _Policy, ""))
+    policy = msgspec.convert(value, _Policy)
+    tree.refuse(list(_unknown_names(policy)))
+    return policy, tree
+
+
+def _without_nulls(value: Any) -> Any:
+    """Drop fields that are null, which Go takes for absent ones."""
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return value
+
+
+def _unknown_names(policy: _Policy) -> Iterator[Problem]:
+    for index, predicate in enumerate(policy.predicates or ()):
+        if predicate.argument is None and predicate.name not in PREDICATES:
+            yield _unknown(child("predicates", index), predicate.name, PREDICATES, "predicate")
+    for index, priority in enumerate(policy.priorities or ()):
+        if priority.argument is None and priority.name not in PRIORITIES:
+            yield _unknown(child("priorities", index), priority.name, PRIORITIES, "priority")
+
+
+def _unknown(path: str, name: str, known: Mapping[str, Any], kind: str) -> Problem:
+    hint = suggestion(name, known) or f"; a {kind} of your own needs an argument"
+    return Problem(f"{path}.name", f"unknown {kind} `{name}`{hint}")
+
+
+@dataclass(slots=True, kw_only=True)
+class _Plan:
+    """What a Policy asks for, in today's names.
+
+    Attributes:
+        filters: The filters that run; None for the default ones.
+        scores: Weights by plugin; None for the default ones.
+        strategy: The strategy of NodeResourcesFit, if the Policy asks for one.
+        ratio: The arguments of the strategy RequestedToCapacityRatio.
+        spreads: Pods are spread without asking for it.
+        labels: Which labels all nodes must have, or must not have.
+        hard_affinity: The weight of required pod affinity; 0 for the default.
+        notes: What was changed or dropped: a path in the Policy, and why.
+    """
+
+    filters: set[str] | None = None
+    scores: dict[str, int] | None = None
+    strategy: Strategy | None = None
+    ratio: _Ratio | None = None
+    spreads: bool = False
+    labels: list[_Labels] = field(default_factory=list)
+    hard_affinity: int = 0
+    notes: list[tuple[str, str]] = field(default_factory=list)
+
+    def runs(self, plugin: str) -> bool:
+        """Return whether a plugin filters or scores."""
+        filters = self.filters is None or plugin in self.filters
+        return filters or self.scores is None or plugin in self.scores
+
+    def take_predicates(self, predicates: tuple[_Predicate, ...] | None) -> None:
+        """Work out the filters."""
+        if predicates is None:
+            self.notes.append(("predicates", "absent: the default filters of today run"))
+            return
+        listed: set[str] = set()
+        for index, predicate in enumerate(predicates):
+            listed.update(self._filters_of(predicate, child("predicates", index)))
+        self.filters = listed | set(MANDATORY)
+        if added := [name for name in MANDATORY if name not in listed]:
+            text = f"added {' and '.join(added)}: they always ran, and do"
+            self.notes.append(("predicates", text))
+        if off := [name for name in FILTERS if name not in self.filters]:
+            text = f"not listed, so they are off, as they were: {', '.join(off)}"
+            self.notes.append(("predicates", text))
+
+    def _filters_of(self, predicate: _Predicate, path: str) -> tuple[str, ...]:
+        argument = predicate.argument
+        if argument and argument.labels_presence:
+            self.labels.append(argument.labels_presence)
+            text = (
+                "became NodeAffinity with addedAffinity; it also keeps pods to their nodeSelector"
+            )
+            self.notes.append((path, f"{predicate.name} (labelsPresence) {text}"))
+            return ("NodeAffinity",)
+        if argument:
+            text = "dropped: removed in Kubernetes 1.22; give the pods podAffinity"
+            self.notes.append((path, f"{predicate.name} (serviceAffinity) {text}"))
+            return ()
+        filters = PREDICATES[predicate.name]
+        remark = PREDICATE_REMARKS.get(predicate.name)
+        became = f"{predicate.name} became {', '.join(filters)}"
+        self.notes.append((path, f"{became}: {remark}" if remark else became))
+        return filters
+
+    def take_priorities(self, priorities: tuple[_Priority, ...] | None) -> None:
+        """Work out the scores and their weights."""
+        if priorities is None:
+            self.spreads = True
+            text = "absent: the default scores run with today's weights, which differ"
+            self.notes.append(("priorities", text))
+            return
+        self.scores = {}
+        for index, priority in enumerate(priorities):
+            plugin, text = self._score_of(priority)
+            path = child("priorities", index)
+            self.notes.append((path, f"{priority.name} {text}"))
+            if plugin:
+                before = self.scores.get(plugin, 0)
+                self.scores[plugin] = max(before, priority.weight)
+                if before:
+                    text = f"{plugin} is there already: the larger weight counts"
+                    self.notes.append((path, text))
+
+    def _score_of(self, priority: _Priority) -> tuple[str | None, str]:
+        """Return the plugin that a priority became, if any, and what to say of it."""
+        argument, name = priority.argument, priority.name
+        if argument and argument.requested_to_capacity_ratio_arguments:
+            self.ratio = argument.requested_to_capacity_ratio_arguments
+            return self._fit("RequestedToCapacityRatio")
+        if argument:
+            return None, (
+                "dropped: removed in Kubernetes 1.22; give the pods preferred node affinity or "
+                "topologySpreadConstraints"
+            )
+        self.spreads = self.spreads or name in SPREADING
+        plugin, remark = PRIORITIES[name], PRIORITY_REMARKS.get(name)
+        because = f": {remark}" if remark else ""
+        if plugin is None:
+            return None, f"dropped{because}"
+        if strategy := STRATEGIES.get(name):
+            return self._fit(strategy)
+        return plugin, f"became the score of {plugin}{because}"
+
+    def _fit(self, strategy: Strategy) -> tuple[str | None, str]:
+        if self.strategy not in (None, strategy):
+            return (
+                None,
+                f"dropped: NodeResourcesFit has one strategy, and {self.strategy} came first",
+            )
+        self.strategy = strategy
+        return (
+            "NodeResourcesFit",
+            f"became the score of NodeResourcesFit with the strategy {strategy}",
+        )
+
+
+def _plugins(plan: _Plan) -> Object:
+    """Return what differs from the default plugins: those that came later stay as they are."""
+    known = dict.fromkeys((*FILTERS, *SCORES))
+    unused = [name for name in known if not plan.runs(name)]
+    filters = plan.filters if plan.filters is not None else set(FILTERS)
+    scores = plan.scores if plan.scores is not None else dict.fromkeys(SCORES, 0)
+    no_filters = [name for name in FILTERS if name not in filters and name not in unused]
+    no_scores = [name for name in SCORES if name not in scores and name not in unused]
+    weights = [{"name": name, "weight": weight} for name, weight in scores.items() if weight]
+    sets = {
+        "multiPoint": _disabled(unused),
+        "preFilter": _disabled(no_filters),
+        "filter": _disabled(no_filters),
+        "preScore": _disabled(no_scores),
+        "score": _disabled(no_scores) | ({"enabled": weights} if weights else {}),
+    }
+    return {point: changes for point, changes in sets.items() if changes}
+
+
+def _disabled(names: list[str]) -> Object:
+    return {"disabled": [{"name": name} for name in names]} if names else {}
+
+
+def _arguments(plan: _Plan) -> Iterator[Object]:
+    """Yield a pluginConfig entry for each plugin whose arguments are not the default ones."""
+    if plan.strategy:
+        scoring: Object = {"type": plan.strategy}
+        if plan.ratio and plan.strategy == "RequestedToCapacityRatio":
+            given = {each["name"]: each.get("weight") or 1 for each in plan.ratio.resources}
+            weights = given or {"cpu": 1, "memory": 1}
+            scoring["resources"] = [{"name": n, "weight": w} for n, w in weights.items()]
+            scoring["requestedToCapacityRatio"] = {"shape": list(plan.ratio.shape)}
+        yield _config("NodeResourcesFit", scoringStrategy=scoring)
+    if plan.runs("PodTopologySpread"):
+        yield _config("PodTopologySpread", defaultingType="System" if plan.spreads else "List")
+    if plan.hard_affinity:
+        yield _config("InterPodAffinity", hardPodAffinityWeight=plan.hard_affinity)
+    if plan.labels:
+        required = [
+            {"key": label, "operator": "Exists" if each.presence else "DoesNotExist"}
+            for each in plan.labels
+            for label in each.labels
+        ]
+        terms = {"nodeSelectorTerms": [{"matchExpressions": required}]}
+        affinity = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+        yield _config("NodeAffinity", addedAffinity=affinity)
+
+
+def _config(plugin: str, **arguments: object) -> Object:
+    return {"name": plugin, "args": arguments}
+
+
+def _extender(plan: _Plan, given: Object, index: int) -> Object:
+    path = f"extenders[{index}]"
+    result = {name: value for name, value in given.items() if value}
+    if "enableHttps" in given:
+        https = result.pop("enableHttps", False)
+        result |= {"enableHTTPS": True} if https else {}
+        plan.notes.append((f"{path}.enableHttps", "is spelt enableHTTPS now"))
+    if timeout := result.get("httpTimeout"):
+        result["httpTimeout"] = format_duration(timeout / 1e9)
+        text = f"nanoseconds became a duration: {result['httpTimeout']}"
+        plan.notes.append((f"{path}.httpTimeout", text))
+    if result.get("filterVerb") and not result.get("nodeCacheCapable"):
+        text = "with a filterVerb, kube-scheduler 1.33 and later then scores every node as empty"
+        plan.notes.append(
+            (path, f"nodeCacheCapable is false: {text} (kubernetes/kubernetes#141781)")
+        )
+    if not plan.runs("NodeResourcesFit") and "managedResources" in result:
+        # kube-scheduler would not start: it looks for the arguments of NodeResourcesFit.
+        result["managedResources"] = [{"name": each["name"]} for each in result["managedResources"]]
+        text = "ignoredByScheduler dropped: NodeResourcesFit, which counts resources, does not run"
+        plan.notes.append((f"{path}.managedResources", text))
+    return result

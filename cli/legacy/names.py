@@ -121,10 +121,3 @@ PRIORITY_REMARKS: Mapping[str, str] = {
     ),
     "ResourceLimitsPriority": "removed in Kubernetes 1.20",
 }
-
-MOORAGE_FIT: Mapping[Strategy, str] = {
-    "LeastAllocated": "NodeResourcesLeastAllocated",
-    "MostAllocated": "NodeResourcesMostAllocated",
-    "RequestedToCapacityRatio": "RequestedToCapacityRatio",
-}
-"""Moorage has a score for each strategy of NodeResourcesFit."""

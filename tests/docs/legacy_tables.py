@@ -2,7 +2,6 @@
 
 from cli.legacy.names import (
     MANDATORY,
-    MOORAGE_FIT,
     PREDICATE_REMARKS,
     PREDICATES,
     PRIORITIES,
@@ -34,9 +33,9 @@ def _predicates() -> str:
 
 def _priorities() -> str:
     return table(
-        ("priority", "score of kube-scheduler today", "in Moorage", "remark"),
+        ("priority", "score today", "remark"),
         (
-            (code(name), _upstream(name, plugin), _beside(name, plugin), _remark(name))
+            (code(name), _upstream(name, plugin), _remark(name))
             for name, plugin in PRIORITIES.items()
         ),
     )
@@ -46,12 +45,6 @@ def _upstream(name: str, plugin: str | None) -> str:
     if plugin is None:
         return "none"
     return f"{code(plugin)}, {code(STRATEGIES[name])}" if name in STRATEGIES else code(plugin)
-
-
-def _beside(name: str, plugin: str | None) -> str:
-    if name == "EqualPriority":
-        return code("Equal")
-    return code(MOORAGE_FIT[STRATEGIES[name]] if name in STRATEGIES else plugin or "")
 
 
 def _remark(name: str) -> str:

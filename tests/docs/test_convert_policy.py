@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.config.policies import available_plugins
 from cli.legacy.convert import Conversion, convert
 from tests.docs.pages import DOCS, ROOT, blocks
 
@@ -25,7 +24,7 @@ def conversion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Conversion:
     monkeypatch.chdir(tmp_path)
     file = Path("legacy-policy.json")
     file.write_text(POLICY.read_text())
-    return convert(file, available_plugins(), "default-scheduler", "http://gateway:1")
+    return convert(file, "default-scheduler")
 
 
 def test_the_policy_that_is_shown_is_the_one_that_is_converted() -> None:
@@ -39,5 +38,5 @@ def test_the_lines_that_are_shown_are_said(conversion: Conversion) -> None:
 
 
 def test_the_profile_that_is_shown_is_written(conversion: Conversion) -> None:
-    written: Any = yaml.safe_load(conversion.documents["kube-scheduler-config.yaml"])
+    written: Any = yaml.safe_load(conversion.configuration)
     assert [yaml.safe_load(shown("yaml", "# kube-scheduler-config.yaml"))] == written["profiles"]

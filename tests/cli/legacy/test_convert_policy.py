@@ -1,24 +1,88 @@
-"""What a Policy becomes, and what is said about it."""
+"""What a Policy becomes, what is said about it, and what is said about mistakes in it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner, Result
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cli.config.policies import available_plugins
-from cli.legacy.convert import convert
+from cli.legacy.convert import Conversion, convert
 from cli.legacy.names import FILTERS, PREDICATES, PRIORITIES, SCORES
-from moorage import Arguments, FilterPlugin, Node, Pod, Rejection, ScorePlugin
-from moorage.plugin.base import Plugin
-from tests.cli.legacy.support import HEADER, POLICY, Converted, Object, Translate, names, weighted
+from cli.main import main
+from sandbox.scheduler.config import Configuration, load_configuration
+
+Object = dict[str, Any]
+
+POLICY = Path(__file__).parents[2] / "data" / "legacy-policy.json"
+HEADER: Object = {"kind": "Policy", "apiVersion": "v1"}
+
+
+class Converted:
+    """The configuration as the stand-in for kube-scheduler reads it; notes without the file."""
+
+    def __init__(self, conversion: Conversion, folder: Path) -> None:
+        file = folder / "kube-scheduler-config.yaml"
+        file.write_text(conversion.configuration)
+        self.configuration: Configuration = load_configuration(file)
+        self.upstream = yaml.safe_load(conversion.configuration)
+        (self.profile,) = self.upstream["profiles"]
+        self.notes = [note.partition(": ")[2] for note in conversion.notes]
+
+    @property
+    def filters(self) -> list[str]:
+        """Return which filters of kube-scheduler run."""
+        runs = self.configuration.profiles[0].filters
+        return [name for name in FILTERS if name in runs]
+
+    @property
+    def scores(self) -> Object:
+        """Return the weights that kube-scheduler's scores are given."""
+        enabled = self.profile.get("plugins", {}).get("score", {}).get("enabled", ())
+        return {entry["name"]: entry["weight"] for entry in enabled}
+
+    @property
+    def arguments(self) -> Object:
+        return {entry["name"]: entry["args"] for entry in self.profile.get("pluginConfig", ())}
+
+    def off(self, point: str) -> set[str]:
+        """Return the plugins that do not run at a point."""
+        sets = [self.profile["plugins"].get(each, {}) for each in ("multiPoint", point)]
+        return {entry["name"] for each in sets for entry in each.get("disabled", ())}
+
+
+Translate = Callable[..., Converted]
+"""Converts the Policy with these fields."""
+
+
+@pytest.fixture
+def translate(tmp_path: Path) -> Translate:
+    def run(**fields: Any) -> Converted:
+        file = tmp_path / "legacy.json"
+        file.write_text(json.dumps(HEADER | fields))
+        return Converted(convert(file, "default-scheduler"), tmp_path)
+
+    return run
+
+
+def moorage(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["convert-policy", *map(str, arguments)])
+
+
+def names(*listed: str) -> list[Object]:
+    return [{"name": name} for name in listed]
+
+
+def weighted(**weights: int) -> list[Object]:
+    return [{"name": name, "weight": weight} for name, weight in weights.items()]
 
 
 def test_the_article_s_policy_becomes_both_documents(tmp_path: Path) -> None:
-    conversion = convert(POLICY, available_plugins(), "extended-scheduler", "http://gateway:1")
+    conversion = convert(POLICY, "extended-scheduler")
     converted = Converted(conversion, tmp_path)
     assert converted.filters == [
         *("NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts"),
@@ -39,18 +103,10 @@ def test_the_article_s_policy_becomes_both_documents(tmp_path: Path) -> None:
         "prioritizeVerb": "my_new_priorities/image_score",
         "weight": 1,
     }
-    (filters,), (scores,) = (converted.policy.policies[k].profiles for k in ("filter", "score"))
-    ours = [plugin.name for plugin in filters.plugins]
-    assert ours[:4] == ["NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity"]
-    weights = {plugin.name: plugin.weight for plugin in scores.plugins}
-    assert weights["NodeResourcesLeastAllocated"] == 1
-    assert weights["NodeResourcesBalancedAllocation"] == 1
-    assert "ImageLocality" not in weights
-    assert converted.policy.profile_names == ("extended-scheduler",)
 
 
 def test_each_part_of_the_article_s_policy_has_its_line() -> None:
-    conversion = convert(POLICY, available_plugins(), "default-scheduler", "http://gateway:1")
+    conversion = convert(POLICY, "default-scheduler")
     told = [note.removeprefix(f"{POLICY}:") for note in conversion.notes]
     for expected in (
         "5: predicates[0]: PodFitsHostPorts became NodePorts",
@@ -71,15 +127,8 @@ def test_absent_predicates_are_the_default_ones_and_none_listed_are_the_mandator
         converted = translate(**absent)
         assert converted.filters == list(FILTERS)
         assert "plugins" not in converted.profile
-        (filters,) = converted.policy.policies["filter"].profiles
-        assert [plugin.name for plugin in filters.plugins] == [
-            *("NodeUnschedulable", "NodeName", "TaintToleration"),
-            *("NodeAffinity", "NodePorts", "NodeResourcesFit"),
-        ]
     none = translate(predicates=[])
     assert none.filters == ["NodeUnschedulable", "TaintToleration"]
-    enabled = none.beside["profiles"][0]["plugins"]["filter"]["enabled"]
-    assert enabled == names("NodeUnschedulable", "TaintToleration")
     text = "predicates: added NodeUnschedulable and TaintToleration: they always ran, and do"
     assert text in none.notes
 
@@ -89,22 +138,18 @@ def test_absent_priorities_are_the_default_ones_whatever_the_predicates(
 ) -> None:
     cases: list[Object] = [{}, {"predicates": []}]
     for fields in cases:
-        (scores,) = translate(**fields).policy.policies["score"].profiles
-        assert {plugin.name: plugin.weight for plugin in scores.plugins} == {
-            "TaintToleration": 3,
-            "NodeAffinity": 2,
-            "NodeResourcesLeastAllocated": 1,
-            "NodeResourcesBalancedAllocation": 1,
-            "ImageLocality": 1,
-        }
+        converted = translate(**fields)
+        assert converted.scores == {}
+        assert converted.arguments["PodTopologySpread"] == {"defaultingType": "System"}
+        sets = converted.profile.get("plugins", {})
+        assert not {"score", "preScore"} & sets.keys()
+        assert not set(SCORES) & {e["name"] for e in sets.get("multiPoint", {}).get("disabled", ())}
 
 
 def test_no_priorities_listed_is_no_score_at_all(translate: Translate) -> None:
     converted = translate(priorities=[])
     assert converted.off("score") >= set(SCORES)
     assert converted.scores == {}
-    (scores,) = converted.policy.policies["score"].profiles
-    assert scores.plugins == ()
 
 
 def test_a_plugin_that_only_scores_does_not_filter_and_the_other_way_round(
@@ -140,8 +185,6 @@ def test_kube_scheduler_has_one_strategy_and_the_first_one_wins(translate: Trans
     assert converted.arguments["NodeResourcesFit"]["scoringStrategy"]["type"] == "MostAllocated"
     (note,) = [note for note in converted.notes if note.startswith("priorities[1]: ")]
     assert note.endswith("NodeResourcesFit has one strategy, and MostAllocated came first")
-    scores = converted.beside["profiles"][0]["plugins"]["score"]["enabled"]
-    assert {"name": "NodeResourcesLeastAllocated", "weight": 2} in scores
 
 
 def test_a_curve_keeps_its_points_and_resources(translate: Translate) -> None:
@@ -202,7 +245,7 @@ def test_an_extender_keeps_its_fields_in_today_s_spelling(translate: Translate) 
             }
         ]
     )
-    old, ours = converted.upstream["extenders"]
+    (old,) = converted.upstream["extenders"]
     assert old == {
         "urlPrefix": "https://old/x",
         "filterVerb": "f",
@@ -213,12 +256,8 @@ def test_an_extender_keeps_its_fields_in_today_s_spelling(translate: Translate) 
         "tlsConfig": {"caFile": "/ca.crt", "serverName": "old"},
         "managedResources": [{"name": "example.com/x", "ignoredByScheduler": True}],
     }
-    assert (ours["urlPrefix"], "bindVerb" in ours) == ("http://gateway:1", False)
     assert "extenders[0].enableHttps: is spelt enableHTTPS now" in converted.notes
     assert "extenders[0].httpTimeout: nanoseconds became a duration: 1.5s" in converted.notes
-    assert "extenders[0].bindVerb: only one extender may bind, so Moorage does not" in (
-        converted.notes
-    )
     assert any("kubernetes#141781" in note for note in converted.notes)
 
 
@@ -228,56 +267,6 @@ def test_resources_are_not_ignored_where_nothing_counts_them(translate: Translat
     converted = translate(predicates=[], priorities=[], extenders=[extender])
     # With it kube-scheduler would not start: it looks for the arguments of NodeResourcesFit.
     assert converted.upstream["extenders"][0]["managedResources"] == names("example.com/x")
-
-
-class InterPodAffinity(FilterPlugin, ScorePlugin):
-    class Args(Arguments):
-        hard_pod_affinity_weight: int = 1
-
-    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
-        return None
-
-    def score_node(self, pod: Pod, node: Node) -> float:
-        return 0
-
-
-class Equal(ScorePlugin):
-    def score_node(self, pod: Pod, node: Node) -> float:
-        return 0
-
-
-class VolumeRestrictions(FilterPlugin):
-    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
-        return None
-
-
-def test_only_plugins_that_moorage_has_are_in_its_configuration(tmp_path: Path) -> None:
-    file = tmp_path / "legacy.json"
-    policy = {
-        "predicates": names("NoDiskConflict", "MatchInterPodAffinity", "CheckVolumeBinding"),
-        "priorities": weighted(
-            EqualPriority=2, InterPodAffinityPriority=3, ImageLocalityPriority=4
-        ),
-        "hardPodAffinitySymmetricWeight": 10,
-    }
-    file.write_text(json.dumps(HEADER | policy))
-    filters: Mapping[str, type[Plugin]] = {
-        kind.name: kind for kind in (InterPodAffinity, VolumeRestrictions)
-    }
-    scores: Mapping[str, type[Plugin]] = {kind.name: kind for kind in (InterPodAffinity, Equal)}
-    conversion = convert(file, {"filter": filters, "score": scores}, "s", "http://gateway:1")
-    (profile,) = yaml.safe_load(conversion.documents["policy.yaml"])["profiles"]
-    assert profile["plugins"]["filter"]["enabled"] == names(
-        "VolumeRestrictions", "InterPodAffinity"
-    )
-    assert profile["plugins"]["score"]["enabled"] == weighted(InterPodAffinity=3, Equal=2)
-    assert profile["pluginConfig"] == [
-        {"name": "InterPodAffinity", "args": {"hardPodAffinityWeight": 10}}
-    ]
-    notes = "\n".join(conversion.notes)
-    assert "Moorage has no filter NodeUnschedulable, TaintToleration, VolumeBinding: " in notes
-    assert "Moorage has no score ImageLocality: kube-scheduler's own goes on" in notes
-    assert "EqualPriority became Equal in Moorage" in notes
 
 
 @settings(
@@ -299,7 +288,6 @@ def test_every_policy_becomes_documents_that_are_understood_without_warnings(
         priorities=None if priorities is None else weighted(**priorities),
         hardPodAffinitySymmetricWeight=hard,
     )
-    assert converted.policy.warnings == ()
     for index, name in enumerate(predicates or ()):
         assert set(PREDICATES[name]) <= set(converted.filters)
         assert any(note.startswith(f"predicates[{index}]: {name} ") for note in converted.notes)
@@ -307,3 +295,64 @@ def test_every_policy_becomes_documents_that_are_understood_without_warnings(
         assert any(note.startswith(f"priorities[{index}]: {name} ") for note in converted.notes)
         plugin = PRIORITIES[name]
         assert plugin is None or plugin in converted.scores
+
+
+def test_it_prints_the_configuration_on_stdout_and_notes_on_stderr() -> None:
+    result = moorage(POLICY, "--scheduler-name=batch")
+    assert result.exit_code == 0
+    upstream = yaml.safe_load(result.stdout)
+    assert upstream["kind"] == "KubeSchedulerConfiguration"
+    assert upstream["profiles"][0]["schedulerName"] == "batch"
+    assert all(line.startswith(f"Note: {POLICY}:") for line in result.stderr.splitlines())
+
+
+def test_yaml_is_read_as_well(tmp_path: Path) -> None:
+    file = tmp_path / "policy.yml"
+    file.write_text("apiVersion: v1\nkind: Policy\npredicates:\n- name: HostName\n")
+    result = moorage(file)
+    assert result.exit_code == 0
+    assert f"Note: {file}:4: predicates[0]: HostName became NodeName\n" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"apiVersion": "v2"}, 'apiVersion: expected "v1" or "kubescheduler.config.k8s.io/v1"'),
+        ({"kind": "Pod"}, 'kind: expected "Policy", got str "Pod"'),
+        ({"kind": "ConfigMap"}, "kind: a ConfigMap holds the Policy as text"),
+        ({"predicate": []}, "predicate: unknown field `predicate`, did you mean `predicates`?"),
+        ({"algorithmSource": {}}, "algorithmSource: unknown field `algorithmSource`: it belongs"),
+        (
+            {"predicates": names("PodFitsResource")},
+            "predicates[0].name: unknown predicate `PodFitsResource`, did you mean",
+        ),
+        (
+            {"predicates": names("zzz")},
+            "predicates[0].name: unknown predicate `zzz`; a predicate of your own needs",
+        ),
+        (
+            {"priorities": weighted(EqualPrority=1)},
+            "priorities[0].name: unknown priority `EqualPrority`, did you mean `EqualPriority`?",
+        ),
+        ({"priorities": names("EqualPriority")}, "priorities[0]: field `weight` is missing"),
+        (
+            {"priorities": weighted(EqualPriority=0)},
+            "priorities[0].weight: expected an integer from 1 to 2147483647, got int 0",
+        ),
+        (
+            {"hardPodAffinitySymmetricWeight": 101},
+            "hardPodAffinitySymmetricWeight: expected an integer from 0 to 100, got int 101",
+        ),
+        (
+            {"extenders": [{"urlPrefix": "http://x", "httpTimeout": "5s"}]},
+            "extenders[0].httpTimeout: expected a whole number of nanoseconds, such as 5000000000",
+        ),
+    ],
+)
+def test_a_mistake_is_told_with_its_path(tmp_path: Path, fields: Object, problem: str) -> None:
+    file = tmp_path / "legacy.json"
+    file.write_text(json.dumps(HEADER | fields))
+    result = moorage(file)
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"{file}:1: {problem}"), result.stderr
+    assert result.stdout == ""

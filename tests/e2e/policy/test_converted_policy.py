@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.config.policies import available_plugins
 from cli.legacy.convert import convert
 from cli.legacy.names import FILTERS, PREDICATES, PRIORITIES, SCORES
 from tests.e2e.policy.oracle import kubeconfig, started
@@ -59,8 +58,8 @@ def run(folder: Path, name: str) -> tuple[list[str], dict[str, int]]:
     """
     file = folder / "policy.json"
     file.write_text(json.dumps({"kind": "Policy", "apiVersion": "v1", **POLICIES[name]}))
-    made = convert(file, available_plugins(), "converted", "http://gateway:1")
-    config = yaml.safe_load(made.documents["kube-scheduler-config.yaml"])
+    made = convert(file, "converted")
+    config = yaml.safe_load(made.configuration)
     config["clientConnection"] = {"kubeconfig": str(kubeconfig(folder))}
     config["leaderElection"] = {"leaderElect": False}
     (folder / "config.yaml").write_text(json.dumps(config))
