@@ -23,12 +23,12 @@ test: .venv/.dev ## Run every test that this machine can run
 
 MINUTES ?= 30
 soak: .venv/.dev ## Run under steady churn for MINUTES=30, fail if memory, descriptors or threads keep growing
-	$(BIN)/python -m tests.soak --minutes $(MINUTES)
+	$(BIN)/python -m tools.soak --minutes $(MINUTES)
 
-# All targets together, each for BUDGET seconds at most. SEED repeats a run; KEEP=1 adds the new cases to tests/fuzz/corpus.
+# All targets together, each for BUDGET seconds at most. SEED repeats a run; KEEP=1 adds the new cases to tools/fuzz/corpus.
 CASES ?= 200000
 fuzz: .venv/.fuzz ## Feed 200,000 mutated bodies, messages, policies ... to what reads them (CASES, BUDGET, SEED, TARGETS, KEEP=1)
-	$(BIN)/python -m tests.fuzz --cases $(CASES) $(if $(BUDGET),--budget $(BUDGET)) $(if $(SEED),--seed $(SEED)) $(if $(TARGETS),--targets $(TARGETS)) $(if $(KEEP),--keep)
+	$(BIN)/python -m tools.fuzz --cases $(CASES) $(if $(BUDGET),--budget $(BUDGET)) $(if $(SEED),--seed $(SEED)) $(if $(TARGETS),--targets $(TARGETS)) $(if $(KEEP),--keep)
 
 lint: .venv/.dev protos-check ## Check style, types, layers, protos and public API (also against the last release's), generated code, workflows
 	$(BIN)/ruff check .
@@ -37,9 +37,9 @@ lint: .venv/.dev protos-check ## Check style, types, layers, protos and public A
 	PYTHONPATH=.:sdk $(BIN)/lint-imports
 	$(BIN)/buf lint
 	$(BIN)/buf format -d --exit-code
-	@rm -rf .venv/released && $(BIN)/python -m tests.released .venv/released protos buf.yaml
+	@rm -rf .venv/released && $(BIN)/python -m tools.release.released .venv/released protos buf.yaml
 	$(BIN)/buf breaking --against .venv/released
-	$(BIN)/python -m tests.public_api
+	$(BIN)/python -m tools.release.public_api
 	$(BIN)/zizmor --offline --quiet --no-progress --persona=pedantic .github
 	$(BIN)/hadolint deploy/Dockerfile
 
@@ -57,12 +57,12 @@ sbom: .venv/.dev ## Write the software bill of materials into dist: the locked d
 	  --mc-type application --output-reproducible -o dist/moorage-$$($(BIN)/python -c 'import moorage; print(moorage.__version__)').cdx.json
 
 audit: .venv/.dev ## Check the locked dependencies: hashes, licences, yanked versions, known vulnerabilities
-	$(BIN)/python -m tests.dependencies
+	$(BIN)/python -m tools.dependencies
 
 SPHINX := $(BIN)/sphinx-build -c docs -d .venv/docs/doctrees -j 2
 docs: .venv/.dev ## Build the documentation site into .venv/docs/html; a warning is a failure
 	$(SPHINX) -q -E -a -W --keep-going -b html . .venv/docs/html
-	@$(BIN)/python -m tests.docs.site
+	@$(BIN)/python -m tools.docs.site
 
 docs-linkcheck: .venv/.dev ## Ask every external link of the documentation whether it is still there (needs the network)
 	$(SPHINX) -q -b linkcheck . .venv/docs/linkcheck
@@ -94,7 +94,7 @@ lock: ## Resolve the dependencies again into requirements*.lock (needs uv)
 	$(LOCK) --group pyproject.toml:fuzz -c requirements-dev.lock -o requirements-fuzz.lock
 
 image: .venv/.dev ## Build the image into dist/image as an OCI layout, without a container engine (PYTHON_IMAGE: another base)
-	$(BIN)/python -m tests.e2e.packaging.image $(if $(PYTHON_IMAGE),--python-image $(PYTHON_IMAGE))
+	$(BIN)/python -m tools.image $(if $(PYTHON_IMAGE),--python-image $(PYTHON_IMAGE))
 
 bench: .venv/.dev ## Measure everything beside Go extenders, print tables and plots, fail if a budget is missed
 	$(BIN)/python -m bench
@@ -104,18 +104,18 @@ bench-quick: .venv/.dev ## The same in a minute and a half: filter and prioritiz
 
 e2e: WORKERS = 2
 e2e: .venv/.dev ## Build a real control plane once, run the same scenarios on it, print a table
-	$(BIN)/python -m tests.e2e.build
+	$(BIN)/python -m tools.build
 	$(BIN)/python -m bench.processes.goprograms
 	MOORAGE_E2E=1 $(BIN)/pytest -n $(WORKERS) --dist loadgroup $(AGAIN) tests/scenarios tests/e2e tests/bench/edge
 
 chaos: .venv/.dev ## Break Moorage's processes and links in every known way under load, judge by the audit log; FULL=1 MINUTES=n SEED=n
-	PYTHONPATH=.:sdk $(BIN)/python -m tests.chaos $(if $(FULL),--full) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)") $(if $(REAL),--real) $(if $(WRITE),--write)
+	PYTHONPATH=.:sdk $(BIN)/python -m tools.chaos $(if $(FULL),--full) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)") $(if $(REAL),--real) $(if $(WRITE),--write)
 
 chaos-mutations: .venv/.dev ## Take out one safeguard after another, and show that make chaos fails then
-	PYTHONPATH=.:sdk $(BIN)/python -m tests.chaos.mutations $(if $(ONLY),--only "$(ONLY)") $(if $(SEED),--seed $(SEED))
+	PYTHONPATH=.:sdk $(BIN)/python -m tools.chaos.mutations $(if $(ONLY),--only "$(ONLY)") $(if $(SEED),--seed $(SEED))
 
 manifests: .venv/.dev ## Write deploy/kustomize again from the chart (builds Helm on first use)
-	$(BIN)/python -m tests.deploy.generate
+	$(BIN)/python -m tools.manifests.generate
 
 clean: ## Remove the virtual environment and caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -36,11 +36,11 @@ from bench.processes.objects import PODS_PER_NODE
 from bench.processes.stacks import opened
 from bench.report import files, plots, tables
 from bench.results import Results
-from tests.e2e import build
+from tools import build
 
 NOT_BUILT = (
     "what needs a control plane is left out: its programs are not built. "
-    "`python -m tests.e2e.build` builds them, and so does `python -m bench cluster`"
+    "`python -m tools.build` builds them, and so does `python -m bench cluster`"
 )
 
 LINE_SECONDS = 10.0  # between lines of progress where there is no terminal

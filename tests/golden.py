@@ -1,6 +1,6 @@
 """What real kube-schedulers decided about small but difficult clusters, as models of ours.
 
-tests/e2e/golden records it, a file for each minor version of Kubernetes; the tests of the filter
+tools/golden records it, a file for each minor version of Kubernetes; the tests of the filter
 and scorer services repeat it.
 """
 

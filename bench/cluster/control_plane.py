@@ -16,8 +16,8 @@ from bench.cluster.pods import Batch
 from bench.processes import objects
 from bench.processes.objects import NAMESPACE, Object
 from moorage_host.kube import KubeClient, connect
-from tests.e2e import build
-from tests.e2e.plane.real import RealPlane
+from tools import build
+from tools.planes.real import RealPlane
 
 AT_ONCE = 32
 """Objects that are created at the same time."""

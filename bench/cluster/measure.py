@@ -27,8 +27,8 @@ from bench.processes.objects import Object
 from bench.processes.policies import policy, profile_name
 from bench.processes.stacks import Bench, GoExtender, Stack, opened
 from bench.results import Results, SchedulingResult
-from tests.e2e import build
-from tests.scenarios.planes import shipped_config
+from tools import build
+from tools.planes.embedded import shipped_config
 
 PROFILE = profile_name("batch", 3)
 NOT_SHARED = ("preemptVerb", "bindVerb")

@@ -10,7 +10,7 @@ import hashlib
 import sys
 from pathlib import Path
 
-from tests.e2e import build
+from tools import build
 
 SOURCES = Path(__file__).parents[1] / "goextender"
 

@@ -1,6 +1,6 @@
 """The public library from its docstrings, where GitHub shows a table of its names.
 
-A page marks the place with `<!-- table: api MODULE -->`, as `tests.docs.generate` does.
+A page marks the place with `<!-- table: api MODULE -->`, as `tools.docs.generate` does.
 """
 
 import importlib
@@ -15,7 +15,7 @@ from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
-from tests.docs.api_tables import FOREIGN, INTERNAL, MODULES, PublicName, public_names
+from tools.docs.api_tables import FOREIGN, INTERNAL, MODULES, PublicName, public_names
 
 _TABLE = re.compile(r"<!-- table: api (\S+) -->.*?<!-- end -->", re.DOTALL)
 _OTHERS = re.compile(

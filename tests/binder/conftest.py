@@ -5,7 +5,7 @@ import pytest
 
 from moorage_host.kube import KubeClient, connect
 from sandbox.apiserver import ApiServer
-from tests.live_api import Api
+from tools.inprocess.api import Api
 
 
 @pytest.fixture

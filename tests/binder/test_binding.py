@@ -11,8 +11,8 @@ from moorage_host.kube import KubeClient, connect
 from sandbox.apiserver import ApiServer, Settings
 from services.binder.binding.outcomes import BindError, Outcome, Reason
 from services.binder.binding.past import PastLimits, Pasts
-from tests.binder.world import World, binding_of
-from tests.live_api import COUNTED, Api, Object, send, until
+from tools.inprocess.api import COUNTED, Api, Object, send, until
+from tools.inprocess.binder import World, binding_of
 
 BINDINGS = ("create", "pods/binding")
 

@@ -9,8 +9,8 @@ from moorage_host.kube import KubeClient
 from services.binder.binding.outcomes import BindError, Outcome, Reason
 from services.binder.cluster import Cluster
 from services.binder.events import EventRecorder, Mode
-from tests.binder.world import binding_of, events_of
-from tests.live_api import Api, until
+from tools.inprocess.api import Api, until
+from tools.inprocess.binder import binding_of, events_of
 
 GATED = BindError(Reason.GATED, "pod default/web has scheduling gates: g")
 

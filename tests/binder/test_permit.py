@@ -13,8 +13,8 @@ from moorage.testing import make_binding, make_pod, run_permit
 from moorage_host.kube import KubeClient
 from services.binder.binding.outcomes import BindError, Outcome, Reason
 from services.binder.binding.permit import PermitLimits
-from tests.binder.world import World, policy_of
-from tests.live_api import Api, Object, until
+from tools.inprocess.api import Api, Object, until
+from tools.inprocess.binder import World, policy_of
 
 
 class Gang(BindPlugin):

@@ -8,8 +8,8 @@ import pytest
 from moorage import Annotated, Arguments, Binding, BindPlugin, Meta, Refusal
 from moorage_host.kube import KubeClient
 from services.binder.binding.outcomes import BindError, Outcome, Reason
-from tests.binder.world import World, policy_of
-from tests.live_api import Api, until
+from tools.inprocess.api import Api, until
+from tools.inprocess.binder import World, policy_of
 
 BINDINGS = ("create", "pods/binding")
 READS = ("get", "pods")

@@ -11,8 +11,8 @@ from moorage.v1 import binder_pb2 as pb
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
 from moorage_host.rpc.serve import running
 from services.binder.servicer import binder_service
-from tests.binder.world import settings_for
-from tests.live_api import Api, Object
+from tools.inprocess.api import Api, Object
+from tools.inprocess.binder import settings_for
 
 TYPE = "moorage.io/RetryRequested"
 

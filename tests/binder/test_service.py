@@ -18,8 +18,8 @@ from moorage_host.rpc.serve import running
 from services.binder.binding.outcomes import Reason
 from services.binder.servicer import binder_service
 from services.binder.wire import CODES
-from tests.binder.world import BINDINGS, events_of, policy_of, request, settings_for
-from tests.live_api import Api, until
+from tools.inprocess.api import Api, until
+from tools.inprocess.binder import BINDINGS, events_of, policy_of, request, settings_for
 
 
 @pytest.fixture

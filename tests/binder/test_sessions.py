@@ -17,8 +17,8 @@ from moorage_host.rpc.convert import set_duration
 from moorage_host.rpc.serve import Running, running
 from services.binder.cluster import Cluster
 from services.binder.servicer import BinderServicer, binder_service
-from tests.binder.world import BINDINGS, request, settings_for
-from tests.live_api import Api, until
+from tools.inprocess.api import Api, until
+from tools.inprocess.binder import BINDINGS, request, settings_for
 
 
 class Stream:

@@ -22,8 +22,8 @@ from moorage_host.rpc.serve import running
 from services.binder.binding.outcomes import BindError, Outcome, Reason
 from services.binder.servicer import binder_service
 from services.binder.snapshots import Snapshots
-from tests.binder.world import World, policy_of, settings_for
-from tests.live_api import Api
+from tools.inprocess.api import Api
+from tools.inprocess.binder import World, policy_of, settings_for
 
 
 class Counts(BindPlugin):

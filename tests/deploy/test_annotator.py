@@ -10,7 +10,7 @@ import yaml
 
 from cli.annotate.command import annotate
 from cli.certs.folders import CertificateOptions, identities
-from tests.docs.pages import blocks
+from tools.docs.pages import blocks
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 

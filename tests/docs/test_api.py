@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from tests.docs.api_tables import MODULES, public_names
-from tests.docs.pages import DOCS
+from tools.docs.api_tables import MODULES, public_names
+from tools.docs.pages import DOCS
 
 
 def test_every_public_module_has_a_page() -> None:

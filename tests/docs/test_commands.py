@@ -13,9 +13,9 @@ from bench.__main__ import main as bench
 from cli.main import main
 from moorage_host.settings import parse_settings, settings_table
 from moorage_host.settings.fields import Dataclass
-from tests.docs.pages import DOCS, ROOT, blocks, pages
-from tests.docs.tables import SETTINGS
 from tests.docs.walkthroughs.page import EXERCISES, TUTORIAL
+from tools.docs.pages import DOCS, ROOT, blocks, pages
+from tools.docs.tables import SETTINGS
 
 PROCESSES = {
     "gateway": "gateway",
@@ -56,7 +56,7 @@ FOREIGN = {
     *HELM,
     *KUBEADM,
 }
-"""Options of commands that are not described by settings: other people's, and `tests.model`."""
+"""Options of commands that are not described by settings: other people's, and `tools.model`."""
 
 FOREIGN_MODULES = {"json.tool", "pytest", "venv"}
 

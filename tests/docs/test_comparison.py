@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.docs.cost_tables import CLUSTERS, pods_per_second
-from tests.docs.pages import DOCS
+from tools.docs.cost_tables import CLUSTERS, pods_per_second
+from tools.docs.pages import DOCS
 
 PAGE = (DOCS / "explanation" / "comparison.md").read_text()
 

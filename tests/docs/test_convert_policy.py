@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from cli.legacy.convert import Conversion, convert
-from tests.docs.pages import DOCS, ROOT, blocks
+from tools.docs.pages import DOCS, ROOT, blocks
 
 PAGE = DOCS / "how-to" / "convert-policy.md"
 POLICY = ROOT / "tests" / "data" / "legacy-policy.json"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.docs.pages import ROOT, blocks
+from tools.docs.pages import ROOT, blocks
 
 GATEWAY_BINDING = ("ClusterRoleBinding", "moorage-gateway")
 

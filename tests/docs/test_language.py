@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import ROOT
+from tools.docs.pages import ROOT
 
 BANNED = {
     r"\bof late\b": "recently",
@@ -62,8 +62,9 @@ LEFT_OUT = (
     "gateway/inspector/static/vendor/",
     "sdk/moorage/v1/",
     "tests/",
+    "tools/",
 )
-"""Tests speak as users do; generated code repeats the protos; what is vendored is of others."""
+"""Tests and tools speak as users do; generated code repeats the protos; the rest is of others."""
 
 
 def _files() -> list[Path]:

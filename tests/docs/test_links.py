@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.docs.pages import DOCS, ROOT, anchors, images, links, pages
+from tools.docs.pages import DOCS, ROOT, anchors, images, links, pages
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))

@@ -12,8 +12,8 @@ from sandbox.apiserver import ApiServer
 from sandbox.apiserver.requests.patches import apply_json_patch
 from sandbox.apiserver.resources.builtin import BUILT_IN
 from sandbox.scheduler.config import load_configuration
-from tests.docs.pages import DOCS, ROOT, Block, blocks
-from tests.live_api import Api
+from tools.docs.pages import DOCS, ROOT, Block, blocks
+from tools.inprocess.api import Api
 
 Object = dict[str, Any]
 

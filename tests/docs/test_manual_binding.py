@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from cli.main import main
 from sandbox.apiserver import ApiServer
-from tests.docs.pages import DOCS
-from tests.live_api import Api
+from tools.docs.pages import DOCS
+from tools.inprocess.api import Api
 
 
 def shown(language: str) -> list[str]:

@@ -22,8 +22,8 @@ from moorage.snapshot.placements import Placements
 from moorage.testing import make_node, make_nodes, make_pod, run_score, running
 from moorage_host.plugins.registry import Registry
 from services.scorer.plugins import BUILT_INS
-from tests.docs.pages import DOCS, blocks
 from tests.fake_prometheus import fake_prometheus
+from tools.docs.pages import DOCS, blocks
 
 PAGE = (DOCS / "how-to" / "plugins" / "measurements.md").read_text()
 

@@ -9,8 +9,8 @@ from moorage import Pod
 from moorage.models.decoding.codec import decode_pod
 from moorage.testing import make_node, run_filter
 from services.filter.plugins.in_tree.inter_pod_affinity import InterPodAffinity
-from tests.docs.pages import ROOT
 from tests.e2e.placement.placeholder import ISOLATED, PAGE, Object, placeholder, task
+from tools.docs.pages import ROOT
 
 NODES = tuple(make_node(name) for name in ("n1", "n2", "n3"))
 

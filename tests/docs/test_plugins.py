@@ -17,7 +17,7 @@ from moorage.plugin.base import Plugin
 from moorage.rules import check_kind
 from moorage.testing import make_node, make_pod, run_filter, run_score
 from moorage_host.plugins.registry import GROUPS, Registry
-from tests.docs.pages import DOCS, Block, blocks
+from tools.docs.pages import DOCS, Block, blocks
 
 BLOCKS = list(blocks("python"))
 

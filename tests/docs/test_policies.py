@@ -19,7 +19,7 @@ from moorage_host.policy.fields import (
     Profile,
     Shadow,
 )
-from tests.docs.pages import DOCS, Block, blocks
+from tools.docs.pages import DOCS, Block, blocks
 
 POLICIES = [block for block in blocks("yaml") if f"kind: {KIND}" in block.text]
 MISTAKEN = [block for block in POLICIES if block.text.startswith("# mistakes")]

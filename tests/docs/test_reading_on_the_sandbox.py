@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.cli.support import moorage, node, pod
-from tests.docs.pages import DOCS, blocks
+from tools.docs.pages import DOCS, blocks
 
 ZONE = "topology.kubernetes.io/zone"
 RACKS: list[dict[str, Any]] = [

@@ -14,7 +14,7 @@ import yaml
 from google.protobuf import descriptor_pool, json_format, message_factory
 
 from moorage.v1 import binder_pb2, filter_pb2, scorer_pb2
-from tests.docs.pages import DOCS, ROOT, Block, blocks
+from tools.docs.pages import DOCS, ROOT, Block, blocks
 
 CHECKED = {
     "moorage": "test_commands parses it",

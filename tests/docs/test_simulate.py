@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from cli.main import main
-from tests.docs.pages import DOCS, ROOT
+from tools.docs.pages import DOCS, ROOT
 
 PAGE = DOCS / "how-to" / "operate" / "simulate.md"
 NOTHING = "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\n"

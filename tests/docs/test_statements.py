@@ -26,7 +26,7 @@ from sandbox.apiserver.faults.faults import Fault
 from services.binder.binding.attempt import FINAL
 from services.binder.binding.outcomes import Reason
 from services.binder.wire import CODES
-from tests.docs.pages import DOCS, ROOT, blocks
+from tools.docs.pages import DOCS, ROOT, blocks
 
 
 def page(name: str) -> str:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import DOCS, ROOT
+from tools.docs.pages import DOCS, ROOT
 
 MOST = 14
 """Pages in a folder, other than the ADRs, which are in the order of time."""

@@ -8,10 +8,10 @@ import click
 import pytest
 
 from cli.main import main
-from tests.docs.generate import current
-from tests.docs.pages import DOCS, ROOT, pages
-from tests.docs.plugin_tables import PLUGINS
-from tests.docs.tables import SETTINGS
+from tools.docs.generate import current
+from tools.docs.pages import DOCS, ROOT, pages
+from tools.docs.plugin_tables import PLUGINS
+from tools.docs.tables import SETTINGS
 
 SOURCES = [
     file
@@ -35,7 +35,7 @@ def commands(group: click.Group, prefix: str = "") -> Iterator[str]:
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_page_is_current(page: Path) -> None:
-    assert page.read_text() == current(page), "run `.venv/bin/python -m tests.docs.generate`"
+    assert page.read_text() == current(page), "run `.venv/bin/python -m tools.docs.generate`"
 
 
 def test_every_kind_of_settings_is_shown() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import ROOT, blocks
+from tools.docs.pages import ROOT, blocks
 
 SDK = ROOT / "sdk"
 

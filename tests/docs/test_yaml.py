@@ -15,7 +15,7 @@ from kubernetes_asyncio.client import models
 from moorage_host.policy import KIND
 from sandbox.apiserver.resources.builtin import BUILT_IN
 from sandbox.scheduler.config import ExtenderConfig, Profile
-from tests.docs.pages import ROOT, Block, all_blocks, blocks
+from tools.docs.pages import ROOT, Block, all_blocks, blocks
 
 LANGUAGES = {
     *("sh", "text", "python", "go", "yaml", "json", "jsonc", "promql", "toml", "dockerfile"),

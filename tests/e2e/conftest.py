@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.e2e.packaging.image.base import base_archive
-from tests.e2e.packaging.image.build import ROOT, build, run
-from tests.e2e.packaging.image.isolated import Isolated
-from tests.e2e.packaging.image.layout import Layout
+from tools.image.base import base_archive
+from tools.image.build import ROOT, build, run
+from tools.image.isolated import Isolated
+from tools.image.layout import Layout
 
 WANTED = bool(os.environ.get("MOORAGE_E2E"))
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.e2e.build import find
-from tests.scenarios.objects import node, pod
-from tests.scenarios.planes import EmbeddedPlane
 from tests.scenarios.world import World
+from tools.build import find
+from tools.planes.embedded import EmbeddedPlane
+from tools.planes.objects import node, pod
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -10,11 +10,11 @@ import pytest
 import pytest_asyncio
 
 from moorage_host.kube import connect
-from tests.e2e.plane.real import RealPlane
-from tests.released import last_release
-from tests.scenarios.objects import node, pod
 from tests.scenarios.services import Services
 from tests.scenarios.world import World
+from tools.planes.objects import node, pod
+from tools.planes.real import RealPlane
+from tools.release.released import last_release
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -13,7 +13,9 @@ from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import binder_pb2_grpc
 from moorage_host.rpc.credentials import ServerCredentials
 from moorage_host.tls.reload import Certificates
-from tests.gateway.running import (
+from tools.inprocess.api import until
+from tools.inprocess.certificates import authority, write_folder
+from tools.inprocess.gateway import (
     Gateway,
     bind,
     filter_service,
@@ -22,8 +24,6 @@ from tests.gateway.running import (
     ready,
     scorer_service,
 )
-from tests.host.tls.support import authority, write_folder
-from tests.live_api import until
 
 OURS = authority()
 NAMES = ("gateway", "scheduler", "operator", "filter", "scorer", "binder")

@@ -1,7 +1,7 @@
-"""The model in CI; `python -m tests.model` runs it for longer."""
+"""The model in CI; `python -m tools.model` runs it for longer."""
 
-from tests.model.machine import Failover
-from tests.model.search import MACHINES, settings_for
+from tools.model.machine import Failover
+from tools.model.search import MACHINES, settings_for
 
 Failover.TestCase.settings = settings_for(MACHINES)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.model.machine import Failover
+from tools.model.machine import Failover
 
 
 @pytest.fixture

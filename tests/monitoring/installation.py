@@ -12,11 +12,11 @@ import aiohttp
 
 from cli.certs.folders import CertificateOptions, keep_certificates
 from cli.up.processes import free_ports
-from tests.monitoring.rules import RULES
 from tests.prometheus import Counters, exporters, scraping
-from tests.scenarios.planes import EmbeddedPlane, answers
-from tests.scenarios.programs import Program
 from tests.scenarios.world import World
+from tools.monitoring.rules import RULES
+from tools.planes.embedded import EmbeddedPlane, answers
+from tools.planes.programs import Program
 
 HOST = "127.0.0.1"
 NOBODY = "http://127.0.0.1:1"

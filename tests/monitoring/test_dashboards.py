@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.monitoring.dashboards.model import COLUMNS, Dashboard, Query
 from tests.monitoring.expressions import TARGET_LABELS, filled, known, problems
-from tests.monitoring.generate import DASHBOARDS, files
-from tests.monitoring.rules import FOLDER, alerts, recorded
+from tools.monitoring.dashboards.model import COLUMNS, Dashboard, Query
+from tools.monitoring.generate import DASHBOARDS, files
+from tools.monitoring.rules import FOLDER, alerts, recorded
 
 QUERIES = [
     (f"{dashboard.name}: {panel.title}", query)
@@ -23,7 +23,7 @@ QUERIES = [
 
 def test_the_dashboards_are_current() -> None:
     there = {file: file.read_text() for file in (FOLDER / "dashboards").iterdir()}
-    assert there == dict(files()), "run `.venv/bin/python -m tests.monitoring.generate`"
+    assert there == dict(files()), "run `.venv/bin/python -m tools.monitoring.generate`"
 
 
 def test_prometheus_understands_every_query(tmp_path: Path) -> None:

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.monitoring.dashboards.model import Query
 from tests.monitoring.expressions import filled, selectors
-from tests.monitoring.generate import DASHBOARDS
 from tests.monitoring.installation import Installation, installed
-from tests.monitoring.rules import alerts, recorded
 from tests.monitoring.workload import run_badly, run_well
+from tools.monitoring.dashboards.model import Query
+from tools.monitoring.generate import DASHBOARDS
+from tools.monitoring.rules import alerts, recorded
 
 QUERIES = [
     query for dashboard in DASHBOARDS for panel in dashboard.panels() for query in panel.queries

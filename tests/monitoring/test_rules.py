@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from tests.monitoring.alert_cases import CASES, Case
-from tests.monitoring.rules import ROOT, RULES, alerts
 from tests.monitoring.series import MINUTES, WELL, Series
+from tools.monitoring.rules import ROOT, RULES, alerts
 
 RUNBOOKS = "docs/reference/runbooks.md"
 PAGED = {alert.name for alert in alerts() if alert.severity == "page"}

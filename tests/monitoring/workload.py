@@ -10,8 +10,8 @@ import yaml
 
 from moorage.v1 import binder_pb2, binder_pb2_grpc
 from tests.monitoring.installation import NODES, Installation
-from tests.scenarios.objects import node, pod
 from tests.scenarios.world import World
+from tools.planes.objects import node, pod
 
 PROFILES = (
     "steered",

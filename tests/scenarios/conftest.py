@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Generator
 import pytest
 import pytest_asyncio
 
-from tests.e2e.plane.real import RealPlane
-from tests.scenarios.planes import EmbeddedPlane, Plane
 from tests.scenarios.world import World
+from tools.planes.embedded import EmbeddedPlane, Plane
+from tools.planes.real import RealPlane
 
 PLANES = ("embedded", "real") if os.environ.get("MOORAGE_E2E") else ("embedded",)
 

@@ -1,7 +1,7 @@
 """Devices that the control plane allocates for extended resources (KEP-5004)."""
 
-from tests.scenarios.objects import pod
-from tests.scenarios.planes import Object
+from tools.planes.embedded import Object
+from tools.planes.objects import pod
 
 FPGA = "example.com/fpga"
 """What the class's `extendedResourceName` is."""

@@ -9,10 +9,10 @@ import aiohttp
 from aiohttp import web
 
 from cli.up.processes import free_ports
-from tests.scenarios.planes import answers
-from tests.scenarios.programs import Program, stop_all
 from tests.scenarios.services import HOST
 from tests.scenarios.world import World
+from tools.planes.embedded import answers
+from tools.planes.programs import Program, stop_all
 
 HOLD_SECONDS = 4.0
 

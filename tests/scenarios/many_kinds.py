@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tests.e2e.golden.objects import HOSTNAME, ZONE, container, expression, node, pod, taint
-from tests.scenarios.objects import NAMESPACE
-from tests.scenarios.planes import Object
+from tools.golden.objects import HOSTNAME, ZONE, container, expression, node, pod, taint
+from tools.planes.embedded import Object
+from tools.planes.objects import NAMESPACE
 
 SCHEDULER = "in-tree"
 

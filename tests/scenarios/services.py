@@ -8,9 +8,9 @@ from types import MappingProxyType
 import yaml
 
 from cli.up.processes import free_ports
-from tests.scenarios.planes import ROOT, Object, Plane, answers, python
-from tests.scenarios.programs import Program, start_all, stop_all
 from tests.scenarios.proxy import Proxy
+from tools.planes.embedded import ROOT, Object, Plane, answers, python
+from tools.planes.programs import Program, start_all, stop_all
 
 HERE = Path(__file__).parent
 HOST = "127.0.0.1"

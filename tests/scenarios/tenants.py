@@ -14,9 +14,9 @@ import aiohttp
 
 from moorage_host.tls.certificate import read_certificate
 from moorage_host.tls.contexts import client_context
-from tests.scenarios.objects import node, pod
-from tests.scenarios.planes import ROOT, Object
 from tests.scenarios.services import Services
+from tools.planes.embedded import ROOT, Object
+from tools.planes.objects import node, pod
 
 PAGE = ROOT / "docs" / "reference" / "http-ports.md"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

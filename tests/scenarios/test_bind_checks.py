@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.scenarios.objects import node, pod
 from tests.scenarios.world import World
+from tools.planes.objects import node, pod
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -5,9 +5,9 @@ import asyncio
 import msgspec
 import pytest
 
-from tests.scenarios.objects import binding, node, pod
-from tests.scenarios.planes import Object
 from tests.scenarios.world import PODS, World
+from tools.planes.embedded import Object
+from tools.planes.objects import binding, node, pod
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

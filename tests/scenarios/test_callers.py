@@ -23,11 +23,11 @@ from cli.shared.gateway.options import GatewayOptions
 from moorage.errors import ConfigurationError
 from moorage_host.tls.certificate import read_certificate
 from moorage_host.tls.contexts import client_context
-from tests.docs.pages import blocks
 from tests.prometheus import scraping, wait_for_samples
-from tests.scenarios.planes import ROOT, EmbeddedPlane
 from tests.scenarios.services import Services
 from tests.scenarios.tenants import TENANTS, check_tenants, create_tenants
+from tools.docs.pages import blocks
+from tools.planes.embedded import ROOT, EmbeddedPlane
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

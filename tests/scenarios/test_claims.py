@@ -3,9 +3,9 @@
 import pytest
 
 from moorage import ENDED_PODS
-from tests.scenarios.objects import node, pod
-from tests.scenarios.planes import Object
 from tests.scenarios.world import PODS, World
+from tools.planes.embedded import Object
+from tools.planes.objects import node, pod
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -3,9 +3,9 @@
 import pytest
 import yaml
 
-from tests.scenarios.objects import NO_CLAIMS
-from tests.scenarios.planes import ROOT, Object
 from tests.scenarios.world import World
+from tools.planes.embedded import ROOT, Object
+from tools.planes.objects import NO_CLAIMS
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.scenarios.devices import FPGA, IMPLICIT, device_class, requesting
-from tests.scenarios.objects import node
-from tests.scenarios.planes import Object
 from tests.scenarios.world import World
+from tools.planes.embedded import Object
+from tools.planes.objects import node
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

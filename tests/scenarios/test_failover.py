@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.scenarios.gateways import LEASE, Front, Gateway, before, gateways, service
-from tests.scenarios.objects import node, pod
-from tests.scenarios.planes import Object
 from tests.scenarios.world import World
+from tools.planes.embedded import Object
+from tools.planes.objects import node, pod
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tests.scenarios.objects import node, pod
-from tests.scenarios.planes import Object
 from tests.scenarios.world import World
+from tools.planes.embedded import Object
+from tools.planes.objects import node, pod
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from tests.scenarios import many_kinds
-from tests.scenarios.planes import Object
 from tests.scenarios.world import World
+from tools.planes.embedded import Object
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.scenarios.objects import NO_CLAIMS, node, pod
 from tests.scenarios.world import World
+from tools.planes.objects import NO_CLAIMS, node, pod
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

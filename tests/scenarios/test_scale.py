@@ -13,9 +13,9 @@ import msgspec
 import pytest
 
 from bench.processes.goprograms import NOTHING, program
-from tests.scenarios.objects import node, pod
-from tests.scenarios.planes import Object
 from tests.scenarios.world import PODS, World
+from tools.planes.embedded import Object
+from tools.planes.objects import node, pod
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(1800)]
 

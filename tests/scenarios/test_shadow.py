@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.scenarios.objects import NAMESPACE, node, pod
-from tests.scenarios.planes import Object
 from tests.scenarios.world import World
+from tools.planes.embedded import Object
+from tools.planes.objects import NAMESPACE, node, pod
 
 MOORAGE = Path(sys.executable).with_name("moorage")
 

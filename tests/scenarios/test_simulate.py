@@ -15,9 +15,9 @@ from cli.main import main
 from moorage.v1 import filter_pb2, scorer_pb2
 from moorage.v1.filter_pb2_grpc import FilterServiceStub
 from moorage.v1.scorer_pb2_grpc import ScorerServiceStub
-from tests.scenarios.objects import node, pod
-from tests.scenarios.planes import Object
 from tests.scenarios.world import World
+from tools.planes.embedded import Object
+from tools.planes.objects import node, pod
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

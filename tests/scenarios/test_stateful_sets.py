@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.scenarios.objects import NAMESPACE, node, pod
-from tests.scenarios.planes import Object
 from tests.scenarios.world import World
+from tools.planes.embedded import Object
+from tools.planes.objects import NAMESPACE, node, pod
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -15,11 +15,11 @@ import pytest_asyncio
 
 from moorage.v1 import filter_pb2, filter_pb2_grpc
 from tests.collector import Collector, ReceivedSpan, collecting
-from tests.live_api import until
 from tests.prometheus import scraping
-from tests.scenarios.objects import node, pod
-from tests.scenarios.planes import EmbeddedPlane
 from tests.scenarios.world import World
+from tools.inprocess.api import until
+from tools.planes.embedded import EmbeddedPlane
+from tools.planes.objects import node, pod
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

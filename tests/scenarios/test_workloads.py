@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.scenarios.objects import NAMESPACE, node, pod
-from tests.scenarios.planes import Object
 from tests.scenarios.world import PATHS, World
+from tools.planes.embedded import Object
+from tools.planes.objects import NAMESPACE, node, pod
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="session"),

@@ -10,11 +10,11 @@ import aiohttp
 import msgspec
 
 from moorage_host.kube import KubeClient, Response, connect
-from tests.scenarios.objects import NAMESPACE, pod
-from tests.scenarios.planes import Object, Plane, shipped_config
-from tests.scenarios.programs import Program
 from tests.scenarios.proxy import Proxy
 from tests.scenarios.services import Services
+from tools.planes.embedded import Object, Plane, shipped_config
+from tools.planes.objects import NAMESPACE, pod
+from tools.planes.programs import Program
 
 PATIENCE = 60.0
 AT_ONCE = 32

@@ -13,7 +13,7 @@ from gateway.cycle.phases.scoring import plugin_scores
 from moorage import Node, Pod, ScorePlugin, Scores
 from moorage.v1 import scorer_pb2 as pb
 from moorage.v1 import scorer_pb2_grpc, types_pb2
-from tests.gateway.running import scorer_service
+from tools.inprocess.gateway import scorer_service
 
 PLUGIN = {"name": "ByNumber", "failurePolicy": "Abort", "timeBudgetSeconds": 10}
 POLICY = {"profiles": [{"name": "moorage", "plugins": [PLUGIN]}]}

@@ -17,9 +17,9 @@ from cli.up.processes import Process, free_ports
 from moorage_host.tls.certificate import read_certificate
 from moorage_host.tls.contexts import client_context
 from sandbox.apiserver import ApiServer
-from tests.gateway.running import IN_TREE, pod
-from tests.host.tls.support import authority, write_folder
-from tests.live_api import Api, until
+from tools.inprocess.api import Api, until
+from tools.inprocess.certificates import authority, write_folder
+from tools.inprocess.gateway import IN_TREE, pod
 
 ROUNDS = 20
 IDENTITIES = ("gateway", "filter", "scorer", "binder", "scheduler", "operator")

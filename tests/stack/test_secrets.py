@@ -12,8 +12,8 @@ import grpc.aio
 import pytest
 
 from moorage.v1 import binder_pb2, filter_pb2, types_pb2
-from tests.fuzz.targets.mutations import mutated_json
 from tests.stack.stack import KEPT, Stack, node, pod
+from tools.fuzz.targets.mutations import mutated_json
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

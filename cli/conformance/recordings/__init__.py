@@ -1,4 +1,4 @@
-"""What real kube-schedulers sent to an extender, as `python -m tests.e2e.traffic` recorded it."""
+"""What real kube-schedulers sent to an extender, as `python -m tools.traffic` recorded it."""
 
 import gzip
 import json

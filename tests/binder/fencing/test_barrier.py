@@ -13,8 +13,8 @@ from moorage.v1.binder_pb2_grpc import BinderServiceStub
 from moorage_host.rpc.convert import from_duration
 from services.binder.binding.written import WrittenBinds, WrittenLimits
 from tests.binder.test_sessions import Stream, serving
-from tests.binder.world import request
-from tests.live_api import Api
+from tools.inprocess.api import Api
+from tools.inprocess.binder import request
 
 
 async def test_the_service_fences_calls_and_sessions(kubeconfig: Path, api: Api) -> None:

@@ -11,8 +11,8 @@ from moorage import Allow, Binding, BindPlugin, Refusal, Wait
 from moorage_host.kube import KubeClient
 from services.binder.binding.fence import Fenced
 from services.binder.binding.outcomes import BindError, Outcome, Reason
-from tests.binder.world import BINDINGS, World, binding_of, policy_of
-from tests.live_api import Api, Object, until
+from tools.inprocess.api import Api, Object, until
+from tools.inprocess.binder import BINDINGS, World, binding_of, policy_of
 
 READS = ("get", "pods")
 FOREVER = 30

@@ -19,7 +19,7 @@ from moorage.measurements import Preset
 from sandbox.apiserver import ApiServer
 from tests.cli.support import PATIENCE, Command, moorage, node
 from tests.fake_prometheus import FakePrometheus, fake_prometheus
-from tests.live_api import Api, until
+from tools.inprocess.api import Api, until
 
 GIB = 1024**3
 READY = {"status": "ok"}

@@ -29,7 +29,7 @@ from services.filter.plugins.safe_overload import SafeOverload
 from services.scorer.plugins.load.safe_balance import SafeBalance
 from tests.cli.support import node
 from tests.fake_prometheus import FakePrometheus, fake_prometheus
-from tests.live_api import Api
+from tools.inprocess.api import Api
 
 GIB = 1024**3
 Run = Callable[..., Awaitable[Round]]

@@ -14,8 +14,8 @@ from sandbox.apiserver import ApiServer
 from services.filter.plugins.safe_overload import SafeOverload
 from services.scorer.plugins.load.safe_balance import SafeBalance
 from tests.cli.support import Object, moorage
-from tests.live_api import Api
 from tests.prometheus import Counters, Prometheus, exporters, prometheus, wait_for_samples
+from tools.inprocess.api import Api
 
 FREE = ("mean-free-cpu", "mean-free-memory")
 IDLE = {"idle": 0.95, "phase": 0.5, "busy": 0.05}

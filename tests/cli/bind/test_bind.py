@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from sandbox.apiserver import ApiServer
-from tests.live_api import Api, until
+from tools.inprocess.api import Api, until
 
 Bind = Callable[..., Coroutine[Any, Any, Result]]
 

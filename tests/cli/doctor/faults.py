@@ -8,7 +8,7 @@ from typing import Any
 
 from cli.certs.issuing import Issued, issue, new_authority
 from tests.cli.doctor.installed import NAMESPACE, RBAC, secret_of
-from tests.live_api import Object
+from tools.inprocess.api import Object
 
 Change = Callable[[Object], Object]
 

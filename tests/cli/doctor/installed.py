@@ -22,10 +22,10 @@ from cli.up.files.kubeconfig import kubeconfig
 from cli.up.processes import free_ports
 from sandbox.apiserver import ApiServer
 from sandbox.apiserver.settings import Settings
-from tests.e2e.plane.kubelet import HOST, forward
-from tests.live_api import Api, Object
-from tests.scenarios.planes import ROOT, answers, python
-from tests.scenarios.programs import Program, start_all, stop_all
+from tools.inprocess.api import Api, Object
+from tools.planes.embedded import ROOT, answers, python
+from tools.planes.kubelet import HOST, forward
+from tools.planes.programs import Program, start_all, stop_all
 
 BASE = ROOT / "deploy" / "kustomize" / "base"
 POLICY = BASE / "policy.yaml"

@@ -26,7 +26,7 @@ from cli.doctor.installation.schedulers import find_schedulers, parsed
 from moorage.models import ObjectKind
 from moorage_host.kube import connect
 from tests.cli.doctor.installed import Installed, event
-from tests.scenarios.planes import ROOT
+from tools.planes.embedded import ROOT
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from cli.install.bundle import KUSTOMIZE
 from cli.main import main
 from tests.cli.support import moorage
-from tests.deploy.renderings.rendering import render_kustomize
+from tools.manifests.rendering import render_kustomize
 
 Object = dict[str, Any]
 

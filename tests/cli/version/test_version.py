@@ -9,7 +9,7 @@ from typing import Any
 import moorage as library
 from moorage.v1 import filter_pb2 as pb
 from tests.cli.support import moorage
-from tests.gateway.running import (
+from tools.inprocess.gateway import (
     binder_service,
     gateway,
     misbehaving_filter,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Literal
 
-from tests.docs.pages import DOCS
+from tools.docs.pages import DOCS
 
 TUTORIAL = DOCS / "tutorial" / "first-plugin.md"
 EXERCISES = DOCS / "how-to" / "exercises.md"

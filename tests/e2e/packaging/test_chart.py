@@ -9,11 +9,11 @@ import yaml
 
 from cli.config.entries import VERBS
 from cli.config.extender import extender_weight
-from tests.deploy.generate import generated
-from tests.deploy.renderings.layouts import CHART, KUSTOMIZE, OPTIONS, UPON, Values, layouts
-from tests.deploy.renderings.plugins import FILE, names, table, verbs_of
-from tests.deploy.renderings.rendering import render_chart, render_kustomize, without_hashes
-from tests.e2e.build import find
+from tools.build import find
+from tools.manifests.generate import generated
+from tools.manifests.layouts import CHART, KUSTOMIZE, OPTIONS, UPON, Values, layouts
+from tools.manifests.plugins import FILE, names, table, verbs_of
+from tools.manifests.rendering import render_chart, render_kustomize, without_hashes
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from tests.e2e.packaging.image.build import ROOT, BuildError, build, commit, run, version
-from tests.e2e.packaging.image.isolated import Isolated
-from tests.e2e.packaging.image.layout import Layout
+from tools.image.build import ROOT, BuildError, build, commit, run, version
+from tools.image.isolated import Isolated
+from tools.image.layout import Layout
 
 pytestmark = pytest.mark.timeout(600)
 

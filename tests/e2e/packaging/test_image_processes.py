@@ -11,10 +11,10 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from tests.e2e.build import find
-from tests.e2e.packaging.image.isolated import Isolated
-from tests.e2e.packaging.image.processes import Processes, started
-from tests.scenarios.objects import node, pod
+from tests.e2e.packaging.processes import Processes, started
+from tools.build import find
+from tools.image.isolated import Isolated
+from tools.planes.objects import node, pod
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(600)]
 

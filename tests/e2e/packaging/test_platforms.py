@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.dependencies.locks import locked
-from tests.e2e.packaging.image.build import ROOT, pip_options
+from tools.dependencies.locks import locked
+from tools.image.build import ROOT, pip_options
 
 UV = Path(sys.executable).with_name("uv")
 LOCKS = ("requirements-image.lock", "requirements-build.lock")

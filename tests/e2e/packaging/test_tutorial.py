@@ -11,12 +11,12 @@ import pytest
 from moorage_host.kube import connect
 from tests.docs.walkthroughs.page import PODS, TUTORIAL, steps
 from tests.docs.walkthroughs.session import session
-from tests.e2e.build import find
-from tests.e2e.plane.real import RealPlane
-from tests.scenarios.objects import node
-from tests.scenarios.planes import ROOT
 from tests.scenarios.services import Services
 from tests.scenarios.world import World
+from tools.build import find
+from tools.planes.embedded import ROOT
+from tools.planes.objects import node
+from tools.planes.real import RealPlane
 
 ZONE = "topology.kubernetes.io/zone"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.deploy.wheel import ROOT
-from tests.e2e.build import find
+from tools.build import find
 
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import yaml
 
-from tests.scenarios.planes import ROOT, Object
+from tools.planes.embedded import ROOT, Object
 
 __all__ = ["ISOLATED", "PAGE", "Object", "placeholder", "task"]
 

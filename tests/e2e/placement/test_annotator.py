@@ -12,10 +12,10 @@ import yaml
 
 from moorage_host.kube import connect
 from tests.cli.support import moorage, node
-from tests.e2e.plane.real import KUSTOMIZE, OUR_NAMESPACE, RealPlane, path_of, who
 from tests.e2e.security.audit import Right, used
 from tests.fake_prometheus import FakePrometheus, fake_prometheus
-from tests.scenarios.planes import Object
+from tools.planes.embedded import Object
+from tools.planes.real import KUSTOMIZE, OUR_NAMESPACE, RealPlane, path_of, who
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -7,12 +7,12 @@ import pytest
 import pytest_asyncio
 
 from tests.scenarios.devices import FPGA, IMPLICIT, device_class, requesting, resource_slice
-from tests.scenarios.objects import NAMESPACE, node
-from tests.scenarios.planes import Object, shipped_config
 from tests.scenarios.services import Services
 from tests.scenarios.world import World
+from tools.planes.embedded import Object, shipped_config
+from tools.planes.objects import NAMESPACE, node
 
-pytest_plugins = ["tests.e2e.plane.bare"]
+pytest_plugins = ["tests.e2e.bare"]
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 CLAIMS = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/resourceclaims"

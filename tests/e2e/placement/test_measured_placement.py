@@ -15,13 +15,13 @@ import pytest_asyncio
 import yaml
 
 from tests.prometheus import Counters, exporters, prometheus, wait_for_samples
-from tests.scenarios.objects import node, pod
-from tests.scenarios.planes import Object
-from tests.scenarios.programs import Program
 from tests.scenarios.services import Services
 from tests.scenarios.world import World
+from tools.planes.embedded import Object
+from tools.planes.objects import node, pod
+from tools.planes.programs import Program
 
-pytest_plugins = ["tests.e2e.plane.bare"]
+pytest_plugins = ["tests.e2e.bare"]
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 IDLE, BUSY = "old-idle", "new-busy"

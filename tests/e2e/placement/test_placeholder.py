@@ -6,11 +6,11 @@ import pytest
 import pytest_asyncio
 
 from tests.e2e.placement.placeholder import ISOLATED, placeholder, task
-from tests.scenarios.objects import node
-from tests.scenarios.planes import Object
 from tests.scenarios.world import PATHS, PODS, World
+from tools.planes.embedded import Object
+from tools.planes.objects import node
 
-pytest_plugins = ["tests.e2e.plane.bare"]
+pytest_plugins = ["tests.e2e.bare"]
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 STOCK = {

@@ -15,13 +15,13 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from tests.scenarios.objects import node, pod
-from tests.scenarios.planes import Object
-from tests.scenarios.programs import Program
 from tests.scenarios.services import Services
 from tests.scenarios.world import World
+from tools.planes.embedded import Object
+from tools.planes.objects import node, pod
+from tools.planes.programs import Program
 
-pytest_plugins = ["tests.e2e.plane.bare"]
+pytest_plugins = ["tests.e2e.bare"]
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 PREFIX = "my_scheduler_extension"

@@ -9,8 +9,8 @@ import yaml
 
 from cli.legacy.convert import convert
 from cli.legacy.names import FILTERS, PREDICATES, PRIORITIES, SCORES
-from tests.e2e.policy.oracle import kubeconfig, started
-from tests.scenarios.planes import ROOT
+from tools.golden.policies import kubeconfig, started
+from tools.planes.embedded import ROOT
 
 ARTICLE = json.loads((ROOT / "tests" / "data" / "legacy-policy.json").read_text())
 CURVE = {"shape": [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]}

@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from cli.certs.folders import CertificateOptions, keep_certificates
 from cli.config.gateway import GATEWAY_URL, TLS_FOLDER
 from cli.main import main
-from tests.e2e.build import find
-from tests.e2e.policy.oracle import PATIENCE, kubeconfig
-from tests.scenarios.planes import ROOT
+from tools.build import find
+from tools.golden.policies import PATIENCE, kubeconfig
+from tools.planes.embedded import ROOT
 
 Object = dict[str, Any]
 

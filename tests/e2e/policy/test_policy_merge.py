@@ -2,12 +2,12 @@
 
 import json
 
-from tests.e2e.build import kubernetes_version
-from tests.e2e.policy.oracle import RECORDED, ask
+from tools.build import kubernetes_version
+from tools.golden.policies import RECORDED, ask
 
 
 def test_the_recording_is_what_kube_scheduler_says() -> None:
     recorded = json.loads(RECORDED.read_text())
     assert recorded == {"version": kubernetes_version(), "cases": ask()}, (
-        "record it again with: python -m tests.e2e.policy.oracle"
+        "record it again with: python -m tools.golden.policies"
     )

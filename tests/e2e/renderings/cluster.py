@@ -9,15 +9,15 @@ from typing import Self
 import yaml
 
 from moorage_host.kube import connect
-from tests.e2e.build import find
-from tests.e2e.packaging.image.isolated import Isolated
-from tests.e2e.plane.real import RealPlane
 from tests.e2e.renderings.node.api import Api
 from tests.e2e.renderings.node.images import Images
 from tests.e2e.renderings.node.network import SERVICES, Network
 from tests.e2e.renderings.node.node import Node
-from tests.scenarios.objects import node
-from tests.scenarios.planes import Object
+from tools.build import find
+from tools.image.isolated import Isolated
+from tools.planes.embedded import Object
+from tools.planes.objects import node
+from tools.planes.real import RealPlane
 
 HERE = Path(__file__).parent
 NODES = ("node-1", "node-2")

@@ -7,11 +7,11 @@ from functools import partial
 from cli.doctor.groups import findings
 from cli.doctor.installation.reading import read_installation
 from cli.shared.gateway.options import GatewayOptions
-from tests.e2e.plane.kubelet import HOST, Streams, kubelet
 from tests.e2e.renderings.cluster import NODES, Cluster
 from tests.e2e.renderings.installation import OUR_NAMESPACE, Installation
 from tests.e2e.renderings.node.pods import Pod
-from tests.scenarios.planes import Object
+from tools.planes.embedded import Object
+from tools.planes.kubelet import HOST, Streams, kubelet
 
 SLICES = f"/apis/discovery.k8s.io/v1/namespaces/{OUR_NAMESPACE}/endpointslices"
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{OUR_NAMESPACE}/deployments"

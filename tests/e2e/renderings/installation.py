@@ -16,8 +16,8 @@ from cli.certs.secrets import secrets
 from tests.e2e.renderings.cluster import Cluster
 from tests.e2e.renderings.control_plane import CONFIG_MAP, run_static_pods
 from tests.e2e.renderings.node.pods import Pod
-from tests.scenarios.objects import pod
-from tests.scenarios.planes import Object
+from tools.planes.embedded import Object
+from tools.planes.objects import pod
 
 SECONDS = 150.0
 OUR_NAMESPACE = "moorage"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.scenarios.planes import Object
+from tools.planes.embedded import Object
 
 BUILT_IN = {
     "system:kube-scheduler": "what Kubernetes gives its own kube-scheduler, and keeps current",

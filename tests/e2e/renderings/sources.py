@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, field
 
-from tests.deploy.renderings.layouts import KUSTOMIZE, Values, layouts, merged
-from tests.deploy.renderings.rendering import render_chart, render_kustomize
-from tests.e2e.build import find
-from tests.scenarios.planes import Object
+from tools.build import find
+from tools.manifests.layouts import KUSTOMIZE, Values, layouts, merged
+from tools.manifests.rendering import render_chart, render_kustomize
+from tools.planes.embedded import Object
 
 PLUGINS = ("NodeGroup", "ImageLocality", "NodeResourcesFit", "StatefulSetZone")
 BINDING: Values = {

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from moorage_host.kube.errors import KubeStatusError
-from tests.e2e.packaging.image.isolated import Isolated
 from tests.e2e.renderings.cluster import Cluster, KubectlError
 from tests.e2e.renderings.installation import Installation
 from tests.e2e.renderings.node.pods import Pod
 from tests.e2e.renderings.rights import Right, given, unused, used
 from tests.e2e.renderings.sources import Rendering
-from tests.scenarios.planes import Object
+from tools.image.isolated import Isolated
+from tools.planes.embedded import Object
 
 
 @pytest.mark.timeout(600)

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.packaging.image.isolated import Isolated
 from tests.e2e.renderings.cluster import Cluster
 from tests.e2e.renderings.doctor import examined
 from tests.e2e.renderings.installation import Installation
 from tests.e2e.renderings.rights import given, unused, used
 from tests.e2e.renderings.sources import Rendering, renderings
+from tools.image.isolated import Isolated
 
 Record = Callable[[str, object], None]
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.e2e.plane.real import OUR_NAMESPACE, deployed_objects
-from tests.scenarios.planes import Object
+from tools.planes.embedded import Object
+from tools.planes.real import OUR_NAMESPACE, deployed_objects
 
 
 class Right(NamedTuple):

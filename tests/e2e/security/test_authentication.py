@@ -10,9 +10,9 @@ import pytest
 import pytest_asyncio
 
 from moorage_host.kube import KubeClient, KubeStatusError, Response, connect
-from tests.e2e.plane.authority import Authority
-from tests.e2e.plane.real import BY_CERTIFICATE, BY_TOKEN, RealPlane, who
-from tests.scenarios.planes import Identity
+from tools.planes.authority import Authority
+from tools.planes.embedded import Identity
+from tools.planes.real import BY_CERTIFICATE, BY_TOKEN, RealPlane, who
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -16,11 +16,11 @@ from cli.certs.issuing import Issued
 from moorage_host.kube import connect
 from moorage_host.tls.certificate import read_certificate
 from moorage_host.tls.contexts import client_context
-from tests.e2e.plane.real import RealPlane
-from tests.host.tls.support import DAY, authority, write_folder
-from tests.scenarios.objects import node, pod
 from tests.scenarios.services import Services
 from tests.scenarios.world import World
+from tools.inprocess.certificates import DAY, authority, write_folder
+from tools.planes.objects import node, pod
+from tools.planes.real import RealPlane
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

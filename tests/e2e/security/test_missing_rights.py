@@ -5,8 +5,8 @@ import asyncio
 import aiohttp
 import pytest
 
-from tests.e2e.plane.real import RealPlane, deployed_objects, path_of
 from tests.scenarios.world import World
+from tools.planes.real import RealPlane, deployed_objects, path_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

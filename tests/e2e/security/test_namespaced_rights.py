@@ -15,10 +15,10 @@ from gateway.cluster.watch.extra import ExtraInformers
 from gateway.cluster.watch.metrics import WatchFamilies
 from moorage import ObjectKind
 from moorage_host.kube import KubeClient, connect
-from tests.docs.pages import blocks
-from tests.e2e.plane.real import RealPlane, path_of
-from tests.live_api import until
-from tests.scenarios.planes import Object
+from tools.docs.pages import blocks
+from tools.inprocess.api import until
+from tools.planes.embedded import Object
+from tools.planes.real import RealPlane, path_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -14,12 +14,12 @@ import yaml
 from cli.certs.folders import CertificateOptions, keep_certificates
 from cli.certs.secrets import secrets
 from moorage_host.kube import connect
-from tests.e2e.plane.kubelet import HOST, kubelet
-from tests.e2e.plane.real import OUR_NAMESPACE, RealPlane
-from tests.scenarios.objects import node, pod
-from tests.scenarios.planes import Object
 from tests.scenarios.services import Services
 from tests.scenarios.world import World
+from tools.planes.embedded import Object
+from tools.planes.kubelet import HOST, kubelet
+from tools.planes.objects import node, pod
+from tools.planes.real import OUR_NAMESPACE, RealPlane
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from tests.e2e.plane.real import RealPlane
 from tests.e2e.security.audit import Right, given, used
-from tests.scenarios.objects import node, pod
-from tests.scenarios.planes import shipped_config
 from tests.scenarios.world import EVENTS, World
+from tools.planes.embedded import shipped_config
+from tools.planes.objects import node, pod
+from tools.planes.real import RealPlane
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

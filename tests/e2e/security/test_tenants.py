@@ -11,10 +11,10 @@ import pytest_asyncio
 
 from cli.certs.folders import CertificateOptions, keep_certificates
 from moorage_host.kube import connect
-from tests.e2e.plane.real import RealPlane
 from tests.scenarios.services import Services
 from tests.scenarios.tenants import TENANTS, check_tenants, create_tenants
 from tests.scenarios.world import World
+from tools.planes.real import RealPlane
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

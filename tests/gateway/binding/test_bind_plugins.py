@@ -20,7 +20,8 @@ from gateway.decisions.records import (
 )
 from gateway.decisions.words.summary import summary
 from moorage import DecisionSummary, ScoredNode
-from tests.gateway.running import (
+from tools.inprocess.api import until
+from tools.inprocess.gateway import (
     Gateway,
     bind,
     binder_service,
@@ -29,7 +30,6 @@ from tests.gateway.running import (
     ready,
     scorer_service,
 )
-from tests.live_api import until
 
 NOW = datetime.now(UTC)
 HEADER = "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\nprofiles:\n- "

@@ -13,7 +13,8 @@ from prometheus_client import REGISTRY
 from cli.up.processes import free_ports
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import binder_pb2_grpc
-from tests.gateway.running import (
+from tools.inprocess.api import until
+from tools.inprocess.gateway import (
     Gateway,
     bind,
     binder_service,
@@ -23,7 +24,6 @@ from tests.gateway.running import (
     ready,
     scorer_service,
 )
-from tests.live_api import until
 
 BINDINGS = ("create", "pods/binding")
 

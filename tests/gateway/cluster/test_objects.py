@@ -19,8 +19,8 @@ from moorage.models import ObjectKind, ObjectName
 from moorage_host.kube import connect
 from sandbox.apiserver import ApiServer
 from sandbox.apiserver.resources.paths import Target, parse
-from tests.gateway.running import Gateway, filter_service, gateway, pod, ready, scorer_service
-from tests.live_api import Api, until
+from tools.inprocess.api import Api, until
+from tools.inprocess.gateway import Gateway, filter_service, gateway, pod, ready, scorer_service
 
 SETS = "/apis/apps/v1/namespaces/default/statefulsets"
 OPTIONAL_SETS = ObjectKind("apps/v1", "statefulsets", optional=True)

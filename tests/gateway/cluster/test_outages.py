@@ -10,7 +10,8 @@ import pytest
 from moorage import FilterPlugin, Node, Pod, ScorePlugin
 from moorage.v1 import filter_pb2 as pb
 from moorage.v1 import types_pb2
-from tests.gateway.running import (
+from tools.inprocess.api import until
+from tools.inprocess.gateway import (
     Gateway,
     filter_service,
     gateway,
@@ -19,7 +20,6 @@ from tests.gateway.running import (
     ready,
     scorer_service,
 )
-from tests.live_api import until
 
 OK = types_pb2.CycleStatus()
 REASON = pb.Reason(plugin="X", text="no")

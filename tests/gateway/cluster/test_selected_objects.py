@@ -10,8 +10,8 @@ from gateway.cluster.watch.extra import advice
 from moorage import FilterPlugin, Nodes, ObjectKind, Pod, Rejection, Verdicts
 from moorage.models import ObjectName
 from tests.gateway.cluster.test_objects import kinds_of
-from tests.gateway.running import Gateway, filter_service, gateway, pod, ready, scorer_service
-from tests.live_api import Api, until
+from tools.inprocess.api import Api, until
+from tools.inprocess.gateway import Gateway, filter_service, gateway, pod, ready, scorer_service
 
 MAPS = ObjectKind("v1", "configmaps")
 IN_PRICES = ObjectKind("v1", "configmaps", namespace="prices")

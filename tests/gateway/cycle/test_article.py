@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.running import filter_service, gateway, pod, ready, scorer_service
+from tools.inprocess.gateway import filter_service, gateway, pod, ready, scorer_service
 
 PATH = "my_scheduler_extension/my_new_priorities/image_score"
 POLICY = """\

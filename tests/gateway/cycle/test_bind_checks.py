@@ -8,7 +8,9 @@ from typing import Any
 
 from cli.up.processes import free_ports
 from moorage import FilterPlugin, Node, Pod, Rejection, Scope
-from tests.gateway.running import (
+from tests.gateway.sharing import policy_of
+from tools.inprocess.api import Object, until
+from tools.inprocess.gateway import (
     Gate,
     Gateway,
     bind,
@@ -19,8 +21,6 @@ from tests.gateway.running import (
     ready,
     scorer_service,
 )
-from tests.gateway.sharing import policy_of
-from tests.live_api import Object, until
 
 OCCUPIED = "node(s) already ran a pod"
 REFUSED = f"checked again at the bind, Alone rejects: {OCCUPIED}"

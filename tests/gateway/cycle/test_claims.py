@@ -10,7 +10,8 @@ import pytest
 
 from cli.up.processes import free_ports
 from moorage import Nodes, Pod, ScorePlugin
-from tests.gateway.running import (
+from tools.inprocess.api import Object, until
+from tools.inprocess.gateway import (
     Gateway,
     binder_service,
     filter_service,
@@ -18,7 +19,6 @@ from tests.gateway.running import (
     ready,
     scorer_service,
 )
-from tests.live_api import Object, until
 
 POLICY = """
 apiVersion: moorage.io/v1alpha1

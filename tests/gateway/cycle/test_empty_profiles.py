@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.gateway.cycle.cache.caching import NAMES, Asked, answered, caching, decided, fill, noting
-from tests.gateway.running import pod
-from tests.live_api import Object
+from tools.inprocess.api import Object
+from tools.inprocess.gateway import pod
 
 NOTHING = "{multiPoint: {disabled: [{name: '*'}]}}"
 

@@ -15,9 +15,9 @@ from services.filter.plugins import BUILT_INS as BUILT_IN_FILTERS
 from services.scorer.plugins import BUILT_INS
 from tests.fake_prometheus import fake_prometheus
 from tests.gateway.random_clusters import Object, RandomCluster
-from tests.gateway.running import Gateway, filter_service, pod, scorer_service
 from tests.gateway.sharing import NAMES, NODES, ByNumber, place, policy_of, same, sharing
-from tests.live_api import until
+from tools.inprocess.api import until
+from tools.inprocess.gateway import Gateway, filter_service, pod, scorer_service
 
 ARGS = {
     "CongestionFactor": "{onMissing: neutral}",

@@ -19,7 +19,7 @@ from moorage import FilterPlugin, Normalization, ScorePlugin
 from moorage.plugin.base import Plugin
 from moorage_host.plugins.registry import load_registry
 from tests.gateway.cycle.cache.caching import NAMES, fill, of_set, policy, told
-from tests.gateway.running import Gateway, filter_service, gateway, ready, scorer_service
+from tools.inprocess.gateway import Gateway, filter_service, gateway, ready, scorer_service
 
 STEPS = int(os.environ.get("MOORAGE_MIXED_STEPS", "2000"))
 SEED = int(os.environ.get("MOORAGE_MIXED_SEED", "17"))

@@ -20,8 +20,8 @@ from gateway.decisions.records import (
 from gateway.decisions.words.comparing import explained
 from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
 from sandbox.apiserver.resources.paths import parse
-from tests.gateway.running import Gateway, filter_service, pod, scorer_service
 from tests.gateway.sharing import policy_of, sharing
+from tools.inprocess.gateway import Gateway, filter_service, pod, scorer_service
 
 HERE = "tests/gateway/decisions/test_explaining.py"
 NAMES = ("n0", "n1", "n2", "n3")

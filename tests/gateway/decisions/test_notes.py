@@ -13,8 +13,8 @@ from gateway.cycle.phases.merging import ShardScores, add_normalization, merge_r
 from moorage import FilterPlugin, Node, Nodes, Pod, ScorePlugin
 from moorage.v1 import scorer_pb2
 from moorage.v1 import types_pb2 as pb
-from tests.gateway.running import Gateway, filter_service, pod, scorer_service
 from tests.gateway.sharing import NAMES, policy_of, sharing
+from tools.inprocess.gateway import Gateway, filter_service, pod, scorer_service
 
 
 class NotesFilter(FilterPlugin):

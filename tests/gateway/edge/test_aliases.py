@@ -4,7 +4,7 @@ import pytest
 
 from gateway.calls import CycleRequest, PrioritizeOutcome
 from moorage.errors import ConfigurationError
-from tests.gateway.edge.support import ScriptedCycles, go_request, names_args, serving
+from tools.inprocess.edge import ScriptedCycles, go_request, names_args, serving
 
 ARTICLE = "/my_scheduler_extension/my_new_priorities/image_score"
 

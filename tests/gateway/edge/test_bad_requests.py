@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.edge.support import names_args, node, nodes_args, pod, serving, text
+from tools.inprocess.edge import names_args, node, nodes_args, pod, serving, text
 
 ARGS = names_args("a")
 LIST_OF_NODES = nodes_args("a", "b")

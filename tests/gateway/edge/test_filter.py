@@ -7,7 +7,7 @@ import pytest
 
 from gateway.calls import CallFailedError, CycleRequest, FilterOutcome
 from gateway.calls.outcomes import ANSWER_SECONDS
-from tests.gateway.edge.support import (
+from tools.inprocess.edge import (
     ScriptedCycles,
     names_args,
     node,

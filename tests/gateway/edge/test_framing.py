@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from gateway.calls import CycleRequest, FilterOutcome
 from gateway.edge import EdgeSettings, make_app, run_edge
-from tests.gateway.edge.support import (
+from tools.inprocess.edge import (
     CHUNKED_HEAD,
     ScriptedCycles,
     ServedEdge,

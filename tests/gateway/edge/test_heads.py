@@ -4,7 +4,7 @@ from email.utils import parsedate_to_datetime
 
 import pytest
 
-from tests.gateway.edge.support import Wire, pod, serving, text
+from tools.inprocess.edge import Wire, pod, serving, text
 
 BODY = text({"Pod": pod(), "Nodes": None, "NodeNames": ["a", "b"]}).encode()
 

@@ -19,8 +19,8 @@ from moorage_host.tls.certificate import read_certificate
 from moorage_host.tls.contexts import client_context
 from moorage_host.tls.reload import Certificates
 from moorage_host.tls.security import LOOPBACK, Security
-from tests.gateway.edge.support import ScriptedCycles, names_args
-from tests.host.tls.support import DAY, authority, write_folder
+from tools.inprocess.certificates import DAY, authority, write_folder
+from tools.inprocess.edge import ScriptedCycles, names_args
 
 GOOD, OTHER = authority(), authority("another authority")
 ARGS = names_args("a", "b")

@@ -3,7 +3,7 @@
 import asyncio
 
 from gateway.calls import CycleRequest, FilterOutcome
-from tests.gateway.edge.support import (
+from tools.inprocess.edge import (
     CHUNKED_HEAD,
     ScriptedCycles,
     go_request,

@@ -1,7 +1,7 @@
 """What an operator can see of the edge."""
 
 from gateway.calls import CallFailedError, CycleRequest, FilterOutcome
-from tests.gateway.edge.support import ScriptedCycles, names_args, serving, subset
+from tools.inprocess.edge import ScriptedCycles, names_args, serving, subset
 
 
 async def keep_one(call: CycleRequest) -> FilterOutcome:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gateway.calls import CallFailedError, PreemptCall, PreemptOutcome
-from tests.gateway.edge.support import ScriptedCycles, pod, serving, text
+from tools.inprocess.edge import ScriptedCycles, pod, serving, text
 
 META = {"n1": {"Pods": [{"UID": "v-1"}, {"UID": "v-2"}], "NumPDBViolations": 1}}
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from gateway.calls import CallFailedError, CycleRequest, FilterOutcome, PrioritizeOutcome
-from tests.gateway.edge.support import ScriptedCycles, names_args, nodes_args, pod, serving, subset
+from tools.inprocess.edge import ScriptedCycles, names_args, nodes_args, pod, serving, subset
 
 
 def scoring(*scores: int) -> ScriptedCycles:

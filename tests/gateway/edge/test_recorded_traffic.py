@@ -13,7 +13,7 @@ from gateway.calls import (
     PreemptOutcome,
     PrioritizeOutcome,
 )
-from tests.gateway.edge.support import RECORDINGS, ScriptedCycles, recorded, serving, subset
+from tools.inprocess.edge import RECORDINGS, ScriptedCycles, recorded, serving, subset
 
 
 class FilterResult(msgspec.Struct, forbid_unknown_fields=True):

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from gateway.calls import CycleRequest, FilterOutcome
-from tests.gateway.edge.support import (
+from tools.inprocess.edge import (
     ScriptedCycles,
     ServedEdge,
     Wire,

@@ -15,7 +15,7 @@ from gateway.edge.json.errors import BadRequestError
 from gateway.edge.json.names import NodeNamesCache
 from gateway.edge.json.nodes import GivenNodesCache
 from gateway.edge.json.requests import PodCache, RequestCaches, read_scheduling
-from tests.gateway.edge.support import names_args, node, nodes_args, pod, text
+from tools.inprocess.edge import names_args, node, nodes_args, pod, text
 
 NAMES = st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=8)
 

@@ -1,6 +1,5 @@
 """A real Chromium that fails a test for each error in its console, also of the content policy."""
 
-import shutil
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 
@@ -8,17 +7,9 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, ConsoleMessage, Page, async_playwright, expect
 
+from tools.chromium import ARGUMENTS, chromium
+
 expect.set_options(timeout=30_000)  # milliseconds; a busy machine is no failure
-
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-
-# As root, and in containers, Chromium has neither a sandbox nor room in /dev/shm.
-ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage"]
-
-
-def chromium() -> str | None:
-    """Return the path of the machine's Chromium, None if there is none."""
-    return next(filter(None, map(shutil.which, NAMES)), None)
 
 
 @pytest_asyncio.fixture

@@ -8,7 +8,8 @@ from typing import Any
 from playwright.async_api import Browser, Page, expect
 
 from tests.gateway.inspector.conftest import noting_problems
-from tests.gateway.running import (
+from tools.inprocess.certificates import authority, write_folder
+from tools.inprocess.gateway import (
     Gateway,
     bind,
     filter_service,
@@ -17,7 +18,6 @@ from tests.gateway.running import (
     ready,
     scorer_service,
 )
-from tests.host.tls.support import authority, write_folder
 
 POLICY = """
 apiVersion: moorage.io/v1alpha1

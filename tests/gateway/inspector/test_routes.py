@@ -7,7 +7,7 @@ import pytest
 from gateway.inspector.origins import lines_of
 from gateway.inspector.timeline import quantile
 from moorage_host.policy import Catalogue, PluginInfo, parse, resolve
-from tests.gateway.running import gateway
+from tools.inprocess.gateway import gateway
 
 POLICY = """\
 apiVersion: moorage.io/v1alpha1

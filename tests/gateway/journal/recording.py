@@ -10,8 +10,8 @@ from cli.whatif.replay.replaying import Replay
 from cli.whatif.replay.report import Report
 from gateway.journal.reading import find_segments, read_segment
 from moorage.v1 import journal_pb2 as pb
-from tests.gateway.running import Gateway, filter_service, gateway, pod, ready, scorer_service
-from tests.live_api import until
+from tools.inprocess.api import until
+from tools.inprocess.gateway import Gateway, filter_service, gateway, pod, ready, scorer_service
 
 
 @asynccontextmanager

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.gateway.journal.recording import recording, records, replay, schedule
-from tests.gateway.running import Gateway, pod
-from tests.live_api import until
+from tools.inprocess.api import until
+from tools.inprocess.gateway import Gateway, pod
 
 NODES = ("n1", "n2", "n3")
 

@@ -12,7 +12,8 @@ from cli.up.processes import free_ports
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
 from moorage_host.rpc.channel import connect
-from tests.gateway.running import (
+from tools.inprocess.api import until
+from tools.inprocess.gateway import (
     Gateway,
     bind,
     binder_service,
@@ -22,7 +23,6 @@ from tests.gateway.running import (
     ready,
     scorer_service,
 )
-from tests.live_api import until
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 LEASE = {"leader_election": "lease", "lease_namespace": "default", "lease_retry_period": 0.1}

@@ -11,7 +11,8 @@ import pytest
 from cli.up.processes import free_ports
 from moorage import Arguments, FilterPlugin, Node, Nodes, Pod, Rejection, ScorePlugin
 from tests.gateway.cluster.test_objects import SETS, Replicated, becomes, stateful_set
-from tests.gateway.running import (
+from tools.inprocess.api import until
+from tools.inprocess.gateway import (
     Gateway,
     binder_service,
     filter_service,
@@ -20,7 +21,6 @@ from tests.gateway.running import (
     ready,
     scorer_service,
 )
-from tests.live_api import until
 
 NODES = ("n1", "n2")
 

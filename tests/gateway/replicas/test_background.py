@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
-from tests.gateway.running import Gateway, filter_service, gateway, pod, ready, scorer_service
+from tools.inprocess.gateway import Gateway, filter_service, gateway, pod, ready, scorer_service
 
 POLICY = """
 apiVersion: moorage.io/v1alpha1

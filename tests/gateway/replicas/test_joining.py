@@ -10,8 +10,8 @@ import pytest
 
 from gateway.cycle.queue import CycleQueue
 from sandbox.apiserver import Fault
-from tests.gateway.running import filter_service, gateway, pod, ready, scorer_service
-from tests.live_api import until
+from tools.inprocess.api import until
+from tools.inprocess.gateway import filter_service, gateway, pod, ready, scorer_service
 
 NAMES = [f"n{number}" for number in range(40)]
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.running import Gateway, filter_service, gateway, pod, ready, scorer_service
 from tests.gateway.sharing import ALWAYS, NAMES
-from tests.live_api import until
+from tools.inprocess.api import until
+from tools.inprocess.gateway import Gateway, filter_service, gateway, pod, ready, scorer_service
 
 
 class Load:

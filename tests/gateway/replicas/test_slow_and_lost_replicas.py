@@ -11,7 +11,9 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from moorage import Node, Pod, ScorePlugin
-from tests.gateway.running import (
+from tests.gateway.sharing import NAMES, ByNumber, place, policy_of, same, sharing
+from tools.inprocess.api import until
+from tools.inprocess.gateway import (
     Gate,
     Gateway,
     filter_service,
@@ -19,8 +21,6 @@ from tests.gateway.running import (
     pod,
     scorer_service,
 )
-from tests.gateway.sharing import NAMES, ByNumber, place, policy_of, same, sharing
-from tests.live_api import until
 
 
 @asynccontextmanager

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from moorage import Node, Pod, ScorePlugin
-from tests.gateway.running import (
+from tools.inprocess.api import Object, until
+from tools.inprocess.gateway import (
     Gate,
     Gateway,
     filter_service,
@@ -19,7 +20,6 @@ from tests.gateway.running import (
     ready,
     scorer_service,
 )
-from tests.live_api import Object, until
 
 POLICY = """
 apiVersion: moorage.io/v1alpha1

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
-from tests.gateway.running import Gateway, filter_service, gateway, ready, scorer_service
-from tests.live_api import Object
+from tools.inprocess.api import Object
+from tools.inprocess.gateway import Gateway, filter_service, gateway, ready, scorer_service
 
 POLICY = """
 apiVersion: moorage.io/v1alpha1

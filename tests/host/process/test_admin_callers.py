@@ -21,7 +21,7 @@ from moorage_host.tls.certificate import read_certificate
 from moorage_host.tls.contexts import client_context
 from moorage_host.tls.reload import Certificates
 from moorage_host.tls.security import Security
-from tests.host.tls.support import authority, write_folder
+from tools.inprocess.certificates import authority, write_folder
 
 GOOD = authority()
 SETTINGS = AdminSettings(admin_host="127.0.0.1", admin_port=0)

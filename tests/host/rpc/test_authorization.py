@@ -23,7 +23,7 @@ from services.filter.servicer import FilterServicer
 from services.scorer.servicer import ScorerServicer
 from tests.host.rpc.support import settings
 from tests.host.rpc.tiny import tiny
-from tests.host.tls.support import DAY, authority, write_folder
+from tools.inprocess.certificates import DAY, authority, write_folder
 
 GOOD, OTHER = authority("good"), authority("other")
 

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from moorage.errors import ConfigurationError
 from moorage_host.tls.certificate import read_certificate
-from tests.host.tls.support import DAY, authority, write_folder
+from tools.inprocess.certificates import DAY, authority, write_folder
 
 GOOD = authority()
 

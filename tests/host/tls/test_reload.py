@@ -5,7 +5,7 @@ from pathlib import Path
 from prometheus_client import REGISTRY
 
 from moorage_host.tls.reload import Certificates
-from tests.host.tls.support import DAY, authority, write_folder
+from tools.inprocess.certificates import DAY, authority, write_folder
 
 GOOD = authority()
 

@@ -5,7 +5,7 @@ import pytest
 
 from moorage.errors import ConfigurationError
 from moorage_host.tls.security import LOOPBACK, Security, securing
-from tests.host.tls.support import authority, write_folder
+from tools.inprocess.certificates import authority, write_folder
 
 
 @dataclass

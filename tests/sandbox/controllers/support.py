@@ -9,7 +9,7 @@ from sandbox.apiserver import ApiServer
 from sandbox.apiserver.resources.paths import parse
 from sandbox.apiserver.store.binding import bind
 from sandbox.controllers.kinds import RESOURCES
-from tests.live_api import Api, Object, until
+from tools.inprocess.api import Api, Object, until
 
 NAMESPACE = "default"
 

@@ -1,7 +1,7 @@
 """DaemonSets: which nodes get a pod."""
 
-from tests.live_api import Object
 from tests.sandbox.controllers.support import Workloads
+from tools.inprocess.api import Object
 
 
 def places(workloads: Workloads) -> list[str]:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from sandbox.apiserver.errors import StatusError
-from tests.live_api import Object
 from tests.sandbox.controllers.support import Workloads
+from tools.inprocess.api import Object
 
 RUN_SECONDS = "sandbox.moorage.io/run-seconds"
 

@@ -15,7 +15,7 @@ from sandbox.apiserver.resources.paths import parse
 from sandbox.apiserver.store.selection import Selection
 from sandbox.scheduler import Configuration, Scheduler, parse_configuration, running
 from sandbox.scheduler.cluster.cache import KnownPod
-from tests.live_api import Api, Object
+from tools.inprocess.api import Api, Object
 
 Script = Callable[[Object], Any]
 OTHER = "1.30-"

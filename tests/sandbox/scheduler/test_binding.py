@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.live_api import Object, until
 from tests.sandbox.scheduler.support import World
+from tools.inprocess.api import Object, until
 
 BINDER: Object = {"bindVerb": "bind"}
 

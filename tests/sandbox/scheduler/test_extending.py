@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.live_api import Object, until
 from tests.sandbox.scheduler.support import ScriptedExtender, World, keep, never, node_names
+from tools.inprocess.api import Object, until
 
 FULL: Object = {
     "filterVerb": "filter",

@@ -22,9 +22,9 @@ from sandbox.scheduler.cycle.diagnosis import Diagnosis
 from sandbox.scheduler.cycle.extending import Extenders
 from sandbox.scheduler.cycle.in_tree import InTreePlugins
 from sandbox.scheduler.cycle.preemption import Preemption, PreemptionError
-from tests.e2e.golden.profiles import UNMET
-from tests.e2e.golden.profiles import configuration as golden_profiles
 from tests.golden import Filtered, Object, Scored, filtered, objects, scored
+from tools.golden.profiles import UNMET
+from tools.golden.profiles import configuration as golden_profiles
 
 
 @functools.cache

@@ -8,8 +8,8 @@ from moorage.errors import ConfigurationError
 from sandbox.scheduler.cluster.cache import Cache, KnownPod
 from sandbox.scheduler.cycle.diagnosis import Rejection
 from sandbox.scheduler.cycle.in_tree import InTreePlugins, named_nodes
-from tests.live_api import Object, until
 from tests.sandbox.scheduler.support import World, configuration, known_pod, requesting
+from tools.inprocess.api import Object, until
 
 TAINT = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
 

@@ -11,8 +11,8 @@ import aiohttp
 import pytest
 
 from cli.up.processes import free_ports
-from tests.live_api import until
 from tests.sandbox.scheduler.support import World
+from tools.inprocess.api import until
 
 ROOT = Path(__file__).parents[3]
 CONFIG = ROOT / "deploy/kustomize/base/kube-scheduler-config.yaml"

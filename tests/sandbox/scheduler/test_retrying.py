@@ -2,8 +2,8 @@
 
 import asyncio
 
-from tests.live_api import Object, until
 from tests.sandbox.scheduler.support import World, keep
+from tools.inprocess.api import Object, until
 
 FILTER: Object = {"filterVerb": "filter", "nodeCacheCapable": True}
 

@@ -1,8 +1,8 @@
 import pytest
 
 from sandbox.scheduler.cycle.cycle import sample_size
-from tests.live_api import until
 from tests.sandbox.scheduler.support import World, node_names
+from tools.inprocess.api import until
 
 
 @pytest.mark.parametrize(

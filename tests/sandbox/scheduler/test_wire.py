@@ -9,8 +9,8 @@ from sandbox.scheduler.config import ExtenderConfig
 from sandbox.scheduler.extenders.client import Extender
 from sandbox.scheduler.extenders.gojson import node_json, pod_json
 from sandbox.scheduler.extenders.requests import bind_body, filter_body, preempt_body
-from tests.live_api import until
 from tests.sandbox.scheduler.support import World, known_pod, recordings
+from tools.inprocess.api import until
 
 
 @pytest.mark.parametrize("mode", ["names", "nodes"])

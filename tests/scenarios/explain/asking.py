@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from cli.decisions.explain.causes import Explanation, explanation
 from cli.decisions.explain.sources import read
 from cli.shared.gateway.options import GatewayOptions
-from tests.scenarios.objects import NAMESPACE
 from tests.scenarios.world import World
+from tools.planes.objects import NAMESPACE
 
 Record = Callable[[str, object], None]
 """pytest's fixture record_property."""

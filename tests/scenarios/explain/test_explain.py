@@ -10,10 +10,10 @@ import yaml
 
 from tests.scenarios.explain.asking import Record, explained, headline, named, until_headline
 from tests.scenarios.explain.conftest import EXPLAINED
-from tests.scenarios.objects import binding, node, pod
-from tests.scenarios.planes import Object
 from tests.scenarios.test_preemption import priority_class
 from tests.scenarios.world import PODS, World
+from tools.planes.embedded import Object
+from tools.planes.objects import binding, node, pod
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

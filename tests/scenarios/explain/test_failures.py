@@ -4,8 +4,8 @@ import pytest
 
 from tests.scenarios.explain.asking import Record, named, until_headline
 from tests.scenarios.explain.conftest import EXPLAINED
-from tests.scenarios.objects import node, pod
 from tests.scenarios.world import PODS, World
+from tools.planes.objects import node, pod
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -11,13 +11,13 @@ from cli.decisions.explain.causes import explanation
 from cli.decisions.explain.sources import read
 from cli.shared.gateway.options import GatewayOptions
 from moorage_host.kube import KubeClient, connect
-from tests.e2e.plane.real import RealPlane
 from tests.scenarios.conftest import PLANES
 from tests.scenarios.explain.asking import Record
 from tests.scenarios.explain.conftest import EXPLAINED
-from tests.scenarios.objects import NAMESPACE, pod
-from tests.scenarios.planes import EmbeddedPlane, Object, Plane
 from tests.scenarios.world import PODS
+from tools.planes.embedded import EmbeddedPlane, Object, Plane
+from tools.planes.objects import NAMESPACE, pod
+from tools.planes.real import RealPlane
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -6,10 +6,10 @@ import pytest
 
 from tests.scenarios.explain.asking import Record, named
 from tests.scenarios.explain.conftest import EXPLAINED
-from tests.scenarios.objects import node, pod
-from tests.scenarios.planes import Object
 from tests.scenarios.test_stateful_sets import known, member, stateful_set
 from tests.scenarios.world import World
+from tools.planes.embedded import Object
+from tools.planes.objects import node, pod
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -14,7 +14,7 @@ from cli.shared.gateway.errors import GatewayError
 from cli.shared.gateway.finding import is_secured
 from cli.shared.gateway.options import GatewayOptions
 from moorage.errors import ConfigurationError
-from tests.e2e.plane.kubelet import HOST, forward
+from tools.planes.kubelet import HOST, forward
 
 LARGE = "x" * 3_000_000
 PODS = "/api/v1/namespaces/moorage/pods"

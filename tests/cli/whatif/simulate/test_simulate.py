@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from cli.main import main
 from sandbox.apiserver import ApiServer
 from tests.cli.support import Object, dump, node, pod
-from tests.live_api import Api
+from tools.inprocess.api import Api
 
 POLICY = {"apiVersion": "moorage.io/v1alpha1", "kind": "MoorageConfiguration"}
 

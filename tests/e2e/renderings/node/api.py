@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from moorage_host.kube import KubeClient, Response
-from tests.scenarios.planes import Object
+from tools.planes.embedded import Object
 
 TYPES = {"PATCH": "application/merge-patch+json"}
 

@@ -11,8 +11,8 @@ from tests.e2e.renderings.node.environment import command
 from tests.e2e.renderings.node.images import LINKS, Images
 from tests.e2e.renderings.node.network import Opens, Sandbox
 from tests.e2e.renderings.node.probes import Probe
-from tests.scenarios.planes import Object
-from tests.scenarios.programs import Program
+from tools.planes.embedded import Object
+from tools.planes.programs import Program
 
 
 class Container:

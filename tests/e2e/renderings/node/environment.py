@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from tests.e2e.renderings.node.api import Api, MissingError
 from tests.e2e.renderings.node.volumes import data_of, field
-from tests.scenarios.planes import Object
+from tools.planes.embedded import Object
 
 RESOURCES = {"configMapRef": "configmaps", "secretRef": "secrets"}
 KEYS = {"configMapKeyRef": "configmaps", "secretKeyRef": "secrets"}

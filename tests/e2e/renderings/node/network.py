@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.renderings.node.launch import CLONE_NEWNET, _libc
-from tests.scenarios.programs import Program
+from tools.planes.programs import Program
 
 SERVICES = "10.96.0.0/16"
 """The addresses of Services: the beginning of kubeadm's default."""

@@ -9,8 +9,8 @@ from tests.e2e.renderings.node.images import Images
 from tests.e2e.renderings.node.network import DNS, Network, Sandbox
 from tests.e2e.renderings.node.pods import Pod
 from tests.e2e.renderings.node.services import Endpoint, Services
-from tests.scenarios.planes import Object
-from tests.scenarios.programs import Program, stop_all
+from tools.planes.embedded import Object
+from tools.planes.programs import Program, stop_all
 
 CLUSTER_DOMAINS = "svc.cluster.local svc.cluster.local cluster.local"
 DEFAULT_SCHEDULER = "default-scheduler"

@@ -11,8 +11,8 @@ from tests.e2e.renderings.node.images import Images
 from tests.e2e.renderings.node.network import Opens, Sandbox
 from tests.e2e.renderings.node.services import Endpoint
 from tests.e2e.renderings.node.volumes import Volumes
-from tests.scenarios.planes import Object
-from tests.scenarios.programs import Program, ProgramError
+from tools.planes.embedded import Object
+from tools.planes.programs import Program, ProgramError
 
 AGAIN_SECONDS = 0.5
 """Between tries to mount volumes, and between probes until the first success."""

@@ -5,7 +5,7 @@ import asyncio
 import aiohttp
 
 from tests.e2e.renderings.node.network import Opens, Sandbox
-from tests.scenarios.planes import Object
+from tools.planes.embedded import Object
 
 DEFAULTS = {"periodSeconds": 10, "timeoutSeconds": 1, "failureThreshold": 3, "successThreshold": 1}
 

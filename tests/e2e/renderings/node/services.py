@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tests.e2e.renderings.node.names import ZONE, Names
 from tests.e2e.renderings.node.network import DNS, KUBERNETES, Network
-from tests.scenarios.planes import Object
+from tools.planes.embedded import Object
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Connects = Callable[[], Awaitable[Connection]]

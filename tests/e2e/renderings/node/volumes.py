@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.e2e.renderings.node.api import Api, MissingError
-from tests.scenarios.planes import Object
+from tools.planes.embedded import Object
 
 TOKEN_SECONDS = 3600
 

@@ -8,7 +8,9 @@ from typing import Any
 
 from moorage import FilterPlugin, Nodes, Normalization, Pod, Rejection, Scope, ScorePlugin
 from moorage.plugin.base import Plugin
-from tests.gateway.running import (
+from tests.gateway.sharing import place
+from tools.inprocess.api import Object, until
+from tools.inprocess.gateway import (
     Gate,
     Gateway,
     filter_service,
@@ -18,8 +20,6 @@ from tests.gateway.running import (
     ready,
     scorer_service,
 )
-from tests.gateway.sharing import place
-from tests.live_api import Object, until
 
 NAMES = ("n1", "n2", "n3", "n4", "n5")
 AMOUNTS = {"cpu": "4", "memory": "8Gi", "pods": "110"}

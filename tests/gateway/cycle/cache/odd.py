@@ -19,8 +19,8 @@ from tests.gateway.cycle.cache.caching import (
     of_set,
     told,
 )
-from tests.gateway.running import Gateway
-from tests.live_api import Object
+from tools.inprocess.api import Object
+from tools.inprocess.gateway import Gateway
 
 
 @asynccontextmanager

@@ -7,8 +7,8 @@ from typing import Any
 
 from moorage import FilterPlugin, Node, Pod, Rejection, Scope
 from tests.gateway.cycle.cache.caching import of_set
-from tests.gateway.running import Gateway, filter_service, gateway, ready, scorer_service
-from tests.live_api import Object, until
+from tools.inprocess.api import Object, until
+from tools.inprocess.gateway import Gateway, filter_service, gateway, ready, scorer_service
 
 NAMES = ("n1", "n2", "n3")
 TOO_HOT = Rejection("node is too hot", unresolvable=False)

@@ -27,9 +27,9 @@ from tests.gateway.cycle.cache.caching import (
     place_all,
     told,
 )
-from tests.gateway.running import Gateway, binder_service
 from tests.gateway.sharing import place, same
-from tests.live_api import Object, until
+from tools.inprocess.api import Object, until
+from tools.inprocess.gateway import Gateway, binder_service
 
 
 @dataclass(frozen=True, slots=True)

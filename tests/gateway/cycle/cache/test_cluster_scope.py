@@ -19,8 +19,8 @@ from tests.gateway.cycle.cache.rejecting import (
     policy,
     running,
 )
-from tests.gateway.running import Gateway, pod
-from tests.live_api import Object, until
+from tools.inprocess.api import Object, until
+from tools.inprocess.gateway import Gateway, pod
 
 
 @pytest.fixture

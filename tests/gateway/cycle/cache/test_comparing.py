@@ -23,9 +23,9 @@ from tests.gateway.cycle.cache.caching import (
     policy,
     told,
 )
-from tests.gateway.running import Gateway
 from tests.gateway.sharing import place
-from tests.live_api import until
+from tools.inprocess.api import until
+from tools.inprocess.gateway import Gateway
 
 MOST_LIKED = Rejection("node is liked too well")
 

@@ -18,8 +18,8 @@ from tests.gateway.cycle.cache.caching import (
     of_set,
     place_all,
 )
-from tests.gateway.running import Gateway
 from tests.gateway.sharing import place, same
+from tools.inprocess.gateway import Gateway
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from tests.gateway.cycle.cache.caching import (
     policy,
 )
 from tests.gateway.cycle.cache.odd import both, outcome, touch
-from tests.gateway.running import Gateway
+from tools.inprocess.gateway import Gateway
 
 
 class Moody(FilterPlugin):

@@ -19,9 +19,9 @@ from tests.gateway.cycle.cache.caching import (
     policy,
     replicas_are,
 )
-from tests.gateway.running import filter_service, scorer_service
 from tests.gateway.sharing import place, same
-from tests.live_api import until
+from tools.inprocess.api import until
+from tools.inprocess.gateway import filter_service, scorer_service
 
 
 async def test_another_policy_forgets_all(tmp_path: Path) -> None:

@@ -22,9 +22,9 @@ from tests.gateway.cycle.cache.caching import (
     place_all,
     told,
 )
-from tests.gateway.running import Gateway
 from tests.gateway.sharing import place
-from tests.live_api import Object, until
+from tools.inprocess.api import Object, until
+from tools.inprocess.gateway import Gateway
 
 
 @dataclass

@@ -22,9 +22,9 @@ from tests.gateway.cycle.cache.caching import (
     policy,
     remembered,
 )
-from tests.gateway.running import Gateway
 from tests.gateway.sharing import place, same
-from tests.live_api import Object, until
+from tools.inprocess.api import Object, until
+from tools.inprocess.gateway import Gateway
 
 
 @pytest.fixture

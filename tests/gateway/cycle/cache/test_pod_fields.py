@@ -18,8 +18,8 @@ from tests.gateway.cycle.cache.caching import (
     policy,
 )
 from tests.gateway.cycle.cache.rejecting import Hot
-from tests.gateway.running import filter_service, gateway, ready, scorer_service
 from tests.gateway.sharing import place, same
+from tools.inprocess.gateway import filter_service, gateway, ready, scorer_service
 
 TOLERANT = {"tolerations": [{"key": "gpu", "operator": "Exists"}]}
 

@@ -9,7 +9,7 @@ import pytest
 from moorage import Normalization, Pod, Scope, ScorePlugin
 from tests.gateway.cycle.cache.caching import remembered
 from tests.gateway.cycle.cache.odd import both, outcome, touch
-from tests.gateway.running import Gateway
+from tools.inprocess.gateway import Gateway
 
 
 class Strange(ScorePlugin):

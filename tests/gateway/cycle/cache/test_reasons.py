@@ -16,7 +16,7 @@ from tests.gateway.cycle.cache.caching import (
     remembered,
 )
 from tests.gateway.cycle.cache.odd import outcome, touch
-from tests.live_api import Object
+from tools.inprocess.api import Object
 
 
 class Chatty(FilterPlugin):

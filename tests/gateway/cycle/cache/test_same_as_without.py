@@ -17,8 +17,8 @@ from services.filter.plugins import BUILT_INS as FILTERS
 from services.scorer.plugins import BUILT_INS as SCORERS
 from tests.gateway.cycle.cache.caching import policy, remembered, told
 from tests.gateway.random_clusters import Object, RandomCluster
-from tests.gateway.running import IN_TREE, Gateway, filter_service, scorer_service
 from tests.gateway.sharing import place, same, sharing
+from tools.inprocess.gateway import IN_TREE, Gateway, filter_service, scorer_service
 
 COUNT = 24
 STEPS = 50

@@ -16,9 +16,9 @@ from tests.gateway.cycle.cache.caching import (
     of_set,
     told,
 )
-from tests.gateway.running import Gateway
 from tests.gateway.sharing import place
-from tests.live_api import until
+from tools.inprocess.api import until
+from tools.inprocess.gateway import Gateway
 
 COUNT, WINDOW = 120, 40
 NAMES = [f"n{number}" for number in range(1, COUNT + 1)]

@@ -6,8 +6,8 @@ import pytest
 
 from moorage import FilterPlugin, Node, Pod, Rejection, Scope, ScorePlugin
 from tests.gateway.cycle.cache.caching import NAMES, Asked, caching, fill, noting, of_set, policy
-from tests.gateway.running import Gateway
 from tests.gateway.sharing import place
+from tools.inprocess.gateway import Gateway
 
 
 class ByName(FilterPlugin):

@@ -18,8 +18,8 @@ from tests.gateway.cycle.cache.caching import (
     replicas_are,
 )
 from tests.gateway.cycle.cache.odd import touch
-from tests.gateway.running import scorer_service
 from tests.gateway.sharing import place
+from tools.inprocess.gateway import scorer_service
 
 RANKS = """
 from moorage import Normalization, Scope, ScorePlugin

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
-from tests.gateway.running import Gateway, bind, filter_service, pod, scorer_service
 from tests.gateway.sharing import policy_of, sharing
-from tests.live_api import until
+from tools.inprocess.api import until
+from tools.inprocess.gateway import Gateway, bind, filter_service, pod, scorer_service
 
 NAMES = ("n0", "n1", "n2", "n3")
 

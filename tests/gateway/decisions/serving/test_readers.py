@@ -15,7 +15,7 @@ from gateway.decisions.serving.routes import decision_routes
 from gateway.settings import GatewaySettings
 from moorage_host.http.reading import ForbiddenError, PodsReader, admit, refusal_of
 from tests.gateway.decisions.test_decisions import NOW
-from tests.live_api import until
+from tools.inprocess.api import until
 
 MayGet = Callable[[str], Awaitable[bool]]
 

@@ -8,7 +8,7 @@ import aiohttp
 import msgspec
 
 from tests.gateway.decisions.serving.test_lists import decide, deciding
-from tests.gateway.running import bind, pod
+from tools.inprocess.gateway import bind, pod
 
 
 async def event(response: aiohttp.ClientResponse) -> tuple[str, str, Any]:

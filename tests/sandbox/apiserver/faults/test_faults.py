@@ -6,8 +6,8 @@ import aiohttp
 import pytest
 
 from sandbox.apiserver import ApiServer, Fault
-from tests.live_api import until
 from tests.sandbox.apiserver.support import NODES, PODS, Http, node, pod
+from tools.inprocess.api import until
 
 
 async def test_the_next_requests_that_match_fail(http: Http, api: ApiServer) -> None:

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.build import find, is_there
+from tools.build import find, is_there
 
 
 def program() -> str | None:

@@ -10,8 +10,8 @@ import aiohttp
 import pytest
 
 from sandbox.apiserver import ApiServer, Fault, Settings
-from tests.live_api import until
 from tests.sandbox.apiserver.support import NODES, PODS, Http
+from tools.inprocess.api import until
 
 BINDING = {
     "apiVersion": "v1",

@@ -11,8 +11,8 @@ from sandbox.apiserver.resources.paths import parse
 from sandbox.apiserver.store.selection import select
 from sandbox.apiserver.store.store import Change, Item, Signal
 from sandbox.apiserver.watch.watch import Watch, WatchOptions
-from tests.live_api import until
 from tests.sandbox.apiserver.support import NODES, PODS, Http, labelled, node, pod
+from tools.inprocess.api import until
 
 ALL_PODS = "/api/v1/pods"
 

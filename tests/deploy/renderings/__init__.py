@@ -1,1 +1,0 @@
-"""Renders the chart, and writes deploy/kustomize from it; `python -m tests.deploy.generate`."""

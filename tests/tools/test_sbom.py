@@ -1,0 +1,37 @@
+"""The software bill of materials names what the lock does, and is the same each time."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tools.dependencies.locks import locked
+
+ROOT = Path(__file__).parents[2]
+
+
+def written(target: Path) -> bytes:
+    """Run the command of `make sbom`."""
+    recipe = re.search(r"^sbom:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.M)
+    assert recipe is not None
+    line = recipe[1].replace("\\\n", " ").splitlines()[1]
+    command = line.replace("$(BIN)/python", sys.executable, 1).partition(" -o ")[0].split()
+    subprocess.run([*command, "-o", str(target)], cwd=ROOT, check=True)
+    return target.read_bytes()
+
+
+def test_it_is_the_lock_with_its_hashes_each_time(tmp_path: Path) -> None:
+    text = written(tmp_path / "first.json")
+    assert text == written(tmp_path / "second.json")
+    found = {
+        (each["name"], each["version"]): {
+            f"sha256:{digest['content']}"
+            for reference in each["externalReferences"]
+            for digest in reference.get("hashes", ())
+        }
+        for each in json.loads(text)["components"]
+    }
+    expected = {each.key: set(each.hashes) for each in locked(ROOT / "requirements-image.lock")}
+    assert found == expected
+    assert json.loads(text)["metadata"]["component"]["name"] == "moorage"

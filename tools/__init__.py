@@ -1,0 +1,1 @@
+"""What builds, generates, measures and breaks Moorage, and is no test."""

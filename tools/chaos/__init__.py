@@ -1,0 +1,1 @@
+"""Breaks processes and links under load; `make chaos`."""

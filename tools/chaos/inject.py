@@ -1,0 +1,275 @@
+"""Carries out the faults of a schedule on a running stack."""
+
+import asyncio
+import dataclasses
+import fcntl
+import os
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from tools.chaos.certificates import Certificates
+from tools.chaos.intrusion import let_in
+from tools.chaos.plan.faults import LEADER, Injection
+from tools.chaos.stack import FIRST, HOST, SCHEDULER, SECOND, Stack
+from tools.planes.programs import ProgramError
+
+BINDINGS_AHEAD = 200
+"""Bindings that a fault of the API server can concern in a round."""
+
+PIPE_BYTES = 4096
+BAD_CALLS = 100
+RELOAD_SECONDS = 5.0
+
+
+class Injector:
+    """Knows each fault by the name of its method."""
+
+    def __init__(self, stack: Stack, session: aiohttp.ClientSession) -> None:
+        self._stack = stack
+        self._session = session
+        self.problems: list[str] = []
+        """What went wrong that the audit log does not show, since this was last emptied."""
+
+    async def run(self, injection: Injection) -> None:
+        """Wait for the time of a fault, carry it out, and end it."""
+        await asyncio.sleep(injection.at)
+        if injection.target.startswith(LEADER):
+            leader = await self._stack.leader()
+            target = injection.target.replace(LEADER, leader)
+            injection = dataclasses.replace(injection, target=target)
+        act: Callable[[Injection], Awaitable[None]] = getattr(self, injection.fault)
+        await act(injection)
+
+    # ---- processes
+
+    async def kill(self, injection: Injection) -> None:
+        """End a program at once; it is started again."""
+        await self._stack.programs[injection.target].kill()
+
+    async def terminate(self, injection: Injection) -> None:
+        """End a program in order; it is started again."""
+        await self._stack.programs[injection.target].stop()
+
+    async def stop(self, injection: Injection) -> None:
+        """Let a program do nothing for a while."""
+        program = self._stack.programs[injection.target]
+        with suppress(ProcessLookupError):
+            program.hold()
+            await asyncio.sleep(injection.seconds)
+            program.go_on()
+
+    async def jump_clock(self, injection: Injection) -> None:
+        """Let the wall clock of a program be wrong."""
+        assert self._stack.clocks
+        self._stack.clocks.jump(injection.target, injection.amount)
+
+    async def other_version(self, injection: Injection) -> None:
+        """Let a program run the other version of a plugin for a while."""
+        program = self._stack.programs[injection.target]
+        usual = list(program.command)
+        for command in ([part.replace(FIRST, SECOND) for part in usual], usual):
+            with self._stack.away(injection.target):
+                await program.stop()
+                program.command = command
+                await program.start()
+            if command is not usual:
+                await asyncio.sleep(injection.seconds)
+
+    async def full_log(self, injection: Injection) -> None:
+        """Restart a program with its log on a full disk, and call it with bad requests."""
+        await self._with_log(injection, "/dev/full")
+
+    async def unread_log(self, injection: Injection) -> None:
+        """Restart a program with its log into a small pipe that nobody reads."""
+        path = self._stack.directory / f"{injection.target}.pipe"
+        if not path.exists():
+            os.mkfifo(path)
+        end = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+        fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        try:
+            await self._with_log(injection, str(path))
+        finally:
+            os.close(end)
+
+    async def _with_log(self, injection: Injection, path: str) -> None:
+        program = self._stack.programs[injection.target]
+        usual = program.log
+        with self._stack.away(injection.target):
+            await program.stop()
+            program.log = Path(path)
+            try:
+                await program.start()
+                await self._call_badly(injection.target)
+                await asyncio.sleep(injection.seconds)
+                if not program.running:
+                    self.problems.append(f"{injection.target} ended, its log was {path}")
+            except ProgramError:
+                self.problems.append(f"{injection.target} did not start with its log at {path}")
+            finally:
+                await program.kill()
+                program.log = usual
+            await program.start()
+
+    async def _call_badly(self, target: str) -> None:
+        """Send requests that a program logs, as many as fill a pipe; each must be answered."""
+        url = f"http://{HOST}:{self._stack.port(target)}/filter"
+        timeout = aiohttp.ClientTimeout(total=2)
+        for number in range(BAD_CALLS):
+            try:
+                async with self._session.post(url, data=b"{bad", timeout=timeout) as answer:
+                    await answer.read()
+            except (aiohttp.ClientError, TimeoutError):
+                self.problems.append(f"{target} did not answer bad call {number + 1}")
+                return
+
+    # ---- certificates
+
+    async def renew_certificates(self, _: Injection) -> None:
+        """Replace all certificates; each process must take its own."""
+        await self._replace(self._certificates.renew, "The certificate is reloaded")
+
+    async def spoil_certificates(self, injection: Injection) -> None:
+        """Replace all certificates for a while by expired and foreign ones: nobody may take one."""
+        await self._replace(self._certificates.spoil, "The certificate is not reloaded")
+        await asyncio.sleep(injection.seconds)
+        await self.renew_certificates(injection)
+
+    async def intrude(self, _: Injection) -> None:
+        """Call every port with certificates that must be refused."""
+        for wrong, folder in self._certificates.intruders().items():
+            found = await let_in(self._stack, self._session, folder)
+            self.problems += [f"{each} with {wrong}" for each in found]
+
+    @property
+    def _certificates(self) -> Certificates:
+        assert self._stack.certificates
+        return self._stack.certificates
+
+    async def _replace(self, replace: Callable[[], None], event: str) -> None:
+        """Replace files, and wait until each process has noticed."""
+        programs = [p for name, p in self._stack.programs.items() if name != SCHEDULER]
+
+        def counts() -> list[int]:
+            return [program.log.read_text().count(event) for program in programs]
+
+        before = await asyncio.to_thread(counts)
+        await asyncio.to_thread(replace)
+        try:
+            async with asyncio.timeout(RELOAD_SECONDS):
+                while any(  # noqa: ASYNC110 - logs of others
+                    map(int.__le__, await asyncio.to_thread(counts), before)
+                ):
+                    await asyncio.sleep(0.1)
+        except TimeoutError:
+            self.problems.append(f"not every process has logged: {event}")
+
+    # ---- links
+
+    async def hold_both(self, injection: Injection) -> None:
+        """Pass nothing between two programs."""
+        await self._hold(injection, "up", "down")
+
+    async def hold_up(self, injection: Injection) -> None:
+        """Hold what the client sends."""
+        await self._hold(injection, "up")
+
+    async def hold_down(self, injection: Injection) -> None:
+        """Hold what the server sends."""
+        await self._hold(injection, "down")
+
+    async def _hold(self, injection: Injection, *directions: Any) -> None:
+        link = self._stack.links[injection.target]
+        link.hold(*directions)
+        await asyncio.sleep(injection.seconds)
+        link.heal()
+
+    async def freeze(self, injection: Injection) -> None:
+        """Hold what was sent on connections that are open now, also when its sender has died."""
+        link = self._stack.links[injection.target]
+        link.freeze()
+        await asyncio.sleep(injection.seconds)
+        link.heal()
+
+    async def cut(self, injection: Injection) -> None:
+        """Reset all connections between two programs."""
+        self._stack.links[injection.target].cut()
+
+    async def half_open(self, injection: Injection) -> None:
+        """Reset only the server's ends."""
+        self._stack.links[injection.target].half_open()
+
+    async def latency(self, injection: Injection) -> None:
+        """Have everything arrive late."""
+        link = self._stack.links[injection.target]
+        link.delay = injection.amount
+        await asyncio.sleep(injection.seconds)
+        link.delay = 0.0
+
+    # ---- the API server
+
+    async def slow_bindings(self, injection: Injection) -> None:
+        """Have each Binding take between a fifth and all of an amount of seconds.
+
+        What the binder exchanges with a real API server is late instead.
+        """
+        if self._stack.plane.name == "real":
+            self._stack.links["binder>api"].delay = injection.amount / 8
+            return
+        for i in range(BINDINGS_AHEAD):
+            delay = injection.amount * (0.2 + 0.8 * ((i * 7) % 11) / 10)
+            await self._fault(delaySeconds=round(delay, 2))
+
+    async def refuse_bindings(self, injection: Injection) -> None:
+        """Answer a share of the next Bindings with failures that may be tried again."""
+        await self._clear()
+        for i in range(BINDINGS_AHEAD):
+            refused = (i * 0.618) % 1 < injection.amount
+            effects = (
+                {"status": (409, 429, 500, 503)[i % 4], "retryAfterSeconds": 1} if refused else {}
+            )
+            await self._fault(**effects)
+
+    async def lose_answers(self, injection: Injection) -> None:
+        """Carry out a share of the next Bindings without an answer."""
+        await self._clear()
+        for i in range(BINDINGS_AHEAD):
+            lost = (i * 0.618) % 1 < injection.amount
+            await self._fault(**({"done": True, "drop": True} if lost else {}))
+
+    async def drop_watches(self, injection: Injection) -> None:
+        """Cut all watches."""
+        await self._post("watches/drop", {})
+
+    async def expire_watches(self, injection: Injection) -> None:
+        """End all watches with 410 and forget the history."""
+        await self._post("watches/drop", {"expire": True})
+
+    async def refuse_watches(self, injection: Injection) -> None:
+        """Refuse the next watches and lists in different ways."""
+        for status in (403, 500, 429):
+            for verb in ("watch", "list"):
+                await self._post("faults", {"verb": verb, "resource": "pods", "status": status})
+        await self._post("watches/drop", {})
+
+    async def end(self) -> None:
+        """End all faults."""
+        self._stack.heal()
+        if self._stack.plane.name == "embedded":
+            await self._clear()
+
+    async def _fault(self, **effects: Any) -> None:
+        await self._post("faults", {"verb": "create", "resource": "pods/binding", **effects})
+
+    async def _clear(self) -> None:
+        url = f"{self._stack.plane.url}/sandbox/faults"
+        async with self._session.delete(url) as answer:
+            answer.raise_for_status()
+
+    async def _post(self, path: str, body: dict[str, Any]) -> None:
+        url = f"{self._stack.plane.url}/sandbox/{path}"
+        async with self._session.post(url, json=body) as answer:
+            answer.raise_for_status()

@@ -1,0 +1,1 @@
+"""Takes safeguards out of a copy of the tree."""

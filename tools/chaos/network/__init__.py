@@ -1,0 +1,1 @@
+"""A link that loses, holds and cuts."""

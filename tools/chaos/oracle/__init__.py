@@ -1,0 +1,1 @@
+"""Judges a campaign by the audit log."""

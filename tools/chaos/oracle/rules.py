@@ -1,0 +1,136 @@
+"""Replays the audit log of a round and judges each Binding by the pods that were bound then."""
+
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tools.chaos.oracle.audit import Write
+from tools.chaos.plan.load import CROWD, FIT_CROWDED, RANKED, RUN, Wanted, pool_of
+from tools.chaos.plugins.rules.rules import EXCLUSIVE, LIMITED, MOST_LIMITED
+
+
+@dataclass(slots=True, kw_only=True)
+class Verdict:
+    """What was found in the audit log of a round.
+
+    Attributes:
+        bound: Successful Bindings.
+        posts: Bindings that were asked for, without those that a fault refused.
+        twice: Successful Bindings of a pod that was bound already.
+        evicted: Bound pods that were deleted to make room for more important ones.
+        broken: The rules that were broken, one sentence each.
+        pause: The longest time without a Binding while a pod waited for one, in seconds.
+    """
+
+    bound: int = 0
+    posts: int = 0
+    twice: int = 0
+    evicted: int = 0
+    broken: list[str] = field(default_factory=list)
+    pause: float = 0.0
+
+    @property
+    def posts_per_bind(self) -> float:
+        """How often the API server was asked for each pod that was bound."""
+        return self.posts / self.bound if self.bound else 0.0
+
+
+def judge(writes: Iterable[Write], wanted: Sequence[Wanted], *, room: bool = True) -> Verdict:
+    """Replay the writes of a round, which begins without pods.
+
+    Without *room* nodes may be overfilled: that is kube-scheduler's own rule, and one that has been
+    killed forgets the binds that were under way.
+    """
+    replay = _Replay(wanted, room=room)
+    for write in writes:
+        replay.step(write)
+    return replay.verdict
+
+
+class _Replay:
+    def __init__(self, wanted: Sequence[Wanted], *, room: bool) -> None:
+        self._room = room
+        self.verdict = Verdict()
+        self._to_come: dict[str, deque[Wanted]] = {}
+        for each in wanted:
+            self._to_come.setdefault(each.name, deque()).append(each)
+        self._pods: dict[str, Wanted] = {}
+        self._places: dict[str, str] = {}
+        self._waiting: dict[str, float] = {}
+        self._last_bind = 0.0
+
+    def step(self, write: Write) -> None:
+        if write.act == "bind":
+            self.verdict.posts += not write.injected
+        if not write.done:
+            return
+        if write.act == "create":
+            self._create(write)
+        elif write.act == "delete":
+            self._delete(write)
+        else:
+            self._bind(write)
+
+    def _delete(self, write: Write) -> None:
+        pod = self._pods.pop(write.name, None)
+        if pod is None and (stored := self._to_come.get(write.name)):
+            stored.popleft()  # its create was answered with an error, and done
+        place = self._places.pop(write.name, None)
+        self._waiting.pop(write.name, None)
+        self.verdict.evicted += bool(place and pod and pod.kind == "evictable")
+
+    def _create(self, write: Write) -> None:
+        if coming := self._to_come.get(write.name):
+            self._pods[write.name] = coming.popleft()
+            if self._pods[write.name].kind not in CROWD:  # these wait for others to leave
+                self._waiting[write.name] = write.at
+
+    def _bind(self, write: Write) -> None:
+        pod = self._pods.get(write.name)
+        if pod is None:
+            return  # not of this campaign
+        self.verdict.bound += 1
+        began = max(self._last_bind, min(self._waiting.values(), default=write.at))
+        self.verdict.pause = max(self.verdict.pause, write.at - began)
+        self._last_bind = write.at
+        self._waiting.pop(write.name, None)
+        if write.name in self._places:
+            self.verdict.twice += 1
+        others = {name: self._pods[name] for name in self._places if name != write.name}
+        self.verdict.broken += _broken(pod, write.node, others, self._places)
+        if self._room:
+            self.verdict.broken += _overfilled(pod, write.node, others, self._places)
+        self._places[write.name] = write.node
+
+
+def _broken(
+    pod: Wanted, node: str, others: Mapping[str, Wanted], places: Mapping[str, str]
+) -> Iterator[str]:
+    where = f"{pod.name} on {node}"
+    here = [other for name, other in others.items() if places[name] == node]
+    if pool_of(node) != pod.pool:
+        yield f"{where}: it belongs into the pool {pod.pool}"
+    if pod.kind == "ranked" and node not in RANKED:
+        yield f"{where}: no version of the plugin finds this node the best"
+    if run := pod.labels.get(RUN):
+        own = Counter(
+            places[name] for name, other in others.items() if other.labels.get(RUN) == run
+        )
+        if own and node not in own:
+            yield f"{where}: run {run} is on {', '.join(own)}"
+        if foreign := {other.labels[RUN] for other in here if RUN in other.labels} - {run}:
+            yield f"{where}: the node has run {', '.join(foreign)}"
+    if EXCLUSIVE in pod.labels and any(EXCLUSIVE in other.labels for other in here):
+        yield f"{where}: the node has an exclusive pod"
+    if LIMITED in pod.labels:
+        count = sum(LIMITED in other.labels for other in here)
+        if count >= MOST_LIMITED:
+            yield f"{where}: the node has {count} limited pods"
+
+
+def _overfilled(
+    pod: Wanted, node: str, others: Mapping[str, Wanted], places: Mapping[str, str]
+) -> Iterator[str]:
+    here = sum(places[name] == node for name in others)
+    if pod.kind in CROWD and here >= FIT_CROWDED:
+        yield f"{pod.name} on {node}: the node has room for {FIT_CROWDED} pods, and has {here}"

@@ -1,0 +1,1 @@
+"""What is broken when, under which load."""

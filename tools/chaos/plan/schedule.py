@@ -1,0 +1,169 @@
+"""Which faults happen when: drawn from a seed, so that a campaign can be repeated."""
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tools.chaos.plan import faults
+from tools.chaos.plan.faults import (
+    CALLED_LINKS,
+    GATEWAY,
+    LEASE_SECONDS,
+    LINKS,
+    SCHEDULER,
+    VERSIONS_SECONDS,
+    Draw,
+    Extent,
+    Injection,
+)
+from tools.chaos.plan.load import Wanted, pods, ranked
+
+VERSIONS = "two versions of a plugin"
+SLOWER = "API server slower than the timeout"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """A load with faults of one row of the table."""
+
+    number: int
+    row: str
+    wanted: Sequence[Wanted] = field(repr=False)
+    injections: Sequence[Injection]
+
+    @property
+    def limits_posts(self) -> bool:
+        """Whether nothing happens that cuts Bindings off, so that few must be sent again."""
+        return self.row != SLOWER and all(each.fault in API_FAULTS for each in self.injections)
+
+    @property
+    def answers_all(self) -> bool:
+        """Whether not one call of kube-scheduler may fail."""
+        return self.row in ANSWERED
+
+
+ANSWERED = frozenset({"no fault", "certificates replaced", "certificates expired or wrong"})
+"""Rows in which every call is answered: nothing that takes them ends without notice."""
+
+API_FAULTS = frozenset({"slow_bindings", "refuse_bindings", "lose_answers", "latency"})
+
+
+ONE_GATEWAY: Mapping[str, Draw] = {
+    "no fault": lambda rng, extent: iter(()),
+    "kill -9 gateway, slow Bindings": faults.kill_gateway,
+    "kill -9 binder, slow Bindings": faults.kill("binder"),
+    "kill -9 filter": faults.kill("filter"),
+    "kill -9 scorer": faults.kill("scorer-1"),
+    "kill -9 kube-scheduler": faults.kill(SCHEDULER),
+    "SIGSTOP gateway": faults.stop(GATEWAY),
+    "SIGSTOP binder": faults.stop("binder"),
+    "SIGSTOP filter": faults.stop("filter"),
+    "SIGSTOP scorer": faults.stop("scorer-1"),
+    "SIGTERM of each, one after another": faults.rollout,
+    "binds of a dead gateway arrive late": faults.delayed_binds,
+    VERSIONS: faults.two_versions,
+    "partition": faults.cut_links("hold_both", LINKS),
+    "partition one way, requests": faults.cut_links("hold_up", LINKS),
+    "partition one way, answers": faults.cut_links("hold_down", LINKS),
+    "connections reset": faults.cut_links("cut", LINKS),
+    "half-open connections": faults.cut_links("half_open", CALLED_LINKS),
+    "latency of every link": faults.latency,
+    "API server nearly as slow as the timeout": faults.slow_api(1.0),
+    SLOWER: faults.slow_api(1.6),  # a third of the outcomes is unknown
+    "API server answers 409, 429, 500, 503": faults.failing_api("refuse_bindings"),
+    "Bindings done, answers lost": faults.failing_api("lose_answers"),
+    "watches cut, expired, refused": faults.broken_watches,
+    "watch silent": faults.silent_watch,
+    "log disk full": faults.broken_log("full_log"),
+    "log pipe unread": faults.broken_log("unread_log"),
+}
+"""The rows of the table with one gateway."""
+
+
+CERTIFICATES: Mapping[str, Draw] = {
+    "certificates replaced": faults.renewals,
+    "certificates expired or wrong": faults.bad_certificates,
+}
+"""The rows with one gateway and TLS everywhere."""
+
+IN_TURN: Mapping[str, Draw] = {
+    "two gateways called in turn": lambda rng, extent: iter([faults.slow_bindings(extent)]),
+}
+"""The rows with two gateways without an election."""
+
+ELECTED: Mapping[str, Draw] = {
+    "leader: kill -9": faults.on_leader("kill", 0.0),
+    "leader: SIGTERM": faults.on_leader("terminate", 0.0),
+    "leader: SIGSTOP, returns as a zombie": faults.on_leader("stop", 2 * LEASE_SECONDS),
+    "leader: cut off from the API server": faults.on_leader(
+        "hold_both", 2 * LEASE_SECONDS, "leader>api"
+    ),
+    "leader: requests to the API server held": faults.on_leader(
+        "hold_up", 2 * LEASE_SECONDS, "leader>api"
+    ),
+    "leader: answers of the API server held": faults.on_leader(
+        "hold_down", 2 * LEASE_SECONDS, "leader>api"
+    ),
+    "leader: cut off from the binder": faults.on_leader(
+        "hold_both", LEASE_SECONDS, "leader>binder"
+    ),
+    "leader: cut off from API server and binder": faults.on_leader(
+        "hold_both", 2 * LEASE_SECONDS, "leader>api", "leader>binder"
+    ),
+}
+"""The rows with two gateways of which one is elected."""
+
+
+CLOCKS: Mapping[str, Draw] = {
+    "leader: wall clocks jump by hours, kill -9": faults.clock_jumps,
+}
+"""The rows with two gateways, one elected, whose wall clocks are set by the campaign."""
+
+
+REAL: Mapping[str, Draw] = {
+    "no fault": ONE_GATEWAY["no fault"],
+    "kill -9 gateway, slow Bindings": faults.kill_gateway,
+    "kill -9 binder, slow Bindings": faults.kill("binder"),
+    "kill -9 kube-scheduler": faults.kill(SCHEDULER),
+    "kill -9 kube-apiserver": faults.kill("kube-apiserver"),
+    "kill -9 etcd": faults.kill("etcd"),
+    "SIGSTOP gateway": faults.stop(GATEWAY),
+    "SIGTERM of each, one after another": faults.rollout,
+    "partition": faults.cut_links("hold_both", LINKS),
+    "partition one way, answers": faults.cut_links("hold_down", LINKS),
+    "half-open connections": faults.cut_links("half_open", CALLED_LINKS),
+    "binds of a dead gateway arrive late": faults.delayed_binds,
+}
+"""The rows on a real control plane."""
+
+
+ONLY_FULL = frozenset(
+    {
+        "partition one way, requests",
+        "SIGSTOP filter",
+        "SIGSTOP scorer",
+        "kill -9 filter",
+        "kill -9 kube-scheduler",
+        "partition one way, answers",
+        "leader: cut off from the API server",
+        "API server slower than the timeout",
+        "leader: requests to the API server held",
+        "leader: cut off from the binder",
+        "leader: cut off from API server and binder",
+    }
+)
+"""Rows that are left out of the short form: others have faults of the same kind."""
+
+
+def rounds(seed: int, extent: Extent, rows: Mapping[str, Draw], first: int = 0) -> Iterator[Round]:
+    """Yield a round of each row, in the order of the table."""
+    for offset, (row, draw) in enumerate(rows.items()):
+        number = first + offset
+        # Each round has a generator of its own, so that it can be repeated alone.
+        rng = random.Random(f"{seed}/{number}/{row}")
+        wanted = pods(f"r{number}", round(extent.rate * extent.seconds), extent.seconds, rng)
+        if row == VERSIONS:
+            wanted += ranked(f"r{number}", VERSIONS_SECONDS, rng)
+            wanted.sort(key=lambda each: each.at)
+        injections = sorted(draw(rng, extent), key=lambda each: each.at)
+        yield Round(number=number, row=row, wanted=wanted, injections=injections)

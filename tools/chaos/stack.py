@@ -1,0 +1,323 @@
+"""A control plane and Moorage's processes, with a link between every two of them."""
+
+import asyncio
+import json
+import ssl
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+from typing import Any, Literal
+
+import aiohttp
+import grpc.aio
+import yaml
+
+from cli.up.processes import free_ports
+from tools.chaos.certificates import Certificates, grpc_channel, http_context
+from tools.chaos.clocks import Clocks
+from tools.chaos.network.link import Link
+from tools.chaos.plan.faults import ELECTED_GATEWAYS, LEASE_SECONDS
+from tools.planes.embedded import Identity, Plane, answers, python, shipped_config
+from tools.planes.programs import Program, ProgramError, start_all, stop_all
+
+HERE = Path(__file__).parent
+FIRST, SECOND = (str(HERE / "plugins" / version) for version in ("first", "second"))
+"""Where the two versions of a plugin are."""
+
+HOST = "127.0.0.1"
+PROFILES = ("moorage", "ranked")
+SCHEDULER = "kube-scheduler"
+SERVICES = ("filter", "scorer-1", "scorer-2", "binder")
+Layout = Literal["one gateway", "certificates", "in turn", "elected", "clocks"]
+"""How many gateways there are, which of them kube-scheduler calls, and whether with TLS.
+
+With "clocks" one is elected, and wall clocks can be set.
+"""
+
+TWO_GATEWAYS: frozenset[Layout] = frozenset({"in turn", "elected", "clocks"})
+WITH_ELECTION: frozenset[Layout] = frozenset({"elected", "clocks"})
+
+LEASE = (
+    "--leader-election=lease",
+    "--lease-namespace=default",
+    f"--lease-duration={LEASE_SECONDS}s",
+    f"--lease-renew-deadline={LEASE_SECONDS * 0.6}s",
+    f"--lease-retry-period={LEASE_SECONDS * 0.1}s",
+)
+
+RESTART_SECONDS = 0.3
+"""How long a process stays away that has ended, as a kubelet starts it again."""
+
+API_CLIENTS: dict[str, Identity] = {
+    "gateway": "gateway",
+    "binder": "binder",
+    SCHEDULER: "scheduler",
+}
+"""Who reaches the API server, and as whom."""
+
+
+class Stack:
+    """Everything that faults happen to.
+
+    Attributes:
+        plane: The API server.
+        links: By name, such as "gateway>binder".
+        programs: By name; those of Moorage and kube-scheduler.
+        kept: Whether programs that end are started again.
+    """
+
+    def __init__(
+        self, plane: Plane, layout: Layout = "one gateway", *, http_timeout: float = 10.0
+    ) -> None:
+        self.plane = plane
+        self.directory = plane.directory
+        self.layout = layout
+        self.gateways = list(ELECTED_GATEWAYS) if layout in TWO_GATEWAYS else ["gateway"]
+        with_tls = layout == "certificates"
+        self.certificates = Certificates(self.directory / "certificates") if with_tls else None
+        self.clocks = Clocks(self.directory) if layout == "clocks" else None
+        self.links: dict[str, Link] = {}
+        self.programs: dict[str, Program] = {}
+        self._held_back: set[str] = set()
+        self._http_timeout = http_timeout
+        listening = [*self.gateways, *SERVICES]
+        ports = free_ports(2 * len(listening))
+        self._ports = dict(zip(listening, ports, strict=False))
+        self._admins = dict(zip(listening, ports[len(listening) :], strict=False))
+
+    async def start(self, stack: AsyncExitStack) -> None:
+        """Start everything; it is stopped when *stack* is left."""
+        stack.push_async_callback(self.plane.stop)
+        await self.plane.start()
+        await self._start_links(stack)
+        made = [self._service(name) for name in SERVICES]
+        made += [self._gateway(name) for name in self.gateways]
+        self.programs = {program.name: program for program in made}
+        stack.push_async_callback(stop_all, list(self.programs.values()))
+        await start_all(made)
+        scheduler = self._scheduler()
+        stack.push_async_callback(scheduler.stop)
+        self.programs[SCHEDULER] = scheduler
+        await scheduler.start()
+        if self.plane.name == "real":
+            self.programs |= {program.name: program for program in self.plane.programs()}
+        tasks = [asyncio.create_task(self._keep(name)) for name in self.programs]
+        if self.layout in WITH_ELECTION:
+            tasks.append(asyncio.create_task(self._route()))
+        stack.push_async_callback(_cancel, tasks)
+
+    def port(self, name: str) -> int:
+        """Return where a program serves gRPC, or the extender."""
+        return self._ports[name]
+
+    def admin(self, name: str) -> str:
+        """Return the URL of a program's admin server."""
+        return f"{self.scheme}://{HOST}:{self._admins[name]}"
+
+    @property
+    def scheme(self) -> str:
+        """How HTTP ports of Moorage are reached."""
+        return "https" if self.certificates else "http"
+
+    def ssl(self) -> ssl.SSLContext | bool:
+        """Return what an operator calls HTTP ports with."""
+        return http_context(self.certificates.judge("operator")) if self.certificates else True
+
+    def channel(self, name: str, identity: str) -> grpc.aio.Channel:
+        """Return a channel to a program, without the link between."""
+        at = f"{HOST}:{self._ports[name]}"
+        if self.certificates:
+            return grpc_channel(at, self.certificates.judge(identity))
+        return grpc.aio.insecure_channel(at)
+
+    async def leader(self) -> str:
+        """Return the gateway that is ready; the first one if none is."""
+        for name in self.gateways:
+            if await self._is_ready(name):
+                return name
+        return self.gateways[0]
+
+    def heal(self) -> None:
+        """End all faults of links, and let held programs go on."""
+        if self.clocks:
+            self.clocks.heal()
+        for link in self.links.values():
+            link.heal()
+        for program in self.programs.values():
+            if program.running:
+                with suppress(ProcessLookupError):
+                    program.go_on()
+
+    def away(self, name: str) -> "_Away":
+        """Do not start a program again for as long as the block lasts."""
+        return _Away(self._held_back, name)
+
+    async def restart(self) -> None:
+        """Start everything again, so that what went wrong in a round is over in the next."""
+        for program in self.programs.values():
+            await program.kill()
+
+    async def ready(self) -> bool:
+        """Whether all programs run, one gateway is ready, and others are but for deciding."""
+        if not all(program.running for program in self.programs.values()):
+            return False
+        lacking = [await self._lacks(name) for name in self.gateways]
+        return set() in lacking and all(each <= {"leader"} for each in lacking)
+
+    async def _lacks(self, gateway: str) -> set[str]:
+        """Return the checks of `/readyz` that fail."""
+        timeout = aiohttp.ClientTimeout(total=1)
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=timeout) as session,
+                session.get(f"{self.admin(gateway)}/readyz", ssl=False) as response,
+            ):
+                return {check["name"] for check in (await response.json()).get("checks", ())}
+        except (aiohttp.ClientError, TimeoutError, OSError):
+            return {"answer"}
+
+    async def _is_ready(self, gateway: str) -> bool:
+        return await answers(f"{self.admin(gateway)}/readyz", ssl=False, seconds=1)
+
+    async def _route(self) -> None:
+        """Lead new connections of kube-scheduler to the ready gateway, as a Service does."""
+        link = self.links[f"{SCHEDULER}>gateway"]
+        while True:
+            ready = await asyncio.gather(*map(self._is_ready, self.gateways))
+            places = [self._ports[name] for name in self.gateways]
+            chosen = [port for port, is_ready in zip(places, ready, strict=True) if is_ready]
+            link.targets = chosen or link.targets
+            await asyncio.sleep(0.1)
+
+    # ---- links
+
+    async def _start_links(self, stack: AsyncExitStack) -> None:
+        for gateway in self.gateways:
+            for service in SERVICES:
+                await self._link(stack, f"{gateway}>{service}", [self._ports[service]])
+        extender = [self._ports[name] for name in self.gateways]
+        in_turn = self.layout == "in turn"
+        await self._link(stack, f"{SCHEDULER}>gateway", extender, in_turn=in_turn)
+        api = int(self.plane.url.rpartition(":")[2])
+        for client in (*self.gateways, "binder", SCHEDULER):
+            await self._link(stack, f"{client}>api", [api])
+
+    async def _link(
+        self, stack: AsyncExitStack, name: str, targets: Sequence[int], *, in_turn: bool = False
+    ) -> None:
+        link = self.links[name] = Link(name, targets, in_turn=in_turn)
+        await link.start()
+        stack.push_async_callback(link.stop)
+
+    def _kubeconfig(self, client: str) -> Path:
+        """Write how a client reaches the API server through its link."""
+        identity = API_CLIENTS[client.partition("-")[0] if client != SCHEDULER else client]
+        config = yaml.safe_load(self.plane.kubeconfig(identity).read_text())
+        cluster = config["clusters"][0]["cluster"]
+        scheme = cluster["server"].partition(":")[0]
+        cluster["server"] = f"{scheme}://{HOST}:{self.links[f'{client}>api'].port}"
+        file = self.directory / f"{client}-through-link.kubeconfig"
+        file.write_text(json.dumps(config))
+        return file
+
+    # ---- programs
+
+    def _service(self, name: str) -> Program:
+        kind = name.partition("-")[0]
+        options = [f"--host={HOST}", f"--port={self._ports[name]}"]
+        if kind == "filter":
+            options.append(f"--plugin={HERE / 'plugins' / 'rules'}")
+        if kind == "scorer":
+            options.append(f"--plugin={FIRST}")
+        if kind == "binder":
+            options.append(f"--kubeconfig={self._kubeconfig(name)}")
+            options.append(f"--bind-timeout={self._http_timeout}s")
+        return self._program(name, f"services.{kind}", options)
+
+    def _gateway(self, name: str) -> Program:
+        at = {service: f"{HOST}:{self.links[f'{name}>{service}'].port}" for service in SERVICES}
+        options = [
+            f"--extender-host={HOST}",
+            f"--extender-port={self._ports[name]}",
+            f"--kubeconfig={self._kubeconfig(name)}",
+            f"--config={HERE / 'plugins' / 'policy.yaml'}",
+            f"--filter={at['filter']}",
+            *(f"--scorer={at[service]}" for service in SERVICES if "scorer" in service),
+            f"--binder={at['binder']}",
+            f"--http-timeout={self._http_timeout}s",
+            "--resolve-interval=1s",
+        ]
+        if self.layout in WITH_ELECTION:
+            options += LEASE
+        return self._program(name, "gateway", options)
+
+    def _program(self, name: str, module: str, options: list[str]) -> Program:
+        admin = self._admins[name]
+        common = [
+            f"--admin-host={HOST}",
+            f"--admin-port={admin}",
+            "--shutdown-delay=0s",
+            "--shutdown-grace=2s",
+            "--log-format=text",
+        ]
+        if self.certificates:
+            common += [f"--tls={self.certificates.of(name)}", "--tls-reload-interval=100ms"]
+        return Program(
+            name=name,
+            command=[*python(module), *common, *options],
+            environment=self.clocks.environment(name) if self.clocks else {},
+            log=self.directory / f"{name}.log",
+            ready=lambda: answers(f"{self.scheme}://{HOST}:{admin}/livez", ssl=False),
+        )
+
+    def _scheduler(self) -> Program:
+        config: dict[str, Any] = shipped_config()
+        config["leaderElection"] = {"leaderElect": False}
+        config["profiles"] = [{"schedulerName": name} for name in PROFILES]
+        config["podInitialBackoffSeconds"], config["podMaxBackoffSeconds"] = 1, 2
+        entry = config["extenders"][0]
+        entry["urlPrefix"] = f"{self.scheme}://{HOST}:{self.links[f'{SCHEDULER}>gateway'].port}"
+        if self.certificates:
+            entry |= {"enableHTTPS": True, "tlsConfig": self.certificates.for_kube_scheduler()}
+        entry |= {"bindVerb": "bind", "httpTimeout": f"{self._http_timeout:g}s"}
+        config["clientConnection"] = {"kubeconfig": str(self._kubeconfig(SCHEDULER))}
+        program = self.plane.scheduler(SCHEDULER, config)
+        api = f"http://{HOST}:{self.links[f'{SCHEDULER}>api'].port}"
+        program.command = [
+            f"--api-server={api}" if part.startswith("--api-server=") else part
+            for part in program.command
+        ]
+        if self.plane.name == "embedded":
+            program.command = [
+                *program.command,
+                "--log-repeats=1000000",
+            ]  # failed calls are counted
+        return program
+
+    async def _keep(self, name: str) -> None:
+        """Start a program again whenever it has ended."""
+        while True:
+            await asyncio.sleep(0.05)
+            program = self.programs[name]
+            if program.running or name in self._held_back:
+                continue
+            await asyncio.sleep(RESTART_SECONDS)
+            with suppress(ProgramError):
+                await program.start()
+
+
+class _Away:
+    def __init__(self, names: set[str], name: str) -> None:
+        self._names, self._name = names, name
+
+    def __enter__(self) -> None:
+        self._names.add(self._name)
+
+    def __exit__(self, *_: object) -> None:
+        self._names.discard(self._name)
+
+
+async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,1 @@
+"""Checks the locked dependencies; `make audit`."""

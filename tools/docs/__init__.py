@@ -1,0 +1,1 @@
+"""Generates the tables of the documentation."""

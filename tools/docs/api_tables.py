@@ -1,0 +1,95 @@
+"""The names of the public library and the first sentences of their docstrings."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import griffe
+
+from tools.docs.markdown import code, escaped, table
+from tools.docs.pages import ROOT
+
+MODULES = (
+    "moorage",
+    "moorage.models",
+    "moorage.snapshot",
+    "moorage.rules",
+    "moorage.measurements",
+    "moorage.testing",
+)
+"""The modules that plugins may import, in the order of their pages."""
+
+FOREIGN = {
+    "Annotated": "`typing.Annotated`, for the bounds of an argument.",
+    "Meta": "`msgspec.Meta`, the bounds themselves.",
+}
+"""Names of other libraries that are public here too."""
+
+
+_KINDS = ("class", "function", "type alias", "attribute", "foreign")
+"""The kinds of names, in the order in which they are shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicName:
+    """A name of `__all__`: its kind, where it is defined, its docstring, its value as source."""
+
+    name: str
+    kind: str
+    defined: str
+    text: str
+    value: str
+
+
+@cache
+def public_names(module: str) -> tuple[PublicName, ...]:
+    """Return the public names of a module that no module before it has."""
+    found = _library()[module.partition(".")[2]] if "." in module else _library()
+    earlier = MODULES[: MODULES.index(module)]
+    known = {each.name for other in earlier for each in public_names(other)}
+    assert isinstance(found, griffe.Module)
+    names = [str(name) for name in found.exports or ()]
+    public = [_public(found, name) for name in names if name not in known]
+    return tuple(sorted(public, key=lambda each: _KINDS.index(each.kind)))
+
+
+def api(module: str) -> str:
+    """Return the public names of a module."""
+    rows = ((code(each.name), escaped(_summary(each.text))) for each in public_names(module))
+    note = "The documentation site shows each name with its signature and its whole docstring."
+    return f"{note}\n\n{table(('name', 'what it is'), rows)}"
+
+
+def _classes(module: griffe.Module) -> Iterator[str]:
+    for each in module.members.values():
+        if isinstance(each, griffe.Module):
+            yield from _classes(each)
+        elif not each.is_alias:
+            yield each.name
+
+
+@cache
+def _library() -> griffe.Module:
+    found = griffe.load("moorage", search_paths=[ROOT / "sdk"], resolve_aliases=True)
+    assert isinstance(found, griffe.Module)
+    return found
+
+
+def _public(module: griffe.Module, name: str) -> PublicName:
+    if name in FOREIGN:
+        return PublicName(name=name, kind="foreign", defined=name, text=FOREIGN[name], value="")
+    found = module[name]
+    text = found.docstring.value if found.docstring else ""
+    value = str(getattr(found, "value", None) or "")
+    defined = found.canonical_path
+    return PublicName(name=name, kind=found.kind.value, defined=defined, text=text, value=value)
+
+
+def _summary(text: str) -> str:
+    first = text.partition("\n\n")[0].replace("\n", " ")
+    return re.split(r"(?<=[.:]) (?=[A-Z`])", first)[0]
+
+
+INTERNAL = frozenset(_classes(_library()))
+"""The names of classes, functions and values anywhere in the library."""

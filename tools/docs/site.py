@@ -1,0 +1,105 @@
+"""Looks at the built site as a reader without a network does: `make docs` runs it.
+
+Every page must load all that it needs from the site itself. A few pages, and the search, are opened
+in Chromium where there is one: without errors in its console, and not wider than a phone.
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+from playwright.sync_api import ConsoleMessage, sync_playwright
+
+from tools.chromium import ARGUMENTS, chromium
+from tools.docs.pages import ROOT
+
+SITE = ROOT / ".venv" / "docs" / "html"
+PAGES = (
+    "docs/index.html",
+    "docs/tutorial/first-plugin.html",
+    "docs/reference/settings.html",
+    "docs/reference/services/gateway.html",
+    "docs/reference/api/plugins.html",
+)
+PHONE = 360
+"""The width of a small phone in pixels."""
+
+_LOADED = re.compile(r"<(?:script|img|iframe|source)[^>]+src=\"([^\"]+)\"|<link ([^>]+)>")
+_HREF = re.compile(r"href=\"([^\"]+)\"")
+
+
+def main() -> None:
+    """Check the site, print what was looked at, exit with 1 if something is wrong."""
+    pages = sorted(SITE.rglob("*.html"))
+    problems = [f"{page.relative_to(SITE)}: {what}" for page in pages for what in missing(page)]
+    seen = ""
+    if chromium() is not None:
+        problems += in_chromium()
+        seen = f", {len(PAGES)} of them and the search in Chromium"
+    if problems:
+        sys.exit("\n".join(problems))
+    print(f"Looked at {len(pages)} pages{seen}: {SITE}/index.html")
+
+
+def missing(page: Path) -> Iterator[str]:
+    """Yield what a page loads from elsewhere, or what is not there."""
+    for source, link in _LOADED.findall(page.read_text()):
+        if link and not re.search(r'rel="(?:stylesheet|preload|icon)', link):
+            continue
+        target = source or _HREF.findall(link)[0]
+        if re.match(r"(?:https?:)?//", target):
+            yield f"loads {target}, which is not a part of the site"
+        elif not target.startswith("data:"):
+            path = re.split(r"[?#]", target)[0]
+            if not (page.parent / path).exists():
+                yield f"loads {target}, which does not exist"
+
+
+def in_chromium() -> list[str]:
+    """Open pages and the search; return what goes wrong."""
+    problems: list[str] = []
+
+    def note(message: ConsoleMessage) -> None:
+        if message.type == "error":
+            problems.append(f"{message.page and message.page.url}: {message.text}")
+
+    with served() as address, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
+        page = browser.new_page(viewport={"width": PHONE, "height": 800})
+        page.on("console", note)
+        page.on("pageerror", lambda error: problems.append(f"{page.url}: {error}"))
+        for name in PAGES:
+            page.goto(f"{address}/{name}")
+            wide = page.evaluate("document.documentElement.scrollWidth")
+            if wide > PHONE:
+                problems.append(f"{name}: {wide} pixels wide on a phone of {PHONE}")
+        page.goto(f"{address}/search.html?q=Rejection")
+        page.wait_for_selector("#search-results li a", timeout=20_000)
+        found = page.locator("#search-results li a").all_inner_texts()
+        if not any("Rejection" in text for text in found):
+            problems.append(f"the search for Rejection found {found}")
+        browser.close()
+    return problems
+
+
+@contextmanager
+def served() -> Iterator[str]:
+    """Serve the site; give its address."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=SITE)) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Log nothing."""
+
+
+if __name__ == "__main__":
+    main()

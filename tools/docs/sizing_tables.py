@@ -1,0 +1,240 @@
+"""The tables of the page about sizing, from the figures that `bench.report` put into the docs."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from math import ceil
+
+from gateway.settings import GatewaySettings
+from moorage_host.settings import parse_settings
+from tools.docs.markdown import Row, table
+from tools.docs.pages import DOCS
+
+PAGE = DOCS / "explanation" / "performance.md"
+
+PROCESSES = ("gateway", "filter", "scorer", "binder")
+SIZES = (1_000, 5_000, 10_000, 50_000)
+RATES = (10, 50)
+
+MEASURED = 5_000
+"""The nodes of the clusters on which the processor time of each process was measured."""
+
+MEMORY_REQUEST = 1.25
+"""Of what was measured."""
+
+MEMORY_LIMIT = 2.0
+"""Of what was measured: while the policy changes or a new version comes, there is more."""
+
+CPU_REQUEST = 1.5
+"""Of what was measured."""
+
+CLUSTERS = {
+    name: f"Pods/s, {name} cluster, sampling default, 5,000 nodes" for name in ("heavy", "light")
+}
+"""The tables about both kinds of cluster."""
+
+KINDS = {
+    "moorage": "equal, bound by kube-scheduler",
+    "moorage, unlike pods": "unlike, bound by kube-scheduler",
+    "moorage, bindVerb": "equal, bound by Moorage",
+}
+"""What these tables call kinds of pods."""
+
+LEAST_CPU, CPU_STEP = 50, 50
+MIB_STEP = 64
+
+Cells = Mapping[str, Sequence[str]]
+"""The cells of a table by the first one of each row."""
+
+
+def sizing(name: str) -> str:
+    """Return one of the page's tables."""
+    return {
+        "requests": _requests,
+        "values": _values,
+        "memory": _memory,
+        "cpu": _cpu,
+        "scorers": _scorers,
+        "all-nodes": _all_nodes,
+    }[name]()
+
+
+def sampled(nodes: int) -> int:
+    """Return how many nodes kube-scheduler looks for by default, so how many a call names."""
+    share = max(50 - nodes // 125, 5)
+    return max(nodes * share // 100, 100)
+
+
+def _requests() -> str:
+    rows: list[Row] = []
+    for nodes in SIZES:
+        for rate in RATES:
+            cells = [f"{c}, {m}" for c, m in _needed(nodes, rate).values()]
+            kind = "measured" if nodes == MEASURED else "extrapolated"
+            rows.append((f"{nodes:,}", str(rate), *cells, "2", kind))
+    head = ("nodes", "pods/s", *PROCESSES, "scorers", "CPU is")
+    return table(head, rows)
+
+
+def _values() -> str:
+    """Return the chart's values for the measured cluster at the highest rate."""
+    rate = RATES[-1]
+    lines = [f"# values.yaml for {MEASURED:,} nodes and {rate} pods a second"]
+    for process, (cpu, memory) in _needed(MEASURED, rate).items():
+        requests = f"{{cpu: {cpu}, memory: {memory}}}"
+        lines += [f"{process}:", "  resources:", f"    requests: {requests}"]
+    text = "\n".join(lines)
+    return f"```yaml\n{text}\n```"
+
+
+def _needed(nodes: int, rate: int) -> dict[str, tuple[str, str]]:
+    """Return the CPU and the memory to request for each process."""
+    memory, cpu, more = _measured_memory()[nodes], _measured_cpu(), _more(nodes)
+    return {
+        each: (
+            _millicores(cpu[each] * rate * CPU_REQUEST * more),
+            _mib(memory[each] * MEMORY_REQUEST + _decisions(each)),
+        )
+        for each in PROCESSES
+    }
+
+
+def _limit(process: str, measured: float) -> str:
+    return _mib(measured * MEMORY_LIMIT + _decisions(process))
+
+
+def _memory() -> str:
+    rows = [
+        (f"{nodes:,}", *(f"{found[each]} / {_limit(each, found[each])}" for each in PROCESSES))
+        for nodes, found in _measured_memory().items()
+    ]
+    return table(("nodes", *PROCESSES), rows)
+
+
+def _cpu() -> str:
+    head = ("a pod", *PROCESSES, "together", "pods/s")
+    rows = [
+        (
+            kind,
+            *(f"{found[each]:.2f}" for each in PROCESSES),
+            f"{sum(found.values()):.2f}",
+            _rates(kind),
+        )
+        for kind, found in _kinds().items()
+    ]
+    return table(head, rows)
+
+
+def _rates(kind: str) -> str:
+    rates = [
+        cells[0]
+        for cluster in CLUSTERS
+        for row, cells in _section_table("cluster", CLUSTERS[cluster]).items()
+        if KINDS.get(row) == kind
+    ]
+    return ", ".join(rates)
+
+
+def _scorers() -> str:
+    found = _section_table(
+        "replicas", "One score plugin in several scorers, in the form for one node"
+    )
+    rows = [
+        (kind, *(f"{_numbers(cell)[-1]:.2f}" for cell in cells[-2:]))
+        for kind, cells in list(found.items())[1:]
+    ]
+    return table(("one plugin, for one node", "2 scorers", "3 scorers"), rows)
+
+
+def _all_nodes() -> str:
+    rows: list[Row] = []
+    found = _section_table("growth", "Growth, 30 pods on each node")
+    for size, cells in list(found.items())[1:]:
+        time, cpu = _numbers(cells[-1])[0], _numbers(cells[-1])[-1]
+        rows.append((size, f"{time:g}", f"{cpu:g}", f"{cpu * 10 / 1000:.2f}"))
+    return table(("", "ms a pod (p50)", "ms of processor time a pod", "cores for 10 pods/s"), rows)
+
+
+def _decisions(process: str) -> float:
+    """Return the MiB that decisions take once their memory is full, which it was not there."""
+    if process != "gateway":
+        return 0
+    settings = parse_settings(GatewaySettings, "gateway", [], environ={})
+    return (settings.decision_memory + settings.decision_array_memory) / 2**20
+
+
+def _measured_memory() -> dict[int, dict[str, int]]:
+    """Return the MiB (RSS) of each process by the number of nodes."""
+    found = _section_table("growth", "Memory by cluster size")
+    columns = [each.removesuffix("-1") for each in found[""]]
+    return {
+        int(size.partition(" ")[0].replace(",", "")): {
+            name: int(_numbers(cell)[0]) for name, cell in zip(columns, cells, strict=True)
+        }
+        for size, cells in found.items()
+        if size
+    }
+
+
+def _measured_cpu() -> dict[str, float]:
+    """Return the most milliseconds that each process took for a pod, of all kinds of pods."""
+    kinds = _kinds().values()
+    return {each: max(found[each] for found in kinds) for each in PROCESSES}
+
+
+def _kinds() -> dict[str, dict[str, float]]:
+    """Return the milliseconds of each process for a pod by kind, the worse of both clusters."""
+    found: dict[str, dict[str, float]] = {}
+    for title in CLUSTERS.values():
+        for row, cells in _section_table("cluster", title).items():
+            if row not in KINDS:
+                continue
+            worst = found.setdefault(KINDS[row], dict.fromkeys(PROCESSES, 0.0))
+            for process, milliseconds in re.findall(r"(\w+)(?:-1)? ([\d.]+)", cells[3]):
+                worst[process] = max(worst[process], float(milliseconds))
+    return found
+
+
+def _more(nodes: int) -> float:
+    """Return how much more processor time a call takes than one of a cluster of 5,000 nodes."""
+    known = [(names, _edge_cpu(names)) for names in (500, 800, 5_000)]
+    asked = sampled(nodes)
+    (low, at_low), (high, at_high) = known[:2] if asked <= known[1][0] else known[1:]
+    guess = at_low + (at_high - at_low) * (asked - low) / (high - low)
+    return max(guess / known[0][1], 1.0)
+
+
+def _edge_cpu(names: int) -> float:
+    rows = _section_table("edge", f"{names} names, filter then prioritize at once")
+    return next(float(cells[-1]) for kind, cells in rows.items() if kind.startswith("moorage 3+3 "))
+
+
+def _section_table(part: str, title: str) -> Cells:
+    """Return a table of the page; its head is the row ""."""
+    text = PAGE.read_text()
+    section = text.partition(f"<!-- bench: {part} -->")[2].partition("<!-- end of bench")[0]
+    lines = section.partition(f"#### {title}\n")[2].strip().splitlines()
+    rows = list(_rows(lines))
+    assert rows, f"{PAGE.name} has no table {title!r} of the part {part}"
+    return {first: rest for first, *rest in rows}
+
+
+def _rows(lines: Sequence[str]) -> Iterator[list[str]]:
+    for line in lines:
+        if not line.startswith("|"):
+            return
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if not cells[0].startswith("---"):
+            yield cells
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(each.replace(",", "")) for each in re.findall(r"\d[\d.,]*", text)]
+
+
+def _mib(amount: float) -> str:
+    return f"{ceil(amount / MIB_STEP) * MIB_STEP}Mi"
+
+
+def _millicores(milliseconds: float) -> str:
+    """Return what a process needs that works so many milliseconds of each second."""
+    return f"{max(ceil(milliseconds / CPU_STEP) * CPU_STEP, LEAST_CPU)}m"

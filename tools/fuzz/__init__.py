@@ -1,0 +1,1 @@
+"""Feeds mutated input to what reads it; `make fuzz`."""

@@ -1,0 +1,241 @@
+"""Asks a real kube-scheduler for its scores and rejections; records what it says.
+
+What `make test` compares our plugins with is recorded by: python -m tools.golden.oracle
+
+Each pod is scheduled, bound and deleted again before the next comes, so that all see the same
+cluster. kube-scheduler logs every plugin's normalised score at -v=10, if at least two nodes are
+feasible. For the reasons of rejections each pod comes a second time with a request that no node can
+meet: only a pod without any feasible node is said why.
+"""
+
+import asyncio
+import copy
+import json
+import re
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from moorage_host.kube import KubeClient, connect
+from tools.build import kubernetes_version, minor_version
+from tools.golden.clusters_nodes import NODE_PROPERTIES
+from tools.golden.clusters_random import RANDOM
+from tools.golden.clusters_resources import RESOURCES
+from tools.golden.clusters_topology import TOPOLOGY
+from tools.golden.objects import Cluster
+from tools.golden.profiles import SCORE_PROFILES, UNMET
+from tools.golden.scheduler import Log, scheduler
+from tools.planes.embedded import ROOT, Object, Plane
+from tools.planes.real import RealPlane
+
+RECORDED = ROOT / "tests" / "data" / f"golden-scores-{minor_version()}.json"
+# In this order: the last one's pods are in the namespaces of the one before.
+CLUSTERS = (RESOURCES, NODE_PROPERTIES, TOPOLOGY, RANDOM)
+
+PATHS = {
+    "Node": "/api/v1/nodes",
+    "Namespace": "/api/v1/namespaces",
+    "RuntimeClass": "/apis/node.k8s.io/v1/runtimeclasses",
+    "ReplicaSet": "/apis/apps/v1/namespaces/default/replicasets",
+    "StatefulSet": "/apis/apps/v1/namespaces/default/statefulsets",
+}
+NOW = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
+FIXED_TIME = "2026-01-01T00:00:00Z"
+
+
+async def ask(plane: Plane, client: KubeClient) -> Object:
+    """Return everything that is recorded; *client* has all rights."""
+    clusters = [await _record(plane, client, cluster) for cluster in CLUSTERS]
+    return {"version": kubernetes_version(), "profiles": SCORE_PROFILES, "clusters": clusters}
+
+
+async def record() -> None:
+    """Write the file that `make test` reads."""
+    with tempfile.TemporaryDirectory() as name:
+        plane = RealPlane(Path(name))
+        try:
+            await plane.start()
+            client = await connect(plane.kubeconfig("admin"))
+            try:
+                RECORDED.write_text(_written(await ask(plane, client)))
+            finally:
+                await client.close()
+        finally:
+            await plane.stop()
+
+
+async def _record(plane: Plane, client: KubeClient, cluster: Cluster) -> Object:
+    for obj in cluster.others:
+        await _create(client, obj)
+    nodes = [await _create(client, obj) for obj in cluster.nodes]
+    bound = [await _create(client, obj) for obj in cluster.bound]
+    for obj in cluster.bound:
+        if obj["metadata"].get("finalizers"):
+            await _delete(client, obj)
+    async with scheduler(plane) as log:
+        asker = _Asker(client, log)
+        scored = [await asker.scores(cluster.profiles, obj) for obj in cluster.scored]
+        filtered = await asker.rejections(cluster.filtered)
+    for obj in (*cluster.bound, *cluster.nodes):
+        await _remove(client, obj)
+    for obj in cluster.others:
+        if obj["kind"] != "Namespace":  # without a controller manager it would not go
+            await _delete(client, obj)
+    return {
+        "name": cluster.name,
+        "nodes": [_pruned(obj) for obj in nodes],
+        "bound": [_pruned(obj) for obj in bound],
+        "scored": scored,
+        "filtered": filtered,
+    }
+
+
+class _Asker:
+    """Lets pods be scheduled one after another."""
+
+    def __init__(self, client: KubeClient, log: Log) -> None:
+        self._client = client
+        self._log = log
+
+    async def scores(self, profiles: Sequence[str], obj: Object) -> Object:
+        """Return where a pod may go by each profile, and the scores there by plugin and node."""
+        answers = [await self._schedule(obj, profile) for profile in profiles]
+        outcomes = {profile: answers[i][1] for i, profile in enumerate(profiles)}
+        return {"pod": answers[0][0], "outcomes": outcomes}
+
+    async def rejections(self, filtered: Mapping[str, Sequence[Object]]) -> list[Object]:
+        """Return where pods may go by one filter plugin each, and why not elsewhere."""
+        found = []
+        for plugin, pods in filtered.items():
+            for obj in pods:
+                pod, alone = await self._schedule(obj, plugin)
+                answer = {"feasible": alone["feasible"], "alone": alone.get("message")}
+                found.append({"plugin": plugin, "pod": pod, **answer})
+        # These are never placed, so they may come all at once.
+        unmet = [_unmet(obj, plugin) for plugin, pods in filtered.items() for obj in pods]
+        for obj in unmet:
+            await _create(self._client, obj)
+        for each, obj in zip(found, unmet, strict=True):
+            each["filled"] = _outcome(_key(obj), await self._end(obj), [])["message"]
+        for obj in unmet:
+            await self._delete(obj)
+        return found
+
+    async def _schedule(self, obj: Object, profile: str) -> tuple[Object, Object]:
+        obj = _for_profile(obj, profile)
+        created = await _create(self._client, obj)
+        end = await self._end(obj)
+        outcome = _outcome(_key(obj), end, self._log.lines)
+        await self._delete(obj)
+        self._log.forget()
+        return _pruned(created), outcome
+
+    async def _end(self, obj: Object) -> str:
+        key = _key(obj)
+        return await self._log.line(f'"Successfully bound pod to node" {key}|no fit.* {key}')
+
+    async def _delete(self, obj: Object) -> None:
+        await _delete(self._client, obj)
+        await self._log.line(f'"Delete event for (un)?scheduled pod" {_key(obj)}')
+
+
+def _key(obj: Object) -> str:
+    return f'pod="{obj["metadata"]["namespace"]}/{obj["metadata"]["name"]}"'
+
+
+def _for_profile(obj: Object, profile: str) -> Object:
+    return {**obj, "spec": {**obj["spec"], "schedulerName": profile}}
+
+
+def _unmet(obj: Object, profile: str) -> Object:
+    """Return a pod that no node can take."""
+    obj = copy.deepcopy(_for_profile(obj, profile))
+    resources = obj["spec"]["containers"][0]["resources"]
+    for side in ("requests", "limits"):
+        resources[side] = {**resources.get(side, {}), UNMET: "1"}
+    return obj
+
+
+def _outcome(key: str, end: str, lines: Iterable[str]) -> Object:
+    if message := re.search(r'err="(.*)"$', end):
+        return {"feasible": [], "message": message[1].replace('\\"', '"')}
+    pattern = re.compile(
+        rf'"Plugin scored node for pod" {key} plugin="(.*)" node="(.*)" score=(.*)'
+    )
+    scores: dict[str, dict[str, int]] = {}
+    for found in filter(None, map(pattern.search, lines)):
+        scores.setdefault(found[1], {})[found[2]] = int(found[3])
+    nodes = {node for by_node in scores.values() for node in by_node}
+    bound = re.search(r' node="(.*?)"', end)
+    feasible = sorted(nodes) or [bound[1] if bound else ""]
+    ordered = {plugin: dict(sorted(by_node.items())) for plugin, by_node in sorted(scores.items())}
+    return {"feasible": feasible, "scores": ordered}
+
+
+async def _create(client: KubeClient, obj: Object) -> Object:
+    answer = await client.request("POST", _path(obj), body=msgspec.json.encode(obj), timeout=30)
+    created: Object = msgspec.json.decode(answer.check().body)
+    return created
+
+
+async def _delete(client: KubeClient, obj: Object) -> None:
+    path = f"{_path(obj)}/{obj['metadata']['name']}"
+    answer = await client.request("DELETE", path, body=msgspec.json.encode(NOW), timeout=30)
+    answer.check()
+
+
+async def _remove(client: KubeClient, obj: Object) -> None:
+    if obj["metadata"].get("finalizers"):
+        path = f"{_path(obj)}/{obj['metadata']['name']}"
+        body = msgspec.json.encode({"metadata": {"finalizers": None}})
+        kind = "application/merge-patch+json"
+        await client.request("PATCH", path, body=body, content_type=kind, timeout=30)
+        return
+    await _delete(client, obj)
+
+
+def _path(obj: Object) -> str:
+    if obj["kind"] == "Pod":
+        return f"/api/v1/namespaces/{obj['metadata']['namespace']}/pods"
+    return PATHS[obj["kind"]]
+
+
+def _pruned(obj: Object) -> Object:
+    """Return what of an object is the same each time."""
+    kept = ("name", "namespace", "labels", "annotations", "ownerReferences")
+    metadata = {key: obj["metadata"][key] for key in kept if key in obj["metadata"]}
+    if obj["metadata"].get("finalizers"):
+        metadata["deletionTimestamp"] = FIXED_TIME
+    spec = {k: v for k, v in obj["spec"].items() if k != "schedulerName"}
+    status = {
+        key: value for key, value in obj["status"].items() if key in ("allocatable", "images")
+    }
+    return {"metadata": metadata, "spec": spec} | ({"status": status} if status else {})
+
+
+def _written(recording: Object) -> str:
+    """Return a recording as text with a line for each object."""
+
+    def listed(name: str, items: list[Any]) -> str:
+        lines = ",\n".join(json.dumps(item, sort_keys=True) for item in items)
+        return f"{json.dumps(name)}: [\n{lines}\n]"
+
+    clusters = [
+        "{"
+        + ",\n".join(
+            [f'"name": {json.dumps(cluster["name"])}']
+            + [listed(key, value) for key, value in cluster.items() if key != "name"]
+        )
+        + "}"
+        for cluster in recording["clusters"]
+    ]
+    head = f'"version": {json.dumps(recording["version"])},\n"profiles": '
+    profiles = json.dumps(recording["profiles"], sort_keys=True)
+    return "{" + head + profiles + ',\n"clusters": [\n' + ",\n".join(clusters) + "\n]}\n"
+
+
+if __name__ == "__main__":
+    asyncio.run(record())

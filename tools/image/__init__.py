@@ -1,0 +1,1 @@
+"""Builds the image without a container engine; `make image`."""

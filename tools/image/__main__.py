@@ -1,0 +1,30 @@
+"""Builds the image as an OCI layout and prints what it is made of: `make image`."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from tools.image.build import ROOT, BuildError, build
+from tools.image.layout import Layout
+
+
+@click.command()
+@click.option("--out", type=click.Path(path_type=Path), default=ROOT / "dist" / "image")
+@click.option("--python-image", default="", help="The base, instead of one of Debian's packages.")
+def main(out: Path, python_image: str) -> None:
+    """Build the image of deploy/Dockerfile into an OCI layout, without a container engine."""
+    try:
+        build(out, python_image=python_image)
+    except BuildError as error:
+        sys.exit(f"make image: {error}")
+    layout = Layout(out)
+    click.echo(f"{out}: {layout.digest}")
+    click.echo(f"{layout.compressed / 1e6:.0f} MB compressed, {layout.size / 1e6:.0f} MB unpacked:")
+    for folder, size in layout.largest(12):
+        click.echo(f"  {size / 1e6:6.1f} MB  {folder}")
+    click.echo(f"Push it with: skopeo copy oci:{out}:moorage docker://REGISTRY/moorage:TAG")
+
+
+if __name__ == "__main__":
+    main()

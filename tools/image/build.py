@@ -1,0 +1,145 @@
+"""Builds deploy/Dockerfile with buildah: no container engine and no registry is needed."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+from tools.image.base import base_archive
+
+ROOT = Path(__file__).resolve().parents[2]
+BASE = "localhost/python"
+BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+INSIDE = "/run/build"  # where the build finds what it may use of this machine
+PIP_OPTIONS = ("index-url", "extra-index-url", "trusted-host", "proxy", "timeout", "retries")
+
+
+class BuildError(Exception):
+    """The image cannot be built; the message says what to do."""
+
+
+def build(out: Path, *, python_image: str = "", context: Path = ROOT) -> None:
+    """Write the image as an OCI layout into *out*, which is replaced.
+
+    Args:
+        out: A folder.
+        python_image: What the build starts from; by default made here, of Debian's packages.
+        context: The tree that is built.
+
+    Raises:
+        BuildError: A tool is missing, or a step fails.
+    """
+    _require()
+    with tempfile.TemporaryDirectory(prefix="moorage-image-", dir="/var/tmp") as temporary:
+        store = Store(Path(temporary))
+        try:
+            store.build(python_image or store.base(), context)
+            shutil.rmtree(out, ignore_errors=True)
+            out.parent.mkdir(parents=True, exist_ok=True)
+            store.run("push", "-q", "moorage", f"oci:{out}:moorage")
+        finally:
+            store.empty()
+
+
+class Store:
+    """Containers and images of one build; nothing else on the machine sees them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def run(self, *words: str) -> str:
+        """Run buildah.
+
+        Raises:
+            BuildError: It fails.
+        """
+        where = (f"--root={self._folder / 'store'}", f"--runroot={self._folder / 'run'}")
+        return run("buildah", *where, "--storage-driver=vfs", *words)
+
+    def base(self) -> str:
+        """Make an image of Debian's packages with Python; return its name."""
+        container = self.run("from", "scratch").strip()
+        self.run("add", "-q", container, str(base_archive(run)), "/")
+        self.run("commit", "-q", container, BASE)
+        self.run("rm", container)
+        return BASE
+
+    def build(self, python_image: str, context: Path) -> None:
+        """Run the steps of the Dockerfile."""
+        deploy = context / "deploy"
+        arguments = {
+            "PYTHON_IMAGE": python_image,
+            "SOURCE_DATE_EPOCH": commit("%ct"),
+            "VERSION": version(context),
+            "REVISION": commit("%H"),
+        }
+        volumes = {str(self._pip_settings()): "/etc/pip.conf"}
+        volumes |= {str(BUNDLE): f"{INSIDE}/ca.crt"} if BUNDLE.exists() else {}
+        self.run(
+            *("build", "--isolation=chroot", f"--timestamp={commit('%ct')}", "-t", "moorage"),
+            *(f"--build-arg={name}={value}" for name, value in arguments.items()),
+            *(f"--volume={here}:{there}:ro" for here, there in volumes.items()),
+            *(f"--ignorefile={deploy / 'Dockerfile.dockerignore'}", "-f"),
+            *(str(deploy / "Dockerfile"), str(context)),
+        )
+
+    def empty(self) -> None:
+        """Remove everything, for the folder to be removable."""
+        self.run("rm", "-a")
+        self.run("rmi", "-a", "-f")
+
+    def _pip_settings(self) -> Path:
+        """Write how pip reaches the package index on this machine."""
+        lines = [f"{name} = {value}" for name, value in pip_options().items()]
+        lines += [f"cert = {INSIDE}/ca.crt"] if BUNDLE.exists() else []
+        file = self._folder / "pip.conf"
+        file.write_text("\n".join(("[global]", *lines, "")))
+        return file
+
+
+def pip_options() -> dict[str, str]:
+    """Return which package index pip uses on this machine, and how."""
+    listed = run(sys.executable, "-m", "pip", "config", "list")
+    return dict(re.findall(rf"\.({'|'.join(PIP_OPTIONS)})='(.*)'", listed))
+
+
+def commit(what: str) -> str:
+    """Return a property of the commit that is checked out, as git's format names it."""
+    return run("git", "-C", str(ROOT), "log", "-1", f"--format={what}").strip()
+
+
+def version(context: Path) -> str:
+    """Return the version that the wheel gets."""
+    project = tomllib.loads((context / "pyproject.toml").read_text())["project"]
+    return str(project["version"])
+
+
+def run(*command: str) -> str:
+    """Run a command; return what it wrote on stdout.
+
+    Raises:
+        BuildError: It fails.
+    """
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        tail = "\n".join((done.stdout + done.stderr).splitlines()[-30:])
+        raise BuildError(f"{' '.join(command[:3])} ... failed:\n{tail}")
+    return done.stdout
+
+
+def _require() -> None:
+    missing = [tool for tool in ("buildah", "mmdebstrap", "git") if not shutil.which(tool)]
+    missing += [] if KEYRING.exists() else [KEYRING.stem]
+    if missing:
+        names = " ".join(missing)
+        raise BuildError(
+            f"{names} not found. On Debian and Ubuntu: apt-get install {names}. With a container "
+            "engine: docker build -f deploy/Dockerfile ."
+        )
+    if os.geteuid():
+        raise BuildError("run it as root, or with a container engine: see docs/reference/image.md")

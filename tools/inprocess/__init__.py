@@ -1,0 +1,1 @@
+"""Gateway, binder and API server in one process."""

@@ -1,0 +1,176 @@
+"""What the tests of the binder share."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from moorage import Binding, BindPlugin
+from moorage.v1 import binder_pb2 as pb
+from moorage_host.kube import KubeClient
+from moorage_host.plugins.registry import Registry
+from moorage_host.policy import (
+    EffectivePlugin,
+    EffectivePolicy,
+    EffectiveProfile,
+    encode_effective,
+)
+from services.binder.binding.attempt import RetryLimits
+from services.binder.binding.binder import Binder, BindLimits
+from services.binder.binding.outcomes import BindError, Outcome
+from services.binder.binding.policies import Policies, PolicyText
+from services.binder.cluster import Cluster
+from services.binder.settings import BinderSettings
+from services.binder.snapshots import Snapshots
+from tools.inprocess.api import Object, send
+
+BINDINGS = ("create", "pods/binding")
+FAST = RetryLimits(initial=0.01, maximum=0.05, reserve=0.4)
+
+
+class Observed:
+    """Remembers what a binder tells."""
+
+    def __init__(self) -> None:
+        self.running = 0
+        self.retries: list[str] = []
+        self.ends: list[Outcome | BindError] = []
+        self.plugins: list[tuple[str, str, str]] = []
+        self.now_waiting = 0
+        self.waits: list[str] = []
+        self.epochs: list[int] = []
+        self.stages: list[str] = []
+
+    def started(self) -> None:
+        self.running += 1
+
+    def retried(self, cause: str) -> None:
+        self.retries.append(cause)
+
+    def plugin_ran(self, plugin: str, point: str, result: str, seconds: float) -> None:
+        self.plugins.append((plugin, point, result))
+
+    def waiting(self, change: int) -> None:
+        self.now_waiting += change
+
+    def waited(self, end: str, seconds: float) -> None:
+        self.waits.append(end)
+
+    def epoch_raised(self, epoch: int) -> None:
+        self.epochs.append(epoch)
+
+    def fenced(self, stage: str) -> None:
+        self.stages.append(stage)
+
+    def barrier(self, seconds: float, *, is_held: bool) -> None:
+        pass
+
+    def ended(self, binding: Binding, result: Outcome | BindError, seconds: float) -> None:
+        self.running -= 1
+        self.ends.append(result)
+
+
+class TrackedCluster(Cluster):
+    """Notes what is written, and how many binds talk to the API server at the same time."""
+
+    now = 0
+    peak = 0
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.posts: list[str] = []
+
+    async def create_binding(self, binding: Binding) -> None:
+        self.posts.append(f"{binding.name} to {binding.node}")
+        self.now += 1
+        self.peak = max(self.peak, self.now)
+        try:
+            await super().create_binding(binding)
+        finally:
+            self.now -= 1
+
+
+class World:
+    """A binder on an API server."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        *,
+        request_timeout: float = 0.1,  # limits no bind
+        plugins: Sequence[type[BindPlugin]] = (),
+        **limits: Any,
+    ) -> None:
+        self.observed = Observed()
+        self.cluster = TrackedCluster(client, request_timeout=request_timeout)
+        self.snapshots = Snapshots()
+        self.binder = Binder(
+            self.cluster,
+            Policies(Registry(BindPlugin, plugins)),
+            self.snapshots,
+            limits=BindLimits(retries=FAST, **limits),
+            observer=self.observed,
+        )
+
+    async def bind(
+        self,
+        pod: Object,
+        node: str = "node-a",
+        *,
+        seconds: float = 10.0,
+        epoch: int = 0,
+        policy: PolicyText | None = None,
+        **more: Any,
+    ) -> Outcome:
+        return await self.binder.bind(
+            binding_of(pod, node, **more),
+            deadline=time.monotonic() + seconds,
+            epoch=epoch,
+            policy=policy,
+        )
+
+
+def binding_of(pod: Object, node: str = "node-a", **more: Any) -> Binding:
+    metadata = pod["metadata"]
+    return Binding(
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        uid=metadata["uid"],
+        node=node,
+        **more,
+    )
+
+
+async def events_of(client: KubeClient) -> list[Object]:
+    """Return the Events in the namespace default."""
+    answer = await send(client, "GET", "/apis/events.k8s.io/v1/namespaces/default/events")
+    items: list[Object] = answer["items"]
+    return items
+
+
+def policy_of(*plugins: str, profile: str = "default-scheduler", **more: Any) -> PolicyText:
+    """Make a policy with one profile, that of pods which name no scheduler."""
+    fields = {"failure_policy": "Abort", "time_budget_seconds": 5.0, **more}
+    entries = tuple(EffectivePlugin(name=name, **fields) for name in plugins)
+    policy = EffectivePolicy(profiles=(EffectiveProfile(name=profile, plugins=entries),))
+    return PolicyText(revision=policy.revision, content=encode_effective(policy))
+
+
+def settings_for(kubeconfig: Path, **more: Any) -> BinderSettings:
+    """Settings of a binder that serves on free ports of this machine."""
+    return BinderSettings(
+        kubeconfig=kubeconfig,
+        host="127.0.0.1",
+        port=0,
+        admin_host="127.0.0.1",
+        admin_port=0,
+        shutdown_delay=0.0,
+        **more,
+    )
+
+
+def request(pod: Object, node: str = "node-a", **changes: Any) -> pb.BindRequest:
+    """Ask for a bind of a pod."""
+    metadata = pod["metadata"]
+    fields = {key: metadata[key] for key in ("namespace", "name", "uid")}
+    return pb.BindRequest(**{**fields, "node": node, "profile": "default-scheduler", **changes})

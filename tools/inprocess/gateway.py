@@ -1,0 +1,325 @@
+"""A gateway in this process, with services that are real or misbehave, and an API server."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import grpc.aio
+from prometheus_client import CollectorRegistry
+
+from gateway.app import running
+from gateway.settings import GatewaySettings
+from moorage import FilterPlugin, ScorePlugin
+from moorage.v1 import filter_pb2 as pb
+from moorage.v1 import filter_pb2_grpc, scorer_pb2, scorer_pb2_grpc, types_pb2
+from moorage_host.plugins.registry import Registry
+from moorage_host.rpc.serve import ServerSettings, ServiceDefinition
+from moorage_host.rpc.serve import running as serving
+from moorage_host.tls.certificate import read_certificate
+from moorage_host.tls.contexts import client_context
+from sandbox.apiserver import ApiServer, Fault
+from services.binder.servicer import binder_service as binder_definition
+from services.binder.settings import BinderSettings
+from services.filter.plugins import BUILT_INS as FILTERS
+from services.filter.servicer import FilterServicer
+from services.scorer.plugins import BUILT_INS as SCORERS
+from services.scorer.servicer import ScorerServicer
+from tools.inprocess.api import Api, Object, until
+
+IN_TREE = """
+apiVersion: moorage.io/v1alpha1
+kind: MoorageConfiguration
+profiles:
+- plugins: {multiPoint: {enabled: [{name: InTree}]}}
+"""
+"""A policy with kube-scheduler's own plugins, which tests without plugins of their own use."""
+
+SETTINGS = ServerSettings(
+    host="127.0.0.1",
+    port=0,
+    admin_host="127.0.0.1",
+    admin_port=0,
+    shutdown_delay=0,
+    shutdown_grace=0,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gateway:
+    """A running gateway, as kube-scheduler and people see it."""
+
+    url: str
+    admin: str
+    api: Api
+    session: aiohttp.ClientSession
+    registry: CollectorRegistry
+
+    async def call(self, verb: str, body: Any) -> tuple[int, Any]:
+        """Call the extender; return the status and the decoded answer."""
+        async with self.session.post(f"{self.url}/{verb}", json=body) as response:
+            text = await response.read()
+            return response.status, await response.json(content_type=None) if text else None
+
+    async def filter(self, pod: Any, *names: str) -> Any:
+        """Call the filter verb."""
+        status, answer = await self.call("filter", {"Pod": pod, "NodeNames": names})
+        assert status == 200
+        return answer
+
+    async def prioritize(self, pod: Any, *names: str) -> Any:
+        """Call the prioritize verb."""
+        status, answer = await self.call("prioritize", {"Pod": pod, "NodeNames": names})
+        assert status == 200
+        return answer
+
+    async def get(self, path: str) -> tuple[int, Any]:
+        """Ask the admin port."""
+        async with self.session.get(f"{self.admin}{path}") as response:
+            return response.status, await response.json()
+
+    async def node(self, *names: str) -> None:
+        """Create nodes, and wait until the gateway knows them."""
+        amounts = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+        for name in names:
+            obj = {"metadata": {"name": name}, "status": {"allocatable": amounts}}
+            self.api.create("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", **obj})
+        await until(lambda: self.sample("moorage_cache_size", type="nodes") >= len(names))
+
+    def sample(self, name: str, **labels: str) -> float:
+        """Return a sample of a metric, 0 if there is none."""
+        return self.registry.get_sample_value(name, labels) or 0.0
+
+
+Result = Callable[[types_pb2.Cycle], Awaitable[pb.FilterResult]]
+
+
+class Misbehaving(FilterServicer):
+    """A filter service that keeps the session in order, but answers cycles as the test says."""
+
+    def __init__(self, result: Result) -> None:
+        super().__init__(Registry(FilterPlugin))
+        self._result = result
+
+    async def Session(
+        self, request_iterator: AsyncIterator[pb.FilterServiceSessionRequest], context: Any
+    ) -> AsyncIterator[pb.FilterServiceSessionResponse]:
+        plugin = types_pb2.Plugin(name="NodeName", extension_points=["Filter"])
+        hello = types_pb2.Hello(replica="odd", plugins=[plugin])
+        yield pb.FilterServiceSessionResponse(hello=hello)
+        async for request in request_iterator:
+            if request.HasField("cycle"):
+                result = await self._result(request.cycle)
+                result.cycle = request.cycle.id
+                yield pb.FilterServiceSessionResponse(result=result)
+            else:
+                done = types_pb2.Acknowledgement(generation=request.state.generation)
+                yield pb.FilterServiceSessionResponse(acknowledgement=done)
+
+
+Gate = Callable[[Any], Awaitable[bool]]
+"""Sees each request of a session before the service does; False ends the session."""
+
+
+class GatedFilter(FilterServicer):
+    """A filter service that a test can slow down and stop."""
+
+    def __init__(self, registry: Registry, gate: Gate) -> None:
+        super().__init__(registry)
+        self._gate = gate
+
+    async def Session(
+        self, request_iterator: AsyncIterator[pb.FilterServiceSessionRequest], context: Any
+    ) -> AsyncIterator[pb.FilterServiceSessionResponse]:
+        async for answer in super().Session(_gated(request_iterator, self._gate), context):
+            yield answer
+
+
+class GatedScorer(ScorerServicer):
+    """A scorer service that a test can slow down and stop."""
+
+    def __init__(self, registry: Registry, gate: Gate) -> None:
+        super().__init__(registry)
+        self._gate = gate
+
+    async def Session(
+        self, request_iterator: AsyncIterator[scorer_pb2.ScorerServiceSessionRequest], context: Any
+    ) -> AsyncIterator[scorer_pb2.ScorerServiceSessionResponse]:
+        async for answer in super().Session(_gated(request_iterator, self._gate), context):
+            yield answer
+
+
+async def _gated(requests: AsyncIterator[Any], gate: Gate) -> AsyncIterator[Any]:
+    async for request in requests:
+        if not await gate(request):
+            return
+        yield request
+
+
+async def is_open(_: Any) -> bool:
+    """Let everything through."""
+    return True
+
+
+@asynccontextmanager
+async def filter_service(
+    *plugins: type[FilterPlugin], port: int = 0, gate: Gate = is_open, tls: Path | None = None
+) -> AsyncIterator[str]:
+    """Run a real filter service with the built-in plugins and more; give its address."""
+    definition = ServiceDefinition(
+        name="filter",
+        grpc_name="moorage.v1.FilterService",
+        create=lambda: GatedFilter(Registry(FilterPlugin, (*FILTERS, *plugins)), gate),
+        register=filter_pb2_grpc.add_FilterServiceServicer_to_server,
+    )
+    async with serving(definition, replace(SETTINGS, port=port, tls=tls)) as server:
+        yield server.grpc
+
+
+@asynccontextmanager
+async def scorer_service(
+    *plugins: type[ScorePlugin],
+    port: int = 0,
+    gate: Gate = is_open,
+    grace: float = 0,
+    tls: Path | None = None,
+) -> AsyncIterator[str]:
+    """Run a real scorer service with the built-in plugins and more; give its address."""
+    definition = ServiceDefinition(
+        name="scorer",
+        grpc_name="moorage.v1.ScorerService",
+        create=lambda: GatedScorer(Registry(ScorePlugin, (*SCORERS, *plugins)), gate),
+        register=scorer_pb2_grpc.add_ScorerServiceServicer_to_server,
+    )
+    settings = replace(SETTINGS, port=port, shutdown_grace=grace, tls=tls)
+    async with serving(definition, settings) as server:
+        yield server.grpc
+
+
+@asynccontextmanager
+async def binder_service(
+    directory: Path, *plugins: Path, port: int, grace: float = 0
+) -> AsyncIterator[None]:
+    """Run a real binder on the API server of the gateway that runs in *directory*."""
+    settings = BinderSettings(
+        host="127.0.0.1",
+        port=port,
+        admin_host="127.0.0.1",
+        admin_port=0,
+        shutdown_delay=0,
+        shutdown_grace=grace,
+        kubeconfig=directory / "kubeconfig",
+        plugin=plugins,
+    )
+    async with serving(binder_definition(settings), settings):
+        yield
+
+
+@asynccontextmanager
+async def misbehaving_filter(result: Result) -> AsyncIterator[str]:
+    """Run a filter service that answers cycles with *result*; give its address."""
+    server = grpc.aio.server()
+    filter_pb2_grpc.add_FilterServiceServicer_to_server(Misbehaving(result), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        yield f"127.0.0.1:{port}"
+    finally:
+        await server.stop(None)
+
+
+@asynccontextmanager
+async def gateway(
+    directory: Path,
+    *,
+    filters: str | Sequence[str] = "127.0.0.1:1",
+    scorer: str | Sequence[str] = "127.0.0.1:1",
+    binder: str = "127.0.0.1:1",
+    fault: Fault | None = None,
+    **more: Any,
+) -> AsyncIterator[Gateway]:
+    """Run a gateway on an API server of its own; wait until it has read the cluster.
+
+    Without a *config* its policy enables the in-tree plugins. With a *fault* it does not wait.
+    """
+    # Most tests are about asking replicas.
+    usual: dict[str, Any] = {
+        "cache_pods": 0,
+        "config": directory / "in-tree.yaml",
+        "barrier_timeout": 0.05,  # most have no binder
+    }
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(ApiServer())
+        if fault is not None:
+            server.faults.add(fault)
+        kubeconfig = directory / "kubeconfig"
+        kubeconfig.write_text(server.kubeconfig())
+        (directory / "in-tree.yaml").write_text(IN_TREE)
+        registry = CollectorRegistry()
+        settings = GatewaySettings(
+            extender_host="127.0.0.1",
+            extender_port=0,
+            admin_host="127.0.0.1",
+            admin_port=0,
+            shutdown_delay=0,
+            http_drain_time=0,
+            filter=(filters,) if isinstance(filters, str) else tuple(filters),
+            scorer=(scorer,) if isinstance(scorer, str) else tuple(scorer),
+            binder=binder,
+            kubeconfig=kubeconfig,
+            **usual | more,
+        )
+        process = await stack.enter_async_context(running(settings, registry))
+        session = await stack.enter_async_context(_client(settings.tls))
+        scheme = "https" if settings.tls else "http"
+        running_gateway = Gateway(
+            url=f"{scheme}://{process.extender}",
+            admin=f"{scheme}://{process.admin}",
+            api=Api(server),
+            session=session,
+            registry=registry,
+        )
+        if fault is None:
+            await until(  # however long ago: this process may have been busy
+                lambda: running_gateway.sample("moorage_cache_age_seconds", resource="pods") < inf
+            )
+        yield running_gateway
+
+
+def _client(tls: Path | None) -> aiohttp.ClientSession:
+    """Return a client that shows the gateway's own certificate, if it has one."""
+    context = client_context(read_certificate(tls)) if tls else True
+    return aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context))
+
+
+async def ready(running_gateway: Gateway) -> None:
+    """Wait until the gateway answers cycles."""
+    async with asyncio.timeout(10):
+        while (await running_gateway.get("/readyz"))[0] != 200:  # noqa: ASYNC110 - over HTTP
+            await asyncio.sleep(0.02)
+
+
+async def bind(running_gateway: Gateway, obj: Object, node: str = "n1") -> str:
+    """Call the bind verb; return the error."""
+    metadata = obj["metadata"]
+    body = {
+        "PodName": metadata["name"],
+        "PodNamespace": metadata["namespace"],
+        "PodUID": metadata["uid"],
+        "Node": node,
+    }
+    status, answer = await running_gateway.call("bind", body)
+    assert status == 200
+    return str(answer["Error"])
+
+
+def pod(name: str = "p", **spec: Any) -> dict[str, Any]:
+    """Build a pod as kube-scheduler sends it."""
+    return {
+        "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}"},
+        "spec": {"schedulerName": "moorage", "containers": [{"name": "c"}], **spec},
+    }

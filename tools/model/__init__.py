@@ -1,0 +1,1 @@
+"""Gateways and a binder in virtual time, in any order of events."""

@@ -1,0 +1,81 @@
+"""Runs the model for longer than CI does, or without one safeguard after another.
+
+python -m tools.model [--machines N] [--mutations [--only TEXT]]
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from tools.chaos.mutations.edits import Edit, copy_tree
+from tools.model.mutations import MUTATIONS
+from tools.model.search import MACHINES, Found, search
+
+
+def main() -> None:
+    """Run; end with 1 if a rule is broken, or none is without a safeguard."""
+    parser = argparse.ArgumentParser(prog="python -m tools.model", description=__doc__)
+    parser.add_argument("--machines", type=int, default=MACHINES, help="of 40 steps each")
+    parser.add_argument("--mutations", action="store_true", help="take safeguards out")
+    parser.add_argument("--only", default="", help="mutations that match this expression")
+    parser.add_argument("--json", action="store_true", help="print what is found as JSON")
+    options = parser.parse_args()
+    if options.mutations:
+        sys.exit(not _mutations(options.machines, options.only))
+    found = search(options.machines)
+    if options.json:
+        print(msgspec.json.encode(found).decode())
+        return
+    print(
+        f"{found.rule}, after {found.steps} steps: {found.problem}" if found else "no rule broken"
+    )
+    sys.exit(bool(found))
+
+
+def _mutations(machines: int, only: str) -> bool:
+    """Print what each mutation breaks; return whether each breaks something."""
+    print("| Without the safeguard | Broken rule | Steps | Seconds |\n|---|---|---:|---:|")
+    all_found, problems = True, []
+    for name, edits in MUTATIONS.items():
+        if not re.search(only, name):
+            continue
+        found = _search_without(edits, machines)
+        all_found &= found is not None
+        if found is None:
+            print(f"| {name} | NOT FOUND | | |", flush=True)
+            continue
+        print(f"| {name} | {found.rule} | {found.steps} | {found.seconds:.1f} |", flush=True)
+        problems.append(f"{name}:\n  {found.problem}")
+    print("", *problems, sep="\n")
+    return all_found
+
+
+def _search_without(edits: Sequence[Edit], machines: int) -> Found | None:
+    """Return what the model finds in a copy of the tree that is edited."""
+    with tempfile.TemporaryDirectory(prefix="moorage-model-") as directory:
+        root = Path(directory) / "moorage"
+        copy_tree(root)
+        for edit in edits:
+            edit.apply(root)
+        run = subprocess.run(
+            [sys.executable, "-m", "tools.model", "--json", f"--machines={machines}"],
+            cwd=root,
+            env={**os.environ, "PYTHONPATH": f"{root}:{root / 'sdk'}"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if run.returncode:
+        sys.exit(f"the model does not run:\n{run.stderr}")
+    return msgspec.json.decode(run.stdout.splitlines()[-1], type=Found | None)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""A binder of the real parts that may be killed, without the network before it."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+import grpc
+
+from gateway.binding.stream import BinderError
+from moorage import Binding, BindPlugin
+from moorage.v1 import binder_pb2
+from moorage_host.plugins.registry import Registry
+from moorage_host.rpc.errors import CallError
+from services.binder.binding.attempt import RetryLimits
+from services.binder.binding.binder import Binder, BindLimits
+from services.binder.binding.outcomes import BindError
+from services.binder.binding.policies import Policies
+from services.binder.binding.written import WrittenLimits
+from services.binder.snapshots import Snapshots
+from services.binder.wire import binding_from_proto, call_error
+from tools.inprocess.binder import Observed
+from tools.model.api import Api, Writes
+
+LIMITS = BindLimits(
+    retries=RetryLimits(initial=0.01, maximum=0.1, reserve=0.05),
+    written=WrittenLimits(binds=2, seconds=300.0),
+)
+"""The memory is short, so that gateways that take over have to list pods."""
+
+
+class BinderProcess:
+    """One binder after the other.
+
+    Attributes:
+        binder: The one that runs.
+    """
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self.binder = self._start()
+
+    def restart(self) -> None:
+        """Kill the binder, with its POSTs that the API server has not done; start another one."""
+        died, self.binder = self.binder, self._start()
+        self._api.held.clear()
+        for task in list(died._tasks):
+            task.cancel()
+
+    async def bind(
+        self, request: binder_pb2.BindRequest, deadline: float
+    ) -> Sequence[binder_pb2.BindPluginReport]:
+        """Bind as the servicer would; a `gateway.binding.stream.BindStream` to the gateway."""
+        binder = self.binder
+        seconds = max(deadline - asyncio.get_running_loop().time(), 0.001)
+        try:
+            await binder.bind(
+                binding_from_proto(request),
+                deadline=time.monotonic() + seconds,
+                epoch=request.epoch,
+            )
+        except BindError as error:
+            failed = call_error(error)
+            raise BinderError(failed.code, failed.message, failed.reason) from error
+        except CallError as error:
+            raise BinderError(error.code, error.message, error.reason) from error
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if self.binder is binder or (task and task.cancelling()):
+                raise
+            raise BinderError(grpc.StatusCode.UNAVAILABLE, "the stream broke") from None
+        return ()
+
+    def _start(self) -> Binder:
+        def epoch_of(binding: Binding) -> int:
+            return int(binder._newest[binding.uid].guard.epoch)
+
+        binder = Binder(
+            Writes(self._api, epoch_of),
+            Policies(Registry(BindPlugin)),
+            Snapshots(),
+            limits=LIMITS,
+            observer=Observed(),
+        )
+        return binder

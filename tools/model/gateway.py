@@ -1,0 +1,292 @@
+"""A gateway of the real parts, with a replica of its own instead of services on the network."""
+
+import itertools
+import math
+import time
+from typing import Any, cast
+
+import numpy as np
+from prometheus_client import CollectorRegistry
+
+from gateway.binding.binding import Binding
+from gateway.binding.connection import BinderConnection
+from gateway.binding.settling import Settling, SettlingMetrics
+from gateway.binding.unseen import UnseenPods
+from gateway.calls import CycleRequest
+from gateway.cluster.cluster import Cluster
+from gateway.cluster.rows import Rows
+from gateway.cluster.state import ClusterState
+from gateway.cluster.watch.sinks import NodeSink, PodSink, SeenPod
+from gateway.cycle.bind_check import BindCheck
+from gateway.cycle.claims import Claims
+from gateway.cycle.metrics import CycleMetrics
+from gateway.cycle.phases.filtering import FilterPhaseResult, to_result
+from gateway.cycle.phases.merging import ShardVerdicts
+from gateway.cycle.phases.phase import Phase
+from gateway.cycle.phases.row_index import RowIndex
+from gateway.cycle.phases.scoring import ScorePhaseResult
+from gateway.cycle.queue import CycleQueue
+from gateway.cycle.recheck import Recheck
+from gateway.cycle.runner import CycleRunner
+from gateway.decisions.attempts.log import DecisionLog
+from gateway.decisions.cycle_states import CycleStates
+from gateway.decisions.rejected import RejectedPods
+from gateway.leadership.barriers import Barriers, Fenced, Written
+from gateway.leadership.beginning import Beginning, TermMetrics
+from gateway.leadership.catch_up import CatchUp
+from gateway.leadership.term import Term
+from gateway.policy.policy import PolicyHolder
+from gateway.replicas.feed import StateFeed
+from moorage.v1 import filter_pb2
+from moorage.v1 import types_pb2 as pb
+from moorage_host.kube import KubeClient
+from moorage_host.plugins import Replica
+from moorage_host.policy import parse
+from moorage_host.rpc.sessions.state import apply_state
+from tools.model.api import KINDS, Api, Reads
+from tools.model.binder import BinderProcess
+
+POLICY = """
+apiVersion: moorage.io/v1alpha1
+kind: MoorageConfiguration
+profiles:
+- schedulerName: claims
+  plugins: {filter: {enabled: [{name: Claims}]}}
+- schedulerName: checks
+  plugins: {filter: {enabled: [{name: Checks}]}}
+"""
+TAKEN = "node(s) already had such a pod"
+
+
+class OneOfAKind:
+    """The filter phase: one pod of each profile on a node, by what the replica knows."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self.replica = Replica()
+        self._feed = StateFeed(state)
+        self._state = state
+        self._index = RowIndex(state)
+
+    async def follow(self) -> int:
+        """Apply what has changed to the replica; return the generation that it reaches."""
+        kinds: frozenset[Any] = frozenset()
+        if not self.replica.generation:
+            for message in self._feed.full(pb.Policy(), kinds):
+                await self._apply(message)
+        reached, delta = self._feed.since(self.replica.generation, kinds)
+        if delta is not None:
+            await self._apply(delta)
+        self.replica.generation = reached
+        return reached
+
+    async def run(self, request: CycleRequest) -> FilterPhaseResult:
+        reached = await self.follow()
+        rows = self._index.find(request.nodes)
+        codes = np.array([self._is_taken(row, request) for row in rows.rows], np.uint16)
+        name = request.profile.capitalize()
+        result = filter_pb2.FilterResult(
+            generation=reached,
+            reasons=[filter_pb2.Reason(plugin=name, text=TAKEN)],
+            plugins=[pb.PluginReport(plugin=name)],
+            claimants=[name] if request.profile == "claims" else [],
+        )
+        counts = [int((codes == 0).sum()), int((codes == 1).sum())]
+        return to_result(request, ShardVerdicts(result, rows, codes, counts), reached)
+
+    def _is_taken(self, row: int, request: CycleRequest) -> bool:
+        return any(
+            pod.spec.scheduler_name == request.profile and pod.uid != request.pod.uid
+            for pod in self.replica.snapshot.pods_at(row)
+        )
+
+    async def _apply(self, state: pb.State) -> None:
+        await apply_state(self.replica, state)
+        if not state.partial:
+            self.replica.generation = state.generation
+
+
+class View:
+    """What the gateway knows of the API server: as many events as the test lets through."""
+
+    def __init__(self, api: Api, clock: Any) -> None:
+        self.api = api
+        self.state = ClusterState(clock=clock)
+        self.seen = 0
+        self.as_of = -1.0
+        self._nodes, self._pods = NodeSink(self.state), PodSink(self.state)
+
+    def watch(self, count: int) -> None:
+        """Let so many more events through."""
+        for event in self.api.events[self.seen : self.seen + count]:
+            self.seen += 1
+            if event.node is not None:
+                self._nodes.upsert(event.node)
+            if event.pod is not None:
+                self._pods.upsert(SeenPod(event.pod, ""))
+            if event.gone_node:
+                self._nodes.delete(event.gone_node)
+            if event.gone_pod:
+                self._pods.delete(event.gone_pod)
+        if self.seen == len(self.api.events):
+            self.as_of = time.monotonic()
+
+    def relist(self) -> None:
+        """Read everything, as after a watch that was lost."""
+        self._nodes.replace(list(self.api.nodes.values()))
+        self._pods.replace([SeenPod(pod, "") for pod in self.api.pods.values()])
+        self.seen, self.as_of = len(self.api.events), time.monotonic()
+
+    def synced(self) -> bool:
+        return True
+
+    def age(self) -> float:
+        return 0.0
+
+    def is_stale(self) -> bool:
+        return False
+
+    @property
+    def generation(self) -> int:
+        return self.state.generation
+
+    @property
+    def rows(self) -> Rows:
+        return self.state.rows
+
+    async def until_synced(self) -> None:
+        return
+
+    async def until_pods_as_of(self, when: float) -> None:
+        if self.as_of < when:
+            self.relist()
+
+
+class DirectBarriers:
+    """Calls the binder's fence without the network."""
+
+    def __init__(self, process: BinderProcess, holder: str) -> None:
+        self._process = process
+        self._holder = holder
+
+    async def fence(self, epoch: int) -> Fenced:
+        answer = await self._process.binder.fence.barrier(epoch, self._holder)
+        now = time.monotonic()
+        return Fenced(
+            highest=answer.epoch,
+            is_held=(answer.epoch, answer.holder) == (epoch, self._holder),
+            binds=[
+                Written(
+                    namespace=b.namespace,
+                    name=b.name,
+                    uid=b.uid,
+                    node=b.node,
+                    is_unknown=b.unknown,
+                )
+                for b in answer.binds
+            ],
+            answered=now,
+            complete_since=now - answer.memory,
+        )
+
+    async def fence_others(self, epoch: int) -> Fenced:
+        return await self.fence(epoch)
+
+
+class _Connection:
+    target = "binder"
+
+    def __init__(self, process: BinderProcess) -> None:
+        self.stream = process
+
+
+class ModelGateway:
+    """One process: it may be replaced by another one that knows nothing."""
+
+    numbers = itertools.count()
+
+    def __init__(self, api: Api, binder: BinderProcess, clock: Any) -> None:
+        self.view = View(api, clock)
+        self.view.relist()
+        state = self.state = self.view.state
+        self.term = Term()
+        registry = CollectorRegistry()
+        metrics = CycleMetrics(registry)
+        queue, reads = CycleQueue(), cast("KubeClient", Reads(api))
+        policy, cycle_states = PolicyHolder(parse(POLICY, "policy")), CycleStates(10_000)
+        policy.learn("filter", [_plugin(kind) for kind in KINDS])
+        policy.learn("score", [])
+        policy.learn("bind", [])
+        self.phase = OneOfAKind(state)
+        phase = cast("Phase[FilterPhaseResult]", self.phase)
+        no_scores = cast("Phase[ScorePhaseResult]", None)
+        self.settling = Settling(reads, state, SettlingMetrics(registry), 0.0)
+        binding = Binding(
+            cast("BinderConnection", _Connection(binder)),
+            state,
+            policy,
+            cycle_states,
+            lambda: 0,
+            holder="gateway",
+            term=self.term,
+            settling=self.settling,
+            unseen=UnseenPods(state, 100),
+        )
+        decisions = DecisionLog(pods=1000, attempts=3)
+        self.runner = CycleRunner(
+            term=self.term,
+            cluster=self.view,
+            policy=policy,
+            queue=queue,
+            filter_phase=phase,
+            score_phase=no_scores,
+            recheck=Recheck(state, phase, 0.0),
+            claims=Claims(state, policy, no_scores, cycle_states, metrics, 0.0),
+            bind_check=BindCheck(
+                state=state,
+                policy=policy,
+                phase=phase,
+                queue=queue,
+                metrics=metrics,
+                pod=binding.unseen.pod,
+                read=self.settling.read,
+                is_stale=self.view.is_stale,
+                unknown_pod_wait=0.0,
+            ),
+            binding=binding,
+            decisions=decisions,
+            cycle_states=cycle_states,
+            rejected=RejectedPods(100),
+            observers=(),
+            metrics=metrics,
+        )
+        barriers = DirectBarriers(binder, f"gateway-{next(self.numbers)}")
+        self._beginning = Beginning(
+            term=self.term,
+            barriers=cast("Barriers", barriers),
+            catch_up=CatchUp(reads, cast("Cluster", self.view), self.settling.begin),
+            between_cycles=queue.between_cycles,
+            metrics=TermMetrics(registry, self.term),
+        )
+
+    async def begin(self, epoch: int) -> None:
+        """Begin a term, with the next epoch that nobody has."""
+        while (highest := await self._beginning.begin(epoch, _for_ever)) != epoch:
+            epoch = highest
+
+    async def fence_others(self) -> None:
+        """Fence a binder that has come since the term began."""
+        await self._beginning.fence_others()
+
+
+def _for_ever() -> float:
+    return math.inf
+
+
+def _plugin(kind: str) -> pb.Plugin:
+    points = ["Filter", "Reserve"] if kind == "claims" else ["Filter"]
+    return pb.Plugin(
+        name=kind.capitalize(),
+        extension_points=points,
+        depends_on=pb.SCOPE_NODE,
+        reads_placements=True,
+    )

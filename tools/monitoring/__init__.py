@@ -1,0 +1,1 @@
+"""Writes the dashboards that the chart installs."""

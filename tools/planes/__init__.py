@@ -1,0 +1,1 @@
+"""Control planes as processes, the embedded and the real one."""

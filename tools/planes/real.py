@@ -1,0 +1,257 @@
+"""A real control plane on free loopback ports: etcd, kube-apiserver, kube-scheduler.
+
+Each of our processes has the identity and the rights that deploy/ gives it: the RBAC objects are
+those that are deployed. The gateway and the binder say who they are by token, as in a cluster; the
+administrator and kube-scheduler by client certificate.
+"""
+
+import json
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+import msgspec
+import yaml
+
+from cli.up.processes import free_ports
+from moorage_host.kube import connect
+from tools.build import find
+from tools.planes.authority import Authority, private_key
+from tools.planes.embedded import ROOT, Identity, Object, answers
+from tools.planes.programs import Program, start_all
+
+HOST = "127.0.0.1"
+KUSTOMIZE = ROOT / "deploy" / "kustomize"
+OUR_NAMESPACE = "moorage"
+RBAC_FILES = (
+    "base/configuration/namespace.yaml",
+    "base/security/gateway.yaml",
+    "base/security/binder.yaml",
+    "base/security/people.yaml",
+    "base/scheduler/rbac.yaml",
+    "components/stateful-sets/security/stateful-sets.yaml",
+    "components/high-availability/security/gateway-lease.yaml",
+)
+BY_TOKEN: tuple[Identity, ...] = ("gateway", "binder")
+BY_CERTIFICATE: tuple[Identity, ...] = ("admin", "scheduler")
+
+# Without a controller manager nobody takes this taint off new nodes, makes the service account that
+# the second plugin wants in every namespace, or lets go of volumes that the third protects.
+DISABLED_ADMISSION = "TaintNodesByCondition,ServiceAccount,StorageObjectInUseProtection"
+
+AUDIT_POLICY = """\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Request
+  resources: [{resources: [pods/binding, bindings]}]
+- level: Metadata
+  verbs: [create, delete]
+  resources: [{resources: [pods]}]
+- level: Metadata
+  userGroups: ["system:serviceaccounts:moorage"]
+- level: Metadata
+  users: ["system:kube-scheduler"]
+- level: None
+"""
+
+
+class RealPlane:
+    """etcd and kube-apiserver, and kube-schedulers that use them."""
+
+    name = "real"
+
+    def __init__(
+        self,
+        directory: Path,
+        feature_gates: str = "",
+        runtime_config: str = "",
+        kube_scheduler: Path | None = None,
+        *,
+        deployed: bool = True,
+        options: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Prepare it, by default with the RBAC of deploy/; *options* are of kube-apiserver."""
+        self.directory = directory
+        self._runtime_config = runtime_config
+        self._kube_scheduler = kube_scheduler
+        self._feature_gates = feature_gates
+        self._deployed = deployed
+        self._options = options
+        self.audit_log = directory / "audit.jsonl"
+        self.authority = Authority(directory)
+        etcd, peer, api = free_ports(3)
+        self.port = api
+        self.url = f"https://{HOST}:{api}"
+        self._tokens = {identity: secrets.token_hex(16) for identity in BY_TOKEN}
+        self._etcd = self._make_etcd(f"http://{HOST}:{etcd}", f"http://{HOST}:{peer}")
+        self._api = self._make_api(api, f"http://{HOST}:{etcd}")
+
+    async def start(self) -> None:
+        """Start etcd and kube-apiserver, and create what deploy/ needs to have rights."""
+        (self.directory / "tokens.csv").write_text("".join(self._token_lines()))
+        (self.directory / "audit-policy.yaml").write_text(AUDIT_POLICY)
+        private_key(self.directory / "service-accounts.key")
+        self._write_kubeconfigs()
+        await start_all([self._etcd])
+        await start_all([self._api])
+        if self._deployed:
+            await self._create_deployed()
+
+    async def stop(self) -> None:
+        """Stop both: without etcd, kube-apiserver would take a minute."""
+        await self._api.stop()
+        await self._etcd.stop()
+        shutil.rmtree(self.directory / "etcd", ignore_errors=True)  # hundreds of megabytes
+
+    def kubeconfig(self, identity: Identity) -> Path:
+        return self.directory / f"{identity}.kubeconfig"
+
+    def write_kubeconfig(self, file: Path, user: Object) -> None:
+        """Write a kubeconfig with credentials of any kind."""
+        cluster = {"server": self.url, "certificate-authority": str(self._ca)}
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "real",
+            "clusters": [{"name": "real", "cluster": cluster}],
+            "users": [{"name": "user", "user": user}],
+            "contexts": [{"name": "real", "context": {"cluster": "real", "user": "user"}}],
+        }
+        file.write_text(json.dumps(config))
+
+    def scheduler(self, name: str, config: Object) -> Program:
+        (port,) = free_ports(1)
+        path = "healthz" if self._kube_scheduler else "readyz"  # 1.30 has no readyz
+        file = self.directory / f"{name}.yaml"
+        connection = {"kubeconfig": str(self.kubeconfig("scheduler"))}
+        connection |= config.get("clientConnection", {})
+        file.write_text(json.dumps({**config, "clientConnection": connection}))
+        return Program(
+            name=name,
+            command=[
+                str(self._kube_scheduler or find("kube-scheduler")),
+                f"--config={file}",
+                f"--bind-address={HOST}",
+                f"--secure-port={port}",
+                f"--cert-dir={self.directory / name}",
+                "--v=2",
+            ],
+            log=self.directory / f"{name}.log",
+            ready=lambda: answers(f"https://{HOST}:{port}/{path}", ssl=False),
+        )
+
+    def programs(self) -> list[Program]:
+        return [self._etcd, self._api]
+
+    def _make_etcd(self, url: str, peer: str) -> Program:
+        options = {
+            "data-dir": str(self.directory / "etcd"),
+            "listen-client-urls": url,
+            "advertise-client-urls": url,
+            "listen-peer-urls": peer,
+            "initial-advertise-peer-urls": peer,
+            "initial-cluster": f"default={peer}",
+            "log-level": "warn",
+        }
+        return Program(
+            name="etcd",
+            command=[
+                str(find("etcd")),
+                "--unsafe-no-fsync",
+                *(f"--{name}={value}" for name, value in options.items()),
+            ],
+            log=self.directory / "etcd.log",
+            ready=lambda: answers(f"{url}/health"),
+        )
+
+    def _make_api(self, port: int, etcd: str) -> Program:
+        key = self.directory / "service-accounts.key"
+        options = {
+            "etcd-servers": etcd,
+            "bind-address": HOST,
+            "secure-port": str(port),
+            "cert-dir": str(self._certificates),
+            "client-ca-file": str(self.authority.crt),
+            "token-auth-file": str(self.directory / "tokens.csv"),
+            "authorization-mode": "RBAC",
+            "service-account-issuer": "https://kubernetes.default.svc",
+            "service-account-key-file": str(key),
+            "service-account-signing-key-file": str(key),
+            "service-cluster-ip-range": "10.0.0.0/24",
+            "endpoint-reconciler-type": "none",
+            "disable-admission-plugins": DISABLED_ADMISSION,
+            "audit-policy-file": str(self.directory / "audit-policy.yaml"),
+            "audit-log-path": str(self.audit_log),
+            "delete-collection-workers": "16",
+            "feature-gates": self._feature_gates,
+            "runtime-config": self._runtime_config,
+            "v": "1",
+            **self._options,
+        }
+        return Program(
+            name="kube-apiserver",
+            command=[
+                str(find("kube-apiserver")),
+                *(f"--{name}={value}" for name, value in options.items()),
+            ],
+            log=self.directory / "kube-apiserver.log",
+            ready=lambda: answers(f"{self.url}/readyz", ssl=False),
+        )
+
+    @property
+    def _certificates(self) -> Path:
+        return self.directory / "certificates"
+
+    @property
+    def _ca(self) -> Path:
+        # kube-apiserver makes its own authority and appends it to its certificate.
+        return self._certificates / "apiserver.crt"
+
+    def _write_kubeconfigs(self) -> None:
+        for identity, token in self._tokens.items():
+            self.write_kubeconfig(self.kubeconfig(identity), {"token": token})
+        for identity in BY_CERTIFICATE:
+            certificate = self.authority.sign(identity, *who(identity))
+            self.write_kubeconfig(self.kubeconfig(identity), certificate.user)
+
+    def _token_lines(self) -> Iterator[str]:
+        for identity, token in self._tokens.items():
+            user, groups = who(identity)
+            yield f'{token},{user},{identity},"{",".join(groups)}"\n'
+
+    async def _create_deployed(self) -> None:
+        client = await connect(self.kubeconfig("admin"))
+        try:
+            for obj in deployed_objects():
+                body = msgspec.json.encode(obj)
+                answer = await client.request("POST", path_of(obj), body=body, timeout=30)
+                answer.check()
+        finally:
+            await client.close()
+
+
+def who(identity: Identity) -> tuple[str, tuple[str, ...]]:
+    """Return the user and the groups of an identity, as the API server names them."""
+    if identity == "admin":
+        return "admin", ("system:masters",)
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{OUR_NAMESPACE}")
+    return f"system:serviceaccount:{OUR_NAMESPACE}:{identity}", groups
+
+
+def deployed_objects() -> Iterator[Object]:
+    """Yield the namespace and all RBAC objects of deploy/."""
+    for file in RBAC_FILES:
+        yield from yaml.safe_load_all((KUSTOMIZE / file).read_text())
+
+
+def path_of(obj: Object) -> str:
+    """Return the path of the collection that an object is created in."""
+    version = obj["apiVersion"]
+    root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    namespace = obj["metadata"].get("namespace")
+    inside = f"/namespaces/{namespace}" if namespace else ""
+    return f"{root}{inside}/{obj['kind'].lower()}s"

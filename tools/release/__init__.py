@@ -1,0 +1,1 @@
+"""Checks against the last release, and notes of the next."""

@@ -1,0 +1,1 @@
+"""Records what a real kube-scheduler sends to an extender."""
