@@ -24,9 +24,9 @@ from bench.processes.load import Contender, Job, Load
 from bench.processes.objects import NAMESPACE, new_pod, node_name
 from bench.processes.policies import policy, profile_name
 from bench.processes.stacks import Cluster, Stack, opened
-from cli.decisions.explain.causes import explanation
 from cli.decisions.explain.sources import read
 from cli.shared.gateway.options import GatewayOptions
+from gateway.decisions.why import explanation
 
 NODES, DECISIONS = 5000, 10_000
 BUDGET = 100.0
@@ -96,9 +96,10 @@ async def _show(what: str, names: Iterable[str], options: GatewayOptions, node: 
     taken, processor = [], time.process_time()
     for name in list(names) * TIMES:
         began = time.perf_counter()
-        found = explanation(await read(f"{NAMESPACE}/{name}", node, options))
+        known = await read(f"{NAMESPACE}/{name}", node, options)
+        headline = explanation(known).headline
         taken.append((time.perf_counter() - began) * 1000)
-        assert found.facts.attempts, found.headline
+        assert known.attempts, headline
     mean = (time.process_time() - processor) / len(taken) * 1000
     print(f"{_line(what, figure(taken))}, {mean:.1f} ms of them processor time")
     return figure(taken).p50 <= BUDGET

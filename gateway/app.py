@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from aiohttp import web
 from prometheus_client import REGISTRY, CollectorRegistry
@@ -16,8 +17,7 @@ from gateway.cluster.cluster import Cluster, make_cluster
 from gateway.cycle.cycles import make_cycles
 from gateway.cycle.queue import CycleQueue
 from gateway.decisions.decisions import Decisions, make_decisions
-from gateway.decisions.serving.routes import decision_routes
-from gateway.decisions.words.hint import hint
+from gateway.decisions.serving.routes import ActivePolicy, decision_routes, read_pod
 from gateway.edge import Edge, make_app, run_edge
 from gateway.inspector.inspector import Inspector, make_inspector
 from gateway.journal.journal import Followed, Journal, make_journal
@@ -290,8 +290,10 @@ def _readiness_notes(rooms: _Rooms) -> Mapping[str, Check]:
 
 
 def _decision_routes(client: KubeClient, rooms: _Rooms) -> list[web.RouteDef]:
-    async def hint_of(namespace: str, pod: str) -> str:
+    def policy() -> ActivePolicy:
         resolved = rooms.policy.resolved
-        return await hint(client, resolved.profile_names if resolved else (), namespace, pod)
+        profiles = resolved.profile_names if resolved else ()
+        return ActivePolicy(profiles=profiles, revision=rooms.policy.revision)
 
-    return decision_routes(rooms.decisions, rooms.cluster.state.bound_to, hint_of)
+    pod_of, place_of = partial(read_pod, client), rooms.cluster.state.bound_to
+    return decision_routes(rooms.decisions, place_of, pod_of, policy)

@@ -19,7 +19,7 @@ from gateway.cluster.state import ClusterState
 from gateway.decisions.cycle_states import CycleStates
 from gateway.decisions.from_protobuf import bind_plugin_records
 from gateway.decisions.records import BindRecord, Decision
-from gateway.decisions.words.summary import summary
+from gateway.decisions.sentences import summary
 from gateway.leadership.term import StaleTermError, Term
 from moorage.backoff import Backoff
 from moorage.v1 import binder_pb2 as pb

@@ -25,6 +25,10 @@ Cause = Literal["no decision", "earlier term", "other policy", "claim lost", "no
 """Why a node is checked again at the bind."""
 
 
+UNKNOWN_NODE = "node(s) not known to Moorage yet"
+"""The reason of nodes that kube-scheduler names and the gateway has not seen."""
+
+
 class Record(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True, gc=False):
     """A part of a decision, as `GET /decisions/NAMESPACE/POD` shows it.
 

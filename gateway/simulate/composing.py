@@ -17,8 +17,7 @@ from gateway.decisions.records import (
     ReasonCount,
     ScoreRecord,
 )
-from gateway.decisions.words.comparing import explained
-from gateway.decisions.words.dominant import dominant
+from gateway.decisions.sentences import sentences
 from gateway.simulate.answers import Answer, Claim, Ranked, Verdict
 from gateway.simulate.question import Question
 from moorage.v1 import filter_pb2, scorer_pb2
@@ -114,13 +113,13 @@ def _decision(
 
 
 def _words(decision: Decision, claim: Claim | None) -> list[str]:
-    words = [dominant(decision), *explained(decision)]
+    words = sentences(decision)
     if claim:
         words.append(
             f"{claim.node} would be claimed for {', '.join(claim.plugins)}: kube-scheduler "
             "would be offered no other node"
         )
-    return list(dict.fromkeys(filter(None, words)))
+    return words
 
 
 def _rejected(rejection: filter_pb2.NodeRejection) -> Verdict:

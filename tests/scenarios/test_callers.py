@@ -17,9 +17,9 @@ import pytest_asyncio
 import yaml
 
 from cli.certs.folders import CertificateOptions, keep_certificates
-from cli.decisions.explain.causes import explanation
 from cli.decisions.explain.sources import read
 from cli.shared.gateway.options import GatewayOptions
+from gateway.decisions.why import explanation
 from moorage.errors import ConfigurationError
 from moorage_host.tls.certificate import read_certificate
 from moorage_host.tls.contexts import client_context

@@ -33,9 +33,7 @@ def explain(
     change. Pods that never reached Moorage are explained too.
     """
     with clear_failures():
-        from cli.decisions.explain.causes import explanation
         from cli.decisions.explain.output import show
         from cli.decisions.explain.sources import read
 
-        facts = asyncio.run(read(pod, node or "", options))
-        show(explanation(facts), output)
+        show(asyncio.run(read(pod, node or "", options)), output)

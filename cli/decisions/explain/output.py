@@ -6,83 +6,70 @@ from datetime import UTC, datetime
 import msgspec
 import yaml
 
-from cli.decisions.explain.causes import Explanation
-from cli.decisions.explain.message import Rejection
-from cli.decisions.explain.sources import last_seen
-from cli.shared.gateway.finding import Object
 from cli.shared.screen import Screen
+from gateway.decisions.why import Explanation, Known, Object, Rejection, explanation, last_seen
 
 SHOWN_EVENTS = 5
 
 PREEMPTIBLE = " (evicting pods may help)"
 
 
-def show(explanation: Explanation, output: str) -> None:
+def show(known: Known, output: str) -> None:
     """Write to stdout in the form *output*: "text", "wide", "json" or "yaml"."""
-    screen = Screen()
+    screen, found = Screen(), explanation(known)
     if output == "json":
-        screen.write(msgspec.json.format(msgspec.json.encode(_content(explanation))).decode())
+        screen.write(msgspec.json.format(msgspec.json.encode(_content(known, found))).decode())
     elif output == "yaml":
-        text = yaml.safe_dump(
-            msgspec.to_builtins(_content(explanation)), sort_keys=False, width=100
-        )
+        content = msgspec.to_builtins(_content(known, found))
+        text = yaml.safe_dump(content, sort_keys=False, width=100)
         screen.write(text.rstrip())
     else:
-        _text(screen, explanation, wide=output == "wide")
+        _text(screen, known, found, wide=output == "wide")
 
 
-def _content(explanation: Explanation) -> dict[str, object]:
-    facts, metadata = explanation.facts, explanation.facts.pod["metadata"]
+def _content(known: Known, found: Explanation) -> dict[str, object]:
     return {
-        "pod": f"{metadata['namespace']}/{metadata['name']}",
-        "uid": metadata["uid"],
-        "node": facts.pod["spec"].get("nodeName") or "",
-        "reason": explanation.headline,
-        "since": explanation.since,
-        "next": list(explanation.next),
-        "rejections": [
-            {"nodes": part.nodes, "reason": part.reason, "by": part.by}
-            for part in facts.rejections.parts
-        ],
-        "podGroup": facts.group and msgspec.to_builtins(facts.group),
-        "preemption": facts.rejections.preemption,
-        "attempts": list(facts.attempts),
-        "views": list(facts.views),
-        "noAttempts": facts.silence,
+        **found.content(),
+        "uid": known.pod["metadata"]["uid"],
+        "node": known.pod["spec"].get("nodeName") or "",
+        "reason": found.headline,
+        "podGroup": known.group and msgspec.to_builtins(known.group),
+        "attempts": list(known.attempts),
+        "views": list(known.views),
+        "noAttempts": known.silence,
         "events": [
             {"reason": each["reason"], "note": each.get("note", ""), "time": last_seen(each)}
-            for each in facts.events
+            for each in known.events
         ],
     }
 
 
-def _text(screen: Screen, explanation: Explanation, *, wide: bool) -> None:
-    facts = explanation.facts
-    screen.sentence(explanation.headline, style="bold")
-    if explanation.since:
-        screen.sentence(f"since {_ago(explanation.since)}")
-    if facts.group:
-        screen.sentence(str(facts.group))
-    rejected = facts.rejections
+def _text(screen: Screen, known: Known, found: Explanation, *, wide: bool) -> None:
+    screen.sentence(found.headline, style="bold")
+    if found.since:
+        screen.sentence(f"since {_ago(found.since)}")
+    if known.group:
+        screen.sentence(str(known.group))
+    rejected = found.rejections
     if rejected.parts:
         screen.write("")
         rows = [(str(part.nodes), part.by, _helped(part)) for part in rejected.parts]
         screen.table(("NODES", "REJECTED BY", "REASON"), rows)
     if rejected.preemption:
         screen.sentence(f"Preemption: {rejected.preemption}")
-    shown = facts.attempts if wide else facts.attempts[:1]
+    shown = known.attempts if wide else known.attempts[:1]
     for number, attempt in enumerate(shown):
         screen.write("")
-        _attempt(screen, attempt, explanation.headline, listed=bool(rejected.parts and not number))
-    if len(facts.attempts) > len(shown):
-        screen.sentence(f"{len(facts.attempts) - len(shown)} earlier attempts: -o wide shows them")
-    if facts.events:
+        _attempt(screen, attempt, found.headline, listed=bool(rejected.parts and not number))
+    if len(known.attempts) > len(shown):
+        screen.sentence(f"{len(known.attempts) - len(shown)} earlier attempts: -o wide shows them")
+    if known.events:
         screen.write("")
-        rows = [(_ago(last_seen(e)), e["reason"], e.get("note", "")) for e in facts.events]
+        rows = [(_ago(last_seen(e)), e["reason"], e.get("note", "")) for e in known.events]
         screen.table(("EVENT", "REASON", "NOTE"), rows if wide else rows[:SHOWN_EVENTS])
-    if explanation.next:
+    if found.next:
         screen.write("")
-        for step in explanation.next:
+        for step in found.next:
             screen.sentence(f"Next: {step}")
 
 

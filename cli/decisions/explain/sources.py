@@ -1,62 +1,29 @@
-"""Reads what there is to know about a pod: the pod, its Events, and the gateway's decisions."""
+"""Reads what there is to know about a pod: decisions of the gateway, and what the user may read."""
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from cli.decisions.explain.group import PodGroup, read_group
-from cli.decisions.explain.message import Rejections, rejections
 from cli.shared.gateway.client import SECONDS, connected
 from cli.shared.gateway.errors import GatewayError
-from cli.shared.gateway.finding import Object
 from cli.shared.gateway.options import GatewayOptions
 from cli.shared.given import namespace_and_name
+from gateway.decisions.why import Known, Object, PodGroup, last_seen
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, KubeStatusError, KubeUnreachableError, connect
 
+GROUP_VERSIONS = ("v1beta1", "v1alpha2")
+"""Versions of scheduling.k8s.io with pod groups: of Kubernetes 1.37, and of 1.36."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """What is known about a pod.
+CLAIMS = "/apis/resource.k8s.io/v1"
 
-    Attributes:
-        pod: The pod as the API server has it.
-        events: Its Events, the newest first.
-        attempts: The gateway's attempts on this pod, the newest first.
-        silence: Why there are no attempts: the gateway's own words, or why it cannot be asked.
-        node: The node that is asked about; "" for none.
-        views: What each attempt found out about that node, the newest first.
-        group: The pod's group, if it has one.
-        is_gone: Whether the pod exists no more; then only its names and its uid are known.
-    """
-
-    pod: Object
-    events: Sequence[Object]
-    attempts: Sequence[Object]
-    silence: str
-    node: str = ""
-    views: Sequence[Object] = ()
-    group: PodGroup | None = None
-    is_gone: bool = False
-
-    @property
-    def scheduled(self) -> Object:
-        """The pod's condition PodScheduled; empty if it has none."""
-        conditions = (self.pod.get("status") or {}).get("conditions") or ()
-        return next((each for each in conditions if each.get("type") == "PodScheduled"), {})
-
-    @property
-    def rejections(self) -> Rejections:
-        """What kube-scheduler reports of a pod that no node suits."""
-        if self.scheduled.get("reason") != "Unschedulable":
-            return Rejections()
-        return rejections(str(self.scheduled.get("message", "")), self.attempts)
+MOST_PODS = 5000
+"""Pods of the namespace among which members of a group are looked for."""
 
 
-async def read(pod: str, node: str, options: GatewayOptions) -> Facts:
+async def read(pod: str, node: str, options: GatewayOptions) -> Known:
     """Read everything about a pod, given as "NAMESPACE/POD".
 
     Raises:
@@ -66,31 +33,36 @@ async def read(pod: str, node: str, options: GatewayOptions) -> Facts:
     """
     namespace, name = namespace_and_name(pod)
     client = await connect(options.kubeconfig)
-    decisions = asyncio.create_task(_decisions(options, client, namespace, name, node))
+    decisions = asyncio.create_task(_decisions(options, client, f"{namespace}/{name}", node))
     try:
         there = await _get(client, f"/api/v1/namespaces/{namespace}/pods/{name}")
-        attempts, views, silence = await decisions
+        answer, problem, asked = await decisions
         if node and await _get(client, f"/api/v1/nodes/{node}") is None:
             raise ConfigurationError(f"there is no node {node}")
+        attempts = answer.get("attempts", ())
         found = there or _as_decided(namespace, name, attempts)
         uid = found["metadata"]["uid"]
-        events, group = await asyncio.gather(
-            _events(client, namespace, uid), read_group(client, found)
+        events, group, missing = await asyncio.gather(
+            _events(client, namespace, uid), _group(client, found), _missing_claims(client, found)
         )
     except TimeoutError as error:
         raise KubeUnreachableError(str(error)) from error
     finally:
         decisions.cancel()
         await client.close()
-    known = [index for index, each in enumerate(attempts) if each.get("uid") == uid]
-    return Facts(
+    is_this = not attempts or attempts[0]["uid"] == uid
+    earlier = "" if is_this else "the gateway knows another pod of this name"
+    return Known(
         pod=found,
+        attempts=attempts if is_this else (),
+        silence=problem or answer.get("noAttempts", "") or earlier,
+        asked=asked,
+        revision=answer.get("policyRevision", ""),
         events=events,
-        attempts=[attempts[index] for index in known],
-        silence="" if known else silence or "the gateway knows an earlier pod of this name",
-        node=node,
-        views=[views[index] for index in known if index < len(views)],
         group=group,
+        missing=missing,
+        node=node,
+        views=answer.get("views", ()) if is_this else (),
         is_gone=there is None,
     )
 
@@ -104,19 +76,18 @@ def _as_decided(namespace: str, name: str, attempts: Sequence[Object]) -> Object
 
 
 async def _decisions(
-    options: GatewayOptions, client: KubeClient, namespace: str, name: str, node: str
-) -> tuple[Sequence[Object], Sequence[Object], str]:
-    """Return the attempts on a pod, what each found out about a node, or why there is nothing."""
-    path = f"/decisions/{namespace}/{name}"
+    options: GatewayOptions, client: KubeClient, pod: str, node: str
+) -> tuple[Object, str, bool]:
+    """Return what the gateway knows about a pod, or why it does not say, and if it was asked."""
+    query = {"explain": "true", **({"node": node} if node else {})}
     try:
         async with connected(options, client) as gateway:
-            attempts = (await gateway.get(path))["attempts"]
-            views = (await gateway.get(path, {"node": node}))["attempts"] if node else ()
+            return await gateway.get(f"/decisions/{pod}", query), "", True
     except GatewayError as error:
-        # The gateway's own words, without "there is no decision about pod ...".
+        # Without "there is no decision about pod ...".
         text = str(error)
-        return (), (), (text.partition(": ")[2] or text) if error.status == 404 else text
-    return attempts, views, ""
+        is_answer = error.status == 404
+        return {}, (text.partition(": ")[2] or text) if is_answer else text, is_answer
 
 
 async def _get(client: KubeClient, path: str) -> dict[str, Any] | None:
@@ -140,13 +111,42 @@ async def _events(client: KubeClient, namespace: str, uid: str) -> list[Object]:
     return sorted(items, key=last_seen, reverse=True)
 
 
-def last_seen(event: Object) -> str:
-    """Return when an Event was last seen, in RFC 3339."""
-    series = event.get("series") or {}
-    times = (
-        series.get("lastObservedTime"),
-        event.get("deprecatedLastTimestamp"),
-        event.get("eventTime"),
-        event["metadata"].get("creationTimestamp"),
+async def _missing_claims(client: KubeClient, pod: Object) -> list[str]:
+    """Return the ResourceClaims that a pending pod names and that do not exist."""
+    if pod["spec"].get("nodeName"):
+        return []
+    claims = pod["spec"].get("resourceClaims") or ()
+    names = [each["resourceClaimName"] for each in claims if each.get("resourceClaimName")]
+    folder = f"{CLAIMS}/namespaces/{pod['metadata']['namespace']}/resourceclaims"
+    answers = [await client.request("GET", f"{folder}/{n}", timeout=SECONDS) for n in names]
+    return [name for name, each in zip(names, answers, strict=True) if each.status == 404]
+
+
+async def _group(client: KubeClient, pod: Object) -> PodGroup | None:
+    """Return the group of a pod; None if it has none, or nothing may be read about it."""
+    name, namespace = _group_name(pod), pod["metadata"]["namespace"]
+    if not name:
+        return None
+    path, query = f"/api/v1/namespaces/{namespace}/pods", {"limit": str(MOST_PODS)}
+    needed, listed = await asyncio.gather(
+        _needed(client, namespace, name), client.request("GET", path, query=query, timeout=SECONDS)
     )
-    return next((str(each) for each in times if each), "")
+    items = msgspec.json.decode(listed.body)["items"] if listed.ok else [pod]
+    members = [each for each in items or () if _group_name(each) == name]
+    nodes = [str(each["spec"].get("nodeName") or "") for each in members]
+    return PodGroup(name=name, needed=needed, nodes=nodes)
+
+
+def _group_name(pod: Object) -> str:
+    return str((pod["spec"].get("schedulingGroup") or {}).get("podGroupName") or "")
+
+
+async def _needed(client: KubeClient, namespace: str, name: str) -> int:
+    for version in GROUP_VERSIONS:
+        path = f"/apis/scheduling.k8s.io/{version}/namespaces/{namespace}/podgroups/{name}"
+        answer = await client.request("GET", path, timeout=SECONDS)
+        if answer.ok:
+            spec = msgspec.json.decode(answer.body).get("spec") or {}
+            policy = spec.get("schedulingPolicy") or {}
+            return int((policy.get("gang") or {}).get("minCount") or 0)
+    return 0

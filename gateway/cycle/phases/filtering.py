@@ -21,12 +21,12 @@ from gateway.cycle.phases.merging import (
 from gateway.cycle.phases.phase import ReplicaPhase, fill_cycle, gather
 from gateway.cycle.phases.sharding import split
 from gateway.decisions.from_protobuf import filter_record, kept_values
+from gateway.decisions.records import UNKNOWN_NODE as UNKNOWN_NODE
 from gateway.decisions.records import FilterRecord
 from gateway.replicas.work import VersionGoneError
 from moorage.plugin.cycle_state import KeptValue
 from moorage.v1 import filter_pb2
 
-UNKNOWN_NODE = "node(s) not known to Moorage yet"
 UNKNOWN_NODE_CODE = 0xFFFF
 """The verdict on nodes that have no row; a cycle never has so many reasons."""
 

@@ -1,7 +1,7 @@
 """The verdict on each node and the scores of each node, for the newest attempts."""
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 import numpy as np
@@ -46,6 +46,16 @@ class NodeArrays(msgspec.Struct, kw_only=True, eq=False):
             return {row: self.names[row] or "" for row in rows}
         return self._by_offer(rows)
 
+    def total_of(self, node: str) -> float | None:
+        """Return the total of a node; None if it has none."""
+        row, scores = self.row_of(node), self.scores
+        index = scores.index_of(row) if scores is not None and row is not None else None
+        return None if scores is None or index is None else float(scores.totals[index])
+
+    def row_of(self, node: str) -> int | None:
+        """Return the row that verdicts or scores have about a node; None if there is none."""
+        return next((row for row, name in self.name_of().items() if name == node), None)
+
     def _by_offer(self, rows: Sequence[int]) -> dict[int, str]:
         """Find out which of two nodes a row had: the one that the call names."""
         offered, known = set(self.offered), {*self.names, *self.names_after}
@@ -87,6 +97,11 @@ class KeptArrays:
     def get(self, decision: str) -> NodeArrays | None:
         """Return those of a decision, if they are still kept."""
         return self._kept.get(decision)
+
+    def totals_of(self, decision: str) -> Callable[[str], float | None] | None:
+        """Return what returns the totals of a decision; None if they are not kept."""
+        arrays = self._kept.get(decision)
+        return arrays.total_of if arrays is not None else None
 
     def ended(self, cycle: SchedulingCycle) -> None:
         """Keep those of a cycle; of a cycle that only scores, beside the verdicts before it."""

@@ -3,7 +3,7 @@
 import msgspec
 
 from gateway.decisions.records import Decision
-from gateway.decisions.words.facts import Facts, facts
+from gateway.decisions.sentences import Facts, facts
 
 OVERHEAD_BYTES = 600
 """What an attempt takes in addition to the packed decision, about."""

@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 
+from gateway.decisions.attempts.arrays import KeptArrays
 from gateway.decisions.attempts.attempt import Attempt
 from gateway.decisions.attempts.log import DecisionLog
 from gateway.decisions.records import Decision, DecisionItem
+from gateway.decisions.sentences import Facts, facts, reason, runner_up
 from gateway.decisions.serving.query import BadQueryError, DecisionQuery
-from gateway.decisions.words.dominant import dominant
-from gateway.decisions.words.facts import Facts, facts, runner_up
 
 SLICE = 500
 """Attempts that are looked at before cycles get their turn."""
@@ -23,9 +23,10 @@ MayRead = Callable[[str], Awaitable[bool]]
 class Listing:
     """Lists the decisions of a log."""
 
-    def __init__(self, log: DecisionLog, place_of: PlaceOf) -> None:
+    def __init__(self, log: DecisionLog, arrays: KeptArrays, place_of: PlaceOf) -> None:
         """Look up in *place_of* where pods are that Moorage does not bind."""
         self._log = log
+        self._arrays = arrays
         self._place_of = place_of
 
     async def page(self, query: DecisionQuery, may_read: MayRead) -> tuple[list[DecisionItem], str]:
@@ -43,13 +44,13 @@ class Listing:
                 continue
             if len(items) == query.limit:
                 return items, items[-1].id
-            items.append(item(attempt.decision, found, self._place(attempt)))
+            items.append(self._item(attempt.decision, found, self._place(attempt)))
         return items, ""
 
     def item(self, decision: Decision) -> DecisionItem:
         """Return a decision as lists show it."""
         place = self._place_of(decision.uid)
-        return item(decision, facts(decision).at(place), place)
+        return self._item(decision, facts(decision).at(place), place)
 
     async def _matching(self, query: DecisionQuery) -> AsyncIterator[tuple[Attempt, Facts]]:
         for count, attempt in enumerate(self._candidates(query), start=1):
@@ -83,26 +84,24 @@ class Listing:
         """Return where the pod is, if it can be there by this attempt: only by the latest."""
         return self._place_of(attempt.uid) if self._log.is_latest(attempt) else ""
 
-
-def item(decision: Decision, found: Facts, place: str) -> DecisionItem:
-    """Return a decision as lists show it."""
-    phase = decision.filter or decision.preempt
-    return DecisionItem(
-        id=decision.id,
-        namespace=decision.namespace,
-        pod=decision.pod,
-        uid=decision.uid,
-        time=decision.time,
-        profile=decision.profile,
-        outcome=found.outcome,
-        node=found.node,
-        runner_up=runner_up(decision, found.node),
-        reason=dominant(decision, place),
-        plugins=found.plugins,
-        nodes=phase.nodes if phase else 0,
-        feasible=phase.feasible if phase else 0,
-        cluster_nodes=decision.cluster_nodes,
-        seconds=decision.seconds,
-        attempt=decision.attempt,
-        previous=decision.previous,
-    )
+    def _item(self, decision: Decision, found: Facts, place: str) -> DecisionItem:
+        phase = decision.filter or decision.preempt
+        return DecisionItem(
+            id=decision.id,
+            namespace=decision.namespace,
+            pod=decision.pod,
+            uid=decision.uid,
+            time=decision.time,
+            profile=decision.profile,
+            outcome=found.outcome,
+            node=found.node,
+            runner_up=runner_up(decision, found.node),
+            reason=reason(decision, place, self._arrays.totals_of(decision.id)),
+            plugins=found.plugins,
+            nodes=phase.nodes if phase else 0,
+            feasible=phase.feasible if phase else 0,
+            cluster_nodes=decision.cluster_nodes,
+            seconds=decision.seconds,
+            attempt=decision.attempt,
+            previous=decision.previous,
+        )

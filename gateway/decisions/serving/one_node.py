@@ -58,7 +58,7 @@ def view(decision: Decision, node: str, arrays: NodeArrays | None) -> dict[str, 
 
 
 def _judge(seen: NodeView, arrays: NodeArrays) -> None:
-    row = next((row for row, name in arrays.name_of().items() if name == seen.node), None)
+    row = arrays.row_of(seen.node)
     if row is None:
         is_known = seen.node in arrays.names or seen.node in arrays.names_after
         seen.verdict, seen.detail = ("not named", NOT_NAMED) if is_known else ("unknown", NOT_KNOWN)

@@ -10,7 +10,7 @@ import msgspec
 
 from gateway.decisions.attempts.attempt import Attempt
 from gateway.decisions.records import Outcome
-from gateway.decisions.words.facts import Facts
+from gateway.decisions.sentences import Facts
 from moorage.errors import MoorageError
 from moorage.units.durations import parse_duration
 

@@ -1,38 +1,67 @@
 """The routes of decisions on the admin port."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 from aiohttp import web
 
 from gateway.decisions.decisions import Decisions
 from gateway.decisions.records import Decision
+from gateway.decisions.sentences import facts, sentences
 from gateway.decisions.serving.listing import Listing, PlaceOf
 from gateway.decisions.serving.node_table import node_query, node_table
 from gateway.decisions.serving.one_node import view
 from gateway.decisions.serving.query import BadQueryError, checked, decision_query
-from gateway.decisions.words.comparing import explained
-from gateway.decisions.words.dominant import dominant
-from gateway.decisions.words.facts import facts
+from gateway.decisions.why import Known, Object, explanation, silence
 from moorage_host.http.reading import may_read, require_read
+from moorage_host.kube import KubeClient, KubeError
 
 LIST = "/decisions"
 STREAM = "/decisions/stream"
 POD = "/decisions/{namespace}/{pod}"
 NODES = "/decisions/{namespace}/{pod}/{id}/nodes"
 
-Hint = Callable[[str, str], Awaitable[str]]
-"""Returns why there may be no decision about a pod, by its namespace and name."""
+SECONDS = 2.0
+"""How long the API server may take to show a pod; nothing is concluded from it after that."""
+
+PodOf = Callable[[str, str], Awaitable[Object | None]]
+"""Returns a pod by namespace and name: empty if there is none, None if the API server is silent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActivePolicy:
+    """What decisions are explained by: the policy as it is now."""
+
+    profiles: Collection[str] = ()
+    revision: str = ""
+
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def decision_routes(decisions: Decisions, place_of: PlaceOf, hint: Hint) -> list[web.RouteDef]:
+async def read_pod(client: KubeClient, namespace: str, name: str) -> Object | None:
+    """Return a pod; see `PodOf`. The gateway may list pods, not get one."""
+    path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"
+    query = {"fieldSelector": f"metadata.name={name}"}
+    try:
+        response = await client.request("GET", path, query=query, timeout=SECONDS)
+        items = msgspec.json.decode(response.check().body)["items"] or [{}]
+    except (KubeError, TimeoutError):
+        return None
+    pod: Object = items[0]
+    return pod
+
+
+def decision_routes(
+    decisions: Decisions, place_of: PlaceOf, pod_of: PodOf, policy: Callable[[], ActivePolicy]
+) -> list[web.RouteDef]:
     """Return the routes of decisions."""
-    shown = _Decisions(decisions, place_of, hint)
+    shown = _Decisions(decisions, place_of, pod_of, policy)
     return [
         web.get(path, _checked(handler), allow_head=path != STREAM)
         for path, handler in (
@@ -45,11 +74,18 @@ def decision_routes(decisions: Decisions, place_of: PlaceOf, hint: Hint) -> list
 
 
 class _Decisions:
-    def __init__(self, decisions: Decisions, place_of: PlaceOf, hint: Hint) -> None:
+    def __init__(
+        self,
+        decisions: Decisions,
+        place_of: PlaceOf,
+        pod_of: PodOf,
+        policy: Callable[[], ActivePolicy],
+    ) -> None:
         self._decisions = decisions
         self._place_of = place_of
-        self._hint = hint
-        self._listing = Listing(decisions.log, place_of)
+        self._pod_of = pod_of
+        self._policy = policy
+        self._listing = Listing(decisions.log, decisions.arrays, place_of)
 
     async def list(self, request: web.Request) -> web.StreamResponse:
         query = decision_query(request.query.items())
@@ -66,19 +102,67 @@ class _Decisions:
     async def of_pod(self, request: web.Request) -> web.StreamResponse:
         namespace, pod = request.match_info["namespace"], request.match_info["pod"]
         await require_read(request, namespace)
-        node = checked(request.query.items(), ("node",)).get("node", "")
+        query = checked(request.query.items(), ("node", "explain"))
+        if query.get("explain", "true") != "true":
+            raise BadQueryError(f"explain is true, not {query['explain'][:100]}")
         attempts = self._decisions.log.attempts(namespace, pod)
+        if "explain" in query:
+            found = await self._pod_of(namespace, pod)
+            if attempts or found:
+                return await self._explained(request, found, attempts, query.get("node", ""))
+            return self._unknown(namespace, pod, found)
         if not attempts:
-            text = f"there is no decision about pod {namespace}/{pod}"
-            more = await self._hint(namespace, pod)
-            return _error(404, f"{text}: {more}" if more else text)
-        if node:
+            return self._unknown(namespace, pod, await self._pod_of(namespace, pod))
+        if node := query.get("node"):
             return _json({"attempts": [self._on_node(each, node) for each in attempts]})
+        place = self._place_of(attempts[0].uid)
+        return _json({"attempts": await self._all_shown(request, attempts, place)})
+
+    async def _explained(
+        self, request: web.Request, pod: Object | None, attempts: Sequence[Decision], node: str
+    ) -> web.Response:
+        """Answer why a pod is where it is, with the attempts on this very pod.
+
+        If the API server does not show the pod, there are just the attempts.
+        """
+        policy, uid = self._policy(), pod["metadata"]["uid"] if pod else attempts[0].uid
+        attempts = [each for each in attempts if each.uid == uid]
+        place = pod["spec"].get("nodeName") if pod else self._place_of(uid)
+        shown = await self._all_shown(request, attempts, place or "")
+        known = Known(
+            pod=pod or _as_decided(attempts[0]),
+            attempts=shown,
+            silence="" if attempts or not pod else silence(pod, policy.profiles),
+            revision=policy.revision,
+            node=node,
+            views=[self._on_node(each, node) for each in attempts] if node else (),
+            is_gone=not pod,
+        )
+        return _json(
+            {
+                "attempts": shown,
+                "views": known.views,
+                "noAttempts": known.silence,
+                "policyRevision": policy.revision,
+                "explanation": None if pod is None else explanation(known).content(),
+            }
+        )
+
+    def _unknown(self, namespace: str, name: str, pod: Object | None) -> web.Response:
+        text = f"there is no decision about pod {namespace}/{name}"
+        if pod is None:
+            return _error(404, text)
+        more = silence(pod, self._policy().profiles) if pod else "there is no such pod"
+        return _error(404, f"{text}: {more}")
+
+    async def _all_shown(
+        self, request: web.Request, attempts: Sequence[Decision], place: str
+    ) -> Sequence[dict[str, Any]]:
         # Only the newest attempt can have led to where the pod is.
-        places = [self._place_of(attempts[0].uid), *("" for _ in attempts[1:])]
+        places = [place, *("" for _ in attempts[1:])][: len(attempts)]
         shown = [self._shown(each, place) for each, place in zip(attempts, places, strict=True)]
         await _hide_sources(request, shown)
-        return _json({"attempts": shown})
+        return shown
 
     async def nodes(self, request: web.Request) -> web.StreamResponse:
         namespace, pod = request.match_info["namespace"], request.match_info["pod"]
@@ -103,15 +187,22 @@ class _Decisions:
             for plugin in phase.get("plugins", ()):
                 if version := versions.get(plugin["plugin"]):
                     plugin["version"] = version
+        why = sentences(decision, place, self._decisions.arrays.totals_of(decision.id))
         return {
             **content,
             "outcome": facts(decision).at(place).outcome,
-            "reason": dominant(decision, place),
-            "why": explained(decision, place),
+            "reason": next(iter(why), ""),
+            "why": why,
         }
 
     def _on_node(self, decision: Decision, node: str) -> dict[str, Any]:
         return view(decision, node, self._decisions.arrays.get(decision.id))
+
+
+def _as_decided(decision: Decision) -> Object:
+    """Return what a decision still shows of a pod that exists no more."""
+    metadata = {"namespace": decision.namespace, "name": decision.pod, "uid": decision.uid}
+    return {"metadata": metadata, "spec": {}}
 
 
 async def _hide_sources(request: web.Request, shown: Iterable[dict[str, Any]]) -> None:

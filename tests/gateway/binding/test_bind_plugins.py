@@ -18,7 +18,7 @@ from gateway.decisions.records import (
     PluginScoreRecord,
     ScoreRecord,
 )
-from gateway.decisions.words.summary import summary
+from gateway.decisions.sentences import summary
 from moorage import DecisionSummary, ScoredNode
 from tools.inprocess.api import until
 from tools.inprocess.gateway import (

@@ -17,7 +17,7 @@ from gateway.decisions.records import (
     ReasonCount,
     ScoreRecord,
 )
-from gateway.decisions.words.comparing import explained
+from gateway.decisions.sentences import reason, sentences
 from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
 from sandbox.apiserver.resources.paths import parse
 from tests.gateway.sharing import policy_of, sharing
@@ -77,12 +77,13 @@ async def test_a_tie_that_rounding_made_is_in_the_decision(tmp_path: Path, polic
     assert {each["Host"]: each["Score"] for each in scores} == {"n0": 7, "n1": 7, "n2": 2}
     assert (decision["score"]["scale"], decision["score"]["tied"]) == (10, 1)
     assert decision["why"] == [
-        "Moorage prefers n1 to n0, 74.4 to 70.9: Given +3.5",
         (
             "n1 is tied with 1 other after rounding to 10 steps, so kube-scheduler saw them alike: "
             "a lead of 3.5 of 100, at scoreScale 100 worth 3 x 10 x the extender's weight"
         ),
+        "Moorage prefers n1 to n0, 74.4 to 70.9: Given +3.5",
     ]
+    assert decision["reason"] == decision["why"][0]
 
 
 async def test_a_score_plugin_that_failed_is_in_the_decision(tmp_path: Path) -> None:
@@ -137,7 +138,7 @@ def scored(*totals: float, scale: int = 100, bound: str = "n1", claim: str = "")
 
 
 @pytest.mark.parametrize(
-    ("decision", "last"),
+    ("decision", "first"),
     [
         (
             scored(90, 80),
@@ -149,8 +150,8 @@ def scored(*totals: float, scale: int = 100, bound: str = "n1", claim: str = "")
         (
             scored(90, 80, bound="n9"),
             (
-                "kube-scheduler's own scores outvoted Moorage's: it chose n9, which is not among "
-                "Moorage's best 2, over n0, 90"
+                "kube-scheduler chose n9, whose total is not kept: it is not among Moorage's best "
+                "2, of which n0 is the first, 90"
             ),
         ),
         (
@@ -164,28 +165,74 @@ def scored(*totals: float, scale: int = 100, bound: str = "n1", claim: str = "")
         (scored(90, 80, bound="n0"), "Moorage prefers n0 to n1, 90 to 80: P +10"),
         (
             scored(90, 90, scale=0, claim="n1"),
-            "Moorage has the same total for n0 and n1: 90",
+            "n1 was claimed for P",
         ),
     ],
 )
-def test_who_decided_is_named_only_if_the_record_proves_it(decision: Decision, last: str) -> None:
-    assert explained(decision)[-1] == last
+def test_who_decided_is_named_only_if_the_record_proves_it(decision: Decision, first: str) -> None:
+    assert reason(decision) == sentences(decision)[0] == first
 
 
-@pytest.mark.parametrize(("feasible", "shown"), [(0, True), (1, True), (2, False)])
-def test_rejections_are_named_if_no_score_decided(feasible: int, shown: bool) -> None:
-    hot = ReasonCount(reason="node is too hot", nodes=2, unresolvable=True)
-    cool = PluginRecord(plugin="Cool", seconds=0.0, rejected=2, reasons=[hot])
-    decision = Decision(
+def test_a_node_beyond_the_best_ones_is_judged_by_its_own_total() -> None:
+    chosen = {"n9": 90.0, "n8": 60.0}.get
+    assert reason(scored(90, 90, bound="n9"), total_of=chosen) == (
+        "kube-scheduler chose n9 of the nodes with the best total"
+    )
+    assert reason(scored(90, 90, bound="n8"), total_of=chosen).startswith(
+        "kube-scheduler's own scores outvoted Moorage's: it chose n8, 60, over n0, 90, "
+    )
+    assert "outvoted" not in reason(scored(90, 90, bound="n7"), total_of=chosen)
+
+
+COOL = "Cool rejected 3 of"
+HOT = "2 node is too hot, 1 no sensor"
+
+
+@pytest.mark.parametrize(
+    ("feasible", "shown"),
+    [
+        (0, [f"no node suits it: {COOL} 3: {HOT}"]),
+        (1, [f"one node of 4 was left: {COOL} 4: {HOT}"]),
+        (2, ["kube-scheduler chose among 2 nodes: Moorage gave no scores"]),
+    ],
+)
+def test_rejections_are_named_if_no_score_decided(feasible: int, shown: list[str]) -> None:
+    decision = filtered(feasible, Cool={"no sensor": 1, "node is too hot": 2})
+    assert sentences(decision) == shown
+
+
+def test_each_plugin_that_rejected_nodes_is_named_with_all_its_reasons() -> None:
+    decision = filtered(0, Cool={"node is too hot": 2}, Near={"no zone": 1, "too far": 2})
+    assert sentences(decision) == [
+        "no node suits it: Near rejected 3 of 5: 2 too far, 1 no zone (other plugins 2)",
+        "Near rejected 3 of 5 nodes: 2 too far, 1 no zone",
+        "Cool rejected 2 of 5 nodes: node is too hot",
+    ]
+
+
+def filtered(feasible: int, **plugins: dict[str, int]) -> Decision:
+    """A decision of a filter phase: what each plugin rejected, for which reasons."""
+    records = [
+        PluginRecord(
+            plugin=name,
+            seconds=0.0,
+            rejected=sum(reasons.values()),
+            reasons=[
+                ReasonCount(reason=text, nodes=nodes, unresolvable=True)
+                for text, nodes in reasons.items()
+            ],
+        )
+        for name, reasons in plugins.items()
+    ]
+    nodes = feasible + sum(each.rejected for each in records)
+    return Decision(
         namespace="default",
         pod="p",
         uid="u",
         time=datetime.now(UTC),
         profile="moorage",
-        filter=FilterRecord(nodes=2 + feasible, feasible=feasible, seconds=0.0, plugins=[cool]),
+        filter=FilterRecord(nodes=nodes, feasible=feasible, seconds=0.0, plugins=records),
     )
-    sentence = f"Cool rejected 2 of {2 + feasible} nodes: 2 node is too hot"
-    assert explained(decision) == ([sentence] if shown else [])
 
 
 async def test_one_node_of_a_decision_is_shown(tmp_path: Path, policy: Path) -> None:

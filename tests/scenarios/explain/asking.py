@@ -3,9 +3,9 @@
 import re
 from collections.abc import Callable, Mapping
 
-from cli.decisions.explain.causes import Explanation, explanation
 from cli.decisions.explain.sources import read
 from cli.shared.gateway.options import GatewayOptions
+from gateway.decisions.why import Explanation, explanation
 from tests.scenarios.world import World
 from tools.planes.objects import NAMESPACE
 

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from gateway.decisions.decisions import Decisions, make_decisions
 from gateway.decisions.records import Decision
-from gateway.decisions.serving.routes import decision_routes
+from gateway.decisions.serving.routes import ActivePolicy, decision_routes
 from gateway.settings import GatewaySettings
 from moorage_host.http.reading import ForbiddenError, PodsReader, admit, refusal_of
 from tests.gateway.decisions.test_decisions import NOW
@@ -38,11 +38,11 @@ async def serving(decisions: Decisions, may_get: MayGet) -> AsyncIterator[aiohtt
         except ForbiddenError as error:
             return refusal_of(error).response()
 
-    async def hint(namespace: str, pod: str) -> str:
-        return f"no pod {namespace}/{pod}"
+    async def no_pod(namespace: str, pod: str) -> None:
+        return None
 
     app = web.Application(middlewares=[admitting])
-    app.router.add_routes(decision_routes(decisions, lambda uid: "", hint))
+    app.router.add_routes(decision_routes(decisions, lambda uid: "", no_pod, ActivePolicy))
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
     try:

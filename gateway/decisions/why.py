@@ -1,0 +1,563 @@
+"""Finds the reason that decided about a pod, and what would have to change.
+
+The gateway does so for whoever asks it, and `moorage explain` with what only users may read:
+Events, pod groups, ResourceClaims. Everything is as the APIs show it, so neither needs more.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from gateway.decisions.records import UNKNOWN_NODE
+
+Object = Mapping[str, Any]
+
+RETRIED = "kube-scheduler tries it again when the cluster changes, at the latest after 5 min"
+
+BACKOFF = "kube-scheduler tries it again after 1, 2, 4, 8 and then every 10 seconds"
+
+FIRST_BACKOFF, LONGEST_BACKOFF = timedelta(seconds=1), timedelta(seconds=10)
+"""kube-scheduler's `podInitialBackoffSeconds` and `podMaxBackoffSeconds`."""
+
+OLD_SECONDS = 90.0
+"""From this age on a state is worth a word: the API server sends something once a minute."""
+
+AVAILABLE = re.compile(r"0/(\d+) nodes are available: (.*)", re.DOTALL)
+
+STEPS = (
+    (r"Insufficient (\S+)", "free {0} on a node, add a node, or lower the pod's requests of {0}"),
+    (r"Too many pods", "remove pods from a node, or add a node"),
+    (r"untolerated taint", "tolerate the taint in the pod, or remove it from a node"),
+    (r"node affinity/selector", "change the pod's nodeSelector or affinity, or a node's labels"),
+    (r"unschedulable", "uncordon a node"),
+    (
+        r"topology spread",
+        "relax the pod's topologySpreadConstraints, or add nodes in other domains",
+    ),
+    (r"anti-affinity|pod affinity", "change the affinity rules, or move the pods that they match"),
+    (r"free ports", "change the pod's hostPort, or free the port on a node"),
+    (r"[Vv]olume", "see the pod's PersistentVolumeClaims"),
+)
+"""What helps against reasons of kube-scheduler's own plugins."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodGroup:
+    """A pod group.
+
+    Attributes:
+        name: Its name.
+        needed: How many pods it needs at once; 0 if that is not known, or any number will do.
+        nodes: For each member its node, "" for none.
+    """
+
+    name: str
+    needed: int
+    nodes: Sequence[str]
+
+    @property
+    def placed(self) -> int:
+        """How many members have a node."""
+        return sum(map(bool, self.nodes))
+
+    @property
+    def wanted(self) -> int:
+        """How many members there are, or have to be."""
+        return max(self.needed, len(self.nodes))
+
+    def __str__(self) -> str:
+        counts = Counter(filter(None, self.nodes))
+        accepted = ", ".join(f"{node} accepted {count}" for node, count in counts.most_common())
+        needed = f", {self.needed} needed at once" if self.needed else ""
+        return (
+            f"Pod group {self.name}: {self.placed}/{self.wanted} placed{needed}"
+            f"{f'; nodes: {accepted}' if accepted else ''}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What is known about a pod.
+
+    Attributes:
+        pod: The pod as the API server has it.
+        attempts: The gateway's attempts on this pod, as the admin port shows them, newest first.
+        silence: Why there are no attempts: the gateway's own words, or why it cannot be asked.
+        asked: Whether the gateway was asked.
+        revision: The revision of the active policy; "" if it is not known.
+        events: The pod's Events, newest first.
+        group: The pod's group, if it has one.
+        missing: The ResourceClaims that the pod names and that do not exist.
+        node: The node that is asked about; "" for none.
+        views: What each attempt found out about that node, newest first.
+        is_gone: Whether the pod exists no more; then only its names and its uid are known.
+    """
+
+    pod: Object
+    attempts: Sequence[Object] = ()
+    silence: str = ""
+    asked: bool = True
+    revision: str = ""
+    events: Sequence[Object] = ()
+    group: PodGroup | None = None
+    missing: Sequence[str] = ()
+    node: str = ""
+    views: Sequence[Object] = ()
+    is_gone: bool = False
+
+    @property
+    def scheduled(self) -> Object:
+        """The pod's condition PodScheduled; empty if it has none."""
+        return _scheduled(self.pod)
+
+    @property
+    def filtered(self) -> Object:
+        """The newest attempt with verdicts; empty if there is none."""
+        return next((each for each in self.attempts if each.get("filter")), {})
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A reason, how many nodes it concerns, and who gave it.
+
+    Attributes:
+        nodes: How many nodes.
+        reason: What it says.
+        by: Who gave it: a plugin of Moorage, the gateway, or kube-scheduler; "" if not known.
+        step: What would have to change; "" if that is not known.
+        preemptible: Whether Moorage's plugin says that evicting pods may help.
+    """
+
+    nodes: int
+    reason: str
+    by: str
+    step: str = ""
+    preemptible: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.nodes} {self.reason}{f' ({self.by})' if self.by else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rejections:
+    """How many nodes there are, and why none was taken; the most frequent reason first.
+
+    Attributes:
+        nodes: How many nodes there are.
+        parts: The reasons.
+        preemption: What came of looking for pods to evict; "" if nobody looked.
+    """
+
+    nodes: int = 0
+    parts: Sequence[Rejection] = ()
+    preemption: str = ""
+
+    @property
+    def in_tree(self) -> Sequence[str]:
+        """The reasons of kube-scheduler's own plugins."""
+        return [part.reason for part in self.parts if part.by == KUBE_SCHEDULER]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Why a pod is where it is.
+
+    Attributes:
+        pod: The pod, as NAMESPACE/NAME.
+        place: Where it is, or that it is pending or gone.
+        reason: The reason that decided.
+        since: Since when it has been so, in RFC 3339; "" if that is not known.
+        next: What would have to change, and what happens by itself.
+        rejections: Why kube-scheduler found no node.
+    """
+
+    pod: str
+    place: str
+    reason: str
+    since: str = ""
+    next: Sequence[str] = ()
+    rejections: Rejections = Rejections()
+
+    @property
+    def headline(self) -> str:
+        """The reason in one sentence."""
+        return f"{self.pod} {self.place}: {self.reason}"
+
+    def content(self) -> dict[str, Any]:
+        """Return it as JSON-like content."""
+        return {
+            "pod": self.pod,
+            "place": self.place,
+            "reason": self.reason,
+            "since": self.since,
+            "next": list(self.next),
+            "rejections": [
+                {"nodes": part.nodes, "reason": part.reason, "by": part.by}
+                for part in self.rejections.parts
+            ],
+            "preemption": self.rejections.preemption,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Cause:
+    """A reason, since when it holds, and what would have to change."""
+
+    reason: str
+    since: str = ""
+    next: Sequence[str] = ()
+
+
+def explanation(known: Known) -> Explanation:
+    """Return why the pod is where it is; why it is on a node or not, if one is asked about."""
+    metadata, node = known.pod["metadata"], known.pod["spec"].get("nodeName") or ""
+    found = rejections(known)
+    if known.is_gone:
+        place, cause = "is gone", _Cause(_gone(known))
+    elif known.node:
+        place, cause = _about(node, known.node), _Cause(_on_node(known, found, node))
+    elif node:
+        place, cause = f"is on {node}", _bound(known, node)
+    else:
+        place, cause = _waiting(known.group), _pending(known, found)
+    return Explanation(
+        pod=f"{metadata['namespace']}/{metadata['name']}",
+        place=place,
+        reason=cause.reason,
+        since=cause.since,
+        next=cause.next,
+        rejections=found,
+    )
+
+
+def silence(pod: Object, profiles: Collection[str]) -> str:
+    """Return what a pod shows about why Moorage has decided nothing about it."""
+    spec = pod["spec"]
+    scheduler, node = spec.get("schedulerName", ""), spec.get("nodeName", "")
+    if scheduler not in profiles:
+        served = ", ".join(profiles) or "none"
+        return f"its schedulerName is {scheduler}, which no profile serves (profiles: {served})"
+    if node:
+        return f"it is bound to {node}; Moorage was not asked, or the gateway restarted since"
+    if spec.get("schedulingGates"):
+        return "it waits for its scheduling gates"
+    scheduled = _scheduled(pod)
+    message = str(scheduled.get("message", "")).partition(". ")[0].rstrip(".")
+    if not message:
+        return "kube-scheduler has not tried it yet; does one with this profile run?"
+    reported = f"kube-scheduler says {message}"
+    if scheduled.get("reason") != "Unschedulable":
+        return reported
+    return f"{reported}; its own filters left no node, or the gateway restarted since"
+
+
+def last_seen(event: Object) -> str:
+    """Return when an Event was last seen, in RFC 3339."""
+    series = event.get("series") or {}
+    times = (
+        series.get("lastObservedTime"),
+        event.get("deprecatedLastTimestamp"),
+        event.get("eventTime"),
+        event["metadata"].get("creationTimestamp"),
+    )
+    return next((str(each) for each in times if each), "")
+
+
+def _scheduled(pod: Object) -> Object:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return next((each for each in conditions if each.get("type") == "PodScheduled"), {})
+
+
+def _waiting(group: PodGroup | None) -> str:
+    if group is None:
+        return "is pending"
+    return f"is pending, {group.placed}/{group.wanted} of its pod group placed"
+
+
+def _gone(known: Known) -> str:
+    newest = known.attempts[0]
+    bind = newest.get("bind") or {}
+    place = f"it was bound to {bind['node']}: " if bind and not bind.get("error") else ""
+    return f"{place}{newest.get('reason') or 'Moorage had decided nothing about it'}"
+
+
+# ---- pods that have a node
+
+
+def _bound(known: Known, node: str) -> _Cause:
+    since = known.scheduled.get("lastTransitionTime") or ""
+    attempts = (each for each in known.attempts if (each.get("bind") or {}).get("node") == node)
+    if decided := next(attempts, None):
+        return _Cause(decided["reason"], since)
+    tried = next((each for each in known.attempts if each.get("filter") or each.get("error")), {})
+    if tried.get("error"):
+        return _Cause(f"it was placed without Moorage: {tried['reason']}", since)
+    if tried and not tried["filter"]["feasible"]:
+        why = tried["reason"].removeprefix("no node suits it: ")
+        return _Cause(f"it was placed without Moorage, which had rejected it: {why}", since)
+    if tried.get("reason"):
+        return _Cause(tried["reason"], since)
+    if not known.events and not since:
+        return _Cause("it was created with a nodeName, so no scheduler was asked")
+    binder = next((_reporter(each) for each in known.events if each["reason"] == "Scheduled"), "")
+    by = f"{binder} bound it; " if binder else ""
+    return _Cause(f"{by}Moorage has no decision about it: {known.silence}", since)
+
+
+def _reporter(event: Object) -> str:
+    source = event.get("deprecatedSource") or {}
+    return str(event.get("reportingController") or source.get("component") or "")
+
+
+# ---- pods that wait
+
+
+def _pending(known: Known, found: Rejections) -> _Cause:
+    metadata, spec, status = known.pod["metadata"], known.pod["spec"], known.pod.get("status") or {}
+    created, condition = metadata.get("creationTimestamp") or "", known.scheduled
+    if metadata.get("deletionTimestamp"):
+        return _Cause("it is being deleted", metadata["deletionTimestamp"])
+    if gates := [each["name"] for each in spec.get("schedulingGates") or ()]:
+        return _Cause(
+            f"it waits for its scheduling gates: {', '.join(gates)}",
+            created,
+            ["whoever set a gate has to remove it from spec.schedulingGates"],
+        )
+    if nominated := status.get("nominatedNodeName"):
+        return _Cause(
+            f"it is to run on {nominated} once the pods that kube-scheduler evicts for it are gone",
+            condition.get("lastTransitionTime") or "",
+            ["kube-scheduler binds it when they are; pods that end slowly hold it up"],
+        )
+    if (group := known.group) and len(group.nodes) < group.needed:
+        return _Cause(
+            f"pod group {group.name} has {len(group.nodes)} pods, and needs {group.needed} at once",
+            created,
+            [f"the other {group.needed - len(group.nodes)} pods have to be created"],
+        )
+    if not condition:
+        return _untried(known, created)
+    if condition.get("reason") == "Unschedulable":
+        return _unschedulable(known, found)
+    return _failing(known)
+
+
+def _untried(known: Known, created: str) -> _Cause:
+    if missing := [*known.missing, *_claims_not_made(known.pod)]:
+        return _Cause(
+            f"it waits for ResourceClaims that do not exist: {', '.join(missing)}",
+            created,
+            ["they have to be created, or spec.resourceClaims has to name others"],
+        )
+    if not known.attempts:
+        scheduler = known.pod["spec"].get("schedulerName") or "default-scheduler"
+        return _Cause(
+            f"no scheduler has tried it: {known.silence}",
+            created,
+            [f"a scheduler with a profile {scheduler} has to run"],
+        )
+    newest = known.attempts[0]
+    if newest.get("claim") or newest.get("filter"):
+        under_way = "its bind is under way, or waits for other pods"
+        return _Cause(f"{under_way}: {newest['reason']}", created)
+    return _Cause("Moorage is deciding about it now", created)
+
+
+def _claims_not_made(pod: Object) -> Iterator[str]:
+    """Yield the claims that a controller has yet to make from templates."""
+    statuses = (pod.get("status") or {}).get("resourceClaimStatuses") or ()
+    made = {each["name"] for each in statuses}
+    for claim in pod["spec"].get("resourceClaims") or ():
+        if (template := claim.get("resourceClaimTemplateName")) and claim["name"] not in made:
+            yield f"{claim['name']} (of template {template})"
+
+
+def _failing(known: Known) -> _Cause:
+    """Return what is broken: an error, not a lack of nodes."""
+    message = str(known.scheduled.get("message", ""))
+    broken = [each for each in known.attempts if _error(each)]
+    newest = next((each for each in broken if _error(each) in message), None)
+    if newest is None and broken and broken[0] is known.attempts[0]:
+        newest = broken[0]
+    reason = newest["reason"] if newest else f"kube-scheduler failed: {message}"
+    until = backoff_end(known, datetime.now(UTC))
+    waiting = f"; in backoff until about {until:%H:%M:%S}" if until else ""
+    since = known.scheduled.get("lastTransitionTime") or ""
+    return _Cause(f"{reason}{waiting}", since, [BACKOFF])
+
+
+def _error(attempt: Object) -> str:
+    parts = (attempt, attempt.get("bindCheck") or {}, attempt.get("bind") or {})
+    return next((str(part["error"]) for part in parts if part.get("error")), "")
+
+
+def backoff_end(known: Known, now: datetime) -> datetime | None:
+    """Return until when kube-scheduler waits after a failure, with its default settings.
+
+    The wait is counted from the newest attempt, and doubles with each. None if it is over.
+    """
+    times = [each["time"] for each in known.attempts]
+    times += [last_seen(each) for each in known.events if each["reason"] == "FailedScheduling"]
+    if not times:
+        return None
+    last = max(map(datetime.fromisoformat, times))
+    number = known.attempts[0].get("attempt", 1) if known.attempts else 1
+    end = last + min(FIRST_BACKOFF * 2 ** min(number - 1, 10), LONGEST_BACKOFF)
+    return end if end > now else None
+
+
+def _unschedulable(known: Known, found: Rejections) -> _Cause:
+    since = known.scheduled.get("lastTransitionTime") or ""
+    if not found.parts:
+        return _Cause(str(known.scheduled.get("message")), since, [RETRIED])
+    nodes = (
+        f"none of {found.nodes} nodes suits it"
+        if found.nodes != 1
+        else "the only node does not suit it"
+    )
+    shown = ", ".join(map(str, found.parts))
+    unasked = "" if known.asked else f"; who rejected them is not known: {known.silence}"
+    steps = [found.parts[0].step] if found.parts[0].step else []
+    return _Cause(f"{nodes}: {shown}{unasked}", since, [*steps, *_outdated(known), RETRIED])
+
+
+def _outdated(known: Known) -> Iterator[str]:
+    """Yield why the newest verdicts may be wrong by now."""
+    decided_by = known.filtered.get("policyRevision", "")
+    if decided_by and known.revision and decided_by != known.revision:
+        yield f"the verdicts are of policy {decided_by}; {known.revision} is active since"
+    age = known.filtered.get("snapshotAgeSeconds", 0.0)
+    if age > OLD_SECONDS:
+        yield f"the gateway had heard nothing of the cluster for {age:.0f} s; see its /readyz"
+
+
+# ---- who rejected the nodes
+
+KUBE_SCHEDULER = "kube-scheduler"
+
+
+def rejections(known: Known) -> Rejections:
+    """Return what kube-scheduler's message says, each reason with who gave it.
+
+    The message joins reasons with commas, which they may have as well, and adds up equal ones. So
+    the reasons that Moorage is known to have given are taken out first.
+    """
+    if known.scheduled.get("reason") != "Unschedulable":
+        return Rejections()
+    found = AVAILABLE.match(str(known.scheduled.get("message", "")))
+    if not found:
+        return Rejections()
+    nodes, text, parts = int(found[1]), found[2], list[Rejection]()
+    ours = _ours(known.filtered)
+    may_be_in_tree = nodes > (known.filtered.get("filter") or {}).get("nodes", 0)
+    for reason in sorted(ours, key=len, reverse=True):
+        form = rf"(?:^|(?<=, ))(\d+) {re.escape(reason)}(?=, [\d\0]|\.$|\. |$)"
+        if hit := re.search(form, text):
+            text = f"{text[: hit.start()]}\0{text[hit.end() :]}"
+            parts += _shared(int(hit[1]), ours[reason], in_tree=may_be_in_tree)
+    text, _, rest = text.partition(". ")
+    by = KUBE_SCHEDULER if known.asked else ""
+    for part in re.split(r", (?=[\d\0])", text.rstrip(".")):
+        count, _, reason = part.partition(" ")
+        if count.isdecimal():
+            parts.append(_in_tree(int(count), reason, by))
+    parts.sort(key=lambda part: -part.nodes)
+    preemption = rest.partition("preemption: ")[2].rstrip(". ")
+    return Rejections(nodes, parts, preemption)
+
+
+def _ours(attempt: Object) -> Mapping[str, list[Rejection]]:
+    """Return what Moorage rejected in an attempt, by reason."""
+    found: defaultdict[str, list[Rejection]] = defaultdict(list)
+    filtered = attempt.get("filter") or {}
+    for plugin in filtered.get("plugins") or ():
+        for each in plugin.get("reasons") or ():
+            name, preemptible = plugin["plugin"], not each.get("unresolvable")
+            step = (
+                f"what {name} asks for has to change{', or pods have to go' if preemptible else ''}"
+                "; `moorage explain --node` has one node"
+            )
+            found[each["reason"]].append(
+                Rejection(each["nodes"], each["reason"], f"Moorage {name}", step, preemptible)
+            )
+    if unknown := filtered.get("unknownNodes"):
+        step = "see /readyz of the gateway, which has not seen these nodes yet"
+        found[UNKNOWN_NODE].append(Rejection(unknown, UNKNOWN_NODE, "Moorage's gateway", step))
+    return found
+
+
+def _shared(nodes: int, ours: Sequence[Rejection], *, in_tree: bool) -> Iterator[Rejection]:
+    """Yield who gave a reason that *nodes* have: Moorage, and kube-scheduler if that may be."""
+    for number, each in enumerate(ours, start=1):
+        is_last = number == len(ours) and not in_tree
+        count = nodes if is_last else min(each.nodes, nodes)
+        nodes -= count
+        if count:
+            yield Rejection(count, each.reason, each.by, each.step, each.preemptible)
+    if nodes:
+        yield _in_tree(nodes, ours[0].reason, KUBE_SCHEDULER)
+
+
+def _in_tree(nodes: int, reason: str, by: str) -> Rejection:
+    hits = ((re.search(pattern, reason), step) for pattern, step in STEPS)
+    step = next((step.format(*hit.groups()) for hit, step in hits if hit), "")
+    return Rejection(nodes, reason, by, step)
+
+
+# ---- one node
+
+
+def _about(place: str, node: str) -> str:
+    if place == node:
+        return f"is on {node}"
+    return f"is not on {node} but on {place}" if place else f"is not on {node}"
+
+
+def _on_node(known: Known, found: Rejections, place: str) -> str:
+    """Return why the pod is on one node, or why not."""
+    node = known.node
+    view = next((each for each in known.views if each["verdict"] != "unknown"), None)
+    if view is None and not known.attempts and (rejected := _not_named(found)):
+        return rejected
+    if view is None:
+        why = known.views[0].get("detail", "") if known.views else known.silence
+        return f"nothing is known about {node}: {why}"
+    if view["verdict"] == "rejected":
+        evicting = "; evicting pods would not help" if view.get("unresolvable") else ""
+        without = "; it was placed without Moorage" if place == node else ""
+        return f"{view['plugin']} rejected it: {view['reason']}{without or evicting}"
+    if view["verdict"] == "not named":
+        return _not_named(found) or str(view["detail"])
+    return _feasible(known.filtered, view, is_chosen=place == node)
+
+
+def _feasible(newest: Object, view: Object, *, is_chosen: bool) -> str:
+    reason = newest.get("reason", "it was feasible")
+    if is_chosen:
+        return str(reason)
+    rank, score = view.get("rank", 0), view.get("score") or {}
+    if rank == 1:
+        return f"it is Moorage's best node, {score['total']:.4g}: {newest.get('reason', '')}"
+    if rank:
+        best, total = newest["score"]["top"][0], f"{score['total']:.4g}"
+        if score["total"] == best["total"]:
+            return f"its total is {total}, as that of {best['node']}: {newest.get('reason', '')}"
+        return f"it is Moorage's number {rank}, {total}; {best['node']} has {best['total']:.4g}"
+    if claim := newest.get("claim"):
+        return f"it was feasible, but {claim['node']} was claimed for {', '.join(claim['plugins'])}"
+    return f"it was feasible; {view.get('detail') or 'Moorage gave no scores'}"
+
+
+def _not_named(found: Rejections) -> str:
+    """Return why kube-scheduler did not name a node, as far as its message has it.
+
+    A pod that is unschedulable was tried on all nodes: so the node was rejected.
+    """
+    reasons = found.in_tree
+    if not reasons:
+        return ""
+    which = reasons[0] if len(reasons) == 1 else f"one of: {', '.join(reasons)}"
+    return f"kube-scheduler rejected it before Moorage was asked: {which}"

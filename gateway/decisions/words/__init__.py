@@ -1,1 +1,0 @@
-"""What decisions amount to, in sentences for people."""
