@@ -2,7 +2,6 @@
 
 import click
 
-from cli.annotate.command import annotate
 from cli.bind.command import bind
 from cli.certs.command import certs
 from cli.config.command import config
@@ -31,7 +30,6 @@ def main() -> None:
 
 
 for command in (
-    annotate,
     bind,
     certs,
     config,

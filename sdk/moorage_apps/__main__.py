@@ -11,6 +11,7 @@ PROCESSES = (
     "services.filter",
     "services.scorer",
     "services.binder",
+    "services.annotator",
     "sandbox.apiserver",
     "sandbox.scheduler",
 )

@@ -5,7 +5,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -82,12 +82,14 @@ class Command:
 
 
 @asynccontextmanager
-async def moorage(home: Path, *arguments: object) -> AsyncIterator[Command]:
+async def moorage(
+    home: Path, *arguments: object, program: Sequence[str] = (str(MOORAGE),)
+) -> AsyncIterator[Command]:
     """Run `moorage ARGUMENTS` in the folder *home*; kill what is left of it in the end."""
     temporary = home / "tmp"
     temporary.mkdir()
     process = await asyncio.create_subprocess_exec(
-        str(MOORAGE),
+        *program,
         *map(str, arguments),
         cwd=home,
         env={**os.environ, "TMPDIR": str(temporary), "XDG_RUNTIME_DIR": str(home / "runtime")},

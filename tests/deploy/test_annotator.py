@@ -1,4 +1,4 @@
-"""The component annotator: it builds in an overlay, is safe, and runs a command that is."""
+"""The component annotator: it builds in an overlay, is safe, and runs a program that is."""
 
 import shutil
 import subprocess
@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.annotate.command import annotate
 from cli.certs.folders import CertificateOptions, identities
+from moorage_host.settings import parse_settings
+from services.annotator.settings import AnnotatorSettings
 from tools.docs.pages import blocks
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -72,8 +73,8 @@ def test_it_passes_the_restricted_profile(built: list[Manifest]) -> None:
 
 def test_it_is_probed_where_it_answers_and_has_bounds(built: list[Manifest]) -> None:
     (container,) = pod(built)["containers"]
-    default = next(p for p in annotate.params if p.name == "admin_port").default
-    assert container["ports"] == [{"name": "admin", "containerPort": default}]
+    port = AnnotatorSettings().admin_port
+    assert container["ports"] == [{"name": "admin", "containerPort": port}]
     for probe, path in (("startup", "/livez"), ("liveness", "/livez"), ("readiness", "/readyz")):
         asked = {"path": path, "port": "admin", "scheme": "HTTPS"}
         assert container[f"{probe}Probe"]["httpGet"] == asked
@@ -85,7 +86,8 @@ def test_its_admin_port_has_the_certificate_that_is_made_for_it(built: list[Mani
     (container,) = pod(built)["containers"]
     (mount,) = (each for each in container["volumeMounts"] if each["name"] == "tls")
     (volume,) = (each for each in pod(built)["volumes"] if each["name"] == "tls")
-    assert container["command"] == ["moorage", "annotate", f"--tls={mount['mountPath']}"]
+    module = ["python", "-m", "moorage_apps", "services.annotator"]
+    assert container["command"] == [*module, f"--tls={mount['mountPath']}"]
     assert mount["readOnly"]
     assert volume["secret"]["secretName"].removesuffix("-tls") in identities(CertificateOptions())
     assert pod(built)["securityContext"]["fsGroup"] == 65532
@@ -106,9 +108,7 @@ def test_it_runs_from_the_image_of_the_other_processes(built: list[Manifest]) ->
     assert len(images) == 1
 
 
-def test_the_command_understands_its_arguments(
-    built: list[Manifest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_program_understands_its_arguments(built: list[Manifest], tmp_path: Path) -> None:
     (container,) = pod(built)["containers"]
     mounted = {mount["mountPath"]: tmp_path / mount["name"] for mount in container["volumeMounts"]}
     args = []
@@ -120,12 +120,12 @@ def test_the_command_understands_its_arguments(
                 (folder / Path(value).name).touch()
                 value = value.replace(place, str(folder))
         args.append(f"{option}={value}")
-    context = annotate.make_context("annotate", args)
-    assert context.params["prometheus"].startswith("https://")
-    assert not context.params["once"]
+    settings = parse_settings(AnnotatorSettings, "annotator", args)
+    assert settings.source().address.startswith("https://")
+    assert not settings.once
 
 
-def test_the_default_arguments_are_a_command_too() -> None:
+def test_the_default_arguments_can_be_used() -> None:
     file = DEPLOY / "kustomize" / "components" / "annotator" / "processes" / "annotator.yaml"
     (container,) = yaml.safe_load(file.read_text())["spec"]["template"]["spec"]["containers"]
-    annotate.make_context("annotate", list(container["args"]))
+    parse_settings(AnnotatorSettings, "annotator", list(container["args"])).source()

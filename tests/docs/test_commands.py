@@ -22,6 +22,7 @@ PROCESSES = {
     "services.filter": "filter",
     "services.scorer": "scorer",
     "services.binder": "binder",
+    "services.annotator": "annotator",
     "sandbox.apiserver": "api-server",
     "sandbox.scheduler": "kube-scheduler",
 }

@@ -105,11 +105,11 @@ async def installed(folder: Path) -> AsyncIterator[Installation]:
 
 def _annotator(plane: EmbeddedPlane, prometheus: str, certificates: Path, port: int) -> Program:
     """Return one with a certificate, so that the metrics of certificates are there too."""
-    command = Path(sys.executable).with_name("moorage")
     return Program(
         name="annotator",
         command=[
-            *(str(command), "annotate", f"--prometheus={prometheus}", "--interval=1s"),
+            *(sys.executable, "-m", "moorage_apps", "services.annotator"),
+            *(f"--prometheus={prometheus}", "--interval=1s"),
             *("--window=6s", f"--kubeconfig={plane.kubeconfig('admin')}"),
             *(f"--admin-host={HOST}", f"--admin-port={port}"),
             f"--tls={certificates / 'annotator'}",

@@ -7,7 +7,6 @@ from typing import Any
 import click
 from prometheus_client import CollectorRegistry
 
-from cli.annotate import metrics as annotator_metrics
 from cli.main import main
 from gateway.binding.retries import RetryMetrics
 from gateway.binding.settling import SettlingMetrics
@@ -45,6 +44,8 @@ from moorage_host.tracing.metrics import SPANS
 from sandbox.apiserver.__main__ import Options as ApiServerOptions
 from sandbox.apiserver.resources.builtin import BUILT_IN
 from sandbox.scheduler.__main__ import Settings as SchedulerSettings
+from services.annotator import metrics as annotator_metrics
+from services.annotator.settings import AnnotatorSettings
 from services.binder import metrics as binder_metrics
 from services.binder.settings import BinderSettings
 from tools.docs.api_tables import api
@@ -66,6 +67,7 @@ SETTINGS: Mapping[str, tuple[type[Dataclass], type[Dataclass] | None]] = {
     "filter": (CycleSettings, ServerSettings),
     "scorer": (CycleSettings, ServerSettings),
     "binder": (BinderSettings, ServerSettings),
+    "annotator": (AnnotatorSettings, AdminSettings),
     "api-server": (ApiServerOptions, ProcessSettings),
     "kube-scheduler": (SchedulerSettings, ProcessSettings),
 }

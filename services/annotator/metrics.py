@@ -1,4 +1,4 @@
-"""What `moorage annotate` counts. Labels never hold names of nodes."""
+"""What the annotator counts. Labels never hold names of nodes."""
 
 from prometheus_client import Counter, Gauge
 

@@ -7,10 +7,10 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from cli.annotate.metrics import RETRIES
 from moorage.backoff import Backoff
 from moorage.models import NodeManifest, decode_node
 from moorage_host.kube import KubeClient, KubeError, KubeStatusError, Response
+from services.annotator.metrics import RETRIES
 
 FIELD_MANAGER: Final = "moorage-annotator"
 """The field manager, as `kubectl get node --show-managed-fields` shows it."""

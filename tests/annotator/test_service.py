@@ -1,26 +1,27 @@
-"""`moorage annotate` as people and Deployments run it."""
+"""The annotator as people and Deployments run it."""
 
 import asyncio
 import json
 import re
 import signal
 import socket
+import sys
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import aiohttp
 import pytest
-from click.testing import CliRunner
 
-from cli.annotate.command import PRESETS
-from cli.main import main
-from moorage.measurements import Preset
+from moorage.errors import ConfigurationError
 from sandbox.apiserver import ApiServer
+from services.annotator.settings import AnnotatorSettings
 from tests.cli.support import PATIENCE, Command, moorage, node
 from tests.fake_prometheus import FakePrometheus, fake_prometheus
 from tools.inprocess.api import Api, until
 
+PROGRAM = (sys.executable, "-m", "moorage_apps", "services.annotator")
 GIB = 1024**3
 READY = {"status": "ok"}
 
@@ -54,14 +55,17 @@ async def prometheus() -> AsyncIterator[FakePrometheus]:
         yield fake
 
 
-def words(prometheus: FakePrometheus, *more: str) -> list[str]:
-    found = ["annotate", "--prometheus", prometheus.address, "--kubeconfig", "kubeconfig", *more]
-    return [*found, "--admin-host=127.0.0.1", "--admin-port=0"]
+def annotator(
+    home: Path, prometheus: FakePrometheus, *more: str
+) -> AbstractAsyncContextManager[Command]:
+    given = ("--prometheus", prometheus.address, "--kubeconfig", "kubeconfig")
+    admin = ("--admin-host=127.0.0.1", "--admin-port=0")
+    return moorage(home, *given, *admin, *more, program=PROGRAM)
 
 
-async def ended(home: Path, *arguments: str) -> tuple[int, list[str], str]:
-    """Run the command to its end; return its exit code and what it wrote, line by line."""
-    async with moorage(home, *arguments) as command:
+async def ended(home: Path, prometheus: FakePrometheus, *more: str) -> tuple[int, list[str], str]:
+    """Run it to its end; return its exit code and what it wrote, line by line."""
+    async with annotator(home, prometheus, *more) as command:
         code, errors = await command.ended()
     return code, command.lines, errors
 
@@ -71,17 +75,15 @@ def annotations(api: Api, name: str) -> dict[str, str]:
     return found
 
 
-async def test_the_result_is_a_table_with_a_summary(
+async def test_once_shows_what_was_measured_and_written(
     api: Api, prometheus: FakePrometheus, tmp_path: Path
 ) -> None:
-    code, lines, errors = await ended(tmp_path, *words(prometheus, "--once"))
+    code, lines, errors = await ended(tmp_path, prometheus, "--once")
     assert (code, errors) == (0, "")
-    table = lines[lines.index("Nodes written: 2/2") + 1 :]
-    assert [re.split("  +", line) for line in table] == [
-        ["NODE", "CPU FREE", "MEMORY FREE", "RESULT"],
-        ["n1", "6000m ±12m", "20.00Gi ±0.50Gi", "written: new"],
-        ["n2", "700m ±0m", "-", "written: new"],
-        ["n3", "-", "-", "not measured"],
+    assert [re.split("  +", line) for line in lines] == [
+        ["n1", "cpu 6000m ±12m", "memory 20.00Gi ±0.50Gi", "written: new"],
+        ["n2", "cpu 700m ±0m", "memory -", "written: new"],
+        ["n3", "cpu -", "memory -", "not measured"],
         ["Prometheus measures 1 nodes that the cluster does not have, such as far"],
         ["2 of 3 nodes written, 0 unchanged, 1 not measured"],
     ]
@@ -93,7 +95,7 @@ async def test_a_dry_run_writes_nothing(
     api: Api, prometheus: FakePrometheus, tmp_path: Path
 ) -> None:
     patches = api.count("patch", "nodes")
-    code, lines, _ = await ended(tmp_path, *words(prometheus, "--dry-run"))
+    code, lines, _ = await ended(tmp_path, prometheus, "--dry-run")
     assert code == 0
     assert lines[-1] == "2 of 3 nodes to be written, 0 unchanged, 1 not measured"
     assert sum("would be written: new" in line for line in lines) == 2
@@ -104,7 +106,7 @@ async def test_a_node_that_could_not_be_written_is_told_with_the_reason(
     api: Api, prometheus: FakePrometheus, tmp_path: Path
 ) -> None:
     api.fault("patch", "nodes", name="n1", status=403)
-    code, lines, _ = await ended(tmp_path, *words(prometheus, "--once"))
+    code, lines, _ = await ended(tmp_path, prometheus, "--once")
     assert code == 1
     (line,) = (line for line in lines if line.startswith("n1 "))
     assert "failed: PATCH /api/v1/nodes/n1: API server answered 403 Forbidden" in line
@@ -116,20 +118,22 @@ async def test_a_prometheus_that_is_gone_is_one_line(
     api: Api, prometheus: FakePrometheus, tmp_path: Path
 ) -> None:
     prometheus.status = 500
-    code, _, errors = await ended(tmp_path, *words(prometheus, "--once"))
+    code, _, errors = await ended(tmp_path, prometheus, "--once")
     assert code == 1
     (line,) = errors.splitlines()
-    assert line.startswith(f"moorage: cannot query Prometheus at {prometheus.address}: HTTP")
+    assert line.startswith(
+        f"moorage annotator: cannot query Prometheus at {prometheus.address}: HTTP"
+    )
 
 
 async def test_an_api_server_that_is_gone_is_one_line(
     server: ApiServer, api: Api, prometheus: FakePrometheus, tmp_path: Path
 ) -> None:
     await server.__aexit__(None, None, None)
-    code, _, errors = await ended(tmp_path, *words(prometheus, "--once", "--retries=0"))
+    code, _, errors = await ended(tmp_path, prometheus, "--once", "--retries=0")
     assert code == 1
     (line,) = errors.splitlines()
-    assert line.startswith(f"moorage: GET /api/v1/nodes: cannot reach {server.url}")
+    assert line.startswith(f"moorage annotator: GET /api/v1/nodes: cannot reach {server.url}")
 
 
 async def test_an_api_server_that_is_silent_is_one_line(
@@ -137,10 +141,10 @@ async def test_an_api_server_that_is_silent_is_one_line(
 ) -> None:
     api.fault("list", "nodes", delay_seconds=60)
     silent = ("--once", "--retries=0", "--request-timeout=200ms")
-    code, _, errors = await ended(tmp_path, *words(prometheus, *silent))
+    code, _, errors = await ended(tmp_path, prometheus, *silent)
     assert code == 1
     (line,) = errors.splitlines()
-    assert line.startswith("moorage: GET /api/v1/nodes: nothing heard from")
+    assert line.startswith("moorage annotator: GET /api/v1/nodes: nothing heard from")
 
 
 async def test_tokens_and_timeouts_are_those_of_the_options(
@@ -149,7 +153,7 @@ async def test_tokens_and_timeouts_are_those_of_the_options(
     (tmp_path / "token").write_text("secret\n")
     given = ("--once", "--bearer-token-file=token", "--node-label=host", "--window=3m")
     prometheus.measures({"mean-free-cpu": {"n1": 1}}, label="host")
-    code, _, _ = await ended(tmp_path, *words(prometheus, *given, "--prefix=example.com/"))
+    code, _, _ = await ended(tmp_path, prometheus, *given, "--prefix=example.com/")
     assert code == 0
     ((_, _, form, headers),) = prometheus.requests
     assert headers["Authorization"] == "Bearer secret"
@@ -187,9 +191,9 @@ class Service:
 
 @pytest.fixture
 async def service(api: Api, prometheus: FakePrometheus, tmp_path: Path) -> AsyncIterator[Service]:
-    async with moorage(tmp_path, *words(prometheus, "--interval=200ms")) as command:
+    async with annotator(tmp_path, prometheus, "--interval=200ms") as command:
         said = json.loads(await command.line("{"))
-        assert (said["event"], said["service"]) == ("serving", "annotate")
+        assert (said["event"], said["service"]) == ("serving", "annotator")
         yield Service(command, said["admin"])
 
 
@@ -245,7 +249,7 @@ async def test_rights_that_are_missing_make_it_unready(
     api: Api, prometheus: FakePrometheus, tmp_path: Path
 ) -> None:
     api.count("patch", "nodes", status=403)
-    async with moorage(tmp_path, *words(prometheus, "--interval=200ms")) as command:
+    async with annotator(tmp_path, prometheus, "--interval=200ms") as command:
         service = Service(command, json.loads(await command.line("{"))["admin"])
         patches = 'patches_total{result="failed"}'
         async with asyncio.timeout(PATIENCE):
@@ -259,7 +263,7 @@ async def test_a_signal_ends_it_while_the_api_server_is_silent(
     api: Api, prometheus: FakePrometheus, tmp_path: Path
 ) -> None:
     patches = api.count("patch", "nodes", delay_seconds=60)
-    async with moorage(tmp_path, *words(prometheus, "--request-timeout=1m")) as command:
+    async with annotator(tmp_path, prometheus, "--request-timeout=1m") as command:
         await command.line("{")
         await until(lambda: patches() == 2, PATIENCE)
         command.signal(signal.SIGTERM)
@@ -272,36 +276,34 @@ async def test_a_port_that_is_taken_is_one_line(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = f"--admin-port={taken.getsockname()[1]}"
-        code, _, errors = await ended(tmp_path, *words(prometheus), port)
+        code, _, errors = await ended(tmp_path, prometheus, port)
     assert code == 1
     (line,) = errors.splitlines()
-    assert line.startswith("moorage annotate: cannot listen on 127.0.0.1:")
+    assert line.startswith("moorage annotator: cannot listen on 127.0.0.1:")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("given", "message"),
     [
-        ((), "Missing option '--prometheus'"),
-        (("--prometheus=prometheus:9090",), "Invalid value for '--prometheus': 'prometheus:9090'"),
-        (("--prometheus=http://user:secret@p",), "is not of the form http://prometheus-server"),
-        (("--prometheus=http://p", "--preset=nodes"), "Invalid value for '--preset'"),
-        (("--prometheus=http://p", "--interval=1"), 'expected a duration such as "500ms"'),
-        (("--prometheus=http://p", "--window=0s"), "'--window': 0s is less than 1s"),
-        (("--prometheus=http://p", "--username=me"), "username and passwordFile need each other"),
-        (("--prometheus=http://p", "--node-label=a-b"), "Invalid value for '--node-label'"),
-        (
-            ("--prometheus=http://p", "--node-label=a", "--node-format=b"),
-            'nodeFormat "b" must contain {name}',
-        ),
-        (("--prometheus=http://p", "--prefix=a b/"), "is not of the form example.com/"),
-        (("--prometheus=http://p", "--threshold=101"), "101.0 is not in the range 0<=x<=100"),
+        ({"prometheus": ""}, "--prometheus must be given"),
+        ({"prometheus": "prometheus:9090"}, "an address without credentials"),
+        ({"prometheus": "http://user:secret@p"}, "an address without credentials"),
+        ({"username": "me"}, "username and passwordFile need each other"),
+        ({"node_label": "a-b"}, "the name of a Prometheus label"),
+        ({"node_label": "a", "node_format": "b"}, 'nodeFormat "b" must contain {name}'),
+        ({"prefix": "a b/"}, '--prefix is "a b/", and not like example.com/'),
     ],
 )
-def test_an_option_that_is_wrong_is_named(arguments: tuple[str, ...], message: str) -> None:
-    result = CliRunner().invoke(main, ["annotate", *arguments, "--once"])
-    assert result.exit_code == 2
-    assert message in " ".join(result.stderr.split())
+def test_a_setting_that_is_wrong_is_named(given: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(message)):
+        AnnotatorSettings(**{"prometheus": "http://p", **given}).source()  # type: ignore[arg-type]
 
 
-def test_the_presets_are_those_of_the_library() -> None:
-    assert get_args(Preset) == PRESETS
+@pytest.mark.parametrize("mode", ["--no-once", "--once"])
+async def test_a_setting_that_is_wrong_is_one_line(
+    prometheus: FakePrometheus, api: Api, tmp_path: Path, mode: str
+) -> None:
+    code, _, errors = await ended(tmp_path, prometheus, mode, "--prefix=a b/")
+    assert code == 1
+    (line,) = errors.splitlines()
+    assert line.startswith('moorage annotator: --prefix is "a b/"')

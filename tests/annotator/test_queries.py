@@ -1,13 +1,13 @@
-"""The queries of `moorage annotate`, evaluated by Prometheus' own promtool on made-up series."""
+"""The queries of the annotator, evaluated by Prometheus' own promtool on made-up series."""
 
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from cli.annotate.measures import measures
 from moorage.measurements import PRESETS, Preset
 from moorage.measurements.prometheus.query import query_text
+from services.annotator.measures import measures
 from tests.promtool import check, close_to, nothing
 
 WINDOW = 900.0

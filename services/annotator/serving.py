@@ -1,4 +1,4 @@
-"""Runs `moorage annotate`: one round and its result, or rounds until a signal, with an admin port.
+"""Runs the annotator: one round and its result, or rounds until a signal, with an admin port.
 
 A failure in a round is logged and counted, and the annotations stay as they are: their
 time shows that they are old. The next round starts sooner.
@@ -7,6 +7,7 @@ time shows that they are old. The next round starts sooner.
 import asyncio
 import math
 import random
+import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,20 +15,19 @@ from typing import NoReturn
 
 import structlog
 
-from cli.annotate.cluster import Nodes
-from cli.annotate.metrics import LAST_SUCCESS, NODES, ROUNDS
-from cli.annotate.options import AnnotateOptions
-from cli.annotate.planning import Need
-from cli.annotate.report import show_round
-from cli.annotate.rounds import Annotator, Done, Result, Round
-from cli.shared.screen import Screen
 from moorage.backoff import Backoff
 from moorage.errors import MoorageError
-from moorage_host.kube import KubeUnreachableError, connect
+from moorage_host.kube import connect
 from moorage_host.process.admin import admin_server
-from moorage_host.process.lifecycle import AdminSettings, announce, process
+from moorage_host.process.lifecycle import announce, process
 from moorage_host.process.logs import configure_logging
 from moorage_host.tls.security import securing
+from services.annotator.metrics import LAST_SUCCESS, NODES, ROUNDS
+from services.annotator.nodes import Nodes
+from services.annotator.planning import Need
+from services.annotator.report import report
+from services.annotator.rounds import Annotator, Result, Round
+from services.annotator.settings import AnnotatorSettings
 
 READY_ROUNDS = 3
 """How many intervals may pass without a good round before the process is not ready."""
@@ -38,27 +38,24 @@ FIRST_BACKOFF = 1.0
 _log = structlog.get_logger()
 
 
-async def annotate_once(options: AnnotateOptions, screen: Screen) -> int:
-    """Run one round and show it; return the exit code: 1 if a node could not be written.
+async def annotate_once(settings: AnnotatorSettings) -> None:
+    """Run one round and write a line for each node to stdout.
 
     Raises:
-        MoorageError: Prometheus or the API server does not answer, or not with what is needed.
+        SystemExit: With code 1, since a node could not be written, or with what went wrong.
     """
-    configure_logging(options.log_level, options.log_format)
-    async with _annotator(options) as annotator:
-        with screen.status("Asking Prometheus and reading the nodes ..."):
-            plan = await annotator.plan()
-        if options.dry_run:
-            nodes = [Done(planned=planned) for planned in plan.nodes]
-            ended = Round(nodes=nodes, unknown_nodes=plan.unknown_nodes)
-        else:
-            with screen.progress("Nodes written", plan.work) as progress:
-                ended = await annotator.carry_out(plan, progress)
-    show_round(screen, ended, options)
-    return 1 if ended.count(Result.FAILED) else 0
+    configure_logging(settings.log_level, settings.log_format)
+    try:
+        async with _annotator(settings) as annotator:
+            ended = await annotator.round(dry_run=settings.dry_run)
+    except (MoorageError, TimeoutError) as error:
+        raise SystemExit(f"moorage annotator: {error}") from error
+    sys.stdout.writelines(f"{line}\n" for line in report(ended, settings))
+    if ended.count(Result.FAILED):
+        raise SystemExit(1)
 
 
-async def annotate_until_told(options: AnnotateOptions) -> None:
+async def serve(settings: AnnotatorSettings) -> None:
     """Run rounds until SIGTERM or SIGINT.
 
     Writes one line of JSON on stdout when it begins: event, service, admin.
@@ -66,17 +63,9 @@ async def annotate_until_told(options: AnnotateOptions) -> None:
     Raises:
         SystemExit: The user must change something; what it is, is on stderr in one line.
     """
-    settings = AdminSettings(
-        log_level=options.log_level,
-        log_format=options.log_format,
-        admin_host=options.admin_host,
-        admin_port=options.admin_port,
-        tls=options.tls,
-        insecure=options.insecure,
-    )
-    with process("annotate", settings) as stop:
-        async with _annotator(options) as annotator:
-            rounds = Rounds(annotator, options.interval)
+    with process("annotator", settings) as stop:
+        async with _annotator(settings) as annotator:
+            rounds = Rounds(annotator, settings.interval)
             async with (
                 securing(settings) as security,
                 admin_server(
@@ -87,7 +76,7 @@ async def annotate_until_told(options: AnnotateOptions) -> None:
                 ) as admin,
                 asyncio.TaskGroup() as group,
             ):
-                announce("serving", service="annotate", admin=admin)
+                announce("serving", service="annotator", admin=admin)
                 running = group.create_task(rounds.run())
                 await stop.wait()
                 _log.info("The annotator stops.")
@@ -128,7 +117,7 @@ class Rounds:
 
     async def _round(self) -> bool:
         try:
-            ended = await self._annotator.carry_out(await self._annotator.plan())
+            ended = await self._annotator.round()
         except (MoorageError, TimeoutError) as error:
             return self._failed(str(error))
         _show(ended)
@@ -160,12 +149,10 @@ def _show(ended: Round) -> None:
 
 
 @asynccontextmanager
-async def _annotator(options: AnnotateOptions) -> AsyncIterator[Annotator]:
-    client = await connect(options.kubeconfig)
-    nodes = Nodes(client, request_timeout=options.request_timeout, retries=options.retries)
+async def _annotator(settings: AnnotatorSettings) -> AsyncIterator[Annotator]:
+    client = await connect(settings.kubeconfig)
+    nodes = Nodes(client, request_timeout=settings.request_timeout, retries=settings.retries)
     try:
-        yield Annotator(options, nodes)
-    except TimeoutError as error:
-        raise KubeUnreachableError(str(error)) from error
+        yield Annotator(settings, nodes)
     finally:
         await client.close()

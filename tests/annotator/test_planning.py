@@ -1,4 +1,4 @@
-"""Which nodes `moorage annotate` finds worth a write."""
+"""Which nodes the annotator finds worth a write."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.annotate.planning import RESOURCE, Need, Planned, Planner
 from moorage.measurements import PRESETS, Preset
 from moorage.models import NodeAddress, NodeManifest, NodeStatus
 from moorage.testing import make_node
+from services.annotator.planning import RESOURCE, Need, Planned, Planner
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 MEASURED = {

@@ -1,4 +1,4 @@
-"""Rounds of `moorage annotate`: a server in the place of Prometheus, the embedded API server."""
+"""Rounds of the annotator: a server in the place of Prometheus, the embedded API server."""
 
 import asyncio
 import json
@@ -13,18 +13,18 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from structlog.testing import capture_logs
 
-from cli.annotate import cluster
-from cli.annotate.cluster import Nodes
-from cli.annotate.metrics import RETRIES
-from cli.annotate.options import AnnotateOptions
-from cli.annotate.planning import Need
-from cli.annotate.rounds import Annotator, Result, Round
 from moorage import PluginFailedError
 from moorage.measurements import PrometheusError
 from moorage.models import NodeManifest, decode_node
 from moorage.testing import make_pod, run_filter, run_score
 from moorage_host.kube import KubeError, KubeStatusError, connect
 from sandbox.apiserver import ApiServer
+from services.annotator import nodes as nodes_module
+from services.annotator.metrics import RETRIES
+from services.annotator.nodes import Nodes
+from services.annotator.planning import Need
+from services.annotator.rounds import Annotator, Result, Round
+from services.annotator.settings import AnnotatorSettings
 from services.filter.plugins.safe_overload import SafeOverload
 from services.scorer.plugins.load.safe_balance import SafeBalance
 from tests.cli.support import node
@@ -78,28 +78,8 @@ async def nodes_of(kubeconfig: str, folder: Path, **limits: Any) -> AsyncIterato
         await client.close()
 
 
-def options(prometheus: FakePrometheus, **others: Any) -> AnnotateOptions:
-    given: dict[str, Any] = {
-        "prometheus": prometheus.settings(interval="1m"),
-        "kubeconfig": None,
-        "window": 900.0,
-        "prefix": "",
-        "threshold": 1.0,
-        "refresh": 300.0,
-        "concurrency": 8,
-        "retries": 3,
-        "request_timeout": 5.0,
-        "dry_run": False,
-        "once": True,
-        "interval": 60.0,
-        "admin_host": "127.0.0.1",
-        "admin_port": 0,
-        "tls": None,
-        "insecure": False,
-        "log_level": "info",
-        "log_format": "auto",
-    }
-    return AnnotateOptions(**{**given, **others})
+def settings(prometheus: FakePrometheus, **others: Any) -> AnnotatorSettings:
+    return AnnotatorSettings(prometheus=prometheus.address, **others)
 
 
 @pytest.fixture
@@ -109,8 +89,7 @@ def run(server: ApiServer, prometheus: FakePrometheus, tmp_path: Path) -> Run:
     ) -> Round:
         now = datetime.now(UTC) + later
         async with nodes_of(server.kubeconfig(), tmp_path, **(limits or {})) as nodes:
-            annotator = Annotator(options(prometheus, **others), nodes, lambda: now)
-            return await annotator.carry_out(await annotator.plan())
+            return await Annotator(settings(prometheus, **others), nodes, lambda: now).round()
 
     return one_round
 
@@ -307,7 +286,7 @@ async def test_a_node_that_is_deleted_meanwhile_is_no_failure(api: Api, run: Run
 async def test_nodes_are_read_page_by_page_and_again_if_the_pages_expire(
     api: Api, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "PAGE_SIZE", 2)
+    monkeypatch.setattr(nodes_module, "PAGE_SIZE", 2)
     api.fault("list", "nodes")
     api.fault("list", "nodes", status=410)
     lists = api.count("list", "nodes")
@@ -327,7 +306,7 @@ async def test_an_answer_of_something_else_is_told(
         kubeconfig = ApiServer().kubeconfig().replace('""', f'"{api_server.make_url("")}"')
         async with nodes_of(kubeconfig, tmp_path) as nodes:
             with pytest.raises(KubeError, match="GET /api/v1/nodes: the answer is no list"):
-                await Annotator(options(prometheus), nodes).plan()
+                await Annotator(settings(prometheus), nodes).round()
 
 
 async def test_no_more_nodes_are_written_at_once_than_is_said(
@@ -357,9 +336,9 @@ async def test_no_more_nodes_are_written_at_once_than_is_said(
     async with TestServer(app) as api_server:
         kubeconfig = ApiServer().kubeconfig().replace('""', f'"{api_server.make_url("")}"')
         async with nodes_of(kubeconfig, tmp_path) as nodes:
-            annotator = Annotator(options(prometheus, concurrency=2), nodes)
+            annotator = Annotator(settings(prometheus, concurrency=2), nodes)
             with capture_logs() as logs:
-                ended = await annotator.carry_out(await annotator.plan())
+                ended = await annotator.round()
     assert ended.count(Result.WRITTEN) == 3
     assert not third.is_set()
     assert forms == {("application/merge-patch+json", "moorage-annotator")}

@@ -1,1 +1,0 @@
-"""`moorage annotate`: writes measurements of Prometheus into annotations of nodes."""

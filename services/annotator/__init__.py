@@ -1,0 +1,1 @@
+"""The annotator: writes measurements of Prometheus into annotations of nodes."""

@@ -1,0 +1,152 @@
+"""One round: ask Prometheus and read the nodes, then write those that need it."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import NoReturn
+
+from moorage.measurements import PrometheusError
+from moorage.measurements.prometheus.asking import ask, by_measure, nodes_by_preset
+from moorage.models import NodeManifest
+from moorage_host.kube import KubeError
+from services.annotator.measures import measures
+from services.annotator.metrics import PATCHES, SAMPLES
+from services.annotator.nodes import Nodes
+from services.annotator.planning import Need, Planned, Planner, Values
+from services.annotator.settings import AnnotatorSettings
+
+
+class Result(StrEnum):
+    """What became of a node that was to be written."""
+
+    WRITTEN = "written"
+    GONE = "gone"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """One node after a round.
+
+    Attributes:
+        result: None if it was not to be written.
+        problem: Why it failed; empty if it did not.
+    """
+
+    planned: Planned
+    result: Result | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """A round that ended; `unknown_nodes` are those that only Prometheus has."""
+
+    nodes: Sequence[Done]
+    unknown_nodes: Sequence[str]
+
+    def count(self, what: Result | Need) -> int:
+        """Return how many nodes had this result, or this need."""
+        return sum(what in (done.result, done.planned.need) for done in self.nodes)
+
+    @property
+    def failure(self) -> str:
+        """Why the round is a failure: something was to be written and nothing could be."""
+        failed = [done for done in self.nodes if done.result is Result.FAILED]
+        if not failed or self.count(Result.WRITTEN):
+            return ""
+        return f"none of {len(failed)} nodes could be written: {failed[0].problem}"
+
+
+class Annotator:
+    """Runs rounds.
+
+    Args:
+        settings: What was asked for.
+        nodes: The nodes of the cluster.
+        now: Returns the time.
+
+    Raises:
+        ConfigurationError: A setting about Prometheus cannot be used.
+    """
+
+    def __init__(
+        self,
+        settings: AnnotatorSettings,
+        nodes: Nodes,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._source = settings.source()
+        self._nodes = nodes
+        self._now = now
+        self._concurrency = settings.concurrency
+        self._measures = measures(settings.window)
+        self._planner = Planner(
+            prefix=settings.prefix,
+            threshold=settings.threshold / 100,
+            refresh=settings.refresh,
+            layout=self._source.layout,
+        )
+
+    async def round(self, *, dry_run: bool = False) -> Round:
+        """Write what is to be written: nothing, without an answer of Prometheus.
+
+        What became of each node's request is in the result.
+
+        Raises:
+            PrometheusError: It does not answer, or knows none of the nodes.
+            KubeError: The nodes cannot be read.
+            TimeoutError: The API server does not answer in time.
+        """
+        now = self._now()
+        values = await self._ask()
+        nodes = await self._nodes.read()
+        planned = self._planner.plan(nodes, values, now)
+        unknown = self._planner.unknown_nodes(nodes, values)
+        if nodes and all(each.need is Need.NOT_MEASURED for each in planned):
+            self._refuse(nodes[0], unknown)
+        places = asyncio.Semaphore(self._concurrency)
+
+        async def carry_out(each: Planned) -> Done:
+            if dry_run or not each.need.is_work:
+                return Done(planned=each)
+            async with places:
+                return await self._write(each)
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(carry_out(each)) for each in planned]
+        return Round(nodes=[task.result() for task in tasks], unknown_nodes=unknown)
+
+    async def _ask(self) -> Values:
+        source, layout = self._source, self._source.layout
+        values = by_measure(await ask(source, self._measures, layout), layout)
+        if not values:
+            found = await nodes_by_preset(source, self._measures)
+            counts = ", ".join(f"{preset} ({count})" for preset, count in found.items())
+            advice = f"it knows nodes under --preset {counts}" if found else "are nodes scraped?"
+            raise PrometheusError(
+                f"Prometheus at {source.address} measures no node by the label "
+                f'"{layout.label}": {advice}'
+            )
+        SAMPLES.inc(sum(map(len, values.values())))
+        return values
+
+    def _refuse(self, node: NodeManifest, unknown: Sequence[str]) -> NoReturn:
+        """Do not go on where names are evidently of another kind."""
+        ours = self._source.layout.key_of_node(node)
+        raise PrometheusError(
+            f'Prometheus measures nodes such as "{unknown[0]}", the cluster has nodes '
+            f'such as "{ours or node.name}": choose another --preset or --node-format'
+        )
+
+    async def _write(self, planned: Planned) -> Done:
+        problem = ""
+        try:
+            exists = await self._nodes.annotate(planned.node, planned.annotations)
+            result = Result.WRITTEN if exists else Result.GONE
+        except (KubeError, TimeoutError) as error:
+            result, problem = Result.FAILED, str(error)
+        PATCHES.labels(result).inc()
+        return Done(planned=planned, result=result, problem=problem)

@@ -1,0 +1,109 @@
+"""The settings of the annotator."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from moorage.errors import ConfigurationError
+from moorage.measurements import Preset, PrometheusSettings
+from moorage.units.durations import format_duration
+from moorage_host.policy.arguments import check_arguments
+from moorage_host.process.lifecycle import AdminSettings
+from moorage_host.settings import setting
+
+PREFIX = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?([A-Za-z0-9][-A-Za-z0-9_.]*)?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnotatorSettings(AdminSettings):
+    """Settings of the annotator."""
+
+    prometheus: str = setting(
+        "", "Where Prometheus is: the URL up to, without, /api/v1. It must be given."
+    )
+    preset: Preset = setting("node", "How Prometheus names nodes.")
+    node_label: str = setting("", "The label that names the node, instead of a preset's.")
+    node_format: str = setting(
+        "{name}", "What --node-label holds, with {name}, {hostname} or {internalIP}."
+    )
+    bearer_token_file: Path | None = setting(None, "A token for Prometheus; read each time.")
+    username: str = setting("", "For basic authentication at Prometheus.")
+    password_file: Path | None = setting(None, "The password for it; read each time.")
+    ca_file: Path | None = setting(
+        None, "Certificates to trust for Prometheus instead of the system's, in PEM."
+    )
+    insecure_skip_verify: bool = setting(False, "Accept any certificate of Prometheus.")
+    timeout: float = setting(10.0, "How long a query may take.", unit="seconds", minimum=0.001)
+    max_answer_bytes: int = setting(
+        32 << 20, "The longest answer of Prometheus that is read.", unit="bytes", minimum=1024
+    )
+    window: float = setting(
+        900.0,
+        "The time over which mean and deviation are taken.",
+        unit="seconds",
+        minimum=1,
+    )
+    prefix: str = setting(
+        "", "What stands before the names of annotations: annotationPrefix of the plugins."
+    )
+    threshold: float = setting(
+        1.0,
+        "Write nodes whose values changed by more than this share of what they have allocatable.",
+        unit="percent",
+        minimum=0,
+        maximum=100,
+    )
+    refresh: float = setting(
+        300.0,
+        "Write nodes whose annotations are as old, changed or not; some when 50 % as old, so that "
+        "they take turns. Keep it, with --interval, well below annotationMaxAge of the plugins.",
+        unit="seconds",
+        minimum=0,
+    )
+    kubeconfig: Path | None = setting(
+        None,
+        "How to reach the API server. Without it, the pod's service account is used if there is "
+        "one, else KUBECONFIG, else ~/.kube/config.",
+    )
+    concurrency: int = setting(
+        8, "Nodes that are written at the same time.", minimum=1, maximum=256
+    )
+    retries: int = setting(
+        4,
+        "How often a request to the API server is sent again after 409, 429, 5xx or silence.",
+        minimum=0,
+        maximum=20,
+    )
+    request_timeout: float = setting(
+        10.0, "Time for one request to the API server.", unit="seconds", minimum=0.1
+    )
+    interval: float = setting(
+        60.0, "From the start of a round to the start of the next.", unit="seconds", minimum=0.1
+    )
+    once: bool = setting(False, "Run one round, write the result to stdout and end.")
+    dry_run: bool = setting(False, "As --once, but write no node.")
+
+    def source(self) -> PrometheusSettings:
+        """Return how Prometheus is asked, and how nodes are named there.
+
+        Raises:
+            ConfigurationError: A setting is missing, has another form, or two do not go together.
+        """
+        if not self.prometheus:
+            raise ConfigurationError("--prometheus must be given: the URL of Prometheus")
+        if not PREFIX.fullmatch(self.prefix):
+            raise ConfigurationError(f'--prefix is "{self.prefix}", and not like example.com/')
+        given = {
+            "address": self.prometheus,
+            "bearerTokenFile": str(self.bearer_token_file or ""),
+            "username": self.username,
+            "passwordFile": str(self.password_file or ""),
+            "caFile": str(self.ca_file or ""),
+            "insecureSkipVerify": self.insecure_skip_verify,
+            "timeout": format_duration(self.timeout),
+            "maxAnswerBytes": self.max_answer_bytes,
+            "preset": self.preset,
+            "nodeLabel": self.node_label,
+            "nodeFormat": self.node_format,
+        }
+        return check_arguments(given, PrometheusSettings, "prometheus")
