@@ -96,9 +96,9 @@ class Refused:
     hopeless: int
 
 
-def scored() -> Iterator[Scored]:
+def scored(*versions: str) -> Iterator[Scored]:
     """Yield each pod with each profile, for each version."""
-    for version in VERSIONS:
+    for version in versions or VERSIONS:
         recording = recorded(version)
         for cluster in recording["clusters"]:
             for each in cluster["scored"]:
@@ -115,9 +115,9 @@ def scored() -> Iterator[Scored]:
                     )
 
 
-def filtered() -> Iterator[Filtered]:
+def filtered(*versions: str) -> Iterator[Filtered]:
     """Yield each pod with the plugin that it is about, for each version."""
-    for version in VERSIONS:
+    for version in versions or VERSIONS:
         for cluster in recorded(version)["clusters"]:
             for each in cluster["filtered"]:
                 yield Filtered(

@@ -11,7 +11,7 @@ from moorage.execution import EnabledPlugin, Profile, Supervisor
 from moorage.models import Container, Resources
 from services.filter.engine import FilterRun, run_filters
 from services.filter.plugins import BUILT_INS
-from tests.golden import Filtered, Refused, Scored, cluster, filtered, parse, scored
+from tests.golden import VERSIONS, Refused, cluster, filtered, parse, scored
 
 UNMET = "example.com/unobtainable"
 FIT = "NodeResourcesFit"
@@ -50,24 +50,32 @@ def with_unmet_request(pod: Pod) -> Pod:
     return replace(pod, spec=replace(pod.spec, containers=changed))
 
 
-@pytest.mark.parametrize("case", list(filtered()), ids=str)
-async def test_verdicts_are_those_of_kube_scheduler(case: Filtered) -> None:
-    nodes = cluster(case.version, case.cluster)
-    alone = await run((case.plugin, FIT), case.pod, nodes)
-    assert feasible(alone, nodes) == case.feasible
-    if case.alone:
-        assert refused(alone) == parse(case.alone)
-    filled = await run((case.plugin, FIT), with_unmet_request(case.pod), nodes)
-    assert refused(filled) == parse(case.filled)
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_verdicts_are_those_of_kube_scheduler(
+    version: str, subtests: pytest.Subtests
+) -> None:
+    for case in filtered(version):
+        with subtests.test(str(case)):
+            nodes = cluster(case.version, case.cluster)
+            alone = await run((case.plugin, FIT), case.pod, nodes)
+            assert feasible(alone, nodes) == case.feasible
+            if case.alone:
+                assert refused(alone) == parse(case.alone)
+            filled = await run((case.plugin, FIT), with_unmet_request(case.pod), nodes)
+            assert refused(filled) == parse(case.filled)
 
 
-@pytest.mark.parametrize("case", list(scored()), ids=str)
-async def test_all_filters_together_pass_the_same_nodes(case: Scored) -> None:
-    nodes = cluster(case.version, case.cluster)
-    outcome = await run(ORDER, case.pod, nodes)
-    assert feasible(outcome, nodes) == case.feasible
-    if case.message:
-        assert refused(outcome) == parse(case.message)
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_all_filters_together_pass_the_same_nodes(
+    version: str, subtests: pytest.Subtests
+) -> None:
+    for case in scored(version):
+        with subtests.test(str(case)):
+            nodes = cluster(case.version, case.cluster)
+            outcome = await run(ORDER, case.pod, nodes)
+            assert feasible(outcome, nodes) == case.feasible
+            if case.message:
+                assert refused(outcome) == parse(case.message)
 
 
 def test_every_plugin_rejects_something() -> None:

@@ -22,7 +22,7 @@ from services.scorer.plugins.in_tree.node_resources_least_allocated import (
 )
 from services.scorer.plugins.in_tree.node_resources_most_allocated import NodeResourcesMostAllocated
 from services.scorer.plugins.in_tree.requested_to_capacity_ratio import RequestedToCapacityRatio
-from tests.golden import Object, Scored, cluster, scored
+from tests.golden import VERSIONS, Object, cluster, scored
 
 FIT = "NodeResourcesFit"
 STRATEGIES: Mapping[str, type[ScorePlugin]] = {
@@ -62,29 +62,33 @@ def without_own_requests(pod: Pod) -> Pod:
     return replace(pod, spec=replace(pod.spec, resources=Resources()))
 
 
-@pytest.mark.parametrize("case", [case for case in scored() if case.scores], ids=str)
-async def test_scores_are_those_of_kube_scheduler(case: Scored) -> None:
-    nodes = cluster(case.version, case.cluster)
-    nodes = nodes.where(np.isin(nodes.names, case.feasible))
-    by_name = dict(plugins(case.arguments))
-    profile = Profile(
-        name=case.profile,
-        plugins=tuple(EnabledPlugin(plugin=plugin) for plugin in by_name.values()),
-    )
-    run = await run_scores(profile, case.pod, nodes, Supervisor())
-    given = {opinion.plugin: opinion.normalized for opinion in run.scores}
-    if case.pod.spec.resources.requests:
-        overlooked = await run_scores(profile, without_own_requests(case.pod), nodes, Supervisor())
-        fit = by_name[FIT].name
-        given[fit] = next(o.normalized for o in overlooked.scores if o.plugin == fit)
-    expected = dict(case.scores)
-    if case.version == "1.36" and any(volume.image for volume in case.pod.spec.volumes):
-        del given["ImageLocality"], expected["ImageLocality"]
-    assert {
-        theirs: dict(zip(nodes.names, given[plugin.name].tolist(), strict=True))
-        for theirs, plugin in by_name.items()
-        if plugin.name in given
-    } == expected
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_scores_are_those_of_kube_scheduler(version: str, subtests: pytest.Subtests) -> None:
+    for case in filter(lambda case: case.scores, scored(version)):
+        with subtests.test(str(case)):
+            nodes = cluster(case.version, case.cluster)
+            nodes = nodes.where(np.isin(nodes.names, case.feasible))
+            by_name = dict(plugins(case.arguments))
+            profile = Profile(
+                name=case.profile,
+                plugins=tuple(EnabledPlugin(plugin=plugin) for plugin in by_name.values()),
+            )
+            run = await run_scores(profile, case.pod, nodes, Supervisor())
+            given = {opinion.plugin: opinion.normalized for opinion in run.scores}
+            if case.pod.spec.resources.requests:
+                overlooked = await run_scores(
+                    profile, without_own_requests(case.pod), nodes, Supervisor()
+                )
+                fit = by_name[FIT].name
+                given[fit] = next(o.normalized for o in overlooked.scores if o.plugin == fit)
+            expected = dict(case.scores)
+            if case.version == "1.36" and any(volume.image for volume in case.pod.spec.volumes):
+                del given["ImageLocality"], expected["ImageLocality"]
+            assert {
+                theirs: dict(zip(nodes.names, given[plugin.name].tolist(), strict=True))
+                for theirs, plugin in by_name.items()
+                if plugin.name in given
+            } == expected
 
 
 def test_every_plugin_has_made_a_difference_somewhere() -> None:

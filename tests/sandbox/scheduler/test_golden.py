@@ -22,7 +22,7 @@ from sandbox.scheduler.cycle.diagnosis import Diagnosis
 from sandbox.scheduler.cycle.extending import Extenders
 from sandbox.scheduler.cycle.in_tree import InTreePlugins
 from sandbox.scheduler.cycle.preemption import Preemption, PreemptionError
-from tests.golden import Filtered, Object, Scored, filtered, objects, scored
+from tests.golden import VERSIONS, Filtered, Object, Scored, filtered, objects, scored
 from tools.golden.profiles import UNMET
 from tools.golden.profiles import configuration as golden_profiles
 
@@ -66,39 +66,47 @@ def feasible(tried: Attempt, node: str | None) -> list[str]:
     return sorted(tried.names) or ([node] if node else [])
 
 
-@pytest.mark.parametrize("case", list(scored()), ids=str)
-async def test_scores_and_reasons_are_those_of_kube_scheduler(case: Scored) -> None:
-    tried, node = await attempt(case, case.profile, document(case.pod))
-    assert feasible(tried, node) == sorted(case.feasible)
-    if case.message:
-        assert str(tried.diagnosis) == case.message
-    given = {
-        each.plugin: dict(zip(tried.names, each.scores.tolist(), strict=True))
-        for each in tried.in_tree
-    }
-    exempt = set()
-    if case.pod.spec.resources.requests:
-        exempt.add("NodeResourcesFit")
-    if case.version == "1.36" and any(volume.image for volume in case.pod.spec.volumes):
-        exempt.add("ImageLocality")
-    for plugin in case.scores.keys() - exempt:
-        assert given[plugin] == case.scores[plugin]
-    assert given.keys() == case.scores.keys()
-    if tried.names and not exempt:
-        totals = {name: sum(s[name] for s in case.scores.values()) for name in tried.names}
-        assert totals[str(node)] == max(totals.values())
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_scores_and_reasons_are_those_of_kube_scheduler(
+    version: str, subtests: pytest.Subtests
+) -> None:
+    for case in scored(version):
+        with subtests.test(str(case)):
+            tried, node = await attempt(case, case.profile, document(case.pod))
+            assert feasible(tried, node) == sorted(case.feasible)
+            if case.message:
+                assert str(tried.diagnosis) == case.message
+            given = {
+                each.plugin: dict(zip(tried.names, each.scores.tolist(), strict=True))
+                for each in tried.in_tree
+            }
+            exempt = set()
+            if case.pod.spec.resources.requests:
+                exempt.add("NodeResourcesFit")
+            if case.version == "1.36" and any(volume.image for volume in case.pod.spec.volumes):
+                exempt.add("ImageLocality")
+            for plugin in case.scores.keys() - exempt:
+                assert given[plugin] == case.scores[plugin]
+            assert given.keys() == case.scores.keys()
+            if tried.names and not exempt:
+                totals = {name: sum(s[name] for s in case.scores.values()) for name in tried.names}
+                assert totals[str(node)] == max(totals.values())
 
 
-@pytest.mark.parametrize("case", list(filtered()), ids=str)
-async def test_rejections_are_those_of_kube_scheduler(case: Filtered) -> None:
-    tried, node = await attempt(case, case.plugin, document(case.pod))
-    assert feasible(tried, node) == sorted(case.feasible)
-    assert (case.alone is None) == (node is not None)
-    if case.alone:
-        assert str(tried.diagnosis) == case.alone
-    unmet = document(case.pod)
-    resources = unmet["spec"]["containers"][0].setdefault("resources", {})
-    resources["requests"] = {**resources.get("requests", {}), UNMET: "1"}
-    tried, node = await attempt(case, case.plugin, unmet)
-    assert node is None
-    assert str(tried.diagnosis) == case.filled
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_rejections_are_those_of_kube_scheduler(
+    version: str, subtests: pytest.Subtests
+) -> None:
+    for case in filtered(version):
+        with subtests.test(str(case)):
+            tried, node = await attempt(case, case.plugin, document(case.pod))
+            assert feasible(tried, node) == sorted(case.feasible)
+            assert (case.alone is None) == (node is not None)
+            if case.alone:
+                assert str(tried.diagnosis) == case.alone
+            unmet = document(case.pod)
+            resources = unmet["spec"]["containers"][0].setdefault("resources", {})
+            resources["requests"] = {**resources.get("requests", {}), UNMET: "1"}
+            tried, node = await attempt(case, case.plugin, unmet)
+            assert node is None
+            assert str(tried.diagnosis) == case.filled
