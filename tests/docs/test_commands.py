@@ -80,7 +80,7 @@ def commands(*programs: str) -> list[tuple[str, list[str]]]:
             line = written.removeprefix(".venv/bin/")
             if line.partition(" ")[0] in programs:
                 found.append(
-                    (f"{block}: {line}", shlex.split(line.partition(" | ")[0], comments=True))
+                    (f"{block}: {line}", shlex.split(re.split(" [|>] ", line)[0], comments=True))
                 )
     return found
 
@@ -109,28 +109,31 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize(("where", "words"), commands("moorage"))
-def test_a_moorage_command_is_understood(where: str, words: list[str], reader: None) -> None:
-    command: click.Command = main
-    arguments = words[1:]
-    while isinstance(command, click.Group):
-        command = command.commands[arguments.pop(0)]
-    command.make_context("moorage", arguments)
+def test_a_moorage_command_is_understood(reader: None, subtests: pytest.Subtests) -> None:
+    for where, words in commands("moorage"):
+        with subtests.test(where):
+            command: click.Command = main
+            arguments = words[1:]
+            while isinstance(command, click.Group):
+                command = command.commands[arguments.pop(0)]
+            command.make_context("moorage", arguments)
 
 
-@pytest.mark.parametrize(
-    ("where", "words"), [each for each in commands("moorage") if each[1][1] == "config"]
-)
-def test_a_command_about_policies_succeeds(where: str, words: list[str], reader: None) -> None:
-    result = CliRunner().invoke(main, words[1:])
-    assert result.exit_code == 0, result.output
+def test_a_command_about_policies_succeeds(reader: None, subtests: pytest.Subtests) -> None:
+    for where, words in commands("moorage"):
+        if words[1] != "config":
+            continue
+        with subtests.test(where):
+            result = CliRunner().invoke(main, words[1:])
+            assert result.exit_code == 0, result.output
 
 
-@pytest.mark.parametrize(("where", "words"), commands("python"))
-def test_a_process_is_started_with_options_that_it_has(where: str, words: list[str]) -> None:
-    assert words[1] == "-m"
-    settings, _ = SETTINGS[PROCESSES[words[2]]]
-    parse_settings(settings, words[2], words[3:], environ={})
+def test_a_process_is_started_with_options_that_it_has(subtests: pytest.Subtests) -> None:
+    for where, words in commands("python"):
+        with subtests.test(where):
+            assert words[1] == "-m"
+            settings, _ = SETTINGS[PROCESSES[words[2]]]
+            parse_settings(settings, words[2], words[3:], environ={})
 
 
 def test_every_kind_of_command_occurs() -> None:

@@ -38,22 +38,21 @@ def configurations() -> list[Block]:
     return [b for b in blocks("yaml") if "\nkind: KubeSchedulerConfiguration\n" in b.text]
 
 
-OBJECTS = list(objects())
+async def test_objects_are_accepted(subtests: pytest.Subtests) -> None:
+    for where, manifest in objects():
+        with subtests.test(where):
+            async with ApiServer() as server:
+                await _create(server, manifest)
 
 
-@pytest.mark.parametrize(
-    "manifest", [document for _, document in OBJECTS], ids=[where for where, _ in OBJECTS]
-)
-async def test_an_object_is_accepted(manifest: Object) -> None:
-    async with ApiServer() as server:
-        await _create(server, manifest)
-
-
-@pytest.mark.parametrize("block", configurations(), ids=str)
-def test_kube_scheduler_would_start_with_a_configuration(block: Block, tmp_path: Path) -> None:
-    file = tmp_path / "configuration.yaml"
-    file.write_text(block.text)
-    load_configuration(file)
+def test_kube_scheduler_would_start_with_a_configuration(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    for block in configurations():
+        with subtests.test(str(block)):
+            file = tmp_path / "configuration.yaml"
+            file.write_text(block.text)
+            load_configuration(file)
 
 
 async def test_the_patch_for_kubeadm_makes_what_the_page_shows() -> None:

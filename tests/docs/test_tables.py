@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import click
 import pytest
@@ -33,9 +32,12 @@ def commands(group: click.Group, prefix: str = "") -> Iterator[str]:
             yield prefix + name
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
-def test_a_page_is_current(page: Path) -> None:
-    assert page.read_text() == current(page), "run `.venv/bin/python -m tools.docs.generate`"
+def test_a_page_is_current(subtests: pytest.Subtests) -> None:
+    for page in pages():
+        with subtests.test(str(page)):
+            assert page.read_text() == current(page), (
+                "run `.venv/bin/python -m tools.docs.generate`"
+            )
 
 
 def test_every_kind_of_settings_is_shown() -> None:

@@ -3,7 +3,7 @@
 import json
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,28 +38,33 @@ KUSTOMIZATION = {
 
 VALUES = yaml.safe_load((ROOT / "deploy" / "chart" / "moorage" / "values.yaml").read_text())
 
-BLOCKS = [b for b in blocks("yaml") if not b.included and not b.text.startswith("# mistakes")]
-"""Included files are tested where they are, mistakes in test_policies."""
-
 
 def test_every_block_names_a_language() -> None:
     assert {str(b): b.language for b in all_blocks() if b.language not in LANGUAGES} == {}
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=str)
-def test_a_block_is_what_it_looks_like(block: Block, tmp_path: Path) -> None:
-    for document in filter(None, yaml.safe_load_all(block.text)):
-        if isinstance(document, list):
-            _check_list(document, tmp_path)
-        elif document.get("kind") == "Kustomization" or document.keys() == {"components"}:
-            _check_kustomization(document)
-        elif "kind" in document:
-            kind = document["apiVersion"], document["kind"]
-            assert kind in ELSEWHERE, f"{kind}: no test checks such documents; add one"
-        elif block.text.startswith("# values.yaml"):
-            _check_values(document, VALUES)
-        else:
-            _check_fragment(document, tmp_path)
+def test_a_block_is_what_it_looks_like(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for block in _own_blocks():
+        with subtests.test(str(block)):
+            for document in filter(None, yaml.safe_load_all(block.text)):
+                if isinstance(document, list):
+                    _check_list(document, tmp_path)
+                elif document.get("kind") == "Kustomization" or document.keys() == {"components"}:
+                    _check_kustomization(document)
+                elif "kind" in document:
+                    kind = document["apiVersion"], document["kind"]
+                    assert kind in ELSEWHERE, f"{kind}: no test checks such documents; add one"
+                elif block.text.startswith("# values.yaml"):
+                    _check_values(document, VALUES)
+                else:
+                    _check_fragment(document, tmp_path)
+
+
+def _own_blocks() -> Iterator[Block]:
+    """Yield blocks of pages; included files are tested elsewhere, mistakes in test_policies."""
+    for block in blocks("yaml"):
+        if not block.included and not block.text.startswith("# mistakes"):
+            yield block
 
 
 def _check_fragment(document: Mapping[str, Any], folder: Path) -> None:
@@ -145,7 +150,6 @@ FRAGMENTS: Mapping[str, Callable[[Any], None]] = {
 """Parts of documents by their key."""
 
 
-@pytest.mark.parametrize("query", list(blocks("promql")), ids=str)
-def test_a_query_is_promql(query: Block, tmp_path: Path) -> None:
-    rules = [{"record": "shown", "expr": query.text}]
+def test_queries_are_promql(tmp_path: Path) -> None:
+    rules = [{"record": "shown", "expr": query.text} for query in blocks("promql")]
     _promtool(tmp_path, {"groups": [{"name": "shown", "rules": rules}]}, "check", "rules")
