@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.dependencies.locks import locked
+from tests.locks import locked
 from tools.image.build import ROOT, pip_options
 
 UV = Path(sys.executable).with_name("uv")

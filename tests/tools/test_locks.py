@@ -1,4 +1,4 @@
-"""The software bill of materials names what the lock does, and is the same each time."""
+"""Locks have hashes; the software bill of materials names what the lock does, each time."""
 
 import json
 import re
@@ -6,7 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tools.dependencies.locks import locked
+import pytest
+
+from tests.locks import locked
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,3 +37,10 @@ def test_it_is_the_lock_with_its_hashes_each_time(tmp_path: Path) -> None:
     expected = {each.key: set(each.hashes) for each in locked(ROOT / "requirements-image.lock")}
     assert found == expected
     assert json.loads(text)["metadata"]["component"]["name"] == "moorage"
+
+
+@pytest.mark.parametrize("lock", sorted(ROOT.glob("requirements*.lock")), ids=lambda p: p.name)
+def test_every_locked_package_has_hashes(lock: Path) -> None:
+    packages = list(locked(lock))
+    assert packages
+    assert [each.name for each in packages if not each.hashes] == []

@@ -1,1 +1,0 @@
-"""Checks the locked dependencies; `make audit`."""
