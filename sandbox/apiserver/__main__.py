@@ -24,8 +24,7 @@ class Options(ProcessSettings):
     kubeconfig_out: Path | None = setting(None, "Where to write a kubeconfig for kubectl.")
     run_bound_pods: bool = setting(False, "Play the kubelet: bound pods become Running.")
     run_controllers: bool = setting(
-        False,
-        "Make the pods of Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs.",
+        False, "Make the pods of Deployments, ReplicaSets, StatefulSets and Jobs."
     )
     audit_log: Path | None = setting(
         None,

@@ -1,14 +1,25 @@
-"""Deployments: a ReplicaSet for each template. No rollouts: earlier ReplicaSets keep their pods."""
+"""Deployments and ReplicaSets.
+
+A Deployment has a ReplicaSet for each template. There are no rollouts: pods of earlier templates
+stay, and a ReplicaSet that has none left is deleted.
+"""
 
 from sandbox.apiserver.resources.resource import Object
-from sandbox.controllers import replica_sets
-from sandbox.controllers.conditions import condition, with_times
-from sandbox.controllers.objects import Objects
-from sandbox.controllers.pods import is_ready, owner_reference, template_hash
-from sandbox.controllers.rollouts import EXPLANATION, note_no_rollout
+from sandbox.controllers.objects import (
+    MOST_AT_ONCE,
+    NO_ROLLOUT,
+    Objects,
+    condition,
+    is_active,
+    is_ready,
+    owner_reference,
+    pod_of,
+    template_hash,
+    with_times,
+    worth,
+)
 
 HASH = "pod-template-hash"
-REVISION = "deployment.kubernetes.io/revision"
 
 
 def reconcile(objects: Objects, deployment: Object) -> None:
@@ -17,53 +28,35 @@ def reconcile(objects: Objects, deployment: Object) -> None:
     Raises:
         StatusError: The API server refuses a ReplicaSet or a pod.
     """
-    current = _current(objects, deployment)
-    deployment = _note_revision(objects, deployment, current)
-    earlier = _earlier(objects, deployment, current)
+    current, earlier = _current(objects, deployment)
     wanted = deployment["spec"]["replicas"]
-    room = max(0, wanted - len(replica_sets.active_pods(objects, current)))
+    room = max(0, wanted - len(_active_pods(objects, current)))
     try:
         for replica_set in earlier:
-            kept = min(len(replica_sets.active_pods(objects, replica_set)), room)
+            kept = min(len(_active_pods(objects, replica_set)), room)
             _scale(objects, deployment, replica_set, kept)
             room -= kept
             wanted -= kept
         if earlier and wanted < deployment["spec"]["replicas"]:
-            note_no_rollout(objects, deployment)
+            objects.record(deployment, "Warning", "NoRollout", NO_ROLLOUT)
         _scale(objects, deployment, current, wanted)
-        _forget(objects, deployment, earlier)
+        for replica_set in earlier:
+            if not _active_pods(objects, replica_set):
+                objects.delete(replica_set)
     finally:
         objects.set_status(deployment, _status(objects, deployment, current, earlier))
 
 
-def _current(objects: Objects, deployment: Object) -> Object:
-    """Return the ReplicaSet of the present template; make it if there is none."""
+def _current(objects: Objects, deployment: Object) -> tuple[Object, list[Object]]:
+    """Return the ReplicaSet of the present template, made if there is none, and the others."""
     number = template_hash(deployment["spec"]["template"])
     owned = objects.owned("ReplicaSet", deployment)
-    revision = max(map(_revision, owned), default=0)
-    for found in owned:
-        if found["metadata"].get("labels", {}).get(HASH) != number:
-            continue
-        if _revision(found) == revision:
-            return found
-        metadata = found["metadata"]
-        annotations = metadata.get("annotations", {}) | {REVISION: str(revision + 1)}
-        return objects.update(found | {"metadata": metadata | {"annotations": annotations}})
-    return objects.create(_replica_set(deployment, number, revision + 1), deployment)
+    current = next((o for o in owned if o["metadata"].get("labels", {}).get(HASH) == number), None)
+    earlier = [each for each in owned if each is not current]
+    return current or objects.create(_replica_set(deployment, number), deployment), earlier
 
 
-def _note_revision(objects: Objects, deployment: Object, current: Object) -> Object:
-    """Give the Deployment the revision of its ReplicaSet, as `kubectl rollout undo` needs it."""
-    metadata, revision = deployment["metadata"], {REVISION: str(_revision(current))}
-    annotations = metadata.get("annotations", {})
-    if revision.items() <= annotations.items():
-        return deployment
-    return objects.update(
-        deployment | {"metadata": metadata | {"annotations": annotations | revision}}
-    )
-
-
-def _replica_set(deployment: Object, number: str, revision: int) -> Object:
+def _replica_set(deployment: Object, number: str) -> Object:
     spec = deployment["spec"]
     template, selector = spec["template"], spec.get("selector") or {}
     given = template.get("metadata") or {}
@@ -75,7 +68,6 @@ def _replica_set(deployment: Object, number: str, revision: int) -> Object:
         "metadata": {
             "name": f"{deployment['metadata']['name']}-{number}",
             "labels": labels,
-            "annotations": {REVISION: str(revision)},
             "ownerReferences": [owner_reference(deployment)],
         },
         "spec": {
@@ -84,13 +76,6 @@ def _replica_set(deployment: Object, number: str, revision: int) -> Object:
             "template": template | {"metadata": given | {"labels": labels}},
         },
     }
-
-
-def _earlier(objects: Objects, deployment: Object, current: Object) -> list[Object]:
-    """Return the other ReplicaSets, the newest first."""
-    uid = current["metadata"]["uid"]
-    others = [o for o in objects.owned("ReplicaSet", deployment) if o["metadata"]["uid"] != uid]
-    return sorted(others, key=_revision, reverse=True)
 
 
 def _scale(objects: Objects, deployment: Object, replica_set: Object, wanted: int) -> None:
@@ -102,24 +87,12 @@ def _scale(objects: Objects, deployment: Object, replica_set: Object, wanted: in
         name, way = replica_set["metadata"]["name"], "up" if wanted > before else "down"
         message = f"Scaled {way} replica set {name} from {before} to {wanted}"
         objects.record(deployment, "Normal", "ScalingReplicaSet", message)
-    replica_sets.reconcile(objects, replica_set)
-
-
-def _forget(objects: Objects, deployment: Object, earlier: list[Object]) -> None:
-    """Delete ReplicaSets without pods; `kubectl rollout undo` goes back to those that are kept."""
-    empty = [each for each in earlier if not replica_sets.active_pods(objects, each)]
-    for replica_set in empty[deployment["spec"]["revisionHistoryLimit"] :]:
-        objects.delete(replica_set)
-
-
-def _revision(replica_set: Object) -> int:
-    text = replica_set["metadata"].get("annotations", {}).get(REVISION, "")
-    return int(text) if text.isdecimal() else 0
+    reconcile_replica_set(objects, replica_set)
 
 
 def _status(objects: Objects, deployment: Object, current: Object, earlier: list[Object]) -> Object:
-    new = replica_sets.active_pods(objects, current)
-    old = [pod for each in earlier for pod in replica_sets.active_pods(objects, each)]
+    new = _active_pods(objects, current)
+    old = [pod for each in earlier for pod in _active_pods(objects, each)]
     ready, wanted = sum(map(is_ready, [*new, *old])), deployment["spec"]["replicas"]
     conditions = [_available(ready, wanted), _progressing(ready, wanted, len(old))]
     return {
@@ -143,9 +116,42 @@ def _available(ready: int, wanted: int) -> Object:
 def _progressing(ready: int, wanted: int, old: int) -> Object:
     if old:
         # Makes `kubectl rollout status` end with an error: it would wait for ever.
-        return condition("Progressing", False, "ProgressDeadlineExceeded", EXPLANATION)
+        return condition("Progressing", False, "ProgressDeadlineExceeded", NO_ROLLOUT)
     if ready >= wanted:
         message = "All pods have the template of the Deployment and are ready."
         return condition("Progressing", True, "NewReplicaSetAvailable", message)
     message = f"{ready} of {wanted} pods are ready."
     return condition("Progressing", True, "ReplicaSetUpdated", message)
+
+
+def reconcile_replica_set(objects: Objects, replica_set: Object) -> None:
+    """Make or delete pods until there are as many as wanted.
+
+    Raises:
+        StatusError: The API server refuses a pod.
+    """
+    missing = replica_set["spec"]["replicas"] - len(_active_pods(objects, replica_set))
+    try:
+        for _ in range(min(missing, MOST_AT_ONCE)):
+            prefix = f"{replica_set['metadata']['name']}-"
+            objects.create(pod_of(replica_set, generateName=prefix), replica_set)
+        if missing < 0:
+            for pod in sorted(_active_pods(objects, replica_set), key=worth)[:-missing]:
+                objects.delete(pod)
+    finally:
+        objects.set_status(replica_set, _replica_set_status(_active_pods(objects, replica_set)))
+
+
+def _active_pods(objects: Objects, replica_set: Object) -> list[Object]:
+    """Return the pods that count: a pod that has ended is replaced."""
+    return list(filter(is_active, objects.pods_of(replica_set)))
+
+
+def _replica_set_status(pods: list[Object]) -> Object:
+    ready = sum(map(is_ready, pods))
+    return {
+        "replicas": len(pods),
+        "fullyLabeledReplicas": len(pods),
+        "readyReplicas": ready,
+        "availableReplicas": ready,
+    }

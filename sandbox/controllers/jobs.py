@@ -2,9 +2,17 @@
 
 from sandbox.apiserver.resources.resource import Object
 from sandbox.apiserver.store.times import now, stamp
-from sandbox.controllers.conditions import condition, with_times
-from sandbox.controllers.objects import MOST_AT_ONCE, Objects
-from sandbox.controllers.pods import is_active, is_ready, phase, pod_of, worth
+from sandbox.controllers.objects import (
+    MOST_AT_ONCE,
+    Objects,
+    condition,
+    is_active,
+    is_ready,
+    phase,
+    pod_of,
+    with_times,
+    worth,
+)
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 

@@ -1,19 +1,47 @@
-"""The cluster as controllers see it: pods by their owner, and the few writes that they make."""
+"""The cluster as controllers see it: their kinds, pods by their owner, and the writes they make."""
 
 import secrets
+import zlib
 from collections import OrderedDict
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import Literal
+from datetime import datetime
+from typing import Any, Final, Literal
+
+import msgspec
 
 from sandbox.apiserver.errors import StatusError
+from sandbox.apiserver.kinds.names import SUFFIX_LETTERS
 from sandbox.apiserver.requests.bodies import check_object
+from sandbox.apiserver.resources.builtin import BUILT_IN
 from sandbox.apiserver.resources.paths import Target
-from sandbox.apiserver.resources.resource import Object
+from sandbox.apiserver.resources.resource import Object, Resource
 from sandbox.apiserver.store.cluster import Cluster
 from sandbox.apiserver.store.preconditions import Deletion
 from sandbox.apiserver.store.store import Change
 from sandbox.apiserver.store.times import now, stamp
-from sandbox.controllers.kinds import RESOURCES, controller_of
+
+_VERSIONS: Final = {
+    "Pod": "v1",
+    "Event": "v1",
+    "Deployment": "apps/v1",
+    "ReplicaSet": "apps/v1",
+    "StatefulSet": "apps/v1",
+    "Job": "batch/v1",
+}
+
+RESOURCES: Final[dict[str, Resource]] = {
+    row.kind: row for row in BUILT_IN if _VERSIONS.get(row.kind) == row.api_version
+}
+"""The resource of each kind."""
+
+NOT_MANAGED: Final = "sandbox.moorage.io/not-managed"
+"""The annotation of a workload whose pods somebody else makes."""
+
+NO_ROLLOUT: Final = (
+    "The template has changed. The sandbox makes no rollouts: new pods get the new template, "
+    "pods that are there keep theirs until they are deleted."
+)
 
 MOST_AT_ONCE = 100
 """Pods that are made or deleted in one step, so that clients get answers in between."""
@@ -39,10 +67,6 @@ class Objects:
         resource = RESOURCES.get(kind)
         found = resource and self._cluster.store.find(resource.stored_as, namespace, name)
         return found or None
-
-    def all(self, kind: str) -> list[Object]:
-        """Return all objects of a kind."""
-        return self._cluster.store.objects(RESOURCES[kind].stored_as)
 
     def pods_of(self, owner: Object) -> list[Object]:
         """Return the pods that an object controls, those that are being deleted left out."""
@@ -155,4 +179,91 @@ def _event(obj: Object, kind: str, reason: str, message: str) -> Object:
         "firstTimestamp": time,
         "lastTimestamp": time,
         "count": 1,
+    }
+
+
+def controller_of(obj: Object) -> Object | None:
+    """Return the owner reference of the object's controller, if it has one."""
+    references = obj["metadata"].get("ownerReferences") or ()
+    return next((each for each in references if each.get("controller")), None)
+
+
+def template_hash(template: Object) -> str:
+    """Return a short text that differs for different templates: digits written as letters."""
+    digits = str(zlib.crc32(msgspec.json.encode(template, order="sorted")))
+    return "".join(SUFFIX_LETTERS[ord(digit) % len(SUFFIX_LETTERS)] for digit in digits)
+
+
+def owner_reference(owner: Object) -> Object:
+    """Return the reference that makes *owner* the controller of an object."""
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def pod_of(owner: Object, *, labels: Object | None = None, **name: str) -> Object:
+    """Return a pod made from the template of *owner*, with a name or a generateName."""
+    template = owner["spec"]["template"]
+    given = template.get("metadata") or {}
+    metadata: dict[str, Any] = {
+        "labels": {**given.get("labels", {}), **(labels or {})},
+        "annotations": dict(given.get("annotations", {})),
+        "finalizers": list(given.get("finalizers", ())),
+        "ownerReferences": [owner_reference(owner)],
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": name | metadata,
+        "spec": dict(template.get("spec") or {}),
+    }
+
+
+def phase(pod: Object) -> str:
+    """Return the pod's phase."""
+    return str(pod.get("status", {}).get("phase", "Pending"))
+
+
+def is_active(pod: Object) -> bool:
+    """Whether the pod has not ended."""
+    return phase(pod) not in ("Succeeded", "Failed")
+
+
+def is_ready(pod: Object) -> bool:
+    """Whether the pod is ready."""
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True"
+        for condition in pod.get("status", {}).get("conditions", ())
+    )
+
+
+def worth(pod: Object) -> tuple[bool, bool, float]:
+    """Return a key that sorts the pods first that can go most easily: unplaced, unready, young."""
+    created = datetime.fromisoformat(pod["metadata"]["creationTimestamp"])
+    return bool(pod["spec"].get("nodeName")), is_ready(pod), -created.timestamp()
+
+
+def condition(kind: str, status: bool, reason: str, message: str) -> Object:
+    """Return a condition without times."""
+    return {"type": kind, "status": str(status), "reason": reason, "message": message}
+
+
+def with_times(conditions: Iterable[Object], before: Iterable[Object]) -> list[Object]:
+    """Return conditions with the times of those *before* as far as nothing has changed."""
+    known = {each["type"]: each for each in before}
+    return [_with_times(each, known.get(each["type"], {})) for each in conditions]
+
+
+def _with_times(new: Object, old: Object) -> Object:
+    time = stamp(now())
+    same = all(old.get(key) == value for key, value in new.items())
+    moved = old.get("status") != new["status"]
+    return new | {
+        "lastUpdateTime": old.get("lastUpdateTime", time) if same else time,
+        "lastTransitionTime": time if moved else old.get("lastTransitionTime", time),
     }

@@ -6,7 +6,7 @@ from typing import Any
 from cli.up.objects.manifests import Object
 from moorage.errors import ConfigurationError
 
-CONTROLLED = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job")
+CONTROLLED = ("Deployment", "ReplicaSet", "StatefulSet", "Job")
 """Kinds whose pods the embedded cluster makes."""
 
 NOT_MANAGED = "sandbox.moorage.io/not-managed"
@@ -79,8 +79,6 @@ def _controllers(obj: Object) -> Iterator[tuple[str, str, str]]:
 
 def _count(obj: Object) -> int:
     spec = obj["spec"]
-    if obj["kind"] == "DaemonSet":
-        return 0
     if obj["kind"] != "Job":
         return int(spec.get("replicas", 1))
     completions = spec.get("completions", spec.get("parallelism", 1))

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from sandbox.controllers.queue import LAST_RETRY_SECONDS, MOST_RETRIES, Key, WorkQueue
+from sandbox.controllers.controllers import LAST_RETRY_SECONDS, MOST_RETRIES, Key, WorkQueue
 
 KEY = Key("Job", "default", "web")
 
