@@ -4,9 +4,8 @@ kubectl asks whether PATCH of a kind knows the parameter fieldValidation; if so 
 to the server. No document says how lists merge: kubectl knows that by the types compiled into it.
 """
 
-import asyncio
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -15,63 +14,42 @@ from aiohttp import web
 from sandbox.apiserver.errors import no_such_path
 from sandbox.apiserver.resources.resource import Resource
 from sandbox.apiserver.resources.table import ResourceTable
-from sandbox.apiserver.schemas.models import (
-    METADATA,
-    REFERENCE,
-    Schema,
-    built_in,
-    described,
-    name_of,
-)
+from sandbox.apiserver.schemas import KIND, METADATA, REFERENCE, Schema, built_in, definitions
 
 _INFO = {"title": "Moorage sandbox", "version": "v1"}
 # Clients ask for ...spec.v2@v1.0+protobuf, which is no valid media type to answer with.
 _V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 # An openapi.v2.Document with nothing but swagger = "2.0".
 _V2_EMPTY = b"\x0a\x032.0"
-_KIND = "x-kubernetes-group-version-kind"
 
 
 def add_routes(router: web.UrlDispatcher, resources: ResourceTable) -> None:
-    """Serve /openapi/v2 and /openapi/v3."""
-    documents = Documents(resources)
-    router.add_get("/openapi/v2", _show_v2)
-    router.add_get("/openapi/v3", documents.index)
-    router.add_get("/openapi/v3/{key:.+}", documents.show)
+    """Serve /openapi/v2 and /openapi/v3, with one document for each API version."""
 
-
-class Documents:
-    """One document for each API version, made when it is first asked for."""
-
-    def __init__(self, resources: ResourceTable) -> None:
-        self._resources = resources
-        self._made: dict[str, tuple[str, bytes]] = {}
-
-    async def index(self, _: web.Request) -> web.Response:
-        """Answer /openapi/v3."""
+    async def index(_: web.Request) -> web.Response:
         links = {
             key: {"serverRelativeURL": f"/openapi/v3/{key}?hash={_digest(rows)}"}
-            for key, rows in self._rows().items()
+            for key, rows in _by_version(resources).items()
         }
         return web.json_response({"paths": links})
 
-    async def show(self, request: web.Request) -> web.Response:
-        """Answer with one document."""
-        key = request.match_info["key"]
-        rows = self._rows().get(key)
+    async def show(request: web.Request) -> web.Response:
+        rows = _by_version(resources).get(request.match_info["key"])
         if rows is None:
             raise no_such_path()
-        digest = _digest(rows)
-        if self._made.get(key, ("",))[0] != digest:
-            # The core group takes half a second.
-            self._made[key] = digest, await asyncio.to_thread(_document, rows)
-        return web.Response(body=self._made[key][1], content_type="application/json")
+        body = msgspec.json.encode(_document(rows))
+        return web.Response(body=body, content_type="application/json")
 
-    def _rows(self) -> Mapping[str, Sequence[Resource]]:
-        rows: dict[str, list[Resource]] = {}
-        for row in self._resources.rows:
-            rows.setdefault(f"{'apis' if row.group else 'api'}/{row.api_version}", []).append(row)
-        return rows
+    router.add_get("/openapi/v2", _show_v2)
+    router.add_get("/openapi/v3", index)
+    router.add_get("/openapi/v3/{key:.+}", show)
+
+
+def _by_version(resources: ResourceTable) -> Mapping[str, Sequence[Resource]]:
+    rows: dict[str, list[Resource]] = {}
+    for row in resources.rows:
+        rows.setdefault(f"{'apis' if row.group else 'api'}/{row.api_version}", []).append(row)
+    return rows
 
 
 async def _show_v2(request: web.Request) -> web.Response:
@@ -86,48 +64,48 @@ def _digest(rows: Sequence[Resource]) -> str:
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
 
 
-def _document(rows: Sequence[Resource]) -> bytes:
+def _document(rows: Sequence[Resource]) -> Schema:
     schemas: dict[str, Schema] = {}
+    wanted: list[str] = []
     for row in rows:
-        own = row.schema or built_in(row.api_version, row.kind) or _unknown(row)
-        name = own.get("$ref", f"{REFERENCE}{row.version}.{row.kind}").removeprefix(REFERENCE)
-        _add(schemas, name, own)
-        schemas[name] = {**schemas[name], _KIND: [_group_version_kind(row)]}
-    document = {
+        if not row.schema and (known := built_in(row.api_version, row.kind)):
+            wanted += _references(known)
+        else:
+            own = row.schema or _without_schema(row)
+            schemas[f"{row.version}.{row.kind}"] = {**own, KIND: [_group_version_kind(row)]}
+            wanted += _references(own)
+    while wanted:
+        name = wanted.pop()
+        if name not in schemas:
+            schemas[name] = definitions()[name]
+            wanted += _references(schemas[name])
+    return {
         "openapi": "3.0.0",
         "info": _INFO,
         "paths": {_path(row): {"patch": _patch(row)} for row in rows},
         "components": {"schemas": schemas},
     }
-    return msgspec.json.encode(document)
 
 
-def _add(schemas: dict[str, Schema], name: str, schema: Schema) -> None:
-    """Add a schema, and the types that it refers to."""
-    schemas[name] = described(name) if name_of(schema.get("$ref")) else schema
-    for reference in _references(schemas[name]):
-        if reference not in schemas:
-            _add(schemas, reference, {"$ref": REFERENCE + reference})
+def _references(schema: Any) -> Iterator[str]:
+    """Yield the names of Kubernetes' types that a schema refers to."""
+    if isinstance(schema, dict):
+        name = str(schema.get("$ref", "")).removeprefix(REFERENCE)
+        if name in definitions():
+            yield name
+        schema = list(schema.values())
+    for each in schema if isinstance(schema, list) else ():
+        yield from _references(each)
 
 
-def _references(schema: Any) -> list[str]:
-    if isinstance(schema, list):
-        return [each for inner in schema for each in _references(inner)]
-    if not isinstance(schema, dict):
-        return []
-    if name := name_of(schema.get("$ref")):
-        return [name]
-    return [each for inner in schema.values() for each in _references(inner)]
-
-
-def _unknown(row: Resource) -> Schema:
-    text = {"type": "string"}
+def _without_schema(row: Resource) -> Schema:
     fields = {name: {"type": "object"} for name in ("spec", "status")}
     return {
         "type": "object",
         "description": f"A {row.kind}; the sandbox stores it without a schema.",
-        "properties": {"apiVersion": text, "kind": text, "metadata": METADATA, **fields},
-    }
+        "properties": {"apiVersion": {"type": "string"}, "kind": {"type": "string"},
+                       "metadata": METADATA, **fields},
+    }  # fmt: skip
 
 
 def _path(row: Resource) -> str:
@@ -144,7 +122,7 @@ def _patch(row: Resource) -> dict[str, Any]:
         "parameters": parameters,
         "responses": {"200": {"description": "OK"}},
         "x-kubernetes-action": "patch",
-        _KIND: _group_version_kind(row),
+        KIND: _group_version_kind(row),
     }
 
 

@@ -11,8 +11,7 @@ from sandbox.apiserver.requests import protobuf
 from sandbox.apiserver.requests.call import Call
 from sandbox.apiserver.resources.custom import DEFINITIONS
 from sandbox.apiserver.resources.resource import Object, Resource
-from sandbox.apiserver.schemas.fields import Examination, fill_in_defaults
-from sandbox.apiserver.schemas.models import METADATA, Schema, built_in
+from sandbox.apiserver.schemas import METADATA, Examination, Schema, built_in, fill_in_defaults
 from sandbox.apiserver.store.store import encode
 
 MEDIA_TYPES = ("application/json", "application/yaml", protobuf.MEDIA_TYPE)

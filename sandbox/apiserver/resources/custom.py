@@ -10,7 +10,7 @@ from typing import Any
 from sandbox.apiserver.errors import Cause, invalid_value, unsupported_value
 from sandbox.apiserver.resources.builtin import BUILT_IN
 from sandbox.apiserver.resources.resource import Object, PrintedColumn, ReplicaPaths, Resource, View
-from sandbox.apiserver.schemas.models import METADATA
+from sandbox.apiserver.schemas import METADATA
 
 DEFINITIONS = "apiextensions.k8s.io/customresourcedefinitions"
 """The collection that holds the definitions."""

@@ -74,7 +74,6 @@ WORKS = {
     "scale deployment day --replicas=3": "deployment.apps/day scaled",
     "set image deployment/day main=web:2": "image updated",
     "set resources deployment/day --requests=cpu=1": "resource requirements updated",
-    "autoscale deployment day --max=3": "autoscaled",
     "expose deployment day --name=day-exposed --port=80": "service/day-exposed exposed",
     "get svc day-exposed": "ClusterIP",
     "get deployment day -o custom-columns=R:.spec.replicas": "3",

@@ -1,18 +1,68 @@
-"""Compares an object with a schema: unknown fields, and values that a field cannot have."""
+"""The fields of each kind, from Kubernetes or from a custom definition, and how they are checked.
+
+kubernetes.json has the definitions of Kubernetes' OpenAPI document for the kinds that are served;
+tools/kubernetes_schemas.py takes them from a release. The check is written here because clients see
+its words, which are those of Kubernetes, and because every write waits for it.
+"""
 
 import re
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import msgspec
 
 from sandbox.apiserver.errors import Cause, invalid_value, required, unsupported_value
-from sandbox.apiserver.schemas.models import Schema, resolve
 
-ANYTHING = "x-kubernetes-preserve-unknown-fields"
-EITHER = "x-kubernetes-int-or-string"
+Schema: TypeAlias = Mapping[str, Any]
+"""An OpenAPI schema; references lead to `definitions`."""
+
+FILE: Final = Path(__file__).with_name("kubernetes.json")
+REFERENCE: Final = "#/components/schemas/"
+KIND: Final = "x-kubernetes-group-version-kind"
+ANYTHING: Final = "x-kubernetes-preserve-unknown-fields"
+EITHER: Final = "x-kubernetes-int-or-string"
+
+_MACHINERY = "io.k8s.apimachinery.pkg."
+METADATA: Final[Schema] = {"$ref": f"{REFERENCE}{_MACHINERY}apis.meta.v1.ObjectMeta"}
+
+_NUMBER_OR_TEXT = (f"{_MACHINERY}api.resource.Quantity", f"{_MACHINERY}util.intstr.IntOrString")
+_MICRO_TIME = f"{_MACHINERY}apis.meta.v1.MicroTime"
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 _TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", dict: "object"}
+
+
+@lru_cache(maxsize=1)
+def definitions() -> Mapping[str, dict[str, Any]]:
+    """Return Kubernetes' types by name, with the rules that are only in their descriptions."""
+    text = FILE.read_bytes().replace(b'"#/definitions/', f'"{REFERENCE}'.encode())
+    found: dict[str, dict[str, Any]] = msgspec.json.decode(text)
+    for schema in found.values():
+        if "properties" not in schema and schema.get("type") == "object":
+            schema[ANYTHING] = True  # an object of any other kind
+    for name in _NUMBER_OR_TEXT:
+        found[name] = {"description": found[name].get("description", ""), EITHER: True}
+    found[_MICRO_TIME]["pattern"] = r"\.\d{6}(Z|[+-]\d\d:\d\d)$"
+    return found
+
+
+@lru_cache(maxsize=1)
+def _kinds() -> Mapping[tuple[str, str], Schema]:
+    return {
+        (f"{kind['group']}/{kind['version']}".removeprefix("/"), kind["kind"]): {
+            "$ref": REFERENCE + name
+        }
+        for name, schema in definitions().items()
+        for kind in schema.get(KIND, ())
+    }
+
+
+def built_in(api_version: str, kind: str) -> Schema | None:
+    """Return a reference to the published schema of a kind, None if there is none."""
+    return _kinds().get((api_version, kind))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -31,7 +81,9 @@ class Examination:
 
     def examine(self, schema: Schema, value: Any, path: str = "") -> None:
         """Compare a value, and everything in it, with a schema."""
-        schema = resolve(schema)
+        if isinstance(name := schema.get("$ref"), str):
+            # A custom definition may have references of its own, which mean nothing.
+            schema = definitions().get(name.removeprefix(REFERENCE), {})
         cause = _problem(schema, value, path)
         if cause:
             self.causes.append(cause)
