@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from sandbox.apiserver.errors import not_acceptable
-from sandbox.apiserver.printing.columns import columns_of
-from sandbox.apiserver.printing.table import PARTIAL, table
+from sandbox.apiserver.printing.tables import PARTIAL, table
 from sandbox.apiserver.resources.resource import Object, Resource
 from sandbox.apiserver.store.store import Change, Item, encode
-from sandbox.apiserver.store.times import now
 
 _GROUP = "meta.k8s.io"
 
@@ -54,7 +52,7 @@ class Format:
 
     def _table(self, resource: Resource, objects: list[Object], metadata: Object) -> Object:
         head = {k: metadata[k] for k in _LIST_METADATA if k in metadata}
-        return table(columns_of(resource), objects, now(), include=self.include, metadata=head)
+        return table(resource, objects, self.include, head)
 
 
 _LIST_METADATA = ("resourceVersion", "continue", "remainingItemCount")

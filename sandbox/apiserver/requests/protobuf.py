@@ -143,7 +143,8 @@ def _message(data: Any, schema: _Schema) -> Object:
         raise TypeError("a message is bytes")
     # To the library all fields are unknown: it knows no types of Kubernetes.
     message, result = Empty.FromString(data), Object()
-    for each in UnknownFieldSet(message):
+    fields = UnknownFieldSet(message)
+    for each in map(fields.__getitem__, range(len(fields))):
         if each.field_number not in schema:
             continue
         name, kind = schema[each.field_number]

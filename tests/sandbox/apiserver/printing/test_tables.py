@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.apiserver.printing.ages import age, short
-from sandbox.apiserver.printing.pods import pod_state
+from sandbox.apiserver.printing.tables import age, pod_state, short
 from tests.sandbox.apiserver.support import EVENTS, NODES, PODS, Http, Reply, node, pod
 
 TABLE = (

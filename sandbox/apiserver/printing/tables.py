@@ -1,0 +1,276 @@
+"""Objects as the Table that `kubectl get` prints: the columns of each resource, and their cells."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any, Final
+
+from sandbox.apiserver.resources.resource import Object, PrintedColumn, Resource, value_at
+
+PARTIAL: Final = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
+
+_ROLE = "node-role.kubernetes.io/"
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "y": 365 * 86_400}
+_STEPS: Sequence[tuple[float, str, str]] = (
+    (120, "s", ""), (600, "m", "s"), (3 * 3600, "m", ""), (8 * 3600, "h", "m"),
+    (48 * 3600, "h", ""), (8 * 86_400, "d", "h"), (2 * _UNITS["y"], "d", ""),
+    (8 * _UNITS["y"], "y", "d"), (math.inf, "y", ""),
+)  # fmt: skip
+"""Up to how many seconds a duration is written in which units."""
+
+_BUILT_IN: Final[Mapping[str, str]] = {
+    "/nodes": "Status=@node_state Roles=@roles Age Version=status.nodeInfo.kubeletVersion"
+    " *Internal-IP=@internal_ip *External-IP=@external_ip"
+    " *OS-Image=status.nodeInfo.osImage?<unknown>"
+    " *Kernel-Version=status.nodeInfo.kernelVersion?<unknown>"
+    " *Container-Runtime=status.nodeInfo.containerRuntimeVersion?<unknown>",
+    "/pods": "Ready=@ready_containers Status=@pod_state Restarts=@restarts Age"
+    " *IP=status.podIP?<none> *Node=spec.nodeName?<none>"
+    " *Nominated_Node=status.nominatedNodeName?<none> *Readiness_Gates=@readiness_gates",
+    "events": "Last_Seen=@last_seen Type=type Reason=reason Object=@object"
+    " *Subobject=involvedObject.fieldPath *Source=@source Message=@message"
+    " *First_Seen=@first_seen *Count=@count *Name=metadata.name",
+    "/namespaces": "Status=status.phase Age",
+    "/configmaps": "Data=@entries Age",
+    "/secrets": "Type=type Data=@entries Age",
+    "/services": "Type=spec.type Cluster-IP=spec.clusterIP?<none> Port(s)=@ports Age",
+    "/persistentvolumes": "Capacity=spec.capacity.storage Status=status.phase"
+    " StorageClass=spec.storageClassName Age",
+    "/persistentvolumeclaims": "Status=status.phase Volume=spec.volumeName"
+    " Capacity=status.capacity.storage StorageClass=spec.storageClassName Age",
+    "apiextensions.k8s.io/customresourcedefinitions": "Created_At=metadata.creationTimestamp",
+    "apps/deployments": "Ready=@ready_replicas Up-to-date=status.updatedReplicas?0"
+    " Available=status.availableReplicas?0 Age",
+    "apps/replicasets": "Desired=spec.replicas?0 Current=status.replicas?0"
+    " Ready=status.readyReplicas?0 Age",
+    "apps/statefulsets": "Ready=@ready_replicas Age",
+    "batch/jobs": "Status=@job_state Completions=@completions Age",
+    "coordination.k8s.io/leases": "Holder=spec.holderIdentity Age",
+    "scheduling.k8s.io/priorityclasses": "Value=value Global-Default=globalDefault?false Age"
+    " PreemptionPolicy=preemptionPolicy",
+    "storage.k8s.io/storageclasses": "Provisioner=provisioner Age",
+}
+"""Columns after the name: TITLE=PATH?DEFAULT, or TITLE=@CELL; with a star only with -o wide."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column: its title and how to fill it from an object and the present time."""
+
+    name: str
+    cell: Callable[[Object, datetime], Any]
+    type: str = "string"
+    wide: bool = False
+    """Shown with -o wide only."""
+
+    def definition(self) -> dict[str, Any]:
+        """Return how the Table describes the column."""
+        return {
+            "name": self.name,
+            "type": self.type,
+            "format": "name" if self.name == "Name" and not self.wide else "",
+            "description": self.name,
+            "priority": 1 if self.wide else 0,
+        }
+
+
+def table(resource: Resource, objects: Iterable[Object], include: str, metadata: Object) -> Object:
+    """Return a Table; `include` is Metadata, Object or None: how much of an object each row has."""
+    columns, now = _columns_of(resource), datetime.now(UTC)
+
+    def row(obj: Object) -> Object:
+        cells: Object = {"cells": [column.cell(obj, now) for column in columns]}
+        shown = {"Object": obj, "None": None}.get(include, PARTIAL | {"metadata": obj["metadata"]})
+        return cells | ({"object": shown} if shown else {})
+
+    return {
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": metadata,
+        "columnDefinitions": [column.definition() for column in columns],
+        "rows": [row(obj) for obj in objects],
+    }
+
+
+def _columns_of(resource: Resource) -> Sequence[Column]:
+    """Return the columns of a resource, by default the name and the age."""
+    if resource.columns:
+        dated = any(column.type == "date" for column in resource.columns)
+        return (_NAME, *map(_from_path, resource.columns), *(() if dated else (_AGE,)))
+    return _built_in(resource.stored_as)
+
+
+@cache
+def _built_in(storage: str) -> Sequence[Column]:
+    columns = tuple(map(_read, _BUILT_IN.get(storage, "Age").split()))
+    return columns if storage == "events" else (_NAME, *columns)
+
+
+def _read(word: str) -> Column:
+    if word == "Age":
+        return _AGE
+    title, _, place = word.removeprefix("*").partition("=")
+    name, wide = title.replace("_", " "), word.startswith("*")
+    if place.startswith("@"):
+        return Column(name=name, cell=_CELLS[place[1:]], wide=wide)
+    path, _, default = place.partition("?")
+    return _from_path(PrintedColumn(name=name, path=path, wide=wide, default=default))
+
+
+def _from_path(column: PrintedColumn) -> Column:
+    """Make a column that shows the field at a path, or the age of it if it is a date."""
+    is_date = column.type == "date"
+
+    def cell(obj: Object, now: datetime) -> Any:
+        value = value_at(obj, column.path)
+        if is_date:
+            return age(value if isinstance(value, str) else None, now)
+        return column.default if value in (None, "") else value
+
+    kind = "string" if is_date else column.type
+    return Column(name=column.name, cell=cell, type=kind, wide=column.wide)
+
+
+_NAME = _from_path(PrintedColumn(name="Name", path="metadata.name"))
+_AGE = _from_path(PrintedColumn(name="Age", path="metadata.creationTimestamp", type="date"))
+
+
+def age(text: str | None, present: datetime) -> str:
+    """Return how long ago a timestamp was, in kubectl's short form; <unknown> without one."""
+    if not text:
+        return "<unknown>"
+    try:
+        then = datetime.fromisoformat(text)
+    except ValueError:
+        return "<invalid>"
+    if then.tzinfo is None:
+        then = then.replace(tzinfo=UTC)
+    return short(int((present - then).total_seconds()))
+
+
+def short(seconds: int) -> str:
+    """Write a duration in one or two units, coarser as it grows: 95s, 5m30s, 3h5m, 4d, 2y10d."""
+    if seconds < 0:
+        return "<invalid>" if seconds < -1 else "0s"
+    _, big, small = next(step for step in _STEPS if seconds < step[0])
+    rest = seconds % _UNITS[big] // _UNITS[small] if small else 0
+    return f"{seconds // _UNITS[big]}{big}" + (f"{rest}{small}" if rest else "")
+
+
+def pod_state(pod: Object) -> str:
+    """Return the word under STATUS."""
+    status = pod.get("status", {})
+    if pod["metadata"].get("deletionTimestamp"):
+        return "Unknown" if status.get("reason") == "NodeLost" else "Terminating"
+    states = (each.get("state", {}) for each in status.get("containerStatuses", ()))
+    reasons = [
+        state.get(k, {}).get("reason") for state in states for k in ("waiting", "terminated")
+    ]
+    if trouble := next(filter(None, reasons), ""):
+        return str(trouble)
+    if _conditions(pod, "reason").get("PodScheduled") == "SchedulingGated":
+        return "SchedulingGated"
+    return str(status.get("reason") or status.get("phase", ""))
+
+
+def _conditions(obj: Object, key: str = "status") -> dict[str, Any]:
+    return {c.get("type"): c.get(key) for c in obj.get("status", {}).get("conditions", ())}
+
+
+def _ready_containers(pod: Object) -> str:
+    statuses = pod.get("status", {}).get("containerStatuses", ())
+    ready = sum(bool(status.get("ready")) for status in statuses)
+    return f"{ready}/{len(pod['spec'].get('containers', ()))}"
+
+
+def _restarts(pod: Object) -> str:
+    statuses = pod.get("status", {}).get("containerStatuses", ())
+    return str(sum(int(status.get("restartCount", 0)) for status in statuses))
+
+
+def _readiness_gates(pod: Object) -> str:
+    gates, conditions = pod["spec"].get("readinessGates", ()), _conditions(pod)
+    met = sum(conditions.get(str(gate.get("conditionType"))) == "True" for gate in gates)
+    return f"{met}/{len(gates)}" if gates else "<none>"
+
+
+def _node_state(node: Object) -> str:
+    ready = {"True": "Ready", None: "Unknown"}.get(_conditions(node).get("Ready"), "NotReady")
+    return f"{ready},SchedulingDisabled" if node.get("spec", {}).get("unschedulable") else ready
+
+
+def _roles(node: Object) -> str:
+    labels = node["metadata"].get("labels", {})
+    roles = {key.removeprefix(_ROLE) for key in labels if key.startswith(_ROLE)}
+    return ",".join(sorted((roles | {labels.get("kubernetes.io/role", "")}) - {""})) or "<none>"
+
+
+def _address(node: Object, kind: str) -> str:
+    addresses = node.get("status", {}).get("addresses", ())
+    return next((a.get("address", "") for a in addresses if a.get("type") == kind), "<none>")
+
+
+def _about(event: Object) -> str:
+    about = event.get("involvedObject", {})
+    return f"{about.get('kind', '').lower()}/{about.get('name', '')}"
+
+
+def _source(event: Object) -> str:
+    source = event.get("source", {})
+    component = source.get("component") or event.get("reportingComponent", "")
+    host = source.get("host") or event.get("reportingInstance", "")
+    return f"{component}, {host}" if host else component
+
+
+def _last_seen(event: Object, now: datetime) -> str:
+    series = event.get("series", {}).get("lastObservedTime")
+    return age(series or event.get("lastTimestamp") or event.get("eventTime"), now)
+
+
+def _ready_replicas(obj: Object) -> str:
+    ready = obj.get("status", {}).get("readyReplicas", 0)
+    return f"{ready}/{obj.get('spec', {}).get('replicas', 0)}"
+
+
+def _completions(job: Object) -> str:
+    spec = job.get("spec", {})
+    wanted = spec.get("completions", f"1 of {spec.get('parallelism', 1)}")
+    return f"{job.get('status', {}).get('succeeded', 0)}/{wanted}"
+
+
+def _job_state(job: Object) -> str:
+    if ended := [kind for kind, status in _conditions(job).items() if status == "True"]:
+        return str(ended[-1])
+    return "Suspended" if job.get("spec", {}).get("suspend") else "Running"
+
+
+def _ports(service: Object) -> str:
+    ports: Any = service.get("spec", {}).get("ports", ())
+    return ",".join(f"{p.get('port', '')}/{p.get('protocol', 'TCP')}" for p in ports) or "<none>"
+
+
+_CELLS: Mapping[str, Callable[[Object, datetime], Any]] = {
+    "node_state": lambda node, _: _node_state(node),
+    "roles": lambda node, _: _roles(node),
+    "internal_ip": lambda node, _: _address(node, "InternalIP"),
+    "external_ip": lambda node, _: _address(node, "ExternalIP"),
+    "ready_containers": lambda pod, _: _ready_containers(pod),
+    "pod_state": lambda pod, _: pod_state(pod),
+    "restarts": lambda pod, _: _restarts(pod),
+    "readiness_gates": lambda pod, _: _readiness_gates(pod),
+    "last_seen": _last_seen,
+    "first_seen": lambda event, now: age(
+        event.get("firstTimestamp") or event.get("eventTime"), now
+    ),
+    "object": lambda event, _: _about(event),
+    "source": lambda event, _: _source(event),
+    "message": lambda event, _: str(event.get("message", "")).strip(),
+    "count": lambda event, _: int(event.get("series", {}).get("count") or event.get("count") or 1),
+    "entries": lambda obj, _: str(sum(len(obj.get(key) or ()) for key in ("data", "binaryData"))),
+    "ports": lambda service, _: _ports(service),
+    "ready_replicas": lambda obj, _: _ready_replicas(obj),
+    "job_state": lambda job, _: _job_state(job),
+    "completions": lambda job, _: _completions(job),
+}
