@@ -36,7 +36,7 @@ _BUILT_IN: Final[Mapping[str, str]] = {
     "/configmaps": "Data=@entries Age",
     "/secrets": "Type=type Data=@entries Age",
     "/services": "Type=spec.type Cluster-IP=spec.clusterIP?<none> Port(s)=@ports Age",
-    "/persistentvolumes": "Capacity=spec.capacity.storage Status=status.phase"
+    "/persistentvolumes": "Capacity=spec.capacity.storage Status=status.phase Claim=@claim"
     " StorageClass=spec.storageClassName Age",
     "/persistentvolumeclaims": "Status=status.phase Volume=spec.volumeName"
     " Capacity=status.capacity.storage StorageClass=spec.storageClassName Age",
@@ -246,6 +246,11 @@ def _job_state(job: Object) -> str:
     return "Suspended" if job.get("spec", {}).get("suspend") else "Running"
 
 
+def _claim(volume: Object) -> str:
+    reference = volume.get("spec", {}).get("claimRef") or {}
+    return f"{reference.get('namespace', '')}/{reference.get('name', '')}" if reference else ""
+
+
 def _ports(service: Object) -> str:
     ports: Any = service.get("spec", {}).get("ports", ())
     return ",".join(f"{p.get('port', '')}/{p.get('protocol', 'TCP')}" for p in ports) or "<none>"
@@ -269,6 +274,7 @@ _CELLS: Mapping[str, Callable[[Object, datetime], Any]] = {
     "message": lambda event, _: str(event.get("message", "")).strip(),
     "count": lambda event, _: int(event.get("series", {}).get("count") or event.get("count") or 1),
     "entries": lambda obj, _: str(sum(len(obj.get(key) or ()) for key in ("data", "binaryData"))),
+    "claim": lambda volume, _: _claim(volume),
     "ports": lambda service, _: _ports(service),
     "ready_replicas": lambda obj, _: _ready_replicas(obj),
     "job_state": lambda job, _: _job_state(job),
