@@ -15,8 +15,7 @@ from cli.legacy.command import convert_policy
 from cli.skeleton.command import new_plugin
 from cli.up.command import up
 from cli.version.command import version
-from cli.whatif.replay.command import replay
-from cli.whatif.replay.journal import journal
+from cli.whatif.replay_command import journal, replay
 from cli.whatif.simulate.command import simulate
 
 # The commands import what they need themselves: help is there at once, and Ctrl-C works during

@@ -28,9 +28,8 @@ from gateway.policy.reload import PolicyReloader, ReloadMetrics
 from gateway.replicas.pool import ReplicaPool
 from gateway.replicas.pools import Pools
 from gateway.settings import GatewaySettings
-from gateway.shadow.serving import shadow_route
-from gateway.shadow.shadow import Shadows, make_shadows
-from gateway.simulate.serving import simulate_routes
+from gateway.whatif.shadow import Shadows, make_shadows, shadow_route
+from gateway.whatif.simulate import simulate_routes
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, connect
 from moorage_host.kube.access import Access
@@ -92,7 +91,9 @@ async def running(
                     *_decision_routes(client, rooms),
                     shadow_route(rooms.shadows),
                     *rooms.inspector.routes,
-                    *simulate_routes(settings, rooms),
+                    *simulate_routes(
+                        settings, rooms.cluster, rooms.policy, rooms.filters, rooms.scorers
+                    ),
                 ],
                 security=security,
                 reviewer=Access(

@@ -6,8 +6,6 @@ Called by `gateway.cycle.runner`, cycle by cycle, so that no two claims contradi
 A claim that is lost before its bind makes `gateway.cycle.bind_check` ask the plugins again.
 """
 
-from zlib import crc32
-
 import numpy as np
 from msgspec.structs import replace
 
@@ -20,6 +18,7 @@ from gateway.cycle.bind_check import changed_at
 from gateway.cycle.metrics import CycleMetrics
 from gateway.cycle.phases.phase import Phase
 from gateway.cycle.phases.scoring import ScorePhaseResult
+from gateway.decisions.claim_rule import claimed
 from gateway.decisions.cycle import SchedulingCycle
 from gateway.decisions.cycle_states import CycleStates
 from gateway.decisions.records import ClaimRecord
@@ -84,9 +83,8 @@ class Claims:
         self._state.release(uid)
 
     async def _choose(self, cycle: SchedulingCycle, request: CycleRequest) -> NodeSet:
-        """Return the best node of the request; equally good ones are spread over the pods."""
-        count = len(request.nodes)
-        best = np.arange(count)
+        """Return the best node of the request."""
+        count, totals = len(request.nodes), None
         if count > 1 and request.profile in self._policy.dependencies.scores:
             try:
                 result = await self._score_phase.run(request)
@@ -96,8 +94,6 @@ class Claims:
                 cycle.decision.score, cycle.scores = result.record, result.by_row
                 totals = result.totals
                 self._cycle_states.add(request.pod.uid, result.cycle_state)
-                if totals is not None:
-                    best = np.flatnonzero(totals == totals.max())
         chosen = np.zeros(count, np.bool_)
-        chosen[best[crc32(request.pod.uid.encode()) % len(best)]] = True
+        chosen[claimed(request.pod.uid, request.nodes.names, totals)] = True
         return request.nodes.restricted(chosen)

@@ -9,7 +9,7 @@ from cli.shared.gateway.options import GatewayOptions
 from moorage.errors import ConfigurationError, suggestion
 
 Report = Mapping[str, Any]
-"""What the gateway answers about the shadow of one profile; see `gateway.shadow.records`."""
+"""What the gateway answers about the shadow of one profile; see `gateway.whatif.shadow_report`."""
 
 NONE = (
     "no profile has a shadow: write `shadow` into one of the policy, "

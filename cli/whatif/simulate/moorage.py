@@ -4,46 +4,30 @@ The same engines run the same plugins; verdicts and scores go to the scheduler a
 gateway would write them. Nothing is cached, and plugins see the copy of the cluster.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from zlib import crc32
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from moorage import Nodes, PluginFailedError
+from cli.whatif.engines import filtered, scored
+from gateway.decisions.claim_rule import claimed
+from gateway.decisions.verdicts import Reason
+from gateway.whatif.outcome import Outcome
+from moorage import PluginFailedError
 from moorage.execution import Profile, Supervisor
 from moorage_host.plugins.host import Policy
+from moorage_host.plugins.replica import Engine
 from sandbox.scheduler.cluster.cache import Cache, KnownPod
 from sandbox.scheduler.config import ExtenderConfig
 from sandbox.scheduler.cycle.decision import Attempt
 from sandbox.scheduler.cycle.diagnosis import EXTENDER, Rejection
 from sandbox.scheduler.cycle.extending import Offered
 from sandbox.scheduler.extenders.client import Extender, ExtenderError
-from services.filter.engine import PluginRejection, run_filters
-from services.scorer.engine import ScoreRun, run_scores
 
 POINTS = 10
 """What kube-scheduler multiplies an extender's scores by, beside the weight."""
 
-Positions = npt.NDArray[np.intp]
-
-
-@dataclass(slots=True, kw_only=True)
-class Opinion:
-    """What Moorage thought in the newest cycle.
-
-    Attributes:
-        rejected: Why nodes were rejected, by name.
-        names: The nodes that were scored, in order of their rows.
-        run: Their scores; None if there are none.
-        claimants: The plugins that had the pod claim its node.
-    """
-
-    rejected: dict[str, PluginRejection] = field(default_factory=dict)
-    names: list[str] = field(default_factory=list)
-    run: ScoreRun | None = None
-    claimants: tuple[str, ...] = ()
+NOTHING = Outcome(rows=np.zeros(0, np.intp))
 
 
 class InProcess:
@@ -51,7 +35,8 @@ class InProcess:
 
     Attributes:
         names_only: It needs no nodes, only their names.
-        opinion: That of the newest cycle.
+        rejected: Why nodes were rejected in the newest cycle, by name.
+        claimants: The plugins that had its pod claim its node.
         failures: How many cycles went on without a plugin, by the problem.
     """
 
@@ -73,7 +58,9 @@ class InProcess:
         self._filters = filters
         self._scorers = scorers
         self._scale = score_scale
-        self.opinion = Opinion()
+        self.rejected: dict[str, Reason] = {}
+        self.claimants: Sequence[str] = ()
+        self._ranking = NOTHING
         self.failures: dict[str, int] = {}
 
     @property
@@ -87,7 +74,7 @@ class InProcess:
         Raises:
             ExtenderError: A plugin failed whose failure aborts the cycle.
         """
-        self.opinion = Opinion()
+        self.rejected, self.claimants, self._ranking = {}, (), NOTHING
         attempt.offered = attempt.accepted = 0
         pod = attempt.pod.pod
         if not nodes or not self._extender.is_interested(pod):
@@ -96,27 +83,20 @@ class InProcess:
         profile = self._filters.profiles.get(pod.spec.scheduler_name)
         if profile is None or not profile.plugins:
             return nodes
-        selected, order = self._select(nodes)
-        supervisor = Supervisor()
         try:
-            run = await run_filters(profile, pod, selected, supervisor)
+            outcome = await self._run(filtered, profile, attempt.pod, nodes)
         except PluginFailedError as error:
             raise ExtenderError(f"filter service: {error}") from error
-        self._note(supervisor)
-        names = list(nodes)
-        codes = np.empty(len(names), np.uint16)
-        codes[order] = run.codes
-        for position in codes.nonzero()[0].tolist():
-            reason = run.reasons[codes[position] - 1]
-            self.opinion.rejected[names[position]] = reason
-            attempt.diagnosis.rejections[names[position]] = Rejection(
-                EXTENDER, (reason.rejection.reason,), reason.rejection.unresolvable
-            )
-        feasible: Offered = {
-            name: nodes[name] for name in names if name not in self.opinion.rejected
-        }
-        if run.claimants and feasible:
-            self.opinion.claimants = tuple(run.claimants)
+        rows = self._cache.rows_of(nodes)
+        for name, position in zip(nodes, np.searchsorted(outcome.rows, rows).tolist(), strict=True):
+            if reason := outcome.reason(position):
+                self.rejected[name] = reason
+                attempt.diagnosis.rejections[name] = Rejection(
+                    EXTENDER, (reason.text,), reason.unresolvable
+                )
+        feasible: Offered = {n: json for n, json in nodes.items() if n not in self.rejected}
+        if outcome.claimants and feasible:
+            self.claimants = outcome.claimants
             feasible = await self._claimed(attempt.pod, feasible)
         attempt.accepted = len(feasible)
         return feasible
@@ -134,16 +114,20 @@ class InProcess:
         # The edge leaves out nodes at 0 unless all are.
         return {name: each for name, each in points.items() if each} or points
 
+    def parts(self, node: str) -> Mapping[str, float]:
+        """Return the points that each score plugin gives a node in the newest cycle."""
+        (row,) = self._cache.rows_of([node])
+        position = self._ranking.position_of(row)
+        parts = self._ranking.parts(position) if position is not None else {}
+        return {plugin: part / 100 * self.points_of_100 for plugin, part in parts.items()}
+
     async def _claimed(self, pod: KnownPod, feasible: Offered) -> Offered:
         """Return the best node, as the gateway claims it."""
-        names = list(feasible)
-        best = np.arange(len(names))
+        names, totals = list(feasible), None
         profile = self._scorers.profiles.get(pod.pod.spec.scheduler_name)
         if len(names) > 1 and profile is not None:
             totals = await self._totals(profile, pod, feasible)
-            if totals is not None:
-                best = np.flatnonzero(totals == totals.max())
-        chosen = names[int(best[crc32(pod.uid.encode()) % len(best)])]
+        chosen = names[claimed(pod.uid, names, totals)]
         return {chosen: feasible[chosen]}
 
     async def _totals(
@@ -152,46 +136,28 @@ class InProcess:
         """Return the totals in the order of *nodes*; None if no plugin has an opinion."""
         if not profile.plugins:
             return None
-        selected, order = self._select(nodes)
-        supervisor = Supervisor()
         try:
-            run = await run_scores(profile, pod.pod, selected, supervisor)
+            outcome = await self._run(scored, profile, pod, nodes)
         except PluginFailedError as error:
             self._count(f"no scores: {error}")  # kube-scheduler goes on without them
             return None
-        self._note(supervisor)
-        if run.totals is None:
+        if outcome.scores is None:
             return None
-        names = list(nodes)
-        self.opinion.names, self.opinion.run = [names[i] for i in order.tolist()], run
-        totals = np.empty(len(names))
-        totals[order] = run.totals.astype(np.float32)  # their precision on the wire
+        self._ranking = outcome
+        positions = np.searchsorted(outcome.rows, self._cache.rows_of(nodes))
+        totals: npt.NDArray[np.float64] = outcome.totals[positions]
         return totals
 
-    def _select(self, nodes: Offered) -> tuple[Nodes, Positions]:
-        """Return nodes in order of their rows, as replicas see them, and the position of each."""
-        rows = self._cache.rows_of(nodes)
-        order = np.argsort(rows)
-        return self._cache.snapshot.nodes(rows[order]), order
-
-    def _note(self, supervisor: Supervisor) -> None:
-        for run in supervisor.runs:
-            if run.failure:
-                self._count(f"{run.plugin} was left out: {run.failure}")
+    async def _run(
+        self, engine: Engine[Outcome], profile: Profile, pod: KnownPod, nodes: Offered
+    ) -> Outcome:
+        """Run an engine on nodes in order of their rows, as replicas see them."""
+        rows = np.sort(self._cache.rows_of(nodes))
+        outcome = await engine(profile, pod.pod, self._cache.snapshot.nodes(rows), Supervisor())
+        for failure in outcome.failures:
+            plugin, _, problem = failure.partition(": ")
+            self._count(f"{plugin} was left out: {problem}")
+        return outcome
 
     def _count(self, problem: str) -> None:
         self.failures[problem] = self.failures.get(problem, 0) + 1
-
-    def parts(self, node: str) -> Mapping[str, float]:
-        """Return the points that each score plugin gives a node in the newest cycle."""
-        return dict(self._parts(node))
-
-    def _parts(self, node: str) -> Iterator[tuple[str, float]]:
-        run = self.opinion.run
-        if run is None or node not in self.opinion.names:
-            return
-        position = self.opinion.names.index(node)
-        weights = sum(each.weight for each in run.scores)
-        for each in run.scores:
-            share = float(each.normalized[position]) * each.weight / weights
-            yield each.plugin, share / 100 * self.points_of_100

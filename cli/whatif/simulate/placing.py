@@ -150,7 +150,7 @@ class Placing:
             pod=pod,
             node=node,
             feasible=attempt.feasible,
-            claimants=self._moorage.opinion.claimants,
+            claimants=tuple(self._moorage.claimants),
             elsewhere=why_not(attempt, self._moorage, node, other) if other != node else None,
         )
 

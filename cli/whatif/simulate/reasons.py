@@ -37,7 +37,7 @@ def why_not(attempt: Attempt, moorage: InProcess, chosen: str, other: str) -> Re
     if rejection := attempt.diagnosis.rejections.get(other):
         plugin, reason = _rejection(moorage, other, rejection)
         return Reason(text=f"{plugin} rejects {other}: {reason}", plugin=plugin)
-    if claimants := moorage.opinion.claimants:
+    if claimants := moorage.claimants:
         text = f"claimed for {', '.join(claimants)}"
         points = _lead(moorage.parts(chosen), moorage.parts(other))
         return Reason(text=_with_points(text, points), points=points)
@@ -67,9 +67,9 @@ def why_pending(attempt: Attempt, moorage: InProcess) -> str:
 
 
 def _rejection(moorage: InProcess, node: str, rejection: Rejection) -> tuple[str, str]:
-    ours = moorage.opinion.rejected.get(node)
+    ours = moorage.rejected.get(node)
     if rejection.plugin == EXTENDER and ours is not None:
-        return ours.plugin, ours.rejection.reason
+        return ours.plugin, ours.text
     return rejection.plugin, ", ".join(rejection.reasons)
 
 

@@ -6,9 +6,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from cli.whatif.replay.replaying import Replay
-from cli.whatif.replay.report import Report
+from cli.config.policies import load_registries
+from cli.whatif.engines import filtered, scored
 from gateway.journal.reading import find_segments, read_segment
+from gateway.whatif.replay import Engines, Replay
+from gateway.whatif.replay_report import Report
 from moorage.v1 import journal_pb2 as pb
 from tools.inprocess.api import until
 from tools.inprocess.gateway import Gateway, filter_service, gateway, pod, ready, scorer_service
@@ -58,9 +60,10 @@ async def schedule(running: Gateway, name: str, nodes: Sequence[str], cpu: str =
 SECRET_ENV = [{"name": "PASSWORD", "value": "s3cret"}]
 
 
-def replay(journal: Path, config: Path | None = None, *plugins: Path) -> Report:
-    """Replay a journal."""
-    return asyncio.run(Replay(journal, examples=3).run(config, plugins, lambda _: None))
+def replay(journal: Path) -> Report:
+    """Replay a journal with the recorded policy."""
+    engines = Engines(registries=load_registries(()), filter=filtered, score=scored)
+    return asyncio.run(Replay(journal, engines, examples=3).run(None, lambda _: None))
 
 
 def records(journal: Path) -> list[pb.JournalRecord]:

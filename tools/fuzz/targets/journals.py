@@ -5,9 +5,9 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from random import Random
 
-from cli.whatif.replay.timeline import Timeline
 from gateway.journal.frames import MAGIC, to_frame
 from gateway.journal.reading import JournalError
+from gateway.whatif.timeline import Timeline
 from moorage.v1 import journal_pb2 as pb
 from tools.fuzz.targets.mutations import mutated_messages, unpacked
 from tools.fuzz.targets.target import Target, require
@@ -19,7 +19,7 @@ class Journals(Target):
     name = "journals"
     share = 10
     seconds = 1e-3
-    packages = ("gateway.journal", "cli.whatif.replay")
+    packages = ("gateway.journal", "gateway.whatif")
     tokens = (MAGIC.decode(), '{"metadata":{"name":"n1"', '"uid":"u"', '"spec":{')
     longest = 4096
 

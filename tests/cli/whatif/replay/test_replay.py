@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cli.whatif.replay.outcome import recorded_outcome
 from gateway.journal.reading import find_segments, read_segment
+from gateway.whatif.timeline import recorded_outcome
 from moorage.v1 import journal_pb2 as pb
 from moorage_host.plugins.ranking import weighted_mean
 from services.scorer.plugins import BUILT_INS
@@ -59,10 +59,10 @@ def _ranks_otherwise(cycle: pb.JournalCycle, weight: int) -> bool:
 
     def order(weights: dict[str, int]) -> Any:
         parts = []
-        for plugin, raw in outcome.raw.items():
-            normalization = SCORERS[plugin].normalization
+        for each in outcome.scores.plugins if outcome.scores else ():
+            normalization = SCORERS[each.plugin].normalization
             assert normalization is not None
-            parts.append((weights[plugin], normalization.apply(raw)))
+            parts.append((weights[each.plugin], normalization.apply(each.raw.astype(float))))
         totals = weighted_mean(parts)
         return [] if totals is None else np.unique(totals.round(4), return_inverse=True)[1]
 

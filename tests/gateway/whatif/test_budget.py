@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.shadow.budget import Budget
+from gateway.whatif.shadow_report import Budget
 
 
 class Clock:

@@ -1,6 +1,7 @@
-"""Reads questions from the bodies of requests."""
+"""What-if questions: a pod, a profile, and nodes that need not exist; read from requests."""
 
 import asyncio
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,11 +14,61 @@ from gateway.edge.json.nodes import GivenNodesCache
 from gateway.edge.json.requests import PodCache, RequestCaches, read_scheduling
 from gateway.policy.policy import PolicyHolder
 from gateway.settings import GatewaySettings
-from gateway.simulate.question import Question, about
 from moorage.models import NodeManifest, Pod, decode_node, decode_pod
 
 NO_UID = "simulated"
 """The uid of a pod that has none: no pod of the cluster has it."""
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """What is asked.
+
+    Attributes:
+        pod: The pod.
+        pod_json: The same as JSON.
+        profile: The profile whose plugins are asked.
+        names: The nodes, in order, without those that nobody knows.
+        unknown: Nodes of the question that the cluster does not have.
+        given: Those nodes that came with the question and differ from the cluster's.
+    """
+
+    pod: Pod
+    pod_json: bytes
+    profile: str
+    names: Sequence[str]
+    unknown: Sequence[str] = ()
+    given: Sequence[NodeManifest] = ()
+
+
+def _about(
+    state: ClusterState,
+    pod: Pod,
+    pod_json: bytes,
+    *,
+    profile: str = "",
+    names: Iterable[str] | None = None,
+    given: Sequence[NodeManifest] | None = None,
+) -> Question:
+    """Return a question about *names* or *given* nodes, or else about all nodes of the cluster."""
+    entries = state.rows.entries
+    profile = profile or pod.spec.scheduler_name
+    if given is not None:
+        different = [n for n in given if n.name not in entries or entries[n.name].manifest != n]
+        return Question(
+            pod=pod,
+            pod_json=pod_json,
+            profile=profile,
+            names=list(dict.fromkeys(node.name for node in given)),
+            given=different,
+        )
+    asked = list(entries) if names is None else list(dict.fromkeys(names))
+    return Question(
+        pod=pod,
+        pod_json=pod_json,
+        profile=profile,
+        names=[name for name in asked if name in entries],
+        unknown=[name for name in asked if name not in entries],
+    )
 
 
 class SimulateRequest(msgspec.Struct, forbid_unknown_fields=True):
@@ -52,7 +103,9 @@ class Reader:
         request = await read_scheduling(body, caches, "", 0.0)
         nodes = request.nodes
         given = None if nodes.given is None else [each.manifest for each in nodes.given]
-        question = about(self._state, request.pod, request.pod_json, names=nodes.names, given=given)
+        question = _about(
+            self._state, request.pod, request.pod_json, names=nodes.names, given=given
+        )
         return question, nodes
 
     async def question(self, body: bytes) -> Question:
@@ -65,7 +118,7 @@ class Reader:
                 f"there is no profile `{profile}`; name one of these as `profile`, or as the "
                 f"pod's schedulerName: {', '.join(resolved.profile_names)}"
             )
-        return about(
+        return _about(
             self._state,
             asked.pod,
             asked.pod_json,

@@ -8,8 +8,11 @@ import asyncio
 import time
 from collections.abc import Callable
 
+import msgspec
 import structlog
-from prometheus_client import CollectorRegistry
+from aiohttp import web
+from msgspec.structs import replace
+from prometheus_client import CollectorRegistry, Counter
 
 from gateway.calls.node_set import NodeRows
 from gateway.cluster.state import ClusterState
@@ -20,18 +23,70 @@ from gateway.decisions.records import Decision
 from gateway.policy.policy import PolicyHolder
 from gateway.replicas.pool import ReplicaPool
 from gateway.settings import GatewaySettings
-from gateway.shadow.asking import ShadowFailedError, ShadowPhases, StateChangedError
-from gateway.shadow.budget import Budget
-from gateway.shadow.comparing import compare
-from gateway.shadow.metrics import ShadowMetrics
-from gateway.shadow.outcomes import Outcome
-from gateway.shadow.records import ShadowReport, Skip
-from gateway.shadow.tally import Tally
-from moorage_host.policy import Kind, shadow_of
+from gateway.whatif.comparing import Comparison
+from gateway.whatif.outcome import Outcome
+from gateway.whatif.shadow_phases import ShadowFailedError, ShadowPhases, StateChangedError
+from gateway.whatif.shadow_report import Budget, Kind, ShadowReport, Skip, Tally
+from moorage_host.http.reading import ALL_NAMESPACES, may_read, readable
+from moorage_host.policy import Kind as PluginKind
+from moorage_host.policy import shadow_of
 
 log = structlog.get_logger()
 
 INTERNAL = "internal error; the gateway's log has the cause"
+
+PATH = "/shadow"
+
+
+class ShadowMetrics:
+    """The metrics of shadows."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._cycles = Counter(
+            "moorage_shadow_cycles",
+            "Cycles on which the shadow of a profile was run: it agreed with the profile, "
+            "disagreed, or failed.",
+            ["profile", "outcome"],
+            registry=registry,
+        )
+        self._skipped = Counter(
+            "moorage_shadow_skipped_cycles",
+            "Cycles on which it was not run: a replica or another cycle was busy, its share of the "
+            "time was used up, the state had changed, or the cycle itself had failed.",
+            ["profile", "reason"],
+            registry=registry,
+        )
+        self._disagreements = Counter(
+            "moorage_shadow_disagreements",
+            "Cycles in which it disagreed on which nodes can run the pod (filter), or on which is "
+            "the best (winner).",
+            ["profile", "kind"],
+            registry=registry,
+        )
+        self._seconds = Counter(
+            "moorage_shadow_seconds",
+            "Time that was spent on it, replicas and gateway together.",
+            ["profile"],
+            registry=registry,
+        )
+
+    def compared(self, profile: str, kinds: list[Kind]) -> None:
+        """Count a comparison, with the kinds of disagreement that it found."""
+        self._cycles.labels(profile, "disagreed" if kinds else "agreed").inc()
+        for kind in kinds:
+            self._disagreements.labels(profile, kind).inc()
+
+    def failed(self, profile: str) -> None:
+        """Count a cycle in which a shadow gave no answer."""
+        self._cycles.labels(profile, "failed").inc()
+
+    def skipped(self, profile: str, reason: Skip) -> None:
+        """Count a cycle that was not compared."""
+        self._skipped.labels(profile, reason).inc()
+
+    def spent(self, profile: str, seconds: float) -> None:
+        """Count time."""
+        self._seconds.labels(profile).inc(seconds)
 
 
 class Shadows:
@@ -125,12 +180,13 @@ class Shadows:
         if bitmap != rows.bitmap:
             raise StateChangedError
         live = Outcome(rows=rows.rows, verdicts=cycle.verdicts, scores=cycle.scores)
+        if live.scores is not None and len(live.scores.totals) != live.scored.sum():
+            raise StateChangedError
         shadow = await self._outcome(cycle, rows)
         if cycle.decision.policy_revision != self._policy.revision:
             raise StateChangedError
-        found = compare(live, shadow, self._state.rows.name_at)
-        self._metrics.compared(profile, found.kinds)
-        self._tally(profile).compared(cycle, live, shadow, found)
+        found = Comparison(before=live, after=shadow, name_at=self._state.rows.name_at)
+        self._metrics.compared(profile, self._tally(profile).compared(cycle, found))
 
     async def _outcome(self, cycle: SchedulingCycle, rows: NodeRows) -> Outcome:
         """Return what the shadow decides, in the state of the live cycle."""
@@ -149,7 +205,7 @@ class Shadows:
         scored = await self._phases.score(request, feasible, scored_in)
         return Outcome(rows=rows.rows, verdicts=verdicts, scores=scored)
 
-    def _has_plugins(self, kind: Kind, profile: str) -> bool:
+    def _has_plugins(self, kind: PluginKind, profile: str) -> bool:
         resolved = self._policy.resolved
         shadows = resolved.policies[kind].shadows if resolved else ()
         return any(shadow.plugins for shadow in shadows if shadow.name == shadow_of(profile))
@@ -199,3 +255,24 @@ def make_shadows(
         metrics=ShadowMetrics(registry),
         kept=settings.shadow_disagreements,
     )
+
+
+def shadow_route(shadows: Shadows) -> web.RouteDef:
+    """Return the route of `GET /shadow`."""
+
+    async def answer(request: web.Request) -> web.Response:
+        reports = shadows.reports()
+        if not await may_read(request, ALL_NAMESPACES):
+            named = (each.namespace for report in reports for each in report.disagreements)
+            visible = await readable(request, named)
+            reports = [_restricted(report, visible) for report in reports]
+        body = msgspec.json.encode({"profiles": reports}) + b"\n"
+        return web.Response(body=body, content_type="application/json")
+
+    return web.get(PATH, answer)
+
+
+def _restricted(report: ShadowReport, namespaces: frozenset[str]) -> ShadowReport:
+    """Return what may be shown to those who see these namespaces; a failure may be of any pod."""
+    shown = [each for each in report.disagreements if each.namespace in namespaces]
+    return replace(report, disagreements=shown, last_failure="")

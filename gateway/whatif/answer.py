@@ -1,115 +1,164 @@
-"""Composes the answer to a question from what the services answered; runs in a thread."""
+"""What `POST /simulate` answers, made of what the services answered."""
 
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from zlib import crc32
 
 import msgspec
+import numpy as np
 
 from gateway.cycle.phases.filtering import UNKNOWN_NODE
+from gateway.decisions.claim_rule import claimed
 from gateway.decisions.from_protobuf import node_score, plugin_records
 from gateway.decisions.records import (
     Decision,
     FilterRecord,
     NodeScoreRecord,
     PluginRecord,
+    PluginScoreRecord,
     ReasonCount,
+    Record,
     ScoreRecord,
 )
 from gateway.decisions.sentences import sentences
-from gateway.simulate.answers import Answer, Claim, Ranked, Verdict
-from gateway.simulate.question import Question
+from gateway.whatif.question import Question
 from moorage.v1 import filter_pb2, scorer_pb2
 
 
-class Findings(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """What was asked, and what came back.
+class Verdict(Record):
+    """Why a node is rejected, and by which plugin; "" if the cluster does not have the node.
 
-    Attributes:
-        question: What was asked.
-        policy_revision: That of the policy.
-        scale: The policy's `scoreScale`.
-        filtered: The answer of the filter service; None if the profile has no filter plugins.
-        scored: That of the scorer service; None without scores.
-        no_scores: Why there are none although the profile has score plugins.
+    Evicting pods does not cure an unresolvable reason.
     """
 
-    question: Question
+    node: str
+    plugin: str
+    reason: str
+    unresolvable: bool = False
+
+
+class Ranked(Record):
+    """A feasible node: its total, 0..100, the whole number that is sent, and both by plugin."""
+
+    rank: int
+    node: str
+    total: float
+    score: int
+    plugins: list[PluginScoreRecord]
+
+
+class Claim(Record):
+    """The node that the pod would claim, and the plugins that want that."""
+
+    node: str
+    plugins: list[str]
+
+
+class Answer(Record):
+    """What the plugins of a profile say of a pod, now.
+
+    Attributes:
+        pod: NAMESPACE/NAME.
+        profile: The profile.
+        policy_revision: That of the policy.
+        generation: That of the state that was used.
+        words: The same in sentences; the first is what decides.
+        nodes: How many nodes the question is about.
+        feasible: The nodes that the pod may use.
+        rejected: The others.
+        filter: What each filter plugin did.
+        score: What each score plugin did.
+        ranking: The feasible nodes, the best first; empty without scores.
+        claim: The node that the pod would claim; None if no plugin wants that.
+        no_scores: Why there is no ranking although the profile has score plugins.
+    """
+
+    pod: str
+    profile: str
     policy_revision: str
-    scale: int
-    filtered: filter_pb2.FilterResponse | None = None
-    scored: scorer_pb2.ScoreResponse | None = None
+    generation: int
+    words: list[str]
+    nodes: int
+    feasible: list[str]
+    rejected: list[Verdict]
+    filter: list[PluginRecord]
+    score: list[PluginRecord]
+    ranking: list[Ranked]
+    claim: Claim | None = None
     no_scores: str = ""
 
 
-def compose(findings: Findings) -> bytes:
-    """Return the answer as JSON."""
-    question, filtered, scored = findings.question, findings.filtered, findings.scored
+def compose(
+    question: Question,
+    filtered: filter_pb2.FilterResponse | None,
+    scored: scorer_pb2.ScoreResponse | None,
+    *,
+    policy_revision: str,
+    scale: int,
+    no_scores: str,
+) -> bytes:
+    """Return the answer as JSON; takes a while for thousands of nodes.
+
+    Args:
+        question: What was asked.
+        filtered: The answer of the filter service; None if the profile has no filter plugins.
+        scored: The answer of the scorer service; None without scores.
+        policy_revision: The revision of the policy.
+        scale: The policy's `scoreScale`.
+        no_scores: Why there are none although the profile has score plugins.
+    """
     verdicts = [_unknown(name) for name in question.unknown]
     feasible = list(question.names)
     if filtered is not None:
         feasible = list(filtered.feasible)
         verdicts += [_rejected(each) for each in filtered.rejected]
     ranking = [node_score(each) for each in scored.nodes] if scored is not None else []
-    decision = _decision(findings, verdicts, len(feasible), ranking)
-    claim = _claim(question, filtered.claimants if filtered else (), feasible, ranking)
-    answer = Answer(
-        pod=f"{decision.namespace}/{decision.pod}",
-        profile=question.profile,
-        policy_revision=findings.policy_revision,
-        generation=decision.generation,
-        words=_words(decision, claim),
-        nodes=len(question.names) + len(question.unknown),
-        feasible=feasible,
-        rejected=verdicts,
-        filter=decision.filter.plugins if decision.filter else [],
-        score=decision.score.plugins if decision.score else [],
-        ranking=_ranked(ranking, findings.scale),
-        claim=claim,
-        no_scores=findings.no_scores,
-    )
-    return msgspec.json.encode(answer)
-
-
-def _decision(
-    findings: Findings,
-    verdicts: Sequence[Verdict],
-    feasible: int,
-    ranking: list[NodeScoreRecord],
-) -> Decision:
-    """Return a decision that nobody keeps: for its words."""
-    question, filtered, scored = findings.question, findings.filtered, findings.scored
     newest = filtered if filtered is not None else scored
-    decision = Decision(
+    decision = Decision(  # which nobody keeps: for its words
         namespace=question.pod.namespace,
         pod=question.pod.name,
         uid=question.pod.uid,
         time=datetime.now(UTC),
         profile=question.profile,
-        policy_revision=findings.policy_revision,
+        policy_revision=policy_revision,
         generation=newest.generation if newest is not None else 0,
-        score_error=findings.no_scores,
+        score_error=no_scores,
     )
     plugins = plugin_records(filtered.plugins) if filtered is not None else []
     _count(plugins, verdicts)
     decision.filter = FilterRecord(
         nodes=len(question.names) + len(question.unknown),
         unknown_nodes=len(question.unknown),
-        feasible=feasible,
+        feasible=len(feasible),
         seconds=0.0,
         plugins=plugins,
     )
     if scored is not None:
         decision.score = ScoreRecord(
-            nodes=feasible,
+            nodes=len(feasible),
             seconds=0.0,
             plugins=plugin_records(scored.plugins),
             top=ranking,
-            scale=findings.scale,
-            tied=_tied(ranking, findings.scale),
+            scale=scale,
+            tied=_tied(ranking, scale),
         )
-    return decision
+    claim = _claim(question, filtered.claimants if filtered else (), feasible, ranking)
+    answer = Answer(
+        pod=f"{decision.namespace}/{decision.pod}",
+        profile=question.profile,
+        policy_revision=policy_revision,
+        generation=decision.generation,
+        words=_words(decision, claim),
+        nodes=decision.filter.nodes,
+        feasible=feasible,
+        rejected=verdicts,
+        filter=plugins,
+        score=decision.score.plugins if decision.score else [],
+        ranking=_ranked(ranking, scale),
+        claim=claim,
+        no_scores=no_scores,
+    )
+    return msgspec.json.encode(answer)
 
 
 def _words(decision: Decision, claim: Claim | None) -> list[str]:
@@ -153,15 +202,14 @@ def _claim(
     feasible: Sequence[str],
     ranking: Sequence[NodeScoreRecord],
 ) -> Claim | None:
-    """Return what the gateway would claim; see `gateway.cycle.claims`."""
+    """Return what the gateway would claim."""
     if not claimants or not feasible:
         return None
-    best = set(feasible)
+    names, totals = feasible, None
     if ranking:
-        best = {each.node for each in ranking if each.total == ranking[0].total}
-    ordered = [name for name in feasible if name in best]
-    node = ordered[crc32(question.pod.uid.encode()) % len(ordered)]
-    return Claim(node=node, plugins=list(claimants))
+        names = [each.node for each in ranking]
+        totals = np.array([each.total for each in ranking])
+    return Claim(node=names[claimed(question.pod.uid, names, totals)], plugins=list(claimants))
 
 
 def _whole(total: float, scale: int) -> int:

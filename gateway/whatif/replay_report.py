@@ -1,23 +1,14 @@
 """What a replay found: counts, and a few examples of each class."""
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable
 
 import msgspec
 
-from cli.whatif.replay.comparing import (
-    VerdictChange,
-    Winner,
-    differing_plugins,
-    ranking_changed,
-    scores_differ,
-    verdict_changes,
-    winner,
-)
-from cli.whatif.replay.outcome import Outcome
-from cli.whatif.replay.timeline import Missing, Recorded
-from moorage.snapshot import Snapshot
+from gateway.decisions.verdicts import Reason
+from gateway.whatif.comparing import Comparison, VerdictChange, Winner
+from gateway.whatif.outcome import NameAt, Outcome
+from gateway.whatif.timeline import Missing, Recorded
 from moorage.v1 import journal_pb2 as pb
 
 
@@ -127,40 +118,35 @@ class Findings:
         self.report.begin = self.report.begin or time
         self.report.end = time
 
-    def check(self, recorded: Outcome, again: Outcome) -> None:
-        """Compare what was recorded with what the same policy and code answer here."""
-        verdicts = verdict_changes(recorded, again)
-        plugins = {change.plugin for change in verdicts}
-        differs = bool(verdicts) or scores_differ(recorded, again) or bool(again.error)
-        plugins |= set(differing_plugins(recorded, again))
-        if differs:
+    def check(self, found: Comparison) -> None:
+        """Note how what was recorded differs from what the same policy and code answer here."""
+        plugins = {change.reason.plugin for change in found.verdicts}
+        plugins |= set(found.other_raw_scores())
+        if found.verdicts or found.is_scored_otherwise or found.after.error:
             self.report.not_reproducible += 1
             for plugin in plugins:
                 self.report.blamed[plugin] = self.report.blamed.get(plugin, 0) + 1
 
-    def compare(
-        self, recorded: Recorded, before: Outcome, after: Outcome, snapshot: Snapshot, node: str
-    ) -> None:
-        """Compare two outcomes of a cycle whose pod was bound to *node*, "" if to none."""
+    def compared(self, recorded: Recorded, found: Comparison, bound: int | None) -> None:
+        """Add what changes in a cycle whose pod was bound to the node in row *bound*."""
         self.report.cycles += 1
         pod, cycle = recorded.pod, recorded.cycle
         name = f"{pod.namespace}/{pod.name}"
-        if after.error:
-            self.report.failures[after.error] = self.report.failures.get(after.error, 0) + 1
+        if error := found.after.error:
+            self.report.failures[error] = self.report.failures.get(error, 0) + 1
             return
-        verdicts = verdict_changes(before, after)
-        if verdicts:
-            self._add_verdicts(cycle.id, name, verdicts, snapshot)
-        is_ranking = ranking_changed(before, after)
+        if found.verdicts:
+            self._add_verdicts(cycle.id, name, found)
+        is_ranking = found.is_ranked_otherwise
         if is_ranking:
-            self._add_ranking(cycle.id, name, before, after, snapshot)
-        is_winner = False
+            self._add_ranking(cycle.id, name, found)
+        winner = None
         if cycle.kind == pb.JOURNAL_CYCLE_KIND_FILTER and not cycle.plugin:
-            found = winner(before, after, pod.uid, snapshot.row_of(node))
-            is_winner = found is not None and found.is_changed
-            if found is not None:
-                self._add_winner(cycle.id, name, found, snapshot)
-        self.report.unchanged += not (verdicts or is_ranking or is_winner)
+            winner = found.winner(pod.uid, bound)
+        if winner is not None:
+            self._add_winner(cycle.id, name, winner, found.name_at)
+        is_winner = winner is not None and winner.is_changed
+        self.report.unchanged += not (found.verdicts or is_ranking or is_winner)
 
     def finish(self, missing: Missing) -> Report:
         """Return the report."""
@@ -175,42 +161,40 @@ class Findings:
     def _gain(self, node: str) -> int:
         return self._after[node] - self._before[node]
 
-    def _add_verdicts(
-        self, cycle: int, pod: str, verdicts: Sequence[VerdictChange], snapshot: Snapshot
-    ) -> None:
+    def _add_verdicts(self, cycle: int, pod: str, found: Comparison) -> None:
         self.report.changes.verdicts += 1
-        for plugin in {change.plugin for change in verdicts}:
+        for plugin in {change.reason.plugin for change in found.verdicts}:
             part = self.report.verdicts.setdefault(plugin, PluginVerdicts())
             part.cycles += 1
-            own = [change for change in verdicts if change.plugin == plugin]
-            counts = Counter(change.change for change in own)
-            part.rejects += counts["rejects"]
-            part.passes += counts["passes"]
-            part.other_reason += counts["other reason"]
+            own = [change for change in found.verdicts if change.reason.plugin == plugin]
+            part.rejects += _nodes(each for each in own if each.change == "rejects")
+            part.passes += _nodes(each for each in own if each.change == "passes")
+            part.other_reason += _nodes(each for each in own if each.change == "other reason")
             if len(part.examples) < self._examples:
                 first = own[0]
                 example = VerdictExample(
                     cycle=cycle,
                     pod=pod,
-                    node=_name(snapshot, first.row),
-                    before=str(first.before or ""),
-                    after=str(first.after or ""),
+                    node=found.name_at(int(first.rows[0])) or "",
+                    before=_text(first.before),
+                    after=_text(first.after),
                 )
                 part.examples.append(example)
 
-    def _add_ranking(
-        self, cycle: int, pod: str, before: Outcome, after: Outcome, snapshot: Snapshot
-    ) -> None:
+    def _add_ranking(self, cycle: int, pod: str, found: Comparison) -> None:
         self.report.changes.rankings += 1
         if len(self.report.rankings) < self._examples:
-            example = RankingExample(
-                cycle=cycle, pod=pod, before=_top(before, snapshot), after=_top(after, snapshot)
+            tops = (_top(each, found.name_at) for each in (found.before, found.after))
+            before, after = tops
+            self.report.rankings.append(
+                RankingExample(cycle=cycle, pod=pod, before=before, after=after)
             )
-            self.report.rankings.append(example)
 
-    def _add_winner(self, cycle: int, pod: str, found: Winner, snapshot: Snapshot) -> None:
+    def _add_winner(self, cycle: int, pod: str, found: Winner, name_at: NameAt) -> None:
         self.report.winners_known += 1
-        before, after = _name(snapshot, found.before), _name(snapshot, found.after)
+        before, after = (
+            "" if row is None else name_at(row) or "" for row in (found.before, found.after)
+        )
         self._before[before] += 1
         self._after[after] += 1
         if not found.is_changed:
@@ -226,19 +210,15 @@ class Findings:
             self.report.winners.append(example)
 
 
-def to_json(report: Report) -> str:
-    """Return a report as JSON text."""
-    content: Any = msgspec.to_builtins(report)
-    return msgspec.json.format(msgspec.json.encode(content), indent=2).decode()
+def _nodes(changes: Iterable[VerdictChange]) -> int:
+    return sum(len(each.rows) for each in changes)
 
 
-def _name(snapshot: Snapshot, row: int | None) -> str:
-    node = None if row is None else snapshot.node_at(row)
-    return node.name if node else ""
+def _text(reason: Reason | None) -> str:
+    return f"{reason.plugin}: {reason.text}" if reason is not None else ""
 
 
-def _top(outcome: Outcome, snapshot: Snapshot, count: int = 3) -> list[tuple[str, float]]:
-    order = (-outcome.totals).argsort(kind="stable")[:count]
-    return [
-        (_name(snapshot, int(outcome.scored[i])), round(float(outcome.totals[i]), 3)) for i in order
-    ]
+def _top(outcome: Outcome, name_at: NameAt, count: int = 3) -> list[tuple[str, float]]:
+    rows, totals = outcome.rows[outcome.scored], outcome.totals[outcome.scored]
+    order = (-totals).argsort(kind="stable")[:count]
+    return [(name_at(int(rows[i])) or "", round(float(totals[i]), 3)) for i in order]

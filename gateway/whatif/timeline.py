@@ -10,9 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
-from cli.whatif.replay.outcome import Outcome, recorded_outcome
+from gateway.decisions.cycle import NodeScores, PluginScores
+from gateway.decisions.verdicts import NodeVerdicts
 from gateway.journal.reading import JournalError, Torn, read_segment
+from gateway.whatif.outcome import Outcome, rows_of
 from moorage.models import Pod, decode_node, decode_pod
 from moorage.snapshot.placements import Placements
 from moorage.v1 import journal_pb2 as pb
@@ -172,3 +175,50 @@ def _recorded(
         )
     except (msgspec.DecodeError, ValueError) as error:
         raise JournalError(f"{path}: offset {offset}: a cycle is damaged: {error}") from error
+
+
+def recorded_outcome(cycle: pb.JournalCycle) -> Outcome:
+    """Return what was recorded; no journal has normalised scores.
+
+    Raises:
+        ValueError: It does not fit together.
+    """
+    has_verdicts = cycle.HasField("verdicts")
+    outcome = Outcome(
+        rows=rows_of(cycle.verdicts.nodes if has_verdicts else cycle.scores.nodes),
+        verdicts=_verdicts(cycle.verdicts) if has_verdicts else None,
+        scores=_scores(cycle.scores) if cycle.HasField("scores") else None,
+        claimants=tuple(cycle.verdicts.claimants),
+        failures=tuple(cycle.failures),
+        error=cycle.error,
+    )
+    scores = outcome.scores
+    lengths = {len(each.raw) for each in scores.plugins} | {len(scores.totals)} if scores else set()
+    fits = len(outcome.codes) == len(outcome.rows) and lengths <= {int(outcome.scored.sum())}
+    if not fits or outcome.codes.max(initial=0) > len(cycle.verdicts.reasons):
+        raise ValueError("its verdicts or scores do not match its nodes")
+    return outcome
+
+
+def _verdicts(verdicts: pb.JournalVerdicts) -> NodeVerdicts:
+    codes = np.frombuffer(verdicts.codes, "<u2")
+    if not verdicts.codes:
+        codes = np.zeros(len(rows_of(verdicts.nodes)), np.uint16)
+    return NodeVerdicts(bitmap=verdicts.nodes, codes=codes, reasons=list(verdicts.reasons))
+
+
+def _scores(scores: pb.JournalScores) -> NodeScores:
+    return NodeScores(
+        generation=scores.generation,
+        bitmap=scores.nodes,
+        totals=np.frombuffer(scores.totals, "<f4"),
+        plugins=[
+            PluginScores(
+                plugin=each.plugin,
+                weight=each.weight,
+                raw=np.frombuffer(each.raw, "<f8"),
+                normalized=np.zeros(0, np.float32),
+            )
+            for each in scores.plugins
+        ],
+    )

@@ -9,9 +9,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from gateway.shadow.records import Disagreement, ShadowReport
-from gateway.shadow.serving import shadow_route
-from gateway.shadow.shadow import Shadows
+from gateway.whatif.shadow import Shadows, shadow_route
+from gateway.whatif.shadow_report import Disagreement, ShadowReport
 from moorage_host.http.reading import PodsReader, admit
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from cli.shared.screen import Screen
-from cli.whatif.replay.report import Report
+from gateway.whatif.replay_report import Report
 
 BAR = 24
 """Characters of the longest bar."""

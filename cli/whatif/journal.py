@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from cli.shared.screen import Screen
-from cli.whatif.replay.outcome import recorded_outcome
 from gateway.journal.reading import JournalError, Torn, find_segments, read_segment
+from gateway.whatif.timeline import recorded_outcome
 from moorage.models import decode_node, decode_pod
 from moorage.v1 import journal_pb2 as pb
 
@@ -83,17 +83,16 @@ def _cycle(record: pb.JournalRecord, wanted: str, names: dict[int, str]) -> Iter
     if wanted and name != wanted:
         return
     outcome = recorded_outcome(cycle)
-    best = [names.get(int(row), "") for row in outcome.best[:3]]
-    if len(outcome.feasible) == 1:
-        best = [names.get(int(outcome.feasible[0]), "")]
+    feasible = outcome.rows[outcome.feasible]
+    best = outcome.rows[outcome.best] if outcome.scores or len(feasible) == 1 else feasible[:0]
     yield (
         f"{cycle.id}",
         time_of(record.time),
         KINDS.get(cycle.kind, "") if not cycle.error else f"failed: {cycle.error}",
         name,
-        f"{max(len(outcome.rows), len(outcome.scored))}",
-        f"{len(outcome.feasible)}",
-        " ".join(best) + (" ..." if len(outcome.best) > len(best) else ""),
+        f"{len(outcome.rows)}",
+        f"{len(feasible)}",
+        " ".join(names.get(row, "") for row in best[:3].tolist()) + " ..." * (len(best) > 3),
     )
 
 

@@ -1,1 +1,0 @@
-"""The commands about journals: `moorage replay` and `moorage journal`."""

@@ -1,0 +1,27 @@
+"""Which node a pod claims: one rule for live cycles, what-if answers, simulations and replays."""
+
+from collections.abc import Sequence
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+
+
+def claimed(uid: str, names: Sequence[str], totals: npt.NDArray[Any] | None = None) -> int:
+    """Return the position of the node that a pod claims: the best one.
+
+    Equally good nodes are spread over the pods. Their order is that of their names: callers
+    name nodes in an order of their own, and another copy of the state has other rows.
+
+    Args:
+        uid: The pod's UID.
+        names: The names of the feasible nodes, at least one.
+        totals: Their totals; None if no plugin had an opinion.
+    """
+    best: Sequence[int] = range(len(names))
+    if totals is not None:
+        totals = totals.astype(np.float32)  # their precision on the wire
+        best = np.flatnonzero(totals == totals.max()).tolist()
+    ordered = sorted(best, key=names.__getitem__)
+    return ordered[crc32(uid.encode()) % len(ordered)]

@@ -1,0 +1,159 @@
+"""What came of a cycle, or would have: live, of a shadow, recorded, replayed or simulated."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gateway.calls.node_set import Mask, Positions, Rows
+from gateway.decisions.claim_rule import claimed
+from gateway.decisions.cycle import NodeScores
+from gateway.decisions.verdicts import NodeVerdicts, Reason
+from moorage.snapshot.snapshot import MAX_NODES
+
+EQUAL = 1e-4
+"""Totals, of 0..100, that differ by less are the same: they have single precision."""
+
+NameAt = Callable[[int], str | None]
+"""Returns the name of the node in a row."""
+
+
+class Rejection(NamedTuple):
+    """Why a plugin rejects nodes, where the process has no message with it."""
+
+    plugin: str
+    text: str
+    unresolvable: bool = False
+
+
+class Choice(NamedTuple):
+    """Whether Moorage decides without kube-scheduler's scores, and for which row.
+
+    The row is None if no node is feasible, or if kube-scheduler has a say.
+    """
+
+    is_alone: bool
+    row: int | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Outcome:
+    """Verdicts and scores.
+
+    Attributes:
+        rows: The rows of all nodes of the cycle, ascending.
+        verdicts: The verdicts on them; None if no plugin filters.
+        scores: The scores of the feasible ones; None if no plugin has an opinion, or nothing is to
+            be ranked.
+        claimants: The plugins that want the pod to claim its node.
+        failures: Plugins that were left out, as PLUGIN: why.
+        error: Why the cycle failed; empty if it did not.
+    """
+
+    rows: Rows
+    verdicts: NodeVerdicts | None = None
+    scores: NodeScores | None = None
+    claimants: Sequence[str] = ()
+    failures: Sequence[str] = ()
+    error: str = ""
+
+    @cached_property
+    def codes(self) -> npt.NDArray[np.uint16]:
+        """The verdict on each row: 0, or the number of the reason."""
+        if self.verdicts is None:
+            return np.zeros(len(self.rows), np.uint16)
+        return self.verdicts.codes
+
+    @cached_property
+    def feasible(self) -> Mask:
+        """Which of the rows can run the pod."""
+        feasible: Mask = self.codes == 0
+        return feasible
+
+    @cached_property
+    def scored(self) -> Mask:
+        """Which of the rows have scores."""
+        if self.scores is None:
+            return np.zeros(len(self.rows), np.bool_)
+        return np.isin(self.rows, rows_of(self.scores.bitmap), assume_unique=True)
+
+    @cached_property
+    def totals(self) -> npt.NDArray[np.float64]:
+        """The total of each row, 0 without an opinion; NaN of those that cannot run the pod."""
+        totals = np.where(self.feasible, 0.0, np.nan)
+        if self.scores is not None:
+            totals[self.scored] = self.scores.totals
+        return totals
+
+    @cached_property
+    def best(self) -> Mask:
+        """Which of the rows are the best; none if none can run the pod."""
+        if not self.feasible.any():
+            return self.feasible
+        found: Mask = self.totals >= np.nanmax(self.totals) - EQUAL
+        return found
+
+    def position_of(self, row: int | None) -> int | None:
+        """Return which of the rows *row* is; None if it is none."""
+        found = np.flatnonzero(self.rows == row)
+        return int(found[0]) if len(found) else None
+
+    def reason(self, position: int) -> Reason | None:
+        """Return why the node at a position is rejected, None if it is not."""
+        code = int(self.codes[position])
+        return self.verdicts.reasons[code - 1] if code and self.verdicts is not None else None
+
+    def opinions(self, position: int) -> dict[str, tuple[int, float]]:
+        """Return weight and normalised score of the node at a position, by plugin."""
+        if self.scores is None or not self.scored[position]:
+            return {}
+        index = int(np.count_nonzero(self.scored[:position]))
+        return {p.plugin: (p.weight, float(p.normalized[index])) for p in self.scores.plugins}
+
+    def parts(self, position: int) -> dict[str, float]:
+        """Return what each plugin adds to the total of the node at a position."""
+        opinions = self.opinions(position)
+        weights = sum(weight for weight, _ in opinions.values())
+        return {name: weight * score / weights for name, (weight, score) in opinions.items()}
+
+    def choice(self, uid: str, name_at: NameAt) -> Choice:
+        """Return for which node Moorage decides for the pod of this uid, if it decides alone."""
+        rows = self.rows[self.feasible]
+        if len(rows) < 2:
+            return Choice(True, int(rows[0]) if len(rows) else None)
+        if not self.claimants:
+            return Choice(False, None)
+        if self.scores is None:
+            return Choice(True, one_of(rows, uid, name_at))
+        rows, totals = self.rows[self.scored], self.scores.totals
+        return Choice(True, int(rows[claimed(uid, _names(rows, name_at), totals)]))
+
+
+def one_of(rows: Rows, uid: str, name_at: NameAt) -> int | None:
+    """Return one of equally good nodes; None if there is none."""
+    return int(rows[claimed(uid, _names(rows, name_at))]) if len(rows) else None
+
+
+def rows_of(bitmap: bytes) -> Rows:
+    """Return the rows of a bitmap, in ascending order.
+
+    Raises:
+        ValueError: It is too long.
+    """
+    if len(bitmap) > MAX_NODES:
+        raise ValueError(f"a bitmap of {len(bitmap)} bytes")
+    return np.flatnonzero(np.unpackbits(np.frombuffer(bitmap, np.uint8), bitorder="little"))
+
+
+def bitmap_of(rows: Positions) -> bytes:
+    """Return rows as a bitmap."""
+    mask = np.zeros(int(rows.max(initial=-1)) + 1, np.bool_)
+    mask[rows] = True
+    return np.packbits(mask, bitorder="little").tobytes()
+
+
+def _names(rows: Rows, name_at: NameAt) -> list[str]:
+    return [name_at(row) or "" for row in rows.tolist()]

@@ -1,0 +1,260 @@
+"""Answers what-if questions on the admin port; nothing that the gateway keeps changes by them.
+
+The services are asked by hand: in the lane that takes no time from the sessions of gateways.
+"""
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
+
+import grpc.aio
+import msgspec
+import numpy as np
+from aiohttp import web
+
+from gateway.calls import CallFailedError, FilterOutcome, NodeSet
+from gateway.cluster.cluster import Cluster
+from gateway.cycle.bind_check import STALE
+from gateway.cycle.phases.filtering import UNKNOWN_NODE
+from gateway.edge.exchange import NOT_UNDERSTOOD
+from gateway.edge.in_flight import BytesInFlight
+from gateway.edge.json import answers
+from gateway.edge.json.errors import TOO_LARGE, BadRequestError
+from gateway.edge.messages import read_body
+from gateway.policy.policy import PolicyHolder
+from gateway.replicas.pool import ReplicaPool
+from gateway.settings import GatewaySettings
+from gateway.whatif.answer import compose
+from gateway.whatif.question import Question, Reader
+from moorage.models import encode
+from moorage.v1 import filter_pb2, scorer_pb2
+from moorage.v1 import types_pb2 as pb
+from moorage.v1.filter_pb2_grpc import FilterServiceStub
+from moorage.v1.scorer_pb2_grpc import ScorerServiceStub
+from moorage_host.http.reading import ALL_NAMESPACES, require_read
+from moorage_host.turns import Turns
+
+TRIES: Final = 6
+"""How often a replica is asked: one is lost, is busy, or a node is so new that it lacks it."""
+
+PAUSE: Final = 0.2
+"""Seconds between two tries."""
+
+_WRONG: Final = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND)
+_PASSING: Final = (
+    grpc.StatusCode.UNAVAILABLE,
+    grpc.StatusCode.RESOURCE_EXHAUSTED,
+    grpc.StatusCode.NOT_FOUND,
+)
+
+Method = Callable[[grpc.aio.Channel], Any]
+
+
+class Services:
+    """The filter and the scorer service, as people call them."""
+
+    def __init__(self, filters: ReplicaPool, scorers: ReplicaPool, seconds: float) -> None:
+        """Ask replicas that take part in cycles; each call may take so many *seconds*."""
+        self._filters = filters
+        self._scorers = scorers
+        self._seconds = seconds
+        self._turns = itertools.count()
+
+    async def filter(self, question: Question) -> filter_pb2.FilterResponse:
+        """Return the verdicts on the question's nodes.
+
+        Raises:
+            BadRequestError: The pod or a node is wrong, or there are too many nodes.
+            CallFailedError: The service does not answer, or a plugin fails.
+        """
+        request = filter_pb2.FilterRequest(
+            profile=question.profile,
+            pod=pb.Pod(json=question.pod_json),
+            node_names=question.names,
+            nodes=[pb.Node(json=encode(each)) for each in question.given],
+        )
+        call = lambda c: FilterServiceStub(c).Filter  # noqa: E731
+        response: filter_pb2.FilterResponse = await self._ask(self._filters, call, request)
+        return response
+
+    async def score(self, question: Question, names: Sequence[str]) -> scorer_pb2.ScoreResponse:
+        """Return the scores of some of the question's nodes, the best first; raises the same."""
+        request = scorer_pb2.ScoreRequest(
+            profile=question.profile,
+            pod=pb.Pod(json=question.pod_json),
+            node_names=names,
+            nodes=[pb.Node(json=encode(each)) for each in question.given],
+        )
+        call = lambda c: ScorerServiceStub(c).Score  # noqa: E731
+        response: scorer_pb2.ScoreResponse = await self._ask(self._scorers, call, request)
+        return response
+
+    async def _ask(self, pool: ReplicaPool, method: Method, request: Any) -> Any:
+        service = f"{pool.kind.name} service"
+        for left in reversed(range(TRIES)):
+            members = list(pool.members.all)
+            if not members:
+                raise CallFailedError(f"{service} is not available: {pool.problem}")
+            member = members[next(self._turns) % len(members)]
+            try:
+                return await method(member.session.channel)(request, timeout=self._seconds)
+            except grpc.aio.AioRpcError as error:
+                if not left or error.code() not in _PASSING:
+                    kind = BadRequestError if error.code() in _WRONG else CallFailedError
+                    raise kind(f"{service}: {error.details()}") from error
+            await asyncio.sleep(PAUSE)
+        raise AssertionError  # the last try returns or raises
+
+
+class Simulator:
+    """Answers questions."""
+
+    def __init__(self, cluster: Cluster, policy: PolicyHolder, services: Services) -> None:
+        self._cluster = cluster
+        self._policy = policy
+        self._services = services
+
+    def require_ready(self) -> None:
+        """Check that the gateway knows enough to answer.
+
+        Raises:
+            CallFailedError: It does not; the words are those of the edge.
+        """
+        if not self._cluster.synced():
+            raise CallFailedError("Moorage has not read the cluster yet")
+        if self._cluster.is_stale():
+            raise CallFailedError(STALE)
+        if self._policy.resolved is None:
+            raise CallFailedError("Moorage has no policy yet; see /readyz of its gateway")
+
+    async def filter(self, question: Question, nodes: NodeSet) -> FilterOutcome:
+        """Return which of *nodes* the pod may use, as the edge answers it, without a claim.
+
+        Raises:
+            BadRequestError: A service refuses the question.
+            CallFailedError: It fails.
+        """
+        self.require_ready()
+        if question.profile not in self._policy.dependencies.filters:
+            return FilterOutcome(feasible=nodes)
+        failed: dict[str, str] = {}
+        unresolvable = dict.fromkeys(question.unknown, UNKNOWN_NODE)
+        if question.names:
+            for each in (await self._services.filter(question)).rejected:
+                target = unresolvable if each.reason.unresolvable else failed
+                target[each.node] = each.reason.text
+        kept = np.array([name not in failed and name not in unresolvable for name in nodes.names])
+        return FilterOutcome(
+            feasible=nodes.restricted(kept) if len(kept) else nodes,
+            failed=failed,
+            unresolvable=unresolvable,
+        )
+
+    async def answer(self, question: Question) -> bytes:
+        """Return the verdicts by plugin and the ranking, in words too; raises the same."""
+        self.require_ready()
+        dependencies, profile = self._policy.dependencies, question.profile
+        filtered, scored, no_scores = None, None, ""
+        feasible: Sequence[str] = question.names
+        if profile in dependencies.filters and question.names:
+            filtered = await self._services.filter(question)
+            feasible = list(filtered.feasible)
+        if profile in dependencies.scores and feasible:
+            try:
+                scored = await self._services.score(question, feasible)
+            except CallFailedError as error:  # kube-scheduler goes on without scores
+                no_scores = str(error)
+        # With thousands of nodes this takes a while, in which live pods must not wait.
+        return await asyncio.to_thread(
+            compose,
+            question,
+            filtered,
+            scored,
+            policy_revision=self._policy.revision,
+            scale=self._policy.score_scale,
+            no_scores=no_scores,
+        )
+
+
+Respond = Callable[[bytes], Awaitable[bytes]]
+
+
+class BusyError(CallFailedError):
+    """Too many questions wait already."""
+
+
+class Questions:
+    """Takes a few questions at a time; a few more wait, and the rest is refused."""
+
+    def __init__(self, settings: GatewaySettings) -> None:
+        self._limit = settings.simulate_body_limit
+        self._in_flight = BytesInFlight(self._limit * settings.simulate_calls)
+        self._turns = Turns(settings.simulate_calls, settings.simulate_waiting)
+
+    async def answer(self, request: web.Request, respond: Respond) -> bytes:
+        """Read the body when its turn has come, and respond to it.
+
+        Raises:
+            BadRequestError: It is too large, or badly framed.
+            BusyError: Too many wait.
+        """
+        if self._turns.is_full:
+            raise BusyError(
+                f"{self._turns.running} simulations run and {self._turns.waiting} wait: ask again "
+                "later, or raise --simulate-calls or --simulate-waiting"
+            )
+        async with self._turns.turn():
+            with self._in_flight.body() as counted:
+                return await respond(await read_body(request, self._limit, counted))
+
+
+def simulate_routes(
+    settings: GatewaySettings,
+    cluster: Cluster,
+    policy: PolicyHolder,
+    filters: ReplicaPool,
+    scorers: ReplicaPool,
+) -> Sequence[web.RouteDef]:
+    """Return the routes; a caller with a bearer token must be allowed to get all pods."""
+    questions, reader = Questions(settings), Reader(cluster.state, policy, settings)
+    services = Services(filters, scorers, settings.simulate_timeout)
+    simulator = Simulator(cluster, policy, services)
+
+    async def respond(body: bytes) -> bytes:
+        simulator.require_ready()
+        return await simulator.answer(await reader.question(body))
+
+    async def respond_as_extender(body: bytes) -> bytes:
+        question, nodes = await reader.extender_question(body)
+        return answers.filter_answer(await simulator.filter(question, nodes))
+
+    async def simulate(request: web.Request) -> web.Response:
+        await require_read(request, ALL_NAMESPACES)
+        try:
+            return _json(await questions.answer(request, respond))
+        except BadRequestError as error:
+            return _error(str(error), 413 if error.reason == TOO_LARGE else 400)
+        except BusyError as error:
+            return _error(str(error), 429)
+        except CallFailedError as error:
+            return _error(str(error), 503)
+
+    async def simulate_filter(request: web.Request) -> web.Response:
+        await require_read(request, ALL_NAMESPACES)
+        try:
+            return _json(await questions.answer(request, respond_as_extender))
+        except BadRequestError as error:
+            return _json(answers.filter_error(f"{NOT_UNDERSTOOD}{error}"))
+        except CallFailedError as error:
+            return _json(answers.filter_error(str(error)))
+
+    return (web.post("/simulate", simulate), web.post("/simulate/filter", simulate_filter))
+
+
+def _json(body: bytes, status: int = 200) -> web.Response:
+    return web.Response(body=body, status=status, content_type="application/json")
+
+
+def _error(text: str, status: int) -> web.Response:
+    return _json(msgspec.json.encode({"error": text}), status)

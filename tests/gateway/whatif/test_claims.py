@@ -1,0 +1,100 @@
+"""A pod claims the same node wherever it is worked out: live, asked, simulated and replayed."""
+
+import asyncio
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from cli.main import main
+from gateway.journal.reading import find_segments
+from gateway.whatif.timeline import Timeline
+from tests.gateway.running import Gateway, filter_service, gateway, ready, scorer_service
+from tests.gateway.whatif.plugins.even import Claiming, Even
+from tests.live_api import Object, until
+
+PLUGINS = Path(__file__).parent / "plugins"
+POLICY = """
+apiVersion: moorage.io/v1alpha1
+kind: MoorageConfiguration
+profiles:
+- plugins: {multiPoint: {enabled: [PLUGINS]}}
+"""
+WITHOUT_SCORES, WITH_SCORES = "{name: Claiming}", "{name: Claiming}, {name: Even}"
+
+CREATED = ("n5", "n2", "n8", "n4", "n1", "n7", "n3", "n6")
+CALLED = ("n6", "n1", "n8", "n3", "n5", "n4", "n7", "n2")
+"""Rows, calls and files have orders of their own: none of them is that of another one."""
+
+PODS = 6
+
+
+@pytest.mark.parametrize("plugins", [WITHOUT_SCORES, WITH_SCORES])
+async def test_a_claim_is_the_same_everywhere(tmp_path: Path, plugins: str) -> None:
+    policy, journal = tmp_path / "policy.yaml", tmp_path / "journal"
+    policy.write_text(POLICY.replace("PLUGINS", plugins))
+    async with (
+        filter_service(Claiming) as filters,
+        scorer_service(Even) as scorer,
+        gateway(
+            tmp_path, filters=filters, scorer=scorer, config=policy, journal=journal
+        ) as running,
+    ):
+        for name in CREATED:
+            await running.node(name)
+        await ready(running)
+        await until(lambda: running.sample("moorage_journal_records_total", type="state") >= 2)
+        pods = [running.api.pod(f"p{i}", schedulerName="moorage") for i in range(PODS)]
+        asked = [await _asked(running, pod) for pod in pods]
+        live = [await _filtered(running, pod) for pod in pods]
+        nodes = [running.api.read(f"/api/v1/nodes/{name}") for name in sorted(CREATED)]
+    assert len(set(live)) > 1
+    assert asked == live
+    assert await asyncio.to_thread(_simulated, tmp_path, [*nodes], pods) == live
+    assert await _replayed(journal) == live
+
+
+async def _filtered(running: Gateway, pod: Object) -> str:
+    (node,) = (await running.filter(pod, *CALLED))["NodeNames"]
+    return str(node)
+
+
+async def _asked(running: Gateway, pod: Object) -> str:
+    async with running.session.post(f"{running.admin}/simulate", json={"pod": pod}) as response:
+        return str((await response.json())["claim"]["node"])
+
+
+def _simulated(folder: Path, nodes: Iterable[Object], pods: Iterable[Object]) -> list[str]:
+    (folder / "nodes.json").write_text(_listed("Node", nodes))
+    (folder / "pods.json").write_text(_listed("Pod", pods))
+    files = {"cluster": "nodes.json", "pods": "pods.json", "config": "policy.yaml"}
+    options = [f"--{option}={folder / file}" for option, file in files.items()]
+    arguments = ["simulate", "-o", "json", f"--plugin={PLUGINS}", *options]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0, result.output
+    (answer,) = json.loads(result.stdout)["policies"]
+    return [each["node"] for each in answer["placements"]]
+
+
+def _listed(kind: str, items: Iterable[Object]) -> str:
+    objects: list[Any] = [{**each, "apiVersion": "v1", "kind": kind} for each in items]
+    for obj in objects:
+        for container in obj["spec"].get("containers", ()):
+            container.setdefault("image", "app:1")
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+
+
+async def _replayed(journal: Path) -> list[str]:
+    timeline, found = Timeline(), []
+    async for recorded in timeline.cycles(find_segments(journal)):
+        snapshot = timeline.replica.snapshot
+        names = {row: node.name for row in range(len(CREATED)) if (node := snapshot.node_at(row))}
+        choice = recorded.outcome.choice(recorded.pod.uid, names.get)
+        assert choice.is_alone
+        assert choice.row is not None
+        assert recorded.cycle.claim == names[choice.row]
+        found.append(names[choice.row])
+    return found

@@ -1,0 +1,251 @@
+"""What changes between two outcomes of one cycle, why, and how certain a winner is."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+
+from gateway.decisions.cycle import NodeScores, PluginScores
+from gateway.decisions.verdicts import NodeVerdicts
+from gateway.whatif.comparing import Comparison
+from gateway.whatif.outcome import Outcome, Rejection, bitmap_of
+from gateway.whatif.shadow_report import filter_differences, winner_difference
+
+ROWS = np.array([0, 2, 3, 9])
+NAMES = {0: "a", 2: "b", 3: "c", 9: "d"}
+FULL, TAINTED = Rejection("Fit", "full"), Rejection("Taints", "tainted")
+
+Scores = Mapping[str, tuple[int, Sequence[float]]]
+"""Scores of the feasible nodes, by plugin with its weight."""
+
+
+def outcome(
+    codes: Sequence[int] = (0, 0, 0, 0),
+    scores: Scores | None = None,
+    *,
+    reasons: Sequence[Rejection] = (FULL, TAINTED),
+    claimants: Sequence[str] = (),
+) -> Outcome:
+    """Build an outcome of the first nodes, as many as there are codes."""
+    rows = ROWS[: len(codes)]
+    verdicts = NodeVerdicts(
+        bitmap=bitmap_of(rows), codes=np.array(codes, np.uint16), reasons=reasons
+    )
+    if scores is None:
+        return Outcome(rows=rows, verdicts=verdicts, claimants=claimants)
+    plugins = [
+        PluginScores(
+            plugin=name,
+            weight=weight,
+            raw=np.array(values, np.float64),
+            normalized=np.array(values, np.float32),
+        )
+        for name, (weight, values) in scores.items()
+    ]
+    weights = sum(each.weight for each in plugins)
+    totals = sum(each.weight * each.normalized for each in plugins) / weights
+    made = NodeScores(
+        generation=1,
+        bitmap=bitmap_of(rows[verdicts.codes == 0]),
+        totals=np.asarray(totals, np.float32),
+        plugins=plugins,
+    )
+    return Outcome(rows=rows, verdicts=verdicts, scores=made, claimants=claimants)
+
+
+def ranked(*totals: float, codes: Sequence[int] | None = None) -> Outcome:
+    """Build an outcome with scores of one plugin."""
+    return outcome(codes or [0] * len(totals), {"Room": (1, totals)})
+
+
+def compared(before: Outcome, after: Outcome) -> Comparison:
+    return Comparison(before=before, after=after, name_at=NAMES.get)
+
+
+NOTHING = Outcome(rows=ROWS)
+EQUAL = {"Room": (2, [10, 50, 30, 50])}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (outcome(scores=EQUAL), outcome(scores=EQUAL)),
+        (NOTHING, NOTHING),
+        # Both reject a node, and the reason is none of what a profile decides.
+        (outcome([1, 0, 0, 0]), outcome([2, 0, 0, 0])),
+        (outcome([1, 1, 1, 2]), outcome([2, 2, 2, 2])),
+        # Each best node of the first is among the best of the second.
+        (ranked(9, 0, 0, 0), ranked(9, 9, 0, 0)),
+        (ranked(9, 0, 0, 0), outcome()),
+    ],
+)
+def test_what_agrees_for_a_shadow(one: Outcome, other: Outcome) -> None:
+    found = compared(one, other)
+    assert (filter_differences(found), winner_difference(found)) == ([], None)
+
+
+ROOM, IMAGE = [80, 10, 0, 0], [5, 5, 5, 5]
+
+
+@pytest.mark.parametrize(
+    ("live", "shadow", "expected"),
+    [
+        # Another weight is the reason, and not the plugin whose part grows by it.
+        (
+            outcome(scores={"Room": (3, [90, 10, 0, 0]), "Image": (1, [0, 100, 0, 0])}),
+            outcome(scores={"Room": (1, [90, 10, 0, 0]), "Image": (1, [0, 100, 0, 0])}),
+            "a b Room / has weight 1 instead of 3 / Room has weight 1 instead of 3: a 90, b 10",
+        ),
+        (
+            outcome(scores={"Room": (1, ROOM), "Image": (1, IMAGE)}),
+            outcome(scores={"Room": (1, [20, 70, 0, 0]), "Image": (1, IMAGE)}),
+            "a b Room / scores otherwise / Room scores otherwise: a 20, b 70; live a 80, b 10",
+        ),
+        (
+            ranked(60, 50, 0, 0),
+            outcome(scores={"Room": (1, [60, 50, 0, 0]), "Image": (1, [0, 90, 0, 0])}),
+            "a b Image / scores only in the shadow / Image scores only in the shadow: a 0, b 90",
+        ),
+        (
+            outcome(scores={"Room": (1, [50, 60, 0, 0]), "Image": (1, [90, 0, 0, 0])}),
+            ranked(50, 60, 0, 0),
+            (
+                "a b Image / does not score in the shadow / "
+                "Image does not score in the shadow: a 90, b 0"
+            ),
+        ),
+        (
+            outcome(),
+            ranked(50, 60, 0, 0),
+            "a b Room / scores only in the shadow / Room scores only in the shadow: a 50, b 60",
+        ),
+        (
+            ranked(9, 5, 0, 0),
+            ranked(5, 0, 0, codes=[1, 0, 0, 0]),
+            "a b Fit / rejects the live winner: full / the shadow rejects a: full",
+        ),
+        (
+            ranked(5, 0, 0, codes=[1, 0, 0, 0]),
+            ranked(9, 5, 0, 0),
+            (
+                "b a Fit / no longer rejects the new winner: full / "
+                "only the live profile rejects a: full"
+            ),
+        ),
+        (
+            outcome([1, 1, 1, 2]),
+            outcome([1, 1, 0, 2]),
+            (
+                " c Fit / no longer rejects the new winner: full / "
+                "only the live profile rejects c: full"
+            ),
+        ),
+        (
+            outcome([1, 1, 0, 2]),
+            outcome([1, 1, 1, 2]),
+            "c  Fit / rejects the live winner: full / the shadow rejects c: full",
+        ),
+    ],
+)
+def test_another_winner_of_a_shadow_has_the_plugin_that_decides(
+    live: Outcome, shadow: Outcome, expected: str
+) -> None:
+    found = winner_difference(compared(live, shadow))
+    assert found is not None
+    shown = f"{found.live} {found.shadow} {found.plugin} / {found.reason} / {found.text}"
+    assert shown == expected
+    assert found.is_rejection is ("reject" in found.reason)
+
+
+def test_a_tie_that_a_shadow_breaks_is_another_winner() -> None:
+    assert winner_difference(compared(ranked(9, 9, 0, 0), ranked(9, 0, 0, 0))) is not None
+
+
+def test_rejections_that_differ_have_plugin_reason_and_count() -> None:
+    found = filter_differences(compared(outcome([1, 1, 0, 0]), outcome([1, 0, 2, 2])))
+    assert [(each.by, each.plugin, each.reason, each.nodes, each.node) for each in found] == [
+        ("shadow", "Taints", "tainted", 2, "c"),
+        ("live", "Fit", "full", 1, "b"),
+    ]
+
+
+def test_a_verdict_changes_with_the_plugin_that_gives_it() -> None:
+    before, after = outcome([0, 1, 1, 2]), outcome([1, 1, 0, 2], reasons=(TAINTED, FULL))
+    changes = compared(before, after).verdicts
+    assert [(each.rows.tolist(), each.change, each.reason.plugin) for each in changes] == [
+        ([0], "rejects", "Taints"),
+        ([2], "other reason", "Taints"),
+        ([3], "passes", "Fit"),
+        ([9], "other reason", "Fit"),
+    ]
+    assert not compared(before, outcome([0, 2, 2, 1], reasons=(TAINTED, FULL))).verdicts
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (outcome(scores=EQUAL), outcome(scores=EQUAL), 1),
+        (ranked(1, 2, 3, 4), ranked(4, 3, 2, 1), -1),
+        (NOTHING, NOTHING, None),
+    ],
+)
+def test_the_order_correlates(before: Outcome, after: Outcome, expected: float | None) -> None:
+    assert compared(before, after).correlation == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_scored", "is_ranked"),
+    [
+        (ranked(50, 60, 70), ranked(5, 6, 7), True, False),
+        (ranked(50, 60, 70), ranked(50, 60.00001, 70), False, False),
+        (ranked(50, 60, 70), ranked(50, 60, 59), True, True),
+        (ranked(50, 50, 70), ranked(50, 51, 70), True, True),
+        # Nodes that are feasible in one alone change no ranking unless they are the best.
+        (ranked(50, 60, codes=[0, 0, 1]), ranked(50, 60, 55), True, False),
+        (ranked(50, 60, codes=[0, 0, 1]), ranked(50, 60, 65), True, True),
+        (outcome(), outcome(), False, False),
+    ],
+)
+def test_a_ranking_is_the_order_and_not_the_totals(
+    before: Outcome, after: Outcome, is_scored: bool, is_ranked: bool
+) -> None:
+    found = compared(before, after)
+    assert (found.is_scored_otherwise, found.is_ranked_otherwise) == (is_scored, is_ranked)
+
+
+def test_plugins_whose_raw_scores_differ_are_named() -> None:
+    before = outcome(scores={"Room": (1, ROOM), "Image": (1, IMAGE), "Gone": (1, IMAGE)})
+    after = outcome(scores={"Room": (2, ROOM), "Image": (1, ROOM), "New": (1, IMAGE)})
+    assert sorted(compared(before, after).other_raw_scores()) == ["Gone", "Image", "New"]
+    assert not list(compared(before, ranked(1, 2, 3, codes=[0, 0, 0, 1])).other_raw_scores())
+
+
+def claiming(*totals: float) -> Outcome:
+    return outcome([0] * len(totals), {"Room": (1, totals)}, claimants=("Gpu",))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "bound", "expected"),
+    [
+        # Moorage decides alone: one feasible node, none, or a claim.
+        (outcome([0, 1]), outcome([1, 0]), 0, (0, 2, "exact")),
+        (outcome([0, 1]), outcome([1, 1]), 0, (0, None, "exact")),
+        (claiming(1, 2), claiming(2, 1), 2, (2, 0, "exact")),
+        # kube-scheduler had a say: its node stays, unless it fell behind.
+        (ranked(60, 50), ranked(62, 53), 2, (2, 2, "likely")),
+        (ranked(60, 50), ranked(70, 50), 2, (2, 0, "likely")),
+        (ranked(60, 50, 40), ranked(50, 40, codes=[1, 0, 0]), 0, (0, 2, "likely")),
+        # Without scores of Moorage, any other feasible node is as likely.
+        (outcome([0, 0, 0]), outcome([1, 0, 1]), 2, (2, 2, "exact")),
+        (outcome([0, 0]), outcome([1, 1]), 2, (2, None, "exact")),
+        (outcome([0, 0, 1]), outcome([1, 0, 1]), 0, (0, 2, "exact")),
+        (outcome([0, 0, 0]), outcome([1, 0, 0]), 0, (0, 2, "likely")),
+        (outcome([0, 0, 0]), outcome([1, 0, 0]), 2, (2, 2, "likely")),
+        (outcome([0, 0]), outcome([0, 0]), None, None),
+    ],
+)
+def test_a_winner_is_exact_only_where_moorage_decides_alone(
+    before: Outcome, after: Outcome, bound: int | None, expected: tuple[object, ...] | None
+) -> None:
+    found = compared(before, after).winner("uid", bound)
+    assert (found and (found.before, found.after, found.certainty)) == expected
