@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from cli.main import main
 from gateway.journal.reading import find_segments
 from gateway.whatif.timeline import Timeline
-from tests.gateway.running import Gateway, filter_service, gateway, ready, scorer_service
 from tests.gateway.whatif.plugins.even import Claiming, Even
-from tests.live_api import Object, until
+from tools.inprocess.api import Object, until
+from tools.inprocess.gateway import Gateway, filter_service, gateway, ready, scorer_service
 
 PLUGINS = Path(__file__).parent / "plugins"
 POLICY = """
