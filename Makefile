@@ -120,8 +120,8 @@ chaos: .venv/.dev ## Break Moorage's processes and links in every known way unde
 chaos-mutations: .venv/.dev ## Take out one safeguard after another, and show that make chaos fails then
 	PYTHONPATH=.:sdk $(BIN)/python -m tools.chaos.mutations $(if $(ONLY),--only "$(ONLY)") $(if $(SEED),--seed $(SEED))
 
-manifests: .venv/.dev ## Write deploy/kustomize again from the chart (builds Helm on first use)
-	$(BIN)/python -m tools.manifests.generate
+manifests: .venv/.dev ## Write deploy/install and deploy/files again from the chart (builds Helm on first use)
+	$(BIN)/python -m tools.manifests.rendering
 
 clean: ## Remove the virtual environment and caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -10,7 +10,6 @@ from cli.decisions.explain.command import explain
 from cli.decisions.shadow.command import shadow
 from cli.decisions.top.command import top
 from cli.doctor.command import doctor
-from cli.install.command import install
 from cli.legacy.command import convert_policy
 from cli.skeleton.command import new_plugin
 from cli.up.command import up
@@ -36,7 +35,6 @@ for command in (
     convert_policy,
     doctor,
     explain,
-    install,
     journal,
     new_plugin,
     replay,

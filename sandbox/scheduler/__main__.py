@@ -43,7 +43,7 @@ class Settings(ProcessSettings):
     )
 
 
-SHIPPED = Path(__file__).parents[2] / "deploy" / "kustomize" / "base" / "kube-scheduler-config.yaml"
+SHIPPED = Path(__file__).parents[2] / "deploy" / "files" / "kube-scheduler-config.yaml"
 """In a checkout and in the wheel."""
 
 

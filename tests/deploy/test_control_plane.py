@@ -5,7 +5,8 @@ import pytest
 import yaml
 
 from cli.config.gateway import TLS_FOLDER
-from tests.deploy.test_manifests import Manifest, build, one, pod_spec, rules
+from tests.deploy.test_manifests import pod_spec, rules
+from tools.manifests.rendering import Manifest, installed, one
 
 STATIC_POD = {
     "spec": {
@@ -24,7 +25,7 @@ STATIC_POD = {
 
 @pytest.fixture(scope="module", params=["control-plane", "control-plane-strict"])
 def layout(request: pytest.FixtureRequest) -> list[Manifest]:
-    return build(f"overlays/{request.param}")
+    return installed(request.param)
 
 
 def files(layout: list[Manifest]) -> dict[str, str]:

@@ -7,17 +7,18 @@ import yaml
 
 from gateway.settings import GatewaySettings
 from moorage_host.settings import parse_settings
-from tests.deploy.test_manifests import KUSTOMIZE, Manifest, build, one, pod_spec, rules
+from tests.deploy.test_manifests import pod_spec, rules
+from tools.manifests.rendering import DEPLOY, Manifest, installed, one
 
 
 @pytest.fixture(scope="module")
 def two_gateways() -> list[Manifest]:
-    return build("overlays/high-availability")
+    return installed("high-availability")
 
 
 @pytest.fixture(scope="module")
 def sidecar() -> list[Manifest]:
-    return build("overlays/sidecar")
+    return installed("sidecar")
 
 
 def settings_of(container: dict[str, Any]) -> GatewaySettings:
@@ -50,7 +51,7 @@ def test_a_rollout_does_not_wait_for_gateways_that_stand_by(two_gateways: list[M
 
 
 def test_one_gateway_needs_no_lease() -> None:
-    base = build("base")
+    base = installed("second-scheduler")
     (container,) = pod_spec(one(base, "Deployment", "gateway"))["containers"]
     assert settings_of(container).leader_election == "none"
     assert "gateway-lease" not in {m["metadata"]["name"] for m in base}
@@ -66,7 +67,7 @@ def test_each_kube_scheduler_calls_the_gateway_in_its_own_pod(sidecar: list[Mani
     assert gateway["restartPolicy"] == "Always"
     assert settings.leader_election == "none"
     assert settings.extender_host == "127.0.0.1"
-    config = yaml.safe_load((KUSTOMIZE / "base" / "kube-scheduler-config.yaml").read_text())
+    config = yaml.safe_load((DEPLOY / "files" / "kube-scheduler-config.yaml").read_text())
     assert config["leaderElection"]["leaderElect"] is True
     (extender,) = config["extenders"]
     (alias,) = pod["hostAliases"]
@@ -77,7 +78,7 @@ def test_each_kube_scheduler_calls_the_gateway_in_its_own_pod(sidecar: list[Mani
 def test_a_gateway_beside_kube_scheduler_is_as_safe_and_bounded_as_any(
     sidecar: list[Manifest],
 ) -> None:
-    base = one(build("base"), "Deployment", "gateway")
+    base = one(installed("second-scheduler"), "Deployment", "gateway")
     (usual,) = pod_spec(base)["containers"]
     (gateway,) = pod_spec(one(sidecar, "Deployment", "scheduler"))["initContainers"]
     for part in ("command", "image", "resources", "securityContext", "livenessProbe"):

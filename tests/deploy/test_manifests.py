@@ -1,8 +1,5 @@
 """The manifests in deploy/: they build, are safe, and fit together."""
 
-import shutil
-import subprocess
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -23,10 +20,9 @@ from sandbox.apiserver import ApiServer
 from sandbox.apiserver.resources.paths import parse
 from sandbox.scheduler import load_configuration
 from services.binder.settings import BinderSettings
-from services.filter.plugins.stateful_set_zone import StatefulSetZone
+from tools.manifests.rendering import DEPLOY, Manifest, installed, one
 
-DEPLOY = Path(__file__).parents[2] / "deploy"
-KUSTOMIZE = DEPLOY / "kustomize"
+FILES = DEPLOY / "files"
 PROCESSES = ("gateway", "filter", "scorer", "binder")
 
 READING = 7
@@ -35,34 +31,16 @@ READING = 7
 GIVEN_NODE_BYTES = 50_000
 """Memory of a node that calls bring; see --given-nodes-cached."""
 
-Manifest = dict[str, Any]
-
-
-def build(folder: str) -> list[Manifest]:
-    kubectl = shutil.which("kubectl")
-    if kubectl is None:
-        pytest.skip("kubectl is not installed")
-    done = subprocess.run(
-        [kubectl, "kustomize", str(KUSTOMIZE / folder)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return list(yaml.safe_load_all(done.stdout))
-
 
 @pytest.fixture(scope="module")
 def base() -> list[Manifest]:
-    """What Moorage itself is: the base without its kube-scheduler."""
-    return [m for m in build("base") if m["metadata"]["name"] != "scheduler"]
+    """What Moorage itself is, without its kube-scheduler."""
+    return [m for m in installed("second-scheduler") if m["metadata"]["name"] != "scheduler"]
 
 
 @pytest.fixture(scope="module")
 def second_scheduler() -> list[Manifest]:
-    return build("overlays/second-scheduler")
-
-
-def one(manifests: list[Manifest], kind: str, name: str) -> Manifest:
-    (found,) = (m for m in manifests if m["kind"] == kind and m["metadata"]["name"] == name)
-    return found
+    return installed("second-scheduler")
 
 
 def deployments(manifests: list[Manifest]) -> list[Manifest]:
@@ -209,28 +187,10 @@ def test_the_gateway_only_reads_and_the_binder_only_writes_what_it_must(
     }
 
 
-def test_the_gateway_may_read_more_only_for_the_plugin_that_needs_it(tmp_path: Path) -> None:
-    shutil.copytree(DEPLOY, tmp_path / "deploy")
-    parts = {
-        "resources": ["deploy/kustomize/base"],
-        "components": ["deploy/kustomize/components/stateful-sets"],
-    }
-    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(parts))
-    overlay = build(str(tmp_path))
-    assert rules(overlay, "ClusterRole", "moorage-gateway-stateful-sets") == {
-        (kind.group, kind.plural, verb, "")
-        for kind in StatefulSetZone.reads
-        for verb in ("list", "watch")
-    }
-    binding = one(overlay, "ClusterRoleBinding", "moorage-gateway-stateful-sets")
-    assert binding["roleRef"]["name"] == "moorage-gateway-stateful-sets"
-    assert binding["subjects"] == one(overlay, "ClusterRoleBinding", "moorage-gateway")["subjects"]
-
-
 def test_the_second_scheduler_may_touch_only_its_own_lease(
     second_scheduler: list[Manifest],
 ) -> None:
-    lease = yaml.safe_load((KUSTOMIZE / "base/kube-scheduler-config.yaml").read_text())
+    lease = yaml.safe_load((FILES / "kube-scheduler-config.yaml").read_text())
     name = lease["leaderElection"]["resourceName"]
     assert lease["leaderElection"]["resourceNamespace"] == "moorage"
     assert rules(second_scheduler, "Role", "scheduler-lease") == {
@@ -280,7 +240,7 @@ def test_the_gateway_reads_the_policy_of_the_config_map(base: list[Manifest]) ->
 
 
 def test_kube_scheduler_asks_the_gateway_what_the_policy_needs(base: list[Manifest]) -> None:
-    configuration = load_configuration(KUSTOMIZE / "base/kube-scheduler-config.yaml")
+    configuration = load_configuration(FILES / "kube-scheduler-config.yaml")
     (extender,) = configuration.extenders
     url = urlsplit(extender.url_prefix)
     service = one(base, "Service", "gateway")
@@ -299,9 +259,9 @@ def test_kube_scheduler_asks_the_gateway_what_the_policy_needs(base: list[Manife
 
 
 def test_kube_scheduler_and_the_policies_speak_of_the_same_scheduler() -> None:
-    configuration = load_configuration(KUSTOMIZE / "base/kube-scheduler-config.yaml")
+    configuration = load_configuration(FILES / "kube-scheduler-config.yaml")
     names = {profile.scheduler_name for profile in configuration.profiles}
-    for policy in ("kustomize/base/policy.yaml", "demo/policy.yaml"):
+    for policy in ("files/policy.yaml", "demo/policy.yaml"):
         profiles = yaml.safe_load((DEPLOY / policy).read_text())["profiles"]
         assert {profile["schedulerName"] for profile in profiles} == names
     for pod in yaml.safe_load_all((DEPLOY / "demo/pods.yaml").read_text()):
@@ -309,7 +269,7 @@ def test_kube_scheduler_and_the_policies_speak_of_the_same_scheduler() -> None:
 
 
 def test_the_policies_are_policies() -> None:
-    for path in ("kustomize/base/policy.yaml", "demo/policy.yaml"):
+    for path in ("files/policy.yaml", "demo/policy.yaml"):
         parse_policy(read(DEPLOY / path), path)
 
 
@@ -367,15 +327,8 @@ def test_every_process_understands_its_options(
 
 
 @pytest.fixture(scope="module")
-def with_cert_manager(tmp_path_factory: pytest.TempPathFactory) -> list[Manifest]:
-    folder = tmp_path_factory.mktemp("overlay")
-    shutil.copytree(DEPLOY, folder / "deploy")
-    parts = {
-        "resources": ["deploy/kustomize/overlays/second-scheduler"],
-        "components": ["deploy/kustomize/components/cert-manager"],
-    }
-    (folder / "kustomization.yaml").write_text(yaml.safe_dump(parts))
-    return build(str(folder))
+def with_cert_manager() -> list[Manifest]:
+    return installed("monitoring")
 
 
 def mounted_secret(deployment: Manifest) -> tuple[str, str]:
@@ -390,7 +343,7 @@ def mounted_secret(deployment: Manifest) -> tuple[str, str]:
 def test_every_process_has_a_certificate_and_plain_text_is_not_allowed(
     second_scheduler: list[Manifest],
 ) -> None:
-    (settings,) = (m["data"] for m in second_scheduler if m["metadata"]["name"][:9] == "settings-")
+    settings = one(second_scheduler, "ConfigMap", "settings")["data"]
     assert settings["MOORAGE_TLS"] == "/etc/moorage/tls"
     assert "MOORAGE_INSECURE" not in settings
     for name in (*PROCESSES, "scheduler"):
@@ -404,7 +357,7 @@ def test_every_process_has_a_certificate_and_plain_text_is_not_allowed(
 
 
 def test_kube_scheduler_shows_its_certificate_and_checks_the_gateways_name() -> None:
-    (extender,) = load_configuration(KUSTOMIZE / "base/kube-scheduler-config.yaml").extenders
+    (extender,) = load_configuration(FILES / "kube-scheduler-config.yaml").extenders
     assert extender.url_prefix.startswith("https:")
     assert extender.enable_https
     assert extender.tls_config is not None

@@ -1,6 +1,5 @@
 """The wheel has all that runs, and works where others have modules of the same names."""
 
-import shutil
 import time
 import zipfile
 from collections.abc import Iterator
@@ -88,13 +87,6 @@ def test_each_process_can_be_started_by_its_module(
     usage = run(programs / "python", "-m", "moorage_apps", process, "--help", folder=folder)
     assert usage.startswith(f"usage: python -m {process} ")
     assert "--log-format" in usage
-
-
-def test_the_wheel_installs_itself_in_a_cluster(programs: Path, folder: Path) -> None:
-    if shutil.which("kubectl") is None:
-        pytest.skip("kubectl is not installed")
-    out = run(programs / "moorage", "install", "--print", "--layout=sidecar", folder=folder)
-    assert "name: gateway-tls" in out
 
 
 def test_the_command_and_the_library_have_the_same_version(programs: Path, folder: Path) -> None:

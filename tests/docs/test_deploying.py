@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from tools.docs.pages import ROOT, blocks
+from tools.manifests.rendering import installed, one
 
 GATEWAY_BINDING = ("ClusterRoleBinding", "moorage-gateway")
 
@@ -16,7 +17,11 @@ def test_the_overlay_gives_plugins_and_policy_to_those_who_need_them(tmp_path: P
     kubectl = shutil.which("kubectl")
     if kubectl is None:
         pytest.skip("kubectl is not installed")
-    (overlay,) = (b.text for b in blocks("yaml") if b.text.startswith("# kustomization.yaml"))
+    (overlay,) = (
+        b.text
+        for b in blocks("yaml")
+        if b.page.name == "install.md" and b.text.startswith("# kustomization.yaml")
+    )
     shutil.copytree(ROOT / "deploy", tmp_path / "deploy")
     (tmp_path / "kustomization.yaml").write_text(overlay)
     (tmp_path / "max_temperature.py").write_text("# a plugin\n")
@@ -47,6 +52,5 @@ def test_a_role_gives_the_gateway_what_a_plugin_reads_in_a_namespace() -> None:
     assert (rule["resources"], rule["verbs"]) == (["configmaps"], ["list", "watch"])
     assert role["metadata"] == binding["metadata"]
     assert binding["roleRef"]["name"] == role["metadata"]["name"]
-    base = yaml.safe_load_all((ROOT / "deploy/kustomize/base/security/gateway.yaml").read_text())
-    (shipped,) = (m for m in base if (m["kind"], m["metadata"]["name"]) == GATEWAY_BINDING)
+    shipped = one(installed("second-scheduler"), *GATEWAY_BINDING)
     assert binding["subjects"] == shipped["subjects"]

@@ -13,6 +13,7 @@ import yaml
 
 from tests.monitoring.alert_cases import CASES, Case
 from tests.monitoring.series import MINUTES, WELL, Series
+from tools.manifests.rendering import installed
 from tools.monitoring.rules import ROOT, RULES, alerts
 
 RUNBOOKS = "docs/reference/runbooks.md"
@@ -59,10 +60,9 @@ def test_the_rules_are_well_formed() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_kustomize_has_the_rules_as_they_are() -> None:
-    component = ROOT / "deploy" / "kustomize" / "components" / "monitoring" / "monitoring"
-    installed = yaml.safe_load((component / "rules.yaml").read_text())
-    assert installed["spec"] == yaml.safe_load(RULES.read_text())
+def test_the_chart_leaves_the_rules_as_they_are() -> None:
+    (rule,) = (each for each in installed("monitoring") if each["kind"] == "PrometheusRule")
+    assert rule["spec"] == yaml.safe_load(RULES.read_text())
 
 
 def test_no_alert_fires_while_an_installation_is_well(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from tests.prometheus import scraping, wait_for_samples
 from tests.scenarios.services import Services
 from tests.scenarios.tenants import TENANTS, check_tenants, create_tenants
 from tools.docs.pages import blocks
+from tools.manifests.rendering import installed, one
 from tools.planes.embedded import ROOT, EmbeddedPlane
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -137,19 +138,13 @@ async def test_prometheus_scrapes_every_process_with_its_own_certificate(
 
 async def grant(plane: EmbeddedPlane, role: str, user: str) -> None:
     """Bind a ClusterRole of deploy/ to one more user."""
-    roles = ROOT / "deploy" / "kustomize" / "base" / "security" / "people.yaml"
-    shipped = yaml.safe_load_all(roles.read_text())
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
     bound = {
         "metadata": {"name": f"{role}-{user}"},
         "roleRef": reference,
         "subjects": [{"kind": "User", "name": user}],
     }
-    rules = next(
-        each
-        for each in shipped
-        if each["kind"] == "ClusterRole" and each["metadata"]["name"] == role
-    )
+    rules = one(installed("second-scheduler"), "ClusterRole", role)
     async with aiohttp.ClientSession() as http:
         for kind, body in (("clusterroles", rules), ("clusterrolebindings", bound)):
             async with http.post(f"{plane.url}{RBAC}/{kind}", json=body) as response:

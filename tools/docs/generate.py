@@ -5,7 +5,7 @@
     <!-- table: settings gateway -->
     <!-- end -->
 
-    <!-- include: deploy/kustomize/base/security/gateway.yaml -->
+    <!-- include: deploy/files/kubeadm-patch.yaml -->
     <!-- end -->
 
 After the name of a YAML file may stand one of its top-level keys: then only that part is included.

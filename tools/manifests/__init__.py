@@ -1,1 +1,1 @@
-"""Renders the chart, and writes deploy/kustomize from it; `python -m tools.manifests.generate`."""
+"""Renders the chart into deploy/install and deploy/files."""

@@ -1,95 +1,124 @@
-"""Renders the chart with `helm template`, and kustomize folders with `kubectl kustomize`."""
+"""Renders the chart, and writes what is committed of it; `python -m tools.manifests.rendering`.
+
+That is an install.yaml for each layout in deploy/install, the files in deploy/files that are read
+without a cluster, and what the chart knows of plugins.
+"""
 
 import json
 import re
 import subprocess
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 
-from tools.manifests.layouts import CHART, Values, merged
+from tools.build import find
+from tools.manifests import plugins
 
-Manifest = dict[str, Any]
+DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+CHART = DEPLOY / "chart" / "moorage"
+LAYOUTS = DEPLOY / "layouts"
+INSTALL = DEPLOY / "install"
 
 NAMESPACE = "moorage"
 
 KUBERNETES = "1.36.1"
-"""The version of kube-scheduler in deploy/kustomize; the chart takes the cluster's own."""
+"""The version of kube-scheduler in deploy/install; by Helm the chart takes the cluster's own."""
 
-_CHECKSUMS = re.compile(r"^ +annotations:\n(?: +checksum/.*\n)+", re.MULTILINE)
-_HASH = re.compile(r"^(kube-scheduler|settings|plugins|bind-plugins)-[a-z0-9]{10}$")
+FILES = {
+    "policy.yaml": ("second-scheduler", "policy", "policy.yaml"),
+    "kube-scheduler-config.yaml": (
+        "second-scheduler",
+        "kube-scheduler",
+        "kube-scheduler-config.yaml",
+    ),
+    "control-plane-scheduler-config.yaml": (
+        "control-plane",
+        "control-plane",
+        "kube-scheduler-config.yaml",
+    ),
+    "kubeadm-patch.yaml": ("control-plane", "control-plane", "kubeadm-patch.yaml"),
+}
+"""The files of deploy/files, each with the layout, the ConfigMap and the key that it is."""
 
+Manifest = dict[str, Any]
+Values = Mapping[str, Any]
 
-class Key(NamedTuple):
-    """What names an object."""
-
-    kind: str
-    namespace: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
-    """An object of a rendering: where it comes from, its text with comments, and what it says."""
-
-    source: str
-    text: str
-    manifest: Manifest = field(repr=False)
-
-    @property
-    def key(self) -> Key:
-        """What names it."""
-        return key_of(self.manifest)
+_SOURCE = re.compile(r"^# Source: .*\n", re.MULTILINE)
 
 
-def key_of(manifest: Manifest) -> Key:
-    """Return what names an object."""
-    metadata = manifest["metadata"]
-    return Key(manifest["kind"], metadata.get("namespace", ""), metadata["name"])
+def layouts() -> dict[str, Values]:
+    """Return the values of each layout in deploy/layouts."""
+    return {file.stem: yaml.safe_load(file.read_text()) or {} for file in LAYOUTS.glob("*.yaml")}
 
 
-def render_chart(helm: Path, values: Values) -> list[Document]:
-    """Return what the chart makes of values, without checksums: kustomize has hashes in names."""
+def merged(values: Values, more: Values) -> dict[str, Any]:
+    """Return values with others on top, as Helm merges them."""
+    result = dict(values)
+    for key, value in more.items():
+        deeper = isinstance(value, Mapping) and isinstance(result.get(key), Mapping)
+        result[key] = merged(result[key], value) if deeper else value
+    return result
+
+
+def rendered(values: Values) -> str:
+    """Return what `helm template` makes of values, with the namespace.
+
+    Raises:
+        ValueError: Helm refuses them.
+    """
     given = merged({"namespace": {"create": True}}, values)
-    command = [str(helm), "template", "moorage", str(CHART), "--namespace", NAMESPACE]
+    command = [str(find("helm")), "template", "moorage", str(CHART), "--namespace", NAMESPACE]
     command += ["--kube-version", KUBERNETES, "--values", "-"]
     done = subprocess.run(
         command, input=json.dumps(given), capture_output=True, text=True, check=False
     )
     if done.returncode:
         raise ValueError(f"helm template: {done.stderr}")
-    return list(map(_document, filter(str.strip, re.split(r"^---\n", done.stdout, flags=re.M))))
+    return _SOURCE.sub("", done.stdout)
 
 
-def render_kustomize(folder: Path) -> list[Manifest]:
-    """Return what `kubectl kustomize` makes of a folder."""
-    done = subprocess.run(
-        ["kubectl", "kustomize", str(folder)], capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise ValueError(f"kubectl kustomize {folder}: {done.stderr}")
-    return list(yaml.safe_load_all(done.stdout))
+def render(values: Values) -> list[Manifest]:
+    """Return the objects that the chart makes of values."""
+    return list(yaml.safe_load_all(rendered(values)))
 
 
-def without_hashes(manifests: list[Manifest]) -> dict[Key, Manifest]:
-    """Return objects by name, without the hashes of contents that kustomize adds to some names."""
-    plain = [_plain(manifest) for manifest in manifests]
-    return {key_of(manifest): manifest for manifest in plain}
+def installed(layout: str) -> list[Manifest]:
+    """Return the objects of a layout's committed install.yaml."""
+    return list(yaml.safe_load_all((INSTALL / f"{layout}.yaml").read_text()))
 
 
-def _document(text: str) -> Document:
-    head, _, rest = text.partition("\n")
-    source = head.removeprefix("# Source: moorage/templates/")
-    rest = _CHECKSUMS.sub("", rest).rstrip() + "\n"
-    return Document(source=source, text=rest, manifest=yaml.safe_load(rest))
+def one(manifests: list[Manifest], kind: str, name: str) -> Manifest:
+    """Return the object of a kind and a name."""
+    (found,) = (m for m in manifests if (m["kind"], m["metadata"]["name"]) == (kind, name))
+    return found
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_plain(each) for each in value]
-    found = _HASH.match(value) if isinstance(value, str) else None
-    return found[1] if found else value
+def generated() -> dict[Path, str]:
+    """Return the content of each file that is written."""
+    files = {CHART / plugins.FILE: plugins.table()}
+    objects = {}
+    for layout, values in layouts().items():
+        text = rendered(values)
+        about = (LAYOUTS / f"{layout}.yaml").read_text().splitlines(keepends=True)
+        head = "".join(line for line in about if line.startswith("#"))
+        head += "# Written by `make manifests` from deploy/chart/moorage: change it there.\n"
+        files[INSTALL / f"{layout}.yaml"] = head + text
+        objects[layout] = list(yaml.safe_load_all(text))
+    for name, (layout, config_map, key) in FILES.items():
+        content = one(objects[layout], "ConfigMap", config_map)["data"][key]
+        files[DEPLOY / "files" / name] = content
+    return files
+
+
+def main() -> None:
+    """Write the files."""
+    (CHART / plugins.FILE).write_text(plugins.table())  # the chart reads it
+    for path, text in generated().items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -13,7 +13,7 @@ from cli.up.processes import free_ports
 from tools.planes.programs import Program
 
 ROOT = Path(__file__).resolve().parents[2]
-SHIPPED = ROOT / "deploy" / "kustomize" / "base" / "kube-scheduler-config.yaml"
+SHIPPED = ROOT / "deploy" / "files" / "kube-scheduler-config.yaml"
 
 Identity = Literal["admin", "gateway", "binder", "scheduler"]
 Object = dict[str, Any]

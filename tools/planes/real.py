@@ -13,26 +13,24 @@ from pathlib import Path
 from types import MappingProxyType
 
 import msgspec
-import yaml
 
 from cli.up.processes import free_ports
 from moorage_host.kube import connect
 from tools.build import find
+from tools.manifests.rendering import render
 from tools.planes.authority import Authority, private_key
-from tools.planes.embedded import ROOT, Identity, Object, answers
+from tools.planes.embedded import Identity, Object, answers
 from tools.planes.programs import Program, start_all
 
 HOST = "127.0.0.1"
-KUSTOMIZE = ROOT / "deploy" / "kustomize"
 OUR_NAMESPACE = "moorage"
-RBAC_FILES = (
-    "base/configuration/namespace.yaml",
-    "base/security/gateway.yaml",
-    "base/security/binder.yaml",
-    "base/security/people.yaml",
-    "base/scheduler/rbac.yaml",
-    "components/stateful-sets/security/stateful-sets.yaml",
-    "components/high-availability/security/gateway-lease.yaml",
+RBAC_KINDS = (
+    "Namespace",
+    "ServiceAccount",
+    "Role",
+    "RoleBinding",
+    "ClusterRole",
+    "ClusterRoleBinding",
 )
 BY_TOKEN: tuple[Identity, ...] = ("gateway", "binder")
 BY_CERTIFICATE: tuple[Identity, ...] = ("admin", "scheduler")
@@ -243,9 +241,11 @@ def who(identity: Identity) -> tuple[str, tuple[str, ...]]:
 
 
 def deployed_objects() -> Iterator[Object]:
-    """Yield the namespace and all RBAC objects of deploy/."""
-    for file in RBAC_FILES:
-        yield from yaml.safe_load_all((KUSTOMIZE / file).read_text())
+    """Yield the namespace and all RBAC objects of deploy/, with those for StatefulSetZone."""
+    values = {"highAvailability": {"enabled": True}, "statefulSets": {"enabled": True}}
+    for obj in render(values):
+        if obj["kind"] in RBAC_KINDS:
+            yield obj
 
 
 def path_of(obj: Object) -> str:

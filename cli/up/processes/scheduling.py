@@ -12,7 +12,7 @@ from sandbox.scheduler.config import load_configuration
 
 HOME = Path(__file__).resolve().parents[3]
 
-SHIPPED = HOME / "deploy" / "kustomize" / "base" / "kube-scheduler-config.yaml"
+SHIPPED = HOME / "deploy" / "files" / "kube-scheduler-config.yaml"
 """What the real kube-scheduler is deployed with."""
 
 

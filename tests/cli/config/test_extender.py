@@ -229,7 +229,7 @@ def test_binds_for_plugins_that_read_placements_may_fall_back_to_kube_schedulers
 def test_the_url_is_taken_as_it_is_given(tmp_path: Path) -> None:
     (entry,) = entries(printed(tmp_path, multi_point("ByName"), "--url", "https://10.0.0.1:1/x"))
     assert (entry["urlPrefix"], entry["enableHTTPS"]) == ("https://10.0.0.1:1/x", True)
-    result = moorage(ROOT / "deploy/kustomize/base/policy.yaml", "--url", "gateway:8888")
+    result = moorage(ROOT / "deploy/files/policy.yaml", "--url", "gateway:8888")
     assert result.exit_code == 2
     assert "is not of the form http://HOST:PORT" in result.stderr
 
@@ -245,9 +245,9 @@ def test_mistakes_and_notes_are_those_of_validate(tmp_path: Path) -> None:
 
 
 def test_the_shipped_configuration_has_the_entry_of_the_shipped_policy() -> None:
-    base = ROOT / "deploy/kustomize/base"
-    shipped = yaml.safe_load((base / "kube-scheduler-config.yaml").read_text())
-    assert entries(moorage(base / "policy.yaml").stdout) == shipped["extenders"]
+    files = ROOT / "deploy/files"
+    shipped = yaml.safe_load((files / "kube-scheduler-config.yaml").read_text())
+    assert entries(moorage(files / "policy.yaml").stdout) == shipped["extenders"]
 
 
 def test_the_budgets_in_comments_are_those_of_the_bench() -> None:

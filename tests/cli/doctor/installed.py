@@ -2,7 +2,7 @@
 
 import base64
 import ssl
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,16 +23,14 @@ from cli.up.processes import free_ports
 from sandbox.apiserver import ApiServer
 from sandbox.apiserver.settings import Settings
 from tools.inprocess.api import Api, Object
-from tools.planes.embedded import ROOT, answers, python
+from tools.manifests.rendering import DEPLOY, installed
+from tools.planes.embedded import answers, python
 from tools.planes.kubelet import HOST, forward
 from tools.planes.programs import Program, start_all, stop_all
 
-BASE = ROOT / "deploy" / "kustomize" / "base"
-POLICY = BASE / "policy.yaml"
-SCHEDULER_CONFIG = BASE / "kube-scheduler-config.yaml"
+POLICY = DEPLOY / "files" / "policy.yaml"
 NAMESPACE = "moorage"
 SERVICES = ("gateway", "filter", "scorer", "binder")
-FOLDERS = ("processes", "configuration", "security", "scheduler")
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 PATHS = {
     "Namespace": "/api/v1/namespaces",
@@ -126,16 +124,8 @@ class Installed:
         self.api.replace(f"{path}/status", _anew(obj))
 
     def _create_objects(self) -> None:
-        rendered = [
-            obj
-            for folder in FOLDERS
-            for file in sorted((BASE / folder).glob("*.yaml"))
-            for obj in yaml.safe_load_all(file.read_text())
-        ]
-        made = [*_maps(), *self._secrets()]
-        spaces = [obj for obj in rendered if obj["kind"] == "Namespace"]
-        others = [obj for obj in (*rendered, *made) if obj["kind"] != "Namespace"]
-        for obj in (*spaces, *others, *_roles()):
+        others = [*installed("second-scheduler"), *self._secrets()]
+        for obj in (*others, *_roles()):
             self.api.create(_folder(obj), obj)
         for obj in others:
             if obj["kind"] == "Deployment":
@@ -304,18 +294,6 @@ def _pod(name: str, spec: Object, labels: Object | None = None) -> Object:
             "containers": [{"image": "moorage", **each} for each in spec["containers"]],
         },
     }
-
-
-def _maps() -> Iterator[Object]:
-    """Yield the ConfigMaps that kustomize generates."""
-    files: Sequence[tuple[str, Path]] = (("policy", POLICY), ("kube-scheduler", SCHEDULER_CONFIG))
-    for name, file in files:
-        yield {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": name, "namespace": NAMESPACE},
-            "data": {file.name: file.read_text()},
-        }
 
 
 def _roles() -> Iterator[Object]:

@@ -311,13 +311,12 @@ async def test_without_rights_everything_else_is_still_checked(installed: Instal
 
 
 async def test_of_a_control_plane_the_configuration_to_copy_is_read(installed: Installed) -> None:
-    folder = ROOT / "deploy" / "kustomize" / "components" / "control-plane"
-    file = folder / "kube-scheduler-config.yaml"
+    file = ROOT / "deploy" / "files" / "control-plane-scheduler-config.yaml"
     found_map = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": "control-plane", "namespace": "moorage"},
-        "data": {file.name: file.read_text()},
+        "data": {"kube-scheduler-config.yaml": file.read_text()},
     }
     read = await installed.read()
     lists = {**read.objects.lists, "configmaps": [found_map], "pods": []}

@@ -275,7 +275,7 @@ class Gang(BindPlugin):
 async def test_the_services_follow_the_scheduler_s_http_timeout(tmp_path: Path) -> None:
     plugin, config = tmp_path / "gang.py", tmp_path / "scheduler.yaml"
     plugin.write_text(GANG)
-    shipped = ROOT / "deploy" / "kustomize" / "base" / "kube-scheduler-config.yaml"
+    shipped = ROOT / "deploy" / "files" / "kube-scheduler-config.yaml"
     config.write_text(shipped.read_text().replace("httpTimeout: 5s", "httpTimeout: 2s"))
     given = ("--plugin", plugin, "--pods", 1, "--scheduler-config", config)
     command, code, _ = await once(tmp_path, *given)

@@ -1,7 +1,7 @@
 """The whole tutorial works as it is written: installed by pip, and beside a real kube-scheduler.
 
-It needs the package index. No node runs pods: `moorage install` does not wait for them, and the
-last section is left to tests/e2e/renderings, which runs what is installed.
+It needs the package index. No node runs pods: the last section is left to tests/e2e/renderings,
+which runs what is installed.
 """
 
 from pathlib import Path

@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 import pytest_asyncio
-import yaml
 
 from moorage_host.kube import connect
 from tests.cli.support import moorage, node
 from tests.e2e.security.audit import Right, used
 from tests.fake_prometheus import FakePrometheus, fake_prometheus
+from tools.manifests.rendering import render
 from tools.planes.embedded import Object
-from tools.planes.real import KUSTOMIZE, OUR_NAMESPACE, RealPlane, path_of, who
+from tools.planes.real import OUR_NAMESPACE, RBAC_KINDS, RealPlane, path_of, who
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -48,8 +48,12 @@ async def prometheus() -> AsyncIterator[FakePrometheus]:
 
 
 def deployed() -> list[Object]:
-    rights = KUSTOMIZE / "components" / "annotator" / "security" / "annotator.yaml"
-    return list(yaml.safe_load_all(rights.read_text()))
+    objects = render({"annotator": {"enabled": True}})
+    return [
+        obj
+        for obj in objects
+        if "annotator" in obj["metadata"]["name"] and obj["kind"] in RBAC_KINDS
+    ]
 
 
 async def send(plane: RealPlane, method: str, path: str, body: Object | None = None) -> Any:

@@ -107,7 +107,7 @@ def test_kube_scheduler_takes_every_entry(
 
 
 def test_kube_scheduler_takes_the_shipped_configuration(tmp_path: Path) -> None:
-    shipped = (ROOT / "deploy" / "kustomize" / "base" / "kube-scheduler-config.yaml").read_text()
+    shipped = (ROOT / "deploy" / "files" / "kube-scheduler-config.yaml").read_text()
     (entry,) = understood(tmp_path, "extenders:\n" + shipped.partition("\nextenders:\n")[2])
     assert entry["urlPrefix"] == GATEWAY_URL
     assert "bindVerb" not in entry

@@ -12,14 +12,14 @@ from tests.e2e.renderings.cluster import Cluster, KubectlError
 from tests.e2e.renderings.installation import Installation
 from tests.e2e.renderings.node.pods import Pod
 from tests.e2e.renderings.rights import Right, given, unused, used
-from tests.e2e.renderings.sources import Rendering
 from tools.image.isolated import Isolated
+from tools.manifests.rendering import installed, one
 from tools.planes.embedded import Object
 
 
 @pytest.mark.timeout(600)
 async def test_what_is_wrong_is_named(tmp_path: Path, image: Isolated) -> None:
-    good = Rendering(layout="second-scheduler", by="kustomize").objects()
+    good = installed("second-scheduler")
     objects = deepcopy(good)
     role = one(objects, "ClusterRole", "moorage-gateway")
     role["rules"][0]["resources"] = ["nodes", "secrets"]  # instead of nodes and pods
@@ -50,10 +50,6 @@ async def test_what_is_wrong_is_named(tmp_path: Path, image: Isolated) -> None:
         del pod_of(unsafe)["securityContext"]
         with pytest.raises(KubeStatusError, match='violates PodSecurity "restricted'):
             await cluster.node.create(unsafe)
-
-
-def one(objects: list[Object], kind: str, name: str) -> Object:
-    return next(o for o in objects if (o["kind"], o["metadata"]["name"]) == (kind, name))
 
 
 def pod_of(deployment: Object) -> Object:

@@ -9,18 +9,18 @@ from tests.e2e.renderings.cluster import Cluster
 from tests.e2e.renderings.doctor import examined
 from tests.e2e.renderings.installation import Installation
 from tests.e2e.renderings.rights import given, unused, used
-from tests.e2e.renderings.sources import Rendering, renderings
+from tests.e2e.renderings.sources import RENDERINGS, objects_of
 from tools.image.isolated import Isolated
 
 Record = Callable[[str, object], None]
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("rendering", renderings(), ids=lambda each: each.name)
+@pytest.mark.parametrize("rendering", RENDERINGS)
 async def test_a_rendering_works_as_it_is(
-    rendering: Rendering, image: Isolated, tmp_path: Path, record_property: Record
+    rendering: str, image: Isolated, tmp_path: Path, record_property: Record
 ) -> None:
-    objects = rendering.objects()
+    objects = objects_of(rendering)
     async with Cluster.started(tmp_path, image) as cluster:
         installation = Installation(cluster, objects)
         await installation.install()

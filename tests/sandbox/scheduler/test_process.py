@@ -15,7 +15,7 @@ from tests.sandbox.scheduler.support import World
 from tools.inprocess.api import until
 
 ROOT = Path(__file__).parents[3]
-CONFIG = ROOT / "deploy/kustomize/base/kube-scheduler-config.yaml"
+CONFIG = ROOT / "deploy/files/kube-scheduler-config.yaml"
 
 
 async def start(*options: str, folder: Path = ROOT) -> asyncio.subprocess.Process:
