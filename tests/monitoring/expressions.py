@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
+from tests.monitoring.chart import recorded
 from tools.docs.pages import DOCS
-from tools.monitoring.rules import recorded
 
 TARGET_LABELS = {"namespace", "pod", "container", "job"}
 """What a PodMonitor adds to each series."""

@@ -12,9 +12,9 @@ import aiohttp
 
 from cli.certs.folders import CertificateOptions, keep_certificates
 from cli.up.processes import free_ports
+from tests.monitoring.chart import RULES
 from tests.prometheus import Counters, exporters, scraping
 from tests.scenarios.world import World
-from tools.monitoring.rules import RULES
 from tools.planes.embedded import EmbeddedPlane, answers
 from tools.planes.programs import Program
 

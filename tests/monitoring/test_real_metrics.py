@@ -5,16 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.monitoring.chart import QUERIES, Query, alerts, recorded
 from tests.monitoring.expressions import filled, selectors
 from tests.monitoring.installation import Installation, installed
 from tests.monitoring.workload import run_badly, run_well
-from tools.monitoring.dashboards.model import Query
-from tools.monitoring.generate import DASHBOARDS
-from tools.monitoring.rules import alerts, recorded
-
-QUERIES = [
-    query for dashboard in DASHBOARDS for panel in dashboard.panels() for query in panel.queries
-]
 
 FAULTS = {
     "])) > 0",

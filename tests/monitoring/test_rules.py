@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from tests.monitoring.alert_cases import CASES, Case
+from tests.monitoring.chart import ROOT, RULES, alerts
 from tests.monitoring.series import MINUTES, WELL, Series
 from tools.manifests.rendering import installed
-from tools.monitoring.rules import ROOT, RULES, alerts
 
 RUNBOOKS = "docs/reference/runbooks.md"
 PAGED = {alert.name for alert in alerts() if alert.severity == "page"}

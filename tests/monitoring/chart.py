@@ -1,5 +1,6 @@
-"""The Prometheus rules that the chart installs."""
+"""The Prometheus rules and Grafana dashboards that the chart installs."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,26 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "deploy" / "chart" / "moorage" / "files" / "monitoring"
 RULES = FOLDER / "rules.yaml"
+DASHBOARDS: dict[str, dict[str, Any]] = {
+    file.stem: json.loads(file.read_text()) for file in sorted((FOLDER / "dashboards").iterdir())
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """One query of a panel; `legend` names series by their labels, as in `{{pod}}`."""
+
+    place: str
+    text: str
+    legend: str
+
+
+QUERIES = [
+    Query(place=f"{name}: {panel['title']}", text=query["expr"], legend=query["legendFormat"])
+    for name, dashboard in DASHBOARDS.items()
+    for panel in dashboard["panels"]
+    for query in panel.get("targets", ())
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

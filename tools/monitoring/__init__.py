@@ -1,1 +1,0 @@
-"""Writes the dashboards that the chart installs."""

@@ -1,1 +1,0 @@
-"""The dashboards, panel by panel."""
