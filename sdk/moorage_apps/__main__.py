@@ -3,6 +3,7 @@
 import importlib.util
 import runpy
 import sys
+from collections.abc import Sequence
 
 from moorage_apps import make_importable
 
@@ -23,7 +24,12 @@ def main() -> None:
     name = sys.argv[1] if len(sys.argv) > 1 else ""
     if not _exists(name):
         sys.exit(f"usage: python -m moorage_apps {{{','.join(PROCESSES)}}} [OPTION]...")
-    del sys.argv[1]
+    run(name, sys.argv[2:])
+
+
+def run(name: str, arguments: Sequence[str]) -> None:
+    """Run a module with these arguments, as `python -m` does."""
+    sys.argv[1:] = arguments
     runpy.run_module(name, run_name="__main__", alter_sys=True)
 
 

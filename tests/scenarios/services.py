@@ -9,7 +9,7 @@ import yaml
 
 from cli.up.processes import free_ports
 from tests.scenarios.proxy import Proxy
-from tools.planes.embedded import ROOT, Object, Plane, answers, python
+from tools.planes.embedded import ROOT, Object, Plane, answers
 from tools.planes.programs import Program, start_all, stop_all
 
 HERE = Path(__file__).parent
@@ -141,7 +141,8 @@ class Services:
         tree = self._trees.get(name) or self._trees.get(name.partition("-")[0])
         return Program(
             name=name,
-            command=[*python(module), *common, *options],
+            module=module,
+            command=[*common, *options],
             environment={"PYTHONPATH": f"{tree}:{tree / 'sdk'}"} if tree else {},
             log=self._plane.directory / f"{name}.log",
             ready=lambda: answers(f"{scheme}://{HOST}:{admin}/{probe}", ssl=False),

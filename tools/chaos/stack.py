@@ -17,7 +17,7 @@ from tools.chaos.certificates import Certificates, grpc_channel, http_context
 from tools.chaos.clocks import Clocks
 from tools.chaos.network.link import Link
 from tools.chaos.plan.faults import ELECTED_GATEWAYS, LEASE_SECONDS
-from tools.planes.embedded import Identity, Plane, answers, python, shipped_config
+from tools.planes.embedded import Identity, Plane, answers, shipped_config
 from tools.planes.programs import Program, ProgramError, start_all, stop_all
 
 HERE = Path(__file__).parent
@@ -264,7 +264,8 @@ class Stack:
             common += [f"--tls={self.certificates.of(name)}", "--tls-reload-interval=100ms"]
         return Program(
             name=name,
-            command=[*python(module), *common, *options],
+            module=module,
+            command=[*common, *options],
             environment=self.clocks.environment(name) if self.clocks else {},
             log=self.directory / f"{name}.log",
             ready=lambda: answers(f"{self.scheme}://{HOST}:{admin}/livez", ssl=False),

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -50,11 +49,6 @@ def shipped_config() -> Object:
     return config
 
 
-def python(module: str) -> list[str]:
-    """Return how to run one of our modules; what lies in the current directory is not ours."""
-    return [sys.executable, "-P", "-m", module]
-
-
 async def answers(url: str, *, ssl: bool = True, seconds: float = 5) -> bool:
     """Whether a GET is answered with success in time."""
     try:
@@ -80,8 +74,8 @@ class EmbeddedPlane:
         self._config = directory / "admin.kubeconfig"
         self._server = Program(
             name="api-server",
+            module="sandbox.apiserver",
             command=[
-                *python("sandbox.apiserver"),
                 f"--port={port}",
                 f"--kubeconfig-out={self._config}",
                 f"--audit-log={self.audit_log}",
@@ -112,7 +106,8 @@ class EmbeddedPlane:
 
         return Program(
             name=name,
-            command=[*python("sandbox.scheduler"), f"--config={file}", f"--api-server={self.url}"],
+            module="sandbox.scheduler",
+            command=[f"--config={file}", f"--api-server={self.url}"],
             log=log,
             ready=runs,
         )

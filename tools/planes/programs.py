@@ -1,4 +1,7 @@
-"""Programs that a test starts, kills, holds and stops; whatever language they are written in."""
+"""Programs that a test starts, kills, holds and stops; whatever language they are written in.
+
+Those of Moorage are forked, by one fork server for each test process, as `moorage up` does it.
+"""
 
 import asyncio
 import os
@@ -8,11 +11,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cli.up.processes import Forked, fork
+
 START_SECONDS = 60.0
 STOP_SECONDS = 10.0
 TOLD_LINES = 15
 
-# The kernel kills the program when the test process dies, however it dies.
+# Not forked; the kernel kills the program when the test process dies, however it dies.
 LAUNCH = (
     "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); "
     "os.getppid() == int(sys.argv[1]) or sys.exit(1); os.execv(sys.argv[2], sys.argv[2:])"
@@ -25,14 +30,21 @@ class ProgramError(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class Program:
-    """One program. Its output goes to `log`; `ready` says whether it can be used."""
+    """One program. Its output goes to `log`; `ready` says whether it can be used.
+
+    Attributes:
+        module: A module of ours that it runs, with `command` as the options; empty for a program
+            that is not ours.
+        environment: Variables for its start, such as PYTHONPATH; so it is not forked.
+    """
 
     name: str
     command: Sequence[str]
     log: Path
     ready: Callable[[], Awaitable[bool]]
+    module: str = ""
     environment: dict[str, str] = field(default_factory=dict)
-    _process: asyncio.subprocess.Process | None = None
+    _process: asyncio.subprocess.Process | Forked | None = None
 
     @property
     def running(self) -> bool:
@@ -46,14 +58,7 @@ class Program:
     async def start(self) -> None:
         """Start it and wait until it is ready."""
         with self.log.open("ab") as log:
-            self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-ISc", LAUNCH, str(os.getpid()), *self.command),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env={**os.environ, "PYTHONUNBUFFERED": "1", **self.environment},
-                start_new_session=True,
-            )
+            self._process = await self._launch(log.fileno())
         try:
             async with asyncio.timeout(START_SECONDS):
                 while not await self.ready():
@@ -84,6 +89,20 @@ class Program:
             return ""
         lines = self.log.read_text(errors="replace").splitlines()
         return "\n".join(line[:500] for line in lines[-TOLD_LINES:])
+
+    async def _launch(self, log: int) -> asyncio.subprocess.Process | Forked:
+        if self.module and not self.environment:
+            return await fork(self.module, self.command, stdout=log, stderr=log, name=self.name)
+        # What lies in the current directory is not ours.
+        python = (sys.executable, "-P", "-m", self.module) if self.module else ()
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-ISc", LAUNCH, str(os.getpid()), *python, *self.command),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env={**os.environ, "PYTHONUNBUFFERED": "1", **self.environment},
+            start_new_session=True,
+        )
 
     async def _end(self, how: signal.Signals) -> None:
         if self._process is None or not self.running:

@@ -1,7 +1,8 @@
 """Starts, watches, replaces and stops the processes of `moorage up`."""
 
+from cli.up.processes.forking import Forked, ProcessFailedError, fork
 from cli.up.processes.keeping import Processes
 from cli.up.processes.ports import free_ports
-from cli.up.processes.process import Process, ProcessFailedError, python
+from cli.up.processes.process import Process
 
-__all__ = ["Process", "ProcessFailedError", "Processes", "free_ports", "python"]
+__all__ = ["Forked", "Process", "ProcessFailedError", "Processes", "fork", "free_ports"]

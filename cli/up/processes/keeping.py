@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager
 from itertools import chain
 from typing import Any
 
-from cli.up.processes.process import Process, ProcessFailedError
+from cli.up.processes.forking import ProcessFailedError
+from cli.up.processes.process import Process
 
 RESTART_PAUSE = 0.2
 """Seconds between the end of a process and its next start; doubles with each death in a row."""

@@ -5,13 +5,11 @@ import json
 import os
 import re
 import signal
-import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from moorage.errors import ConfigurationError
+from cli.up.processes.forking import Forked, ProcessFailedError, fork
 
 START_SECONDS = 60.0
 """Time until a process must report that it serves; imports take seconds on a busy machine."""
@@ -21,10 +19,6 @@ STOP_SECONDS = 10.0
 
 MISTAKE = re.compile(r"moorage [a-z-]+: ([^:]+\.py:\d+: .*)")
 """Last words of a process about a plugin file."""
-
-
-class ProcessFailedError(ConfigurationError):
-    """A process of ours ended, or never got ready; the message holds its last words."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,8 +42,8 @@ class Process:
     replaceable: bool = True
     niceness: int = 0
     served: Mapping[str, str] = field(default_factory=dict)
-    _process: asyncio.subprocess.Process | None = None
-    _successor: asyncio.subprocess.Process | None = None
+    _process: Forked | None = None
+    _successor: Forked | None = None
 
     @property
     def pid(self) -> int:
@@ -62,8 +56,8 @@ class Process:
         Raises:
             ProcessFailedError: It ended, or is not ready in time.
         """
-        self._process = await self._launch()
-        self.served = await self._announcement(self._process)
+        self._process, stdout = await self._launch()
+        self.served = await self._announcement(self._process, stdout)
 
     async def start_successor(self) -> None:
         """Start it once more beside the running one, and wait until it serves too.
@@ -71,8 +65,8 @@ class Process:
         Raises:
             ProcessFailedError: As `start`; the running one goes on.
         """
-        self._successor = await self._launch()
-        await self._announcement(self._successor)
+        self._successor, stdout = await self._launch()
+        await self._announcement(self._successor, stdout)
 
     async def hand_over(self) -> None:
         """Let the successor go on alone."""
@@ -98,32 +92,34 @@ class Process:
         await _stop(self._successor)
 
     @property
-    def _started(self) -> asyncio.subprocess.Process:
+    def _started(self) -> Forked:
         assert self._process is not None  # noqa: S101 - started first
         return self._process
 
-    async def _launch(self) -> asyncio.subprocess.Process:
-        with self.log.open("ab") as log:
-            process = await asyncio.create_subprocess_exec(
-                *python(self.module),
-                *self.options,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=log,
-                env={**os.environ, "PYTHONUNBUFFERED": "1"},
-                start_new_session=True,  # Ctrl-C is for us alone: we stop the others in order
+    async def _launch(self) -> tuple[Forked, asyncio.StreamReader]:
+        """Start it; return it with its stdout."""
+        stdout, pipe = asyncio.StreamReader(), os.pipe()
+        await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(stdout), os.fdopen(pipe[0], "rb")
+        )
+        with self.log.open("ab") as log, os.fdopen(pipe[1], "wb") as end:
+            process = await fork(
+                self.module,
+                self.options,
+                stdout=end.fileno(),
+                stderr=log.fileno(),
+                name=self.name,
+                niceness=self.niceness,
             )
-        if self.niceness:
-            with suppress(ProcessLookupError):  # it has ended already, as is noticed below
-                os.setpriority(os.PRIO_PROCESS, process.pid, self.niceness)
-        return process
+        return process, stdout
 
-    async def _announcement(self, process: asyncio.subprocess.Process) -> Mapping[str, str]:
+    async def _announcement(
+        self, process: Forked, stdout: asyncio.StreamReader
+    ) -> Mapping[str, str]:
         """Return what a process announces when it serves; stop it if it does not in time."""
-        assert process.stdout is not None  # noqa: S101 - a pipe
         try:
             async with asyncio.timeout(START_SECONDS):
-                async for line in process.stdout:
+                async for line in stdout:
                     if line.startswith(b"{"):
                         announcement: Mapping[str, str] = json.loads(line)
                         return announcement
@@ -135,7 +131,7 @@ class Process:
             ) from error
         raise ProcessFailedError(self._end(process))
 
-    def _end(self, process: asyncio.subprocess.Process) -> str:
+    def _end(self, process: Forked) -> str:
         """Return how a process ended; a mistake in a plugin file comes with its place first."""
         code = process.returncode or 0
         if code < 0:
@@ -152,13 +148,7 @@ class Process:
         return words[-1] if words else "it wrote nothing"
 
 
-def python(module: str) -> Sequence[str]:
-    """Return the command that runs one of our modules in a process of its own."""
-    # -P: modules in the current directory must not shadow ours.
-    return (sys.executable, "-P", "-m", "moorage_apps", module)
-
-
-async def _stop(process: asyncio.subprocess.Process | None) -> None:
+async def _stop(process: Forked | None) -> None:
     if process is None or process.returncode is not None:
         return
     process.terminate()

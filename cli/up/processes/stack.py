@@ -1,6 +1,5 @@
 """Which processes `moorage up` starts, with which options, and where they are found."""
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,8 @@ from moorage_host.tls.certificate import AUTHORITIES, CHAIN, KEY
 from moorage_host.tls.identities import service_identity
 
 HOST = "127.0.0.1"
+
+LOG = "--log-format=text"
 
 SOON = ("--config-reload-interval=250ms", "--resolve-interval=1s")
 """The gateway notices a changed policy and other plugins of the binder sooner than in a cluster."""
@@ -105,7 +106,7 @@ def _api_server(options: StackOptions, addresses: Addresses) -> Process:
             f"--port={_port(addresses.api)}",
             "--run-bound-pods",
             "--run-controllers",
-            *_common(),
+            LOG,
         ],
         log=options.directory / "api-server.log",
         replaceable=False,
@@ -129,7 +130,7 @@ def _scheduler(options: StackOptions, addresses: Addresses) -> Process:
             f"--extender-url={addresses.extender}",
             f"--decisions-port={_port(addresses.scheduler)}",
             "--default-scheduler",
-            *_common(),
+            LOG,
         ],
         log=options.directory / "kube-scheduler.log",
     )
@@ -146,7 +147,7 @@ def _service(name: str, options: StackOptions, addresses: Addresses) -> Process:
     return Process(
         name=name,
         module=f"services.{service}",
-        options=[*address, *_common(), *_tls(options, service), *more],
+        options=[*address, LOG, *_tls(options, service), *more],
         log=options.directory / f"{name}.log",
     )
 
@@ -165,7 +166,7 @@ def _gateway(options: StackOptions, addresses: Addresses) -> Process:
             f"--kubeconfig={addresses.kubeconfig}",
             f"--filter={services['filter']}",
             f"--binder={services['binder']}",
-            *_common(),
+            LOG,
             *_tls(options, "gateway"),
             *_admin(_port(addresses.admin)),
             *SOON,
@@ -191,10 +192,6 @@ def _with_tls(config: str, certificates: Path | None) -> str:
     for extender in document["extenders"]:
         extender |= {"enableHTTPS": True, "tlsConfig": tls}
     return yaml.safe_dump(document)
-
-
-def _common() -> list[str]:
-    return ["--log-format=text", f"--exit-with-parent={os.getpid()}"]
 
 
 def _admin(port: int) -> list[str]:

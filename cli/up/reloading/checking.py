@@ -1,7 +1,5 @@
 """Tries plugin files in a process of their own, before any service gets them.
 
-    python -m cli.up.reloading.checking '{"config": null, "plugins": ["a.py"], "weights": {}}'
-
 The process loads them, resolves the policy, and starts and stops the plugins that it enables. A
 file that never ends, or ends the process, does no harm.
 """
@@ -11,12 +9,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import BinaryIO
 
 import msgspec
 
 from cli.config.policies import KINDS, NO_WEIGHTS, Policy, choose_policy
 from cli.shared.failures import described
-from cli.up.processes import python
+from cli.up.processes import fork
 from moorage.errors import MoorageError
 from moorage_host.plugins.host import PluginHost
 from moorage_host.plugins.registry import load_registry
@@ -59,28 +59,28 @@ async def check(
         plugins=tuple(map(str, plugins)),
         weights={str(path): weight for path, weight in weights.items()},
     )
-    process = await asyncio.create_subprocess_exec(
-        *python(__name__),
-        msgspec.json.encode(question).decode(),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,  # Ctrl-C is for `moorage up` alone
-    )
-    try:
-        async with asyncio.timeout(CHECK_SECONDS):
-            answer, errors = await process.communicate()
-    except TimeoutError:
-        return Checked(problem=f"the plugins are not loaded after {CHECK_SECONDS:g} s")
-    finally:
-        if process.returncode is None:
+    asked = msgspec.json.encode(question).decode()
+    with TemporaryFile() as stdout, TemporaryFile() as stderr:
+        process = await fork(__name__, [asked], stdout=stdout.fileno(), stderr=stderr.fileno())
+        try:
+            async with asyncio.timeout(CHECK_SECONDS):
+                await process.wait()
+        except TimeoutError:
+            return Checked(problem=f"the plugins are not loaded after {CHECK_SECONDS:g} s")
+        finally:
             process.kill()
             await process.wait()
+        answer, errors = (_content(file) for file in (stdout, stderr))
     try:
         return msgspec.json.decode(answer, type=Checked)
     except msgspec.DecodeError:
         last = (errors.decode(errors="replace").strip() or "it wrote nothing").splitlines()[-1]
         return Checked(problem=f"loading the plugins ended the process: {last}")
+
+
+def _content(file: BinaryIO) -> bytes:
+    file.seek(0)
+    return file.read()
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ from sandbox.apiserver import ApiServer
 from sandbox.apiserver.settings import Settings
 from tools.inprocess.api import Api, Object
 from tools.manifests.rendering import DEPLOY, installed
-from tools.planes.embedded import answers, python
+from tools.planes.embedded import answers
 from tools.planes.kubelet import HOST, forward
 from tools.planes.programs import Program, start_all, stop_all
 
@@ -186,7 +186,8 @@ class Installed:
         url = f"https://{HOST}:{self._admin[name]}/{probe}"
         return Program(
             name=name,
-            command=[*python(module), *options],
+            module=module,
+            command=options,
             log=self.directory / f"{name}.log",
             ready=lambda: answers(url, ssl=False),
         )

@@ -1,18 +1,17 @@
 """Plugins in packages: the example is installed by pip, as a stranger's package would be."""
 
 import asyncio
+import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import grpc.aio
 import pytest
 import yaml
 
-from cli.up.processes import Process, Processes
 from moorage.v1 import filter_pb2, filter_pb2_grpc
 from tests.cli.support import MOORAGE, PATIENCE
 
@@ -62,14 +61,6 @@ def environment(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(installed), os.getenv("PYTHONPATH", "")]))
 
 
-@pytest.fixture
-async def processes() -> AsyncIterator[Processes]:
-    said: list[str] = []
-    running = Processes(said.append)
-    yield running
-    await running.stop()
-
-
 def test_the_example_s_own_tests_pass(tmp_path: Path, environment: None) -> None:
     file = shutil.copy(SOURCE / "tests" / "test_zone_spread.py", tmp_path)
     quiet = ("-q", "-p", "no:asyncio", "-p", "no:cacheprovider")
@@ -99,20 +90,23 @@ def test_it_is_not_enabled_by_being_installed(tmp_path: Path, environment: None)
     assert "ZoneSpread" not in run(MOORAGE, "config", "show", folder=tmp_path)
 
 
-async def test_a_filter_process_lists_it_with_its_origin(
-    tmp_path: Path, environment: None, processes: Processes
-) -> None:
-    local = ("--host=127.0.0.1", "--port=0", "--admin-host=127.0.0.1", "--admin-port=0")
-    process = Process(
-        name="filter",
-        module="services.filter",
-        options=(*local, "--shutdown-delay=0s"),
-        log=tmp_path / "filter.log",
+async def test_a_filter_process_lists_it_with_its_origin(environment: None) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", "moorage_apps", "services.filter"),
+        *("--host=127.0.0.1", "--port=0", "--admin-host=127.0.0.1", "--admin-port=0"),
+        "--shutdown-delay=0s",
+        stdout=asyncio.subprocess.PIPE,
     )
-    await processes.start([process])
-    async with asyncio.timeout(PATIENCE), grpc.aio.insecure_channel(process.served["grpc"]) as to:
-        stub = filter_pb2_grpc.FilterServiceStub(to)
-        answer = await stub.ListPlugins(filter_pb2.FilterServiceListPluginsRequest())
+    assert process.stdout
+    try:
+        async with asyncio.timeout(PATIENCE):
+            served = json.loads(await process.stdout.readline())["grpc"]
+            async with grpc.aio.insecure_channel(served) as to:
+                stub = filter_pb2_grpc.FilterServiceStub(to)
+                answer = await stub.ListPlugins(filter_pb2.FilterServiceListPluginsRequest())
+    finally:
+        process.terminate()
+        await process.wait()
     origins = {plugin.name: plugin.origin for plugin in answer.plugins}
     assert origins["ZoneSpread"] == "acme-zone-spread 1.0"
     assert origins["NodeName"] == "built-in"

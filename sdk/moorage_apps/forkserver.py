@@ -1,0 +1,111 @@
+"""Forks Moorage's processes: `python -P -m moorage_apps.forkserver`, started by `moorage up`.
+
+It imports once what they need, and forks while it has one thread and nothing of gRPC is started.
+`cli.up.processes.forking` asks for processes over the socket that is this process's stdin.
+"""
+
+import ctypes
+import gc
+import importlib
+import os
+import signal
+import socket
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from moorage_apps import make_importable
+from moorage_apps.__main__ import PROCESSES, run
+
+if TYPE_CHECKING:
+    from cli.up.processes.forking import Request
+
+PR_SET_PDEATHSIG = 1
+PR_SET_NAME = 15
+
+
+def main() -> None:
+    """Serve until the process that asks has ended; in a forked process, run what it is for."""
+    make_importable()
+    _import_all()
+    request = _serve(socket.socket(fileno=os.dup(sys.stdin.fileno())))
+    run(request.module, request.arguments)
+
+
+def _import_all() -> None:
+    importlib.import_module("kubernetes_asyncio.config")  # else imported with the first connection
+    for name in PROCESSES:
+        importlib.import_module(f"{name}.__main__")
+        del sys.modules[f"{name}.__main__"]  # it is run in a forked process
+    gc.freeze()  # collections would write to the pages that all processes share
+
+
+def _serve(requests: socket.socket) -> "Request":
+    """Fork a process for each request; return in that process what it is to run.
+
+    A request is one byte with three descriptors: a socket, stdout and stderr. The rest comes
+    over that socket, on which this process writes the id of the new one, and later its exit code.
+    """
+    server, links = os.getpid(), dict[int, socket.socket]()
+
+    def report(*_: object) -> None:
+        while links:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                return
+            with links.pop(pid) as link, suppress(OSError):  # nobody asks any more
+                link.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
+
+    signal.signal(signal.SIGCHLD, report)
+    while True:
+        asked, descriptors, *_ = socket.recv_fds(requests, 1, 3)
+        if not asked:
+            os._exit(0)  # the kernel kills what is left
+        link = socket.socket(fileno=descriptors[0])
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+        pid = os.fork()
+        if pid == 0:
+            break
+        links[pid] = link
+        with suppress(OSError):
+            link.sendall(b"%d\n" % pid)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+        for descriptor in descriptors[1:]:
+            os.close(descriptor)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+    for other in (requests, *links.values()):
+        other.close()
+    return _become(link, descriptors[1], descriptors[2], server)
+
+
+def _become(link: socket.socket, stdout: int, stderr: int, server: int) -> "Request":
+    """Make of the forked process what `subprocess` would make of a started one."""
+    import msgspec
+
+    from cli.up.processes.forking import Request
+
+    os.setsid()
+    prctl = ctypes.CDLL(None).prctl
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != server:
+        os._exit(1)
+    with link, link.makefile("rb") as file:
+        asked = file.read()
+    if not asked:
+        os._exit(1)  # it is not wanted any more
+    request = msgspec.json.decode(asked, type=Request)
+    for source, target in ((os.open(os.devnull, os.O_RDONLY), 0), (stdout, 1), (stderr, 2)):
+        os.dup2(source, target)
+        os.close(source)
+    prctl(PR_SET_NAME, request.name.encode())
+    os.chdir(request.directory)
+    os.environ.clear()
+    os.environ.update(request.environment)
+    os.nice(request.niceness)
+    importlib.invalidate_caches()
+    return request
+
+
+if __name__ == "__main__":
+    main()
