@@ -67,9 +67,14 @@ class Command:
         found = (re.fullmatch(r"(\S+/\S+)  +(\S+)  +(.+)", line) for line in table)
         return {row[1]: (row[2], row[3]) for row in found if row}
 
-    def processes(self) -> list[int]:
-        """Return the ids of its processes: of all that inherited its temporary folder."""
-        return [int(path.name) for path in Path("/proc").glob("[0-9]*") if self._is_ours(path)]
+    def processes(self, *names: str) -> list[int]:
+        """Return the ids of its processes: of all that inherited its temporary folder.
+
+        Args:
+            *names: What they are called; any name without these.
+        """
+        found = (path for path in Path("/proc").glob("[0-9]*") if self._is_ours(path))
+        return [int(path.name) for path in found if not names or _name(path) in names]
 
     def _header(self) -> int:
         return next(i for i, line in enumerate(self.lines) if re.match("POD +NODE +WHY", line))
@@ -79,6 +84,13 @@ class Command:
             return f"TMPDIR={self.home}".encode() in (path / "environ").read_bytes().split(b"\0")
         except OSError:  # it ended, or is another user's
             return False
+
+
+def _name(path: Path) -> str:
+    try:
+        return (path / "comm").read_text().strip()
+    except OSError:  # it ended
+        return ""
 
 
 @asynccontextmanager
