@@ -20,7 +20,7 @@ from gateway.decisions.decisions import Decisions, make_decisions
 from gateway.decisions.serving.routes import ActivePolicy, decision_routes, read_pod
 from gateway.edge import Edge, make_app, run_edge
 from gateway.inspector.inspector import Inspector, make_inspector
-from gateway.journal.journal import Followed, Journal, make_journal
+from gateway.journal.journal import Journal
 from gateway.leadership import Leadership, make_leadership
 from gateway.leadership.handover import hand_over
 from gateway.policy.policy import PolicyHolder
@@ -178,13 +178,12 @@ def _connect_rooms(
         metrics=ReloadMetrics(registry),
     )
     shadows = make_shadows(settings, state, policy, queue, filters, scorers, registry)
-    followed = Followed(
-        cluster=cluster,
-        policy=policy,
-        pools={"filter": filters, "score": scorers},
-        between_cycles=queue.between_cycles,
+    replicas = {"filter": filters, "score": scorers}
+    journal = (
+        [Journal(settings, cluster, policy, replicas, queue.between_cycles, registry)]
+        if settings.journal
+        else []
     )
-    journal = make_journal(followed, settings, registry)
     cycles = make_cycles(
         settings,
         cluster,

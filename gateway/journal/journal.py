@@ -6,31 +6,29 @@ it saw, and from a segment exactly those can be made again.
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, closing
-from dataclasses import dataclass
-from typing import Protocol
 
 from prometheus_client import CollectorRegistry
 
 from gateway.cluster.cluster import Cluster
 from gateway.decisions.cycle import SchedulingCycle
 from gateway.decisions.records import Decision
-from gateway.journal.entries import (
-    Delta,
+from gateway.journal.metrics import JournalMetrics
+from gateway.journal.records import (
+    End,
     EndedBind,
+    EndedCycle,
     Entry,
-    Gap,
     Opening,
     PolicyChange,
-    SnapshotPart,
+    StateChange,
 )
-from gateway.journal.from_cycle import ended_cycle
-from gateway.journal.metrics import JournalMetrics
 from gateway.journal.writer import JournalWriter
+from gateway.policy.policy import PolicyHolder
 from gateway.replicas.pool import ReplicaPool
 from gateway.settings import GatewaySettings
-from moorage_host.policy import ResolvedPolicy
+from moorage.v1 import journal_pb2 as pb
 
 PART = 50
 """Objects in one part of a snapshot: what is written in one go."""
@@ -47,43 +45,33 @@ KEPT_LINKS = 1000
 BetweenCycles = Callable[[], AbstractAsyncContextManager[None]]
 
 
-class PolicySource(Protocol):
-    """Knows the policy."""
-
-    @property
-    def resolved(self) -> ResolvedPolicy | None:
-        """The active policy."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Followed:
-    """What a journal follows.
-
-    Attributes:
-        cluster: The cluster.
-        policy: The policy.
-        pools: The replicas of filter and scorer, by kind.
-        between_cycles: Lets no cycle run inside of a block.
-    """
-
-    cluster: Cluster
-    policy: PolicySource
-    pools: Mapping[str, ReplicaPool]
-    between_cycles: BetweenCycles
-
-
 class Journal:
     """Is called about each cycle and bind; see `gateway.decisions.cycle.CycleObserver`."""
 
     def __init__(
-        self, followed: Followed, settings: GatewaySettings, registry: CollectorRegistry
+        self,
+        settings: GatewaySettings,
+        cluster: Cluster,
+        policy: PolicyHolder,
+        pools: Mapping[str, ReplicaPool],
+        between_cycles: BetweenCycles,
+        registry: CollectorRegistry,
     ) -> None:
-        """Write what is *followed* to the folder of *settings*."""
-        self._cluster = followed.cluster
-        self._state = followed.cluster.state
-        self._policy = followed.policy
-        self._pools = followed.pools
-        self._between_cycles = followed.between_cycles
+        """Write to the folder of *settings*.
+
+        Args:
+            settings: The gateway's settings.
+            cluster: The cluster to follow.
+            policy: The policy to follow.
+            pools: The replicas of filter and scorer, by kind.
+            between_cycles: Lets no cycle run inside of a block.
+            registry: Where metrics are registered.
+        """
+        self._cluster = cluster
+        self._state = cluster.state
+        self._policy = policy
+        self._pools = pools
+        self._between_cycles = between_cycles
         self._metrics = JournalMetrics(registry)
         self._writer = JournalWriter(settings, self._metrics)
         self._segment_bytes = settings.journal_segment_bytes
@@ -106,23 +94,22 @@ class Journal:
         if len(self._cycle_of) > KEPT_LINKS:
             del self._cycle_of[next(iter(self._cycle_of))]
         self._note_policy()
-        self._append(lambda: ended_cycle(cycle, self._cycles))
+        self._append(lambda: EndedCycle.of(cycle, self._cycles))
 
     def bound(self, decision: Decision) -> None:
         """Note the outcome of a bind."""
         bind = decision.bind
         if bind is None:
             return
-        self._append(
-            lambda: EndedBind(
-                namespace=decision.namespace,
-                name=decision.pod,
-                uid=decision.uid,
-                node=bind.node,
-                error=bind.error,
-                cycle=self._cycle_of.get(decision.uid, 0),
-            )
+        message = pb.JournalBind(
+            namespace=decision.namespace,
+            name=decision.pod,
+            uid=decision.uid,
+            node=bind.node,
+            error=bind.error,
+            cycle=self._cycle_of.get(decision.uid, 0),
         )
+        self._append(lambda: EndedBind(bind=message))
 
     async def run(self) -> None:
         """Begin segments when it is time, and write until cancelled."""
@@ -156,7 +143,7 @@ class Journal:
             self._break()
             return
         self._generation = changes.generation
-        self._put(Delta(changes=changes))
+        self._put(StateChange(changes=changes))
 
     def _note_policy(self) -> None:
         """Hand on the policy and the plugins if they are others than before."""
@@ -194,7 +181,7 @@ class Journal:
     def _break(self) -> None:
         """End the segment: what follows would not be consistent with it."""
         self._generation = None
-        self._writer.put(Gap())
+        self._writer.put(End())
 
     def _notice_failure(self) -> None:
         if self._writer.failures != self._failures:
@@ -230,7 +217,7 @@ class Journal:
                         return  # `run` waits until it tries again
                     part = next(parts)
                     is_last = not part.partial
-                    if not self._writer.put(SnapshotPart(changes=part)):
+                    if not self._writer.put(StateChange(changes=part, is_snapshot=True)):
                         self._break()
                         return
                     if is_last:
@@ -241,10 +228,3 @@ class Journal:
         # The writer is a thread, which sets no event of this loop.
         while self._writer.is_filling and self._writer.failures == self._failures:  # noqa: ASYNC110
             await asyncio.sleep(FULL_SECONDS)
-
-
-def make_journal(
-    followed: Followed, settings: GatewaySettings, registry: CollectorRegistry
-) -> Sequence[Journal]:
-    """Return the journal that *settings* ask for, if they ask for one."""
-    return [Journal(followed, settings, registry)] if settings.journal else []

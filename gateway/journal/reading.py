@@ -11,8 +11,14 @@ from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
-from gateway.journal.frames import MAGIC, VERSION, FrameError, TornFrameError, read_frame
-from gateway.journal.segments import segments_in
+from gateway.journal.segments import (
+    MAGIC,
+    VERSION,
+    FrameError,
+    TornFrameError,
+    read_frame,
+    segments_in,
+)
 from moorage.errors import MoorageError
 from moorage.v1 import journal_pb2 as pb
 

@@ -13,28 +13,19 @@ import time
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
-from gateway.journal.entries import (
-    Delta,
+from gateway.journal.metrics import JournalMetrics
+from gateway.journal.records import (
+    End,
     EndedBind,
     EndedCycle,
     Entry,
-    Gap,
     Opening,
     PolicyChange,
-    SnapshotPart,
-    Stop,
-)
-from gateway.journal.frames import VERSION
-from gateway.journal.messages import (
-    bind_record,
-    cycle_record,
+    StateChange,
     kinds_record,
-    policy_record,
-    state_record,
 )
-from gateway.journal.metrics import JournalMetrics
 from gateway.journal.redaction import Redaction
-from gateway.journal.segments import Segment, remove_oldest
+from gateway.journal.segments import VERSION, Segment, remove_oldest
 from gateway.settings import GatewaySettings
 from moorage import __version__
 from moorage.v1 import journal_pb2 as pb
@@ -95,7 +86,7 @@ class JournalWriter:
     def put(self, entry: Entry) -> bool:
         """Have an entry written; return false if too much waits already. Never waits."""
         size = entry.size
-        if self.waiting + size > self._limit and not isinstance(entry, Gap | Stop):
+        if self.waiting + size > self._limit and not isinstance(entry, End):
             return False
         self._put += size
         self._entries.put((time.time(), entry))
@@ -103,7 +94,7 @@ class JournalWriter:
 
     def close(self) -> None:
         """Write what waits, end the segment, and wait for that, but not for long."""
-        self.put(Stop())
+        self.put(End(is_last=True))
         self._thread.join(CLOSE_SECONDS)
 
     def _run(self) -> None:
@@ -119,7 +110,7 @@ class JournalWriter:
                 continue
             self._guarded(lambda: self._handle(now, entry))  # noqa: B023 - called at once
             self._taken += entry.size
-            if isinstance(entry, Stop):
+            if isinstance(entry, End) and entry.is_last:
                 return
             if wait is not None and time.monotonic() - forced > wait:
                 forced = time.monotonic()
@@ -156,12 +147,10 @@ class JournalWriter:
         match entry:
             case Opening():
                 self._open(now, entry)
-            case SnapshotPart():
+            case StateChange(is_snapshot=True):
                 self._add_part(now, entry)
-            case Gap():
-                self._end(now)
-            case Stop():
-                if self._next is not None:
+            case End():
+                if entry.is_last and self._next is not None:
                     self._next.discard()
                     self._next = None
                 self._end(now)
@@ -188,12 +177,12 @@ class JournalWriter:
         self._write(self._next, now, pb.JournalRecord(header=header))
         self._write(self._next, now, kinds_record(entry.kinds, entry.generation, full=True))
 
-    def _add_part(self, now: float, entry: SnapshotPart) -> None:
+    def _add_part(self, now: float, entry: StateChange) -> None:
         segment = self._next
         if segment is None:  # it failed, and the event loop has not noticed yet
             self._metrics.dropped("write")
             return
-        self._write(segment, now, state_record(entry.changes, self._redaction))
+        self._write(segment, now, entry.record(self._redaction))
         if entry.changes.partial:
             return
         segment.snapshot_size = segment.size
@@ -203,22 +192,16 @@ class JournalWriter:
         self._current, self._next, self.problem = segment, None, ""
         self.grown = self.cycles = 0
 
-    def _append(self, now: float, entry: Delta | PolicyChange | EndedCycle | EndedBind) -> None:
+    def _append(
+        self, now: float, entry: StateChange | PolicyChange | EndedCycle | EndedBind
+    ) -> None:
         segment = self._current
         if segment is None:
             self._metrics.dropped("write")
             return
-        match entry:
-            case Delta():
-                record = state_record(entry.changes, self._redaction)
-            case PolicyChange():
-                self._write(segment, now, kinds_record(entry.kinds, entry.generation))
-                record = policy_record(entry)
-            case EndedCycle():
-                record = cycle_record(entry, self._redaction)
-            case EndedBind():
-                record = bind_record(entry)
-        self._write(segment, now, record)
+        if isinstance(entry, PolicyChange):
+            self._write(segment, now, kinds_record(entry.kinds, entry.generation))
+        self._write(segment, now, entry.record(self._redaction))
         segment.cycles += isinstance(entry, EndedCycle)
         self.grown, self.cycles = segment.size - segment.snapshot_size, segment.cycles
         if self._force == "each":

@@ -3,8 +3,7 @@
 What runs the plugins is given: a gateway has no engines.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -32,6 +31,9 @@ FAILURES = (PluginFailedError, UnknownNameError, TimeoutError)
 LEAST_BUDGET = 30.0
 """Seconds that each plugin may take: this machine may be slower than the one that recorded."""
 
+Running = tuple[Policy, Policy]
+"""The running filter and score plugins of a policy."""
+
 Binds = dict[tuple[str, int], str]
 """Where pods were bound, by their uid and the number of the cycle."""
 
@@ -51,98 +53,6 @@ class Engines:
     score: Engine[Outcome]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contents:
-    """What a policy says filters and scorers run, as JSON text."""
-
-    revision: str
-    filter: bytes
-    score: bytes
-
-
-class Runner:
-    """The running plugins of one policy."""
-
-    def __init__(self, filters: Policy, scorers: Policy, engines: Engines) -> None:
-        self._filters = filters
-        self._scorers = scorers
-        self._engines = engines
-
-    async def filter(self, timeline: Timeline, cycle: pb.JournalCycle) -> Outcome:
-        """Return the verdicts, or why the cycle fails."""
-        if not cycle.HasField("verdicts"):
-            return Outcome(rows=rows_of(cycle.scores.nodes))
-        timeline.replica.policy = self._filters
-        work = _input(cycle, cycle.verdicts.nodes)
-        try:
-            _, outcome = await timeline.replica.run(work, self._engines.filter, Supervisor())
-        except FAILURES as error:
-            return Outcome(rows=rows_of(b""), error=str(error))
-        return outcome
-
-    async def score(self, timeline: Timeline, cycle: pb.JournalCycle, outcome: Outcome) -> Outcome:
-        """Return an outcome with scores, or why the cycle fails."""
-        nodes = b"" if outcome.error else self._to_score(cycle, outcome)
-        if not nodes:
-            return outcome
-        timeline.replica.policy = self._scorers
-        work = _input(cycle, nodes)
-        try:
-            _, scored = await timeline.replica.run(work, self._engines.score, Supervisor())
-        except FAILURES as error:
-            return replace(outcome, error=str(error))
-        failures = [*outcome.failures, *scored.failures]
-        return replace(outcome, scores=scored.scores, failures=failures)
-
-    def _to_score(self, cycle: pb.JournalCycle, outcome: Outcome) -> bytes:
-        if cycle.kind == pb.JOURNAL_CYCLE_KIND_PREEMPT or cycle.plugin:
-            return b""
-        if not cycle.HasField("verdicts"):
-            return cycle.scores.nodes
-        feasible = outcome.rows[outcome.feasible]
-        has_plugins = bool(self._scorers.profile(cycle.profile).plugins)
-        return bitmap_of(feasible) if has_plugins and len(feasible) > 1 else b""
-
-
-class Runners:
-    """Makes runners of policies, each once, with the plugins of this machine."""
-
-    def __init__(self, engines: Engines) -> None:
-        self.engines = engines
-        self._filters = PluginHost(engines.registries["filter"])
-        self._scorers = PluginHost(engines.registries["score"])
-        self._made: dict[str, Runner] = {}
-
-    async def of(self, contents: Contents) -> Runner:
-        """Return the runner of a policy.
-
-        Raises:
-            ConfigurationError: A plugin is not there, or refuses its arguments.
-        """
-        found = self._made.get(contents.revision)
-        if found is None:
-            revision = contents.revision
-            filters = await self._filters.use(revision, _with_time(contents.filter))
-            scorers = await self._scorers.use(revision, _with_time(contents.score))
-            found = self._made[revision] = Runner(filters, scorers, self.engines)
-        return found
-
-    async def close(self) -> None:
-        """Stop the plugins."""
-        await self._filters.close()
-        await self._scorers.close()
-
-
-@asynccontextmanager
-async def _running(engines: Engines) -> AsyncIterator[Runners]:
-    """Make runners whose plugins are stopped at the end of the block."""
-    runners = Runners(engines)
-    try:
-        yield runners
-    finally:
-        await runners.close()
-
-
 class Replay:
     """A replay of some segments."""
 
@@ -154,10 +64,11 @@ class Replay:
         """
         self.paths = find_segments(journal)
         self._engines = engines
+        self._hosts = [PluginHost(engines.registries[kind]) for kind in ("filter", "score")]
+        self._running: dict[str, Running] = {}
         self._findings = Findings(examples)
         self._binds, self.total = _scan(self.paths)
         self._timeline = Timeline()
-        self._new: Contents | None = None
         self._differ: dict[str, Sequence[str]] = {}
 
     async def run(self, policy: ResolvedPolicy | None, progress: Callable[[int], None]) -> Report:
@@ -166,35 +77,44 @@ class Replay:
         Raises:
             MoorageError: The journal is damaged, or a plugin is wrong.
         """
-        if policy is not None:
-            self._new = Contents(
-                revision=policy.revision,
-                filter=policy.for_kind("filter"),
-                score=policy.for_kind("score"),
-            )
-        async with _running(self._engines) as runners:
+        new = None
+        try:
+            if policy is not None:
+                contents = policy.for_kind("filter"), policy.for_kind("score")
+                new = await self._run_policy(policy.revision, *contents)
             done = 0
             async for recorded in self._timeline.cycles(self.paths):
-                await self._cycle(recorded, runners)
+                await self._cycle(recorded, new)
                 done += 1
                 progress(done)
+        finally:
+            for host in self._hosts:
+                await host.close()
         report = self._findings.finish(self._timeline.missing)
         report.segments = len(self.paths)
         report.policy = Path(policy.source).name if policy is not None else "as recorded"
         return report
 
-    async def _cycle(self, recorded: Recorded, runners: Runners) -> None:
+    async def _run_policy(self, revision: str, *contents: bytes) -> Running:
+        """Return a policy's running plugins, which start once; raises ConfigurationError."""
+        if revision not in self._running:
+            pairs = zip(self._hosts, contents, strict=True)
+            filters, scorers = [await host.use(revision, _with_time(c)) for host, c in pairs]
+            self._running[revision] = filters, scorers
+        return self._running[revision]
+
+    async def _cycle(self, recorded: Recorded, new: Running | None) -> None:
         policy, cycle = recorded.policy, recorded.cycle
         self._findings.note_time(recorded.time)
         differ = self._differ_of(policy)
-        same = Contents(
-            revision=policy.revision, filter=policy.filter.json, score=policy.score.json
-        )
-        new = self._new or same
-        # With the recorded code, two replays are compared: what cannot be made again is missing
-        # in both.
-        wanted = [new] if differ else list({each.revision: each for each in (same, new)}.values())
-        outcomes = await self._outcomes([await runners.of(each) for each in wanted], cycle)
+        wanted = [] if new is None else [new]
+        if new is None or not differ:
+            # With the recorded code, two replays are compared: what cannot be made again is
+            # missing in both.
+            contents = policy.filter.json, policy.score.json
+            same = await self._run_policy(policy.revision, *contents)
+            wanted = [same] if new in (None, same) else [same, *wanted]
+        outcomes = await self._outcomes(wanted, cycle)
         snapshot = self._timeline.replica.snapshot
         given = {each.row: decode_node(each.json).name for each in cycle.overrides}
 
@@ -211,14 +131,54 @@ class Replay:
         self._findings.compared(recorded, found, bound)
 
     async def _outcomes(
-        self, runners: Sequence[Runner], cycle: pb.JournalCycle
+        self, policies: Sequence[Running], cycle: pb.JournalCycle
     ) -> Sequence[Outcome]:
-        timeline = self._timeline
-        filtered = [await runner.filter(timeline, cycle) for runner in runners]
+        """Decide a cycle by each policy, in the states that its phases saw."""
+        filtered = [await self._filter(filters, cycle) for filters, _ in policies]
         if cycle.HasField("scores"):
-            await timeline.reach(cycle.scores.generation)
-        pairs = zip(runners, filtered, strict=True)
-        return [await runner.score(timeline, cycle, outcome) for runner, outcome in pairs]
+            await self._timeline.reach(cycle.scores.generation)
+        pairs = zip(policies, filtered, strict=True)
+        return [await self._score(scorers, cycle, outcome) for (_, scorers), outcome in pairs]
+
+    async def _filter(self, policy: Policy, cycle: pb.JournalCycle) -> Outcome:
+        """Return the verdicts, or why the cycle fails."""
+        if not cycle.HasField("verdicts"):
+            return Outcome(rows=rows_of(cycle.scores.nodes))
+        try:
+            return await self._run(policy, self._engines.filter, cycle, cycle.verdicts.nodes)
+        except FAILURES as error:
+            return Outcome(rows=rows_of(b""), error=str(error))
+
+    async def _score(self, policy: Policy, cycle: pb.JournalCycle, outcome: Outcome) -> Outcome:
+        """Return an outcome with scores, or why the cycle fails."""
+        if outcome.error or cycle.kind == pb.JOURNAL_CYCLE_KIND_PREEMPT or cycle.plugin:
+            return outcome
+        nodes = outcome.rows[outcome.feasible]
+        if len(nodes) < (2 if cycle.HasField("verdicts") else 1):
+            return outcome  # nothing to rank; a call for scores alone is about any number
+        try:
+            if not policy.profile(cycle.profile).plugins:
+                return outcome
+            scored = await self._run(policy, self._engines.score, cycle, bitmap_of(nodes))
+        except FAILURES as error:
+            return replace(outcome, error=str(error))
+        failures = [*outcome.failures, *scored.failures]
+        return replace(outcome, scores=scored.scores, failures=failures)
+
+    async def _run(
+        self, policy: Policy, engine: Engine[Outcome], cycle: pb.JournalCycle, nodes: bytes
+    ) -> Outcome:
+        work = CycleInput(
+            profile=cycle.profile,
+            pod=decode_pod(cycle.pod),
+            candidates=nodes or b"\0",
+            plugin=cycle.plugin,
+            overrides={each.row: decode_node(each.json) for each in cycle.overrides},
+            excluded_pods=tuple(cycle.excluded_pods),
+        )
+        self._timeline.replica.policy = policy
+        _, outcome = await self._timeline.replica.run(work, engine, Supervisor())
+        return outcome
 
     def _differ_of(self, policy: pb.JournalPolicy) -> Sequence[str]:
         if policy.revision not in self._differ:
@@ -279,14 +239,3 @@ def _with_time(content: bytes) -> bytes:
         for profile in policy.profiles
     )
     return encode_effective(structs.replace(policy, profiles=profiles))
-
-
-def _input(cycle: pb.JournalCycle, nodes: bytes) -> CycleInput:
-    return CycleInput(
-        profile=cycle.profile,
-        pod=decode_pod(cycle.pod),
-        candidates=nodes or b"\0",
-        plugin=cycle.plugin,
-        overrides={each.row: decode_node(each.json) for each in cycle.overrides},
-        excluded_pods=tuple(cycle.excluded_pods),
-    )

@@ -12,7 +12,7 @@ import msgspec
 import structlog
 from aiohttp import web
 from msgspec.structs import replace
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import CollectorRegistry
 
 from gateway.calls.node_set import NodeRows
 from gateway.cluster.state import ClusterState
@@ -26,7 +26,8 @@ from gateway.settings import GatewaySettings
 from gateway.whatif.comparing import Comparison
 from gateway.whatif.outcome import Outcome
 from gateway.whatif.shadow_phases import ShadowFailedError, ShadowPhases, StateChangedError
-from gateway.whatif.shadow_report import Budget, Kind, ShadowReport, Skip, Tally
+from gateway.whatif.shadow_report import ShadowReport
+from gateway.whatif.shadow_tally import Budget, ShadowMetrics, Tally
 from moorage_host.http.reading import ALL_NAMESPACES, may_read, readable
 from moorage_host.policy import Kind as PluginKind
 from moorage_host.policy import shadow_of
@@ -36,57 +37,6 @@ log = structlog.get_logger()
 INTERNAL = "internal error; the gateway's log has the cause"
 
 PATH = "/shadow"
-
-
-class ShadowMetrics:
-    """The metrics of shadows."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._cycles = Counter(
-            "moorage_shadow_cycles",
-            "Cycles on which the shadow of a profile was run: it agreed with the profile, "
-            "disagreed, or failed.",
-            ["profile", "outcome"],
-            registry=registry,
-        )
-        self._skipped = Counter(
-            "moorage_shadow_skipped_cycles",
-            "Cycles on which it was not run: a replica or another cycle was busy, its share of the "
-            "time was used up, the state had changed, or the cycle itself had failed.",
-            ["profile", "reason"],
-            registry=registry,
-        )
-        self._disagreements = Counter(
-            "moorage_shadow_disagreements",
-            "Cycles in which it disagreed on which nodes can run the pod (filter), or on which is "
-            "the best (winner).",
-            ["profile", "kind"],
-            registry=registry,
-        )
-        self._seconds = Counter(
-            "moorage_shadow_seconds",
-            "Time that was spent on it, replicas and gateway together.",
-            ["profile"],
-            registry=registry,
-        )
-
-    def compared(self, profile: str, kinds: list[Kind]) -> None:
-        """Count a comparison, with the kinds of disagreement that it found."""
-        self._cycles.labels(profile, "disagreed" if kinds else "agreed").inc()
-        for kind in kinds:
-            self._disagreements.labels(profile, kind).inc()
-
-    def failed(self, profile: str) -> None:
-        """Count a cycle in which a shadow gave no answer."""
-        self._cycles.labels(profile, "failed").inc()
-
-    def skipped(self, profile: str, reason: Skip) -> None:
-        """Count a cycle that was not compared."""
-        self._skipped.labels(profile, reason).inc()
-
-    def spent(self, profile: str, seconds: float) -> None:
-        """Count time."""
-        self._seconds.labels(profile).inc(seconds)
 
 
 class Shadows:
@@ -130,11 +80,11 @@ class Shadows:
             return  # not a scheduling cycle of the profile
         tally = self._tally(request.profile)
         if _has_failed(decision):
-            self._skip(cycle, "live failed")
+            self._tally(cycle.request.profile).skipped("live failed")
         elif self._is_running or self._next is not None:
-            self._skip(cycle, "busy")
+            self._tally(cycle.request.profile).skipped("busy")
         elif not tally.budget.allows:
-            self._skip(cycle, "share")
+            self._tally(cycle.request.profile).skipped("share")
         else:
             self._next = cycle
             self._given.set()
@@ -151,27 +101,25 @@ class Shadows:
             if cycle is None:
                 continue
             if not self._queue.is_idle:
-                self._skip(cycle, "busy")
+                self._tally(cycle.request.profile).skipped("busy")
                 continue
             self._is_running, start = True, self._clock()
             try:
                 await self._run(cycle)
             finally:
                 self._is_running = False
-                seconds = self._clock() - start
-                self._tally(cycle.request.profile).budget.spend(seconds)
-                self._metrics.spent(cycle.request.profile, seconds)
+                self._tally(cycle.request.profile).spent(self._clock() - start)
 
     async def _run(self, cycle: SchedulingCycle) -> None:
         try:
             await self._compare(cycle)
         except StateChangedError:
-            self._skip(cycle, "changed")
+            self._tally(cycle.request.profile).skipped("changed")
         except ShadowFailedError as error:
-            self._fail(cycle, str(error))
+            self._tally(cycle.request.profile).failed(str(error))
         except Exception:
             log.exception("A shadow cannot be compared", profile=cycle.request.profile)
-            self._fail(cycle, INTERNAL)
+            self._tally(cycle.request.profile).failed(INTERNAL)
 
     async def _compare(self, cycle: SchedulingCycle) -> None:
         profile = cycle.request.profile
@@ -186,7 +134,7 @@ class Shadows:
         if cycle.decision.policy_revision != self._policy.revision:
             raise StateChangedError
         found = Comparison(before=live, after=shadow, name_at=self._state.rows.name_at)
-        self._metrics.compared(profile, self._tally(profile).compared(cycle, found))
+        self._tally(profile).compared(cycle, found)
 
     async def _outcome(self, cycle: SchedulingCycle, rows: NodeRows) -> Outcome:
         """Return what the shadow decides, in the state of the live cycle."""
@@ -217,16 +165,10 @@ class Shadows:
         if tally is None or tally.revision != revision:
             self._tallies = {each: t for each, t in self._tallies.items() if each in shares}
             budget = Budget(shares.get(profile, 0.0), self._clock)
-            tally = self._tallies[profile] = Tally(profile, revision, budget, self._kept)
+            tally = self._tallies[profile] = Tally(
+                profile, revision, budget, self._metrics, self._kept
+            )
         return tally
-
-    def _skip(self, cycle: SchedulingCycle, reason: Skip) -> None:
-        self._tally(cycle.request.profile).skipped(reason)
-        self._metrics.skipped(cycle.request.profile, reason)
-
-    def _fail(self, cycle: SchedulingCycle, reason: str) -> None:
-        self._tally(cycle.request.profile).failed(reason)
-        self._metrics.failed(cycle.request.profile)
 
 
 def _has_failed(decision: Decision) -> bool:

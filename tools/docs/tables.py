@@ -20,7 +20,7 @@ from gateway.leadership.term import Term
 from gateway.policy.reload import ReloadMetrics
 from gateway.replicas.metrics import SessionFamilies
 from gateway.settings import GatewaySettings
-from gateway.whatif.shadow import ShadowMetrics
+from gateway.whatif.shadow_tally import ShadowMetrics
 from moorage.measurements.prometheus import gauges
 from moorage_host.http.refusals import REFUSED
 from moorage_host.process.lifecycle import AdminSettings, ProcessSettings

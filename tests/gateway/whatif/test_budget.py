@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.whatif.shadow_report import Budget
+from gateway.whatif.shadow_tally import Budget
 
 
 class Clock:

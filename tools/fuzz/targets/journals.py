@@ -5,8 +5,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from random import Random
 
-from gateway.journal.frames import MAGIC, to_frame
 from gateway.journal.reading import JournalError
+from gateway.journal.segments import MAGIC, to_frame
 from gateway.whatif.timeline import Timeline
 from moorage.v1 import journal_pb2 as pb
 from tools.fuzz.targets.mutations import mutated_messages, unpacked
