@@ -21,9 +21,10 @@ import aiohttp
 from moorage_host.kube import connect
 from tools.chaos import clocks
 from tools.chaos.campaign import Campaign, Outcome
-from tools.chaos.oracle.audit import AuditReader
-from tools.chaos.plan.faults import Draw, Extent
-from tools.chaos.plan.schedule import (
+from tools.chaos.faults import Draw, Extent
+from tools.chaos.oracle import AuditReader
+from tools.chaos.report import rows, text, write
+from tools.chaos.schedule import (
     CERTIFICATES,
     CLOCKS,
     ELECTED,
@@ -34,7 +35,6 @@ from tools.chaos.plan.schedule import (
     Round,
     rounds,
 )
-from tools.chaos.report import rows, text, write
 from tools.chaos.stack import Layout, Stack
 from tools.planes.embedded import EmbeddedPlane, Plane
 from tools.planes.real import RealPlane

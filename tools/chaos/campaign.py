@@ -15,12 +15,9 @@ from moorage.v1.binder_pb2 import BindRequest
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
 from moorage_host.kube import KubeClient, KubeStatusError, KubeUnreachableError
 from tools.chaos.inject import Injector
-from tools.chaos.oracle.audit import AuditReader
-from tools.chaos.oracle.calls import FailedCalls
-from tools.chaos.oracle.picture import difference, picture
-from tools.chaos.oracle.rules import Verdict, judge
-from tools.chaos.plan.load import PRIORITY_CLASS, Wanted, nodes
-from tools.chaos.plan.schedule import Round
+from tools.chaos.load import PRIORITY_CLASS, Wanted, nodes
+from tools.chaos.oracle import AuditReader, FailedCalls, Verdict, difference, judge, picture
+from tools.chaos.schedule import Round
 from tools.chaos.stack import SCHEDULER, Stack
 from tools.planes.objects import NAMESPACE
 

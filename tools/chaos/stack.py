@@ -15,8 +15,8 @@ import yaml
 from cli.up.processes import free_ports
 from tools.chaos.certificates import Certificates, grpc_channel, http_context
 from tools.chaos.clocks import Clocks
-from tools.chaos.network.link import Link
-from tools.chaos.plan.faults import ELECTED_GATEWAYS, LEASE_SECONDS
+from tools.chaos.faults import ELECTED_GATEWAYS, LEASE_SECONDS
+from tools.chaos.link import Link
 from tools.planes.embedded import Identity, Plane, answers, shipped_config
 from tools.planes.programs import Program, ProgramError, start_all, stop_all
 

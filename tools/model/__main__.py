@@ -4,19 +4,15 @@ python -m tools.model [--machines N] [--mutations [--only TEXT]]
 """
 
 import argparse
-import os
 import re
-import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 
-from tools.chaos.mutations.edits import Edit, copy_tree
 from tools.model.mutations import MUTATIONS
 from tools.model.search import MACHINES, Found, search
+from tools.mutations import Edit, run_without
 
 
 def main() -> None:
@@ -59,19 +55,7 @@ def _mutations(machines: int, only: str) -> bool:
 
 def _search_without(edits: Sequence[Edit], machines: int) -> Found | None:
     """Return what the model finds in a copy of the tree that is edited."""
-    with tempfile.TemporaryDirectory(prefix="moorage-model-") as directory:
-        root = Path(directory) / "moorage"
-        copy_tree(root)
-        for edit in edits:
-            edit.apply(root)
-        run = subprocess.run(
-            [sys.executable, "-m", "tools.model", "--json", f"--machines={machines}"],
-            cwd=root,
-            env={**os.environ, "PYTHONPATH": f"{root}:{root / 'sdk'}"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+    run = run_without(edits, "tools.model", "--json", f"--machines={machines}")
     if run.returncode:
         sys.exit(f"the model does not run:\n{run.stderr}")
     return msgspec.json.decode(run.stdout.splitlines()[-1], type=Found | None)

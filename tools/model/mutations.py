@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from tools.chaos.mutations.edits import Edit
+from tools.mutations import Edit
 
 FENCE = "services/binder/binding/fence.py"
 

@@ -1,7 +1,7 @@
 """A campaign can be repeated from its seed."""
 
-from tools.chaos.plan.faults import Extent
-from tools.chaos.plan.schedule import ONE_GATEWAY, rounds
+from tools.chaos.faults import Extent
+from tools.chaos.schedule import ONE_GATEWAY, rounds
 
 
 def test_the_same_seed_gives_the_same_schedule() -> None:

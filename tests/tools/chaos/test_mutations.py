@@ -2,8 +2,8 @@
 
 import pytest
 
-from tools.chaos.mutations.edits import Edit
-from tools.chaos.mutations.mutations import MUTATIONS
+from tools.chaos.mutations import MUTATIONS
+from tools.mutations import Edit
 from tools.planes.embedded import ROOT
 
 

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from tools.chaos.network.link import Link, Streams
+from tools.chaos.link import Link, Streams
 
 CLIENTS: list[asyncio.StreamWriter] = []
 

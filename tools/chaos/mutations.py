@@ -1,9 +1,15 @@
-"""The safeguards that a campaign must miss, and how each is taken out."""
+"""Takes out one safeguard after another, and shows that the campaign fails without it.
 
-from collections.abc import Sequence
+python -m tools.chaos.mutations [--only TEXT] [--seed N] [--rounds N]
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tools.chaos.mutations.edits import Edit
+from tools.mutations import Edit, run_without
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,3 +100,43 @@ MUTATIONS = (
         ],
     ),
 )
+
+
+def main() -> None:
+    """Run all mutations; end with 1 if the campaign passes with one."""
+    parser = argparse.ArgumentParser(prog="python -m tools.chaos.mutations", description=__doc__)
+    parser.add_argument("--only", default="", help="only safeguards that match this expression")
+    parser.add_argument("--seed", type=int, default=17, help="what the schedules are drawn from")
+    parser.add_argument("--rounds", type=int, default=6, help="rounds until a mutation must show")
+    options = parser.parse_args()
+    undetected = 0
+    for mutation in MUTATIONS:
+        if not re.search(options.only, mutation.safeguard):
+            continue
+        print(f"without {mutation.safeguard}", flush=True)
+        found = _run(mutation, options.seed, options.rounds)
+        print(*(f"    {line}" for line in found or ["NOT DETECTED"]), sep="\n", flush=True)
+        undetected += not found
+    sys.exit(bool(undetected))
+
+
+def _run(mutation: Mutation, seed: int, rounds: int) -> list[str]:
+    """Return what the campaign finds in a copy of the tree with the mutation."""
+    row = f"--only={mutation.row}"
+    run = run_without(
+        mutation.edits, "tools.chaos", "--fail-fast", f"--seed={seed}", f"--rounds={rounds}", row
+    )
+    if run.returncode and "\nround " not in run.stdout:
+        sys.exit(f"the campaign does not run:\n{run.stderr}")
+    return list(_findings(run.stdout))
+
+
+def _findings(output: str) -> Iterator[str]:
+    """Yield the round that failed, with its first findings and what was injected."""
+    _, _, failure = output.partition("\nround ")
+    for line in failure.splitlines()[:5]:
+        yield line.strip()
+
+
+if __name__ == "__main__":
+    main()

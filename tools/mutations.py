@@ -1,7 +1,11 @@
-"""Changes a copy of the tree; used by the campaign's mutations and by the model's."""
+"""Takes safeguards out of a copy of the tree, to show that the campaign and the model notice."""
 
+import os
 import shutil
 import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,7 +33,26 @@ class Edit:
         path.write_text(text.replace(self.old, self.new))
 
 
-def copy_tree(root: Path) -> None:
+def run_without(
+    edits: Iterable[Edit], module: str, *options: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a module of a copy of the tree that is edited."""
+    with tempfile.TemporaryDirectory(prefix="moorage-mutation-") as directory:
+        root = Path(directory) / "moorage"
+        _copy_tree(root)
+        for edit in edits:
+            edit.apply(root)
+        return subprocess.run(
+            [sys.executable, "-m", module, *options],
+            cwd=root,
+            env={**os.environ, "PYTHONPATH": f"{root}:{root / 'sdk'}"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+
+def _copy_tree(root: Path) -> None:
     """Copy what git knows of the tree, as it is now."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],

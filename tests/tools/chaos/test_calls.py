@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tools.chaos.oracle.calls import FailedCalls
+from tools.chaos.oracle import FailedCalls
 
 
 def test_calls_without_an_answer_are_found_once(tmp_path: Path) -> None:

@@ -1,12 +1,147 @@
-"""Replays the audit log of a round and judges each Binding by the pods that were bound then."""
+"""Reads audit logs and kube-scheduler's log, and judges what a round has come to."""
 
+import json
+import re
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
 
-from tools.chaos.oracle.audit import Write
-from tools.chaos.plan.load import CROWD, FIT_CROWDED, RANKED, RUN, Wanted, pool_of
+import grpc
+import grpc.aio
+
+from moorage.v1 import filter_pb2 as pb
+from moorage.v1.filter_pb2_grpc import FilterServiceStub
+from tools.chaos.load import CROWD, FIT_CROWDED, RANKED, RUN, Wanted, pool_of
 from tools.chaos.plugins.rules.rules import EXCLUSIVE, LIMITED, MOST_LIMITED
+
+INJECTED = "sandbox.moorage.io/fault"
+
+Act = Literal["create", "delete", "bind"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """One write about a pod.
+
+    Attributes:
+        act: What was asked for.
+        name: The pod.
+        node: Where it was to be bound.
+        code: The answer.
+        injected: A fault refused it before anything was done.
+        client: The user agent.
+        at: When it was done, in seconds since 1970.
+    """
+
+    act: Act
+    name: str
+    node: str
+    code: int
+    injected: bool
+    client: str
+    at: float
+
+    @property
+    def done(self) -> bool:
+        """Whether it changed something."""
+        return self.code < 300
+
+
+class AuditReader:
+    """Reads what was added to an audit log since the last time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+
+    def read(self) -> list[Write]:
+        """Return the new writes about pods, in the order in which they were done."""
+        with self._path.open("rb") as file:
+            file.seek(self._offset)
+            text = file.read()
+        complete = text[: text.rfind(b"\n") + 1]
+        self._offset += len(complete)
+        writes = [write for line in complete.splitlines() for write in _write(line)]
+        return sorted(writes, key=lambda write: write.at)
+
+
+def _write(line: bytes) -> Iterator[Write]:
+    event = json.loads(line)
+    target = event.get("objectRef") or {}
+    if event["stage"] != "ResponseComplete" or target.get("resource") not in ("pods", "bindings"):
+        return
+    binding = target.get("subresource") == "binding" or target["resource"] == "bindings"
+    if target.get("subresource") and not binding:
+        return
+    act: Act
+    if binding:
+        act = "bind"
+    elif event["verb"] in ("create", "delete"):
+        act = event["verb"]
+    else:
+        return
+    yield Write(
+        act=act,
+        name=target.get("name", ""),
+        node=(event.get("requestObject") or {}).get("target", {}).get("name", ""),
+        code=event["responseStatus"]["code"],
+        injected=INJECTED in (event.get("annotations") or {}),
+        client=event.get("userAgent", ""),
+        at=datetime.fromisoformat(event["stageTimestamp"]).timestamp(),
+    )
+
+
+_FAILED = re.compile(
+    rb'Post \\*"https?://[^"]*/(?P<verb>[a-z]+)\\*": (?P<cause>[^"\\]*)'
+    rb"|failed (?P<refused>[a-z]+) with extender at URL [^ ]*, code (?P<code>\d+)"
+)
+
+
+class FailedCalls:
+    """Reads what was added to kube-scheduler's log since the last time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+
+    def read(self) -> list[str]:
+        """Return the calls that got no answer, or one that is none, such as "bind: EOF"."""
+        with self._path.open("rb") as file:
+            file.seek(self._offset)
+            text = file.read()
+        complete = text[: text.rfind(b"\n") + 1]
+        self._offset += len(complete)
+        found = (_FAILED.search(line) for line in complete.splitlines())
+        return [_text(match) for match in found if match]
+
+
+def _text(match: re.Match[bytes]) -> str:
+    parts = (match["verb"] or match["refused"], match["cause"] or b"code " + (match["code"] or b""))
+    return ": ".join(part.decode(errors="replace").strip() for part in parts)
+
+
+Places = Mapping[str, str]
+"""The node of each pod, by namespace and name."""
+
+
+async def picture(channel: grpc.aio.Channel, nodes: Sequence[str]) -> Places:
+    """Return which pods the gateway has shown to a filter replica, and where."""
+    request = pb.FilterServiceGetStateRequest(node_names=nodes)
+    answer = await FilterServiceStub(channel).GetState(request, timeout=5)
+    return {pod: node.name for node in answer.nodes for pod in node.pods}
+
+
+def difference(seen: Places, real: Places) -> str:
+    """Return in one sentence how two pictures differ, nothing if they do not."""
+    ghosts = [name for name in seen if name not in real]
+    missing = [name for name in real if name not in seen]
+    moved = [name for name in real if seen.get(name, real[name]) != real[name]]
+    if not (ghosts or missing or moved):
+        return ""
+    return f"{len(ghosts)} pods too many, {len(missing)} missing, {len(moved)} on another node"
 
 
 @dataclass(slots=True, kw_only=True)

@@ -4,8 +4,8 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tools.chaos.plan import faults
-from tools.chaos.plan.faults import (
+from tools.chaos import faults
+from tools.chaos.faults import (
     CALLED_LINKS,
     GATEWAY,
     LEASE_SECONDS,
@@ -16,7 +16,7 @@ from tools.chaos.plan.faults import (
     Extent,
     Injection,
 )
-from tools.chaos.plan.load import Wanted, pods, ranked
+from tools.chaos.load import Wanted, pods, ranked
 
 VERSIONS = "two versions of a plugin"
 SLOWER = "API server slower than the timeout"

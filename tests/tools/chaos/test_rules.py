@@ -2,9 +2,8 @@
 
 import pytest
 
-from tools.chaos.oracle.audit import Act, Write
-from tools.chaos.oracle.rules import Verdict, judge
-from tools.chaos.plan.load import RUN, Wanted
+from tools.chaos.load import RUN, Wanted
+from tools.chaos.oracle import Act, Verdict, Write, judge
 from tools.chaos.plugins.rules.rules import EXCLUSIVE, LIMITED
 
 

@@ -1,1 +1,0 @@
-"""Takes safeguards out of a copy of the tree."""

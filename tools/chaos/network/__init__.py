@@ -1,1 +1,0 @@
-"""A link that loses, holds and cuts."""

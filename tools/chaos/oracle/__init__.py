@@ -1,1 +1,0 @@
-"""Judges a campaign by the audit log."""

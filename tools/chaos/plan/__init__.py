@@ -1,1 +1,0 @@
-"""What is broken when, under which load."""
