@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from cli.whatif.simulate.pods import MIRROR
+from cli.whatif.simulate.reading import MIRROR
 from moorage import Nodes, Pod
 from moorage.snapshot import Snapshot
 

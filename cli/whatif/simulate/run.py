@@ -11,12 +11,10 @@ from cli.config.policies import Policy as ChosenPolicy
 from cli.config.policies import choose_policy, load_registries
 from cli.shared.screen import Screen
 from cli.up.processes.scheduling import read_scheduler_config
-from cli.whatif.simulate.cluster import copy_of, left_out
 from cli.whatif.simulate.measures import Measures, measure, resources_of
 from cli.whatif.simulate.moorage import InProcess
-from cli.whatif.simulate.placing import Placed, Placing
-from cli.whatif.simulate.pods import PodsToPlace, read_pods
-from cli.whatif.simulate.sources import read_cluster, read_dump
+from cli.whatif.simulate.placing import Placed, Placing, copy_of, left_out
+from cli.whatif.simulate.reading import PodsToPlace, read_cluster, read_dump, read_pods
 from moorage.models import ObjectKind
 from moorage_host.plugins.host import PluginHost
 from sandbox.scheduler.cluster.cache import Cache, KnownPod
