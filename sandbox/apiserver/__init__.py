@@ -3,7 +3,7 @@
 `python -m sandbox.apiserver` runs it as a process; tests write `async with ApiServer() as api`.
 """
 
-from sandbox.apiserver.faults.faults import Fault, Faults
+from sandbox.apiserver.faults import Fault, Faults
 from sandbox.apiserver.server import ApiServer
 from sandbox.apiserver.settings import Settings
 

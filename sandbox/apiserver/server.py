@@ -9,9 +9,7 @@ from aiohttp.typedefs import Handler, Middleware
 
 from moorage_host.http.refusals import Refusals
 from moorage_host.http.requests import RequestChecks
-from sandbox.apiserver.discovery import documents, openapi
-from sandbox.apiserver.faults import admin
-from sandbox.apiserver.faults.faults import Faults
+from sandbox.apiserver import discovery, faults
 from sandbox.apiserver.requests.audit import AuditLog
 from sandbox.apiserver.requests.http import Edge, failures_as_status
 from sandbox.apiserver.settings import Settings
@@ -25,7 +23,7 @@ class ApiServer:
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
         self.cluster = Cluster(self.settings)
-        self.faults = Faults(self.cluster)
+        self.faults = faults.Faults(self.cluster)
         self._audit = AuditLog(self.settings.audit_log)
         self.url = ""
         """Where it listens, such as http://127.0.0.1:41234, once it does."""
@@ -81,9 +79,8 @@ class ApiServer:
             client_max_size=self.settings.max_body_bytes,
         )
         edge = Edge(self.cluster, self.faults, self.settings, self._audit)
-        documents.add_routes(application.router, self.cluster.resources, self.settings)
-        openapi.add_routes(application.router, self.cluster.resources)
-        admin.add_routes(application.router, self.faults)
+        discovery.add_routes(application.router, self.cluster.resources, self.settings)
+        faults.add_routes(application.router, self.faults)
         application.router.add_route("*", "/api/{path:.*}", edge.handle)
         application.router.add_route("*", "/apis/{path:.*}", edge.handle)
         return application

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from aiohttp import web
 
 from sandbox.apiserver import errors
-from sandbox.apiserver.printing.formats import Format, negotiate
+from sandbox.apiserver.printing import Format, negotiate
 from sandbox.apiserver.resources.paths import Target
 from sandbox.apiserver.resources.resource import SUBRESOURCE_VERBS
 from sandbox.apiserver.store.query import flag

@@ -8,7 +8,7 @@ import structlog
 from aiohttp import web
 
 from sandbox.apiserver import errors
-from sandbox.apiserver.faults.faults import Fault, Faults
+from sandbox.apiserver.faults import Fault, Faults
 from sandbox.apiserver.requests.audit import INJECTED, AuditLog, Entry
 from sandbox.apiserver.requests.call import Call, read_call, verb_of
 from sandbox.apiserver.requests.verbs import Verbs
@@ -16,8 +16,7 @@ from sandbox.apiserver.resources.paths import Target
 from sandbox.apiserver.settings import Settings
 from sandbox.apiserver.store.cluster import Cluster
 from sandbox.apiserver.store.store import encode
-from sandbox.apiserver.watch.options import open_watch
-from sandbox.apiserver.watch.watch import error_line
+from sandbox.apiserver.watch import error_line, open_watch
 
 log = structlog.get_logger()
 MOST_WARNINGS = 20

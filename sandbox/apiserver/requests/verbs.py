@@ -20,7 +20,7 @@ from sandbox.apiserver.store.cluster import Cluster
 from sandbox.apiserver.store.preconditions import Deletion
 from sandbox.apiserver.store.selection import select
 from sandbox.apiserver.store.store import Item, encode
-from sandbox.apiserver.watch.options import check_list_options
+from sandbox.apiserver.watch import check_list_options
 
 _PODS = parse("/api/v1/pods").resource
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.apiserver.printing.tables import age, pod_state, short
+from sandbox.apiserver.printing import age, pod_state, short
 from tests.sandbox.apiserver.support import EVENTS, NODES, PODS, Http, Reply, node, pod
 
 TABLE = (

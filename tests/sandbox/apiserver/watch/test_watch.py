@@ -6,11 +6,11 @@ import aiohttp
 import pytest
 
 from sandbox.apiserver import ApiServer, Settings
-from sandbox.apiserver.printing.formats import Format
+from sandbox.apiserver.printing import Format
 from sandbox.apiserver.resources.paths import parse
 from sandbox.apiserver.store.selection import select
 from sandbox.apiserver.store.store import Change, Item, Signal
-from sandbox.apiserver.watch.watch import Watch, WatchOptions
+from sandbox.apiserver.watch import Watch, WatchOptions
 from tests.sandbox.apiserver.support import NODES, PODS, Http, labelled, node, pod
 from tools.inprocess.api import until
 

@@ -8,14 +8,15 @@ Used in Python (`api.faults.add(Fault(...))`) and over HTTP:
     POST   /sandbox/watches/drop   {"resource": "pods", "expire": false}: end running watches now
 """
 
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
+from aiohttp import web
 from msgspec import Meta
 
-from sandbox.apiserver.errors import StatusError, expired, internal, too_many_requests
+from sandbox.apiserver.errors import StatusError, bad_request, expired, internal, too_many_requests
 from sandbox.apiserver.store.cluster import Cluster
-from sandbox.apiserver.watch.watch import Watch
+from sandbox.apiserver.watch import Watch
 
 ANY = "*"
 
@@ -127,3 +128,50 @@ def _error(code: int, retry_after_seconds: int) -> StatusError:
                504: "Timeout"}  # fmt: skip
     headers = {"Retry-After": str(retry_after_seconds)} if code == 503 else None
     return StatusError(code, reasons.get(code, ""), "injected fault", headers=headers)
+
+
+T = TypeVar("T")
+
+
+class WatchDrop(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of POST /sandbox/watches/drop."""
+
+    resource: str = ANY
+    expire: bool = False
+    """End them with 410 and forget the history, instead of cutting the connections."""
+
+
+def add_routes(router: web.UrlDispatcher, faults: Faults) -> None:
+    """Serve the paths above, for tests that do not run in this process."""
+
+    async def add(request: web.Request) -> web.Response:
+        faults.add(_read(await request.read(), Fault))
+        return _answer(faults.waiting())
+
+    async def show(_: web.Request) -> web.Response:
+        return _answer(faults.waiting())
+
+    async def clear(_: web.Request) -> web.Response:
+        faults.clear()
+        return _answer(faults.waiting())
+
+    async def drop(request: web.Request) -> web.Response:
+        wanted = _read(await request.read() or b"{}", WatchDrop)
+        end = faults.expire_watches if wanted.expire else faults.drop_watches
+        return _answer({"ended": end(wanted.resource)})
+
+    router.add_post("/sandbox/faults", add)
+    router.add_get("/sandbox/faults", show)
+    router.add_delete("/sandbox/faults", clear)
+    router.add_post("/sandbox/watches/drop", drop)
+
+
+def _read(body: bytes, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise bad_request(f"{kind.__name__}: {error}") from error
+
+
+def _answer(value: object) -> web.Response:
+    return web.Response(body=msgspec.json.encode(value), content_type="application/json")

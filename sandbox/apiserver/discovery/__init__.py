@@ -1,1 +1,0 @@
-"""The documents about what is served: version, groups, resources and OpenAPI."""

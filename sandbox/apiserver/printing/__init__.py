@@ -1,1 +1,0 @@
-"""The forms in which objects are answered: whole, with metadata only, or as kubectl's Table."""

@@ -1,1 +1,0 @@
-"""Watches: what a client asks to follow, and which events it gets."""
