@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sandbox.apiserver.requests.scale import SCALE
+from sandbox.apiserver.requests.patches import SCALE
 from sandbox.apiserver.resources.builtin import BUILT_IN
 from sandbox.apiserver.schemas import FILE
 

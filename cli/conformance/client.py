@@ -14,7 +14,7 @@ import aiohttp
 
 from cli.conformance.exchange import Answer, Request, Verb
 from sandbox.scheduler.config import ExtenderConfig
-from sandbox.scheduler.extenders.tls import extender_context
+from sandbox.scheduler.extenders.client import extender_context
 
 IDLE_SECONDS = 90.0
 """How long Go keeps an idle connection."""

@@ -9,8 +9,7 @@ import msgspec
 from cli.conformance.exchange import VERBS, Verb
 from moorage.errors import ConfigurationError
 from moorage.units.durations import parse_duration
-from sandbox.scheduler.config import ExtenderConfig, load_configuration
-from sandbox.scheduler.config.document import TLS, ManagedResource
+from sandbox.scheduler.config import TLS, ExtenderConfig, ManagedResource, load_configuration
 
 DEFAULT_VERBS = "filter=filter,prioritize=prioritize,preempt=preempt"
 BIND = "bind"

@@ -14,8 +14,7 @@ from sandbox.apiserver.printing import Format, event
 from sandbox.apiserver.resources.paths import Target
 from sandbox.apiserver.settings import Settings
 from sandbox.apiserver.store.cluster import Cluster
-from sandbox.apiserver.store.query import flag, whole_number
-from sandbox.apiserver.store.selection import Selection, select
+from sandbox.apiserver.store.selection import Selection, flag, select, whole_number
 from sandbox.apiserver.store.store import Change, encode
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"

@@ -7,13 +7,17 @@ python -m sandbox.scheduler --config FILE --api-server URL [--extender-url URL] 
 import asyncio
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from moorage_host.process.lifecycle import ProcessSettings, process
+import msgspec
+from aiohttp import web
+
+from moorage_host.process.admin import admin_server
+from moorage_host.process.lifecycle import AdminSettings, ProcessSettings, process
 from moorage_host.settings import parse_settings, setting
-from sandbox.scheduler.admin import serving_decisions
 from sandbox.scheduler.config import DEFAULT_CONFIGURATION, DEFAULT_NAME, load_configuration
 from sandbox.scheduler.cycle.decision import Decisions
 from sandbox.scheduler.scheduler import Scheduler
@@ -65,7 +69,7 @@ async def _schedule(settings: Settings) -> None:
             for each in configurations
         ]
         async with (
-            serving_decisions(decisions, schedulers[0].retry, settings.decisions_port),
+            _serving_decisions(decisions, schedulers[0].retry, settings.decisions_port),
             asyncio.TaskGroup() as group,
         ):
             names = [name for each in configurations for name in each.scheduler_names]
@@ -90,6 +94,41 @@ async def _announce(schedulers: Sequence[Scheduler], names: Sequence[str], api_s
     }
     sys.stdout.write(json.dumps(facts) + "\n")
     sys.stdout.flush()
+
+
+@asynccontextmanager
+async def _serving_decisions(
+    decisions: Decisions, retry: Callable[[], int], port: int | None
+) -> AsyncIterator[None]:
+    """Serve `/decisions/NAMESPACE/POD` and `/retry` for as long as the block lasts.
+
+    Args:
+        decisions: What is served.
+        retry: Has all pending pods tried again; returns how many there are.
+        port: The port; without one nothing is served.
+
+    Raises:
+        ConfigurationError: The port cannot be listened on.
+    """
+    if port is None:
+        yield
+        return
+
+    async def show(request: web.Request) -> web.Response:
+        namespace, pod = request.match_info["namespace"], request.match_info["pod"]
+        decision = decisions.get(namespace, pod)
+        if decision is None:
+            message = f"there is no decision about {namespace}/{pod}"
+            return web.json_response({"error": message}, status=404)
+        return web.Response(body=msgspec.json.encode(decision), content_type="application/json")
+
+    async def try_again(_: web.Request) -> web.Response:
+        return web.json_response({"pods": retry()})
+
+    routes = [web.get("/decisions/{namespace}/{pod}", show), web.post("/retry", try_again)]
+    settings = AdminSettings(admin_host="127.0.0.1", admin_port=port)
+    async with admin_server(settings, checks={}, routes=routes):
+        yield
 
 
 if __name__ == "__main__":

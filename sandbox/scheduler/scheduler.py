@@ -5,16 +5,13 @@ import random
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
 
 import structlog
 
 from moorage.errors import PluginFailedError
-from sandbox.scheduler.binding import Binder, BindError
-from sandbox.scheduler.changes import Changes
-from sandbox.scheduler.cluster.api import Api, ApiError
-from sandbox.scheduler.cluster.cache import Cache
-from sandbox.scheduler.cluster.informer import Informer
-from sandbox.scheduler.cluster.recorder import Recorder
+from sandbox.scheduler.cluster.cache import Cache, KnownPod
+from sandbox.scheduler.cluster.client import Api, ApiError, Informer
 from sandbox.scheduler.config import Configuration
 from sandbox.scheduler.cycle.cycle import Cycle
 from sandbox.scheduler.cycle.decision import Attempt, Decisions
@@ -23,7 +20,7 @@ from sandbox.scheduler.cycle.extending import Extenders
 from sandbox.scheduler.cycle.in_tree import InTreePlugins
 from sandbox.scheduler.cycle.preemption import NAME, Preemption, PreemptionError
 from sandbox.scheduler.extenders.client import Extender, ExtenderError
-from sandbox.scheduler.failures import Failures
+from sandbox.scheduler.outcomes import BindError, Failures, Recorder, bind
 from sandbox.scheduler.queue import ClusterEvent, QueuedPod, SchedulingQueue
 
 _log = structlog.get_logger()
@@ -62,7 +59,7 @@ class Scheduler:
             )
             for profile in configuration.profiles
         }
-        self._connections: tuple[Api | Extender, ...] = (api := Api(api_url), *extenders)
+        api = Api(api_url)
         self._wake = asyncio.Event()
         self._stop = asyncio.Event()
         self._bindings: set[asyncio.Task[None]] = set()
@@ -73,20 +70,20 @@ class Scheduler:
             max_backoff=configuration.pod_max_backoff_seconds,
             clock=clock,
         )
-        changes = Changes(self.cache, self.queue, frozenset(self._profiles), self._wake)
-        nodes = Informer(api, "/api/v1/nodes", changes.node_set, changes.node_gone)
-        pods = Informer(api, "/api/v1/pods", changes.pod_set, changes.pod_gone)
+        nodes = Informer(api, "/api/v1/nodes", self._node_set, self._node_gone)
+        pods = Informer(api, "/api/v1/pods", self._pod_set, self._pod_gone)
         self._informers = (nodes, pods)
         self._recorder = Recorder(api)
         self._cycle = Cycle(configuration, self.cache, Extenders(extenders), rng)
         self._preemption = Preemption(self.cache, extenders, rng)
-        self._binder = Binder(api, extenders)
+        self._api, self._extenders = api, extenders
         self._failures = Failures(api, self.cache, self.queue, self._recorder, pods)
 
     async def run(self) -> None:
         """Schedule until `stop`; binding cycles under way are given a moment to end."""
         async with AsyncExitStack() as stack:
-            for connection in self._connections:
+            connections: tuple[Api | Extender, ...] = (self._api, *self._extenders)
+            for connection in connections:
                 await stack.enter_async_context(connection)
             async with asyncio.TaskGroup() as group:
                 following = [group.create_task(i.run()) for i in self._informers]
@@ -171,7 +168,7 @@ class Scheduler:
 
     async def _bind(self, queued: QueuedPod, node: str) -> None:
         try:
-            await self._binder.bind(queued.pod.pod, node)
+            await bind(self._api, self._extenders, queued.pod.pod, node)
         except BindError as error:
             self.cache.forget(queued.pod.uid)
             self.queue.happened(ClusterEvent.POD_DELETED)
@@ -195,6 +192,55 @@ class Scheduler:
         else:
             diagnosis.aftermath = f"preemption: {plan}"
             diagnosis.nominated = plan.node
+
+    def _pod_set(self, document: dict[str, Any]) -> None:
+        """Take in a pod that is new or has changed."""
+        pod = KnownPod(document)
+        if pod.pod.is_terminal:
+            self._pod_gone(document)
+            return
+        before = self.cache.pods.get(pod.uid)
+        self.cache.set_pod(pod)
+        if pod.pod.spec.node_name:
+            was_bound = before is not None and before.pod.spec.node_name
+            self.queue.discard(pod.uid)
+            self._happened(ClusterEvent.POD_CHANGED if was_bound else ClusterEvent.POD_ADDED)
+        elif self._wants_node(pod):
+            self.queue.put(pod)
+            self._wake.set()
+
+    def _pod_gone(self, document: dict[str, Any]) -> None:
+        """Take in that a pod is gone, or has ended."""
+        uid = document["metadata"]["uid"]
+        pod = self.cache.pods.get(uid)
+        if pod is None:
+            return
+        took_room = pod.pod.spec.node_name or self.cache.is_assumed(uid)
+        self.cache.remove_pod(uid)
+        self.queue.discard(uid)
+        if took_room:
+            self._happened(ClusterEvent.POD_DELETED)
+
+    def _node_set(self, document: dict[str, Any]) -> None:
+        """Take in a node that is new or has changed; a mere heartbeat changes nothing."""
+        before = self.cache.set_node(document)
+        if self.cache.nodes[document["metadata"]["name"]].manifest != before:
+            self._happened(ClusterEvent.NODE_CHANGED)
+
+    def _node_gone(self, document: dict[str, Any]) -> None:
+        """Take in that a node is gone."""
+        self.cache.remove_node(document["metadata"]["name"])
+        self._happened(ClusterEvent.NODE_DELETED)
+
+    def _wants_node(self, pod: KnownPod) -> bool:
+        spec = pod.pod.spec
+        if spec.scheduler_name not in self._profiles or spec.scheduling_gates:
+            return False
+        return not self.cache.is_assumed(pod.uid)
+
+    def _happened(self, event: ClusterEvent) -> None:
+        self.queue.happened(event)
+        self._wake.set()
 
 
 @asynccontextmanager

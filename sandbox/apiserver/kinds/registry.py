@@ -3,7 +3,7 @@
 from base64 import b64encode
 from collections.abc import Mapping
 
-from sandbox.apiserver.kinds import access, accounts, events, nodes, pods, priorities, workloads
+from sandbox.apiserver.kinds import events, nodes, pods, priorities, reviews, workloads
 from sandbox.apiserver.kinds.hooks import Hooks
 from sandbox.apiserver.kinds.names import DNS_LABEL, PATH_SEGMENT
 from sandbox.apiserver.resources import custom
@@ -94,10 +94,10 @@ _BY_STORAGE: Mapping[str, Hooks] = {
     "batch/cronjobs": workloads.OTHERS,
     "batch/jobs": workloads.OTHERS,
     "authentication.k8s.io/selfsubjectreviews": Hooks(on_create=_name_user),
-    "authentication.k8s.io/tokenreviews": accounts.TOKEN_REVIEWS,
+    "authentication.k8s.io/tokenreviews": reviews.TOKEN_REVIEWS,
     "authorization.k8s.io/selfsubjectaccessreviews": Hooks(on_create=_allow),
     "authorization.k8s.io/selfsubjectrulesreviews": Hooks(on_create=_allow_all),
-    "authorization.k8s.io/subjectaccessreviews": access.ACCESS_REVIEWS,
+    "authorization.k8s.io/subjectaccessreviews": reviews.ACCESS_REVIEWS,
     priorities.CLASSES: priorities.HOOKS,
     custom.DEFINITIONS: Hooks(
         default=custom.default_names, on_create=_establish, validate=custom.check

@@ -9,7 +9,7 @@ from sandbox.apiserver import errors
 from sandbox.apiserver.printing import Format, negotiate
 from sandbox.apiserver.resources.paths import Target
 from sandbox.apiserver.resources.resource import SUBRESOURCE_VERBS
-from sandbox.apiserver.store.query import flag
+from sandbox.apiserver.store.selection import flag
 
 _BY_METHOD = {
     "GET": ("get", "list"),

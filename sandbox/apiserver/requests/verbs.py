@@ -17,7 +17,7 @@ from sandbox.apiserver.settings import Settings
 from sandbox.apiserver.store import pages
 from sandbox.apiserver.store.binding import bind
 from sandbox.apiserver.store.cluster import Cluster
-from sandbox.apiserver.store.preconditions import Deletion
+from sandbox.apiserver.store.metadata import Deletion
 from sandbox.apiserver.store.selection import select
 from sandbox.apiserver.store.store import Item, encode
 from sandbox.apiserver.watch import check_list_options

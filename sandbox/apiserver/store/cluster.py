@@ -9,18 +9,17 @@ from typing import Any
 
 from sandbox.apiserver import errors
 from sandbox.apiserver.kinds import names
-from sandbox.apiserver.kinds.accounts import ACCOUNTS, read_accounts
 from sandbox.apiserver.kinds.hooks import Hooks
 from sandbox.apiserver.kinds.priorities import SYSTEM_CLASSES
 from sandbox.apiserver.kinds.registry import hooks_of
+from sandbox.apiserver.kinds.reviews import ACCOUNTS, read_accounts
 from sandbox.apiserver.resources.custom import DEFINITIONS, served_resources
-from sandbox.apiserver.resources.paths import Target, parse
+from sandbox.apiserver.resources.paths import ResourceTable, Target, parse
 from sandbox.apiserver.resources.resource import Object, Resource
-from sandbox.apiserver.resources.table import ResourceTable
 from sandbox.apiserver.settings import Settings
 from sandbox.apiserver.store import metadata as metadata_of
 from sandbox.apiserver.store import namespaces
-from sandbox.apiserver.store.preconditions import (
+from sandbox.apiserver.store.metadata import (
     Deletion,
     check_identity,
     check_preconditions,

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from sandbox.apiserver.errors import StatusError, bad_request, expired
 from sandbox.apiserver.resources.resource import Object
 from sandbox.apiserver.store.cluster import Cluster
-from sandbox.apiserver.store.query import whole_number
-from sandbox.apiserver.store.selection import Selection
+from sandbox.apiserver.store.selection import Selection, whole_number
 from sandbox.apiserver.store.store import Item
 
 

@@ -1,4 +1,4 @@
-"""Which objects a list, a watch or a deletecollection means: its label and field selectors."""
+"""Reads what a request selects: its flags and numbers, and its label and field selectors."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +12,26 @@ from moorage.rules import (
 )
 from sandbox.apiserver.errors import bad_request
 from sandbox.apiserver.resources.resource import Object, Resource, value_at
+
+
+def flag(query: Mapping[str, str], name: str) -> bool:
+    """Return whether a query parameter is on: present, and neither 0 nor false."""
+    return query.get(name, "false").lower() not in ("0", "false")
+
+
+def whole_number(query: Mapping[str, str], name: str, default: int) -> int:
+    """Return a query parameter that is a number and not negative.
+
+    Raises:
+        StatusError: 400.
+    """
+    text = query.get(name, "")
+    if not text:
+        return default
+    if not text.isascii() or not text.isdigit():
+        raise bad_request(f'{name}: "{text}" is not a whole number')
+    return int(text)
+
 
 _ALWAYS = ("metadata.name", "metadata.namespace")
 

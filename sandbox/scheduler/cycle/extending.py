@@ -10,14 +10,12 @@ from sandbox.scheduler.cluster.cache import KnownPod
 from sandbox.scheduler.cycle.decision import Attempt
 from sandbox.scheduler.cycle.diagnosis import EXTENDER, Rejection
 from sandbox.scheduler.extenders.answers import (
-    AnswerError,
     FilterAnswer,
     filter_answer,
     score_answer,
 )
-from sandbox.scheduler.extenders.client import Extender, ExtenderError
+from sandbox.scheduler.extenders.client import Extender, ExtenderError, filter_body
 from sandbox.scheduler.extenders.gojson import node_json
-from sandbox.scheduler.extenders.requests import filter_body
 
 _log = structlog.get_logger()
 
@@ -87,10 +85,7 @@ class Extenders:
 async def _filtered(extender: Extender, attempt: Attempt, nodes: Offered) -> Offered:
     names_only = extender.config.node_cache_capable
     body = filter_body(attempt.pod.wire, nodes, names_only)
-    try:
-        answer = filter_answer(await extender.call(extender.config.filter_verb, body))
-    except AnswerError as error:
-        raise ExtenderError(str(error)) from error
+    answer = filter_answer(await extender.call(extender.config.filter_verb, body))
     if answer.error:
         raise ExtenderError(answer.error)
     survivors = _survivors(extender.name, answer, nodes, names_only)
@@ -109,7 +104,7 @@ async def _scores(extender: Extender, pod: KnownPod, nodes: Offered) -> Iterable
     body = filter_body(pod.wire, nodes, config.node_cache_capable)
     try:
         scores = score_answer(await extender.call(config.prioritize_verb, body))
-    except (ExtenderError, AnswerError) as error:
+    except ExtenderError as error:
         # kube-scheduler logs this only at verbosity 5.
         _log.debug("no scores from extender", extender=extender.name, error=str(error))
         return []

@@ -17,8 +17,7 @@ from moorage.execution import EnabledPlugin, PluginScores, Supervisor
 from moorage.execution import Profile as RunningProfile
 from moorage.plugin.base import Plugin
 from moorage_host.policy.arguments import check_arguments
-from sandbox.scheduler.config import Profile
-from sandbox.scheduler.config.plugins import DEFAULTS
+from sandbox.scheduler.config import DEFAULTS, Profile
 from sandbox.scheduler.cycle.diagnosis import Rejection
 from services.filter.engine import run_filters
 from services.filter.plugins import BUILT_INS as FILTERS

@@ -13,9 +13,8 @@ from sandbox.scheduler.cluster.cache import Cache, KnownPod, NodeInfo
 from sandbox.scheduler.cycle.cycle import rejection_of
 from sandbox.scheduler.cycle.diagnosis import Diagnosis, Rejection, summary
 from sandbox.scheduler.cycle.in_tree import InTreePlugins
-from sandbox.scheduler.extenders.answers import AnswerError, preempt_answer
-from sandbox.scheduler.extenders.client import Extender, ExtenderError
-from sandbox.scheduler.extenders.requests import preempt_body
+from sandbox.scheduler.extenders.answers import preempt_answer
+from sandbox.scheduler.extenders.client import Extender, ExtenderError, preempt_body
 
 _log = structlog.get_logger()
 
@@ -173,10 +172,7 @@ class Preemption:
     ) -> dict[str, Victims]:
         victims = {node: [(v.uid, v.wire) for v in pods] for node, pods in candidates.items()}
         body = preempt_body(pod.wire, victims, extender.config.node_cache_capable)
-        try:
-            answer = preempt_answer(await extender.call(extender.config.preempt_verb, body))
-        except AnswerError as error:
-            raise ExtenderError(str(error)) from error
+        answer = preempt_answer(await extender.call(extender.config.preempt_verb, body))
         return {node: self._known(extender, node, uids) for node, uids in answer.items()}
 
     def _known(self, extender: Extender, node: str, uids: list[str]) -> Victims:

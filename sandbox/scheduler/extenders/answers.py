@@ -11,7 +11,11 @@ from typing import Any, NamedTuple, NoReturn
 _INT64 = range(-(2**63), 2**63)
 
 
-class AnswerError(Exception):
+class ExtenderError(Exception):
+    """An extender did not do what it was asked; the message is what users read."""
+
+
+class AnswerError(ExtenderError):
     """Go would refuse this answer; the message is close to Go's own."""
 
 

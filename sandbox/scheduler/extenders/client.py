@@ -1,19 +1,77 @@
 """Calls one extender as kube-scheduler's HTTP client does, byte for byte."""
 
+import ssl
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import aiohttp
 
+from moorage.errors import ConfigurationError
 from moorage.models import Pod
 from sandbox.scheduler.config import ExtenderConfig
-from sandbox.scheduler.extenders.answers import AnswerError, decode_answer
-from sandbox.scheduler.extenders.tls import extender_context
+from sandbox.scheduler.extenders.answers import ExtenderError as ExtenderError
+from sandbox.scheduler.extenders.answers import decode_answer
+from sandbox.scheduler.extenders.gojson import dumps
+
+
+def extender_context(config: ExtenderConfig) -> ssl.SSLContext | bool:
+    """Return the context for an extender; True means that of the HTTP client.
+
+    Raises:
+        ConfigurationError: A file cannot be used.
+    """
+    tls = config.tls_config
+    if tls is None and not config.enable_https:
+        return True
+    try:
+        context = ssl.create_default_context(cafile=(tls.ca_file or None) if tls else None)
+        if tls and tls.cert_file:
+            context.load_cert_chain(tls.cert_file, tls.key_file)
+    except OSError as error:  # those of ssl too
+        raise ConfigurationError(
+            f"cannot use the files in tlsConfig of the extender at {config.url_prefix}: {error}"
+        ) from error
+    # Like kube-scheduler: enableHTTPS without a CA verifies nothing.
+    trusts = tls is not None and bool(tls.ca_file)
+    if (tls and tls.insecure) or (config.enable_https and not trusts):
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+def filter_body(pod: bytes, nodes: Mapping[str, bytes], names_only: bool) -> bytes:
+    """Write ExtenderArgs, the body of filter and prioritize."""
+    if names_only:
+        return b'{"Pod":%b,"Nodes":null,"NodeNames":%b}' % (pod, dumps(list(nodes)))
+    items = b",".join(nodes.values())
+    return b'{"Pod":%b,"Nodes":{"metadata":{},"items":[%b]},"NodeNames":null}' % (pod, items)
+
+
+def preempt_body(
+    pod: bytes, victims: Mapping[str, Sequence[tuple[str, bytes]]], uids_only: bool
+) -> bytes:
+    """Write ExtenderPreemptionArgs; victims are uid and JSON per node, highest priority first."""
+    nodes = b",".join(
+        b'%b:{"Pods":[%b],"NumPDBViolations":0}'
+        % (dumps(node), b",".join(_victim(*victim, uids_only) for victim in victims[node]))
+        for node in sorted(victims)
+    )
+    if uids_only:
+        return b'{"Pod":%b,"NodeNameToVictims":null,"NodeNameToMetaVictims":{%b}}' % (pod, nodes)
+    return b'{"Pod":%b,"NodeNameToVictims":{%b},"NodeNameToMetaVictims":null}' % (pod, nodes)
+
+
+def bind_body(pod: Pod, node: str) -> bytes:
+    """Write ExtenderBindingArgs."""
+    return dumps(
+        {"PodName": pod.name, "PodNamespace": pod.namespace, "PodUID": pod.uid, "Node": node}
+    )
+
+
+def _victim(uid: str, document: bytes, uids_only: bool) -> bytes:
+    return b'{"UID":%b}' % dumps(uid) if uids_only else document
+
 
 _IDLE_SECONDS = 90.0  # Go's IdleConnTimeout
-
-
-class ExtenderError(Exception):
-    """An extender did not do what it was asked; the message is what users read."""
 
 
 class Extender:
@@ -65,11 +123,7 @@ class Extender:
             ExtenderError: The call failed in any way.
         """
         url = f"{self.config.url_prefix.rstrip('/')}/{verb}"
-        answer = await self._post(verb, url, body)
-        try:
-            return decode_answer(answer)
-        except AnswerError as error:
-            raise ExtenderError(str(error)) from error
+        return decode_answer(await self._post(verb, url, body))
 
     async def _post(self, verb: str, url: str, body: bytes) -> bytes:
         if self._session is None:

@@ -11,7 +11,7 @@ from cli.conformance.checks import all_checks
 from cli.conformance.findings import Severity
 from cli.conformance.requests import Requests
 from cli.conformance.running import Report, run_checks
-from sandbox.scheduler.config.document import ManagedResource
+from sandbox.scheduler.config import ManagedResource
 from tests.cli.conformance.extender import (
     TOO_OLD,
     Change,

@@ -1,5 +1,5 @@
-from sandbox.scheduler.cluster.recorder import NOTE_LIMIT, truncated
 from sandbox.scheduler.cycle.diagnosis import Diagnosis, Rejection, summary
+from sandbox.scheduler.outcomes import NOTE_LIMIT, truncated
 
 
 def rejection(*reasons: str) -> Rejection:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from sandbox.scheduler.config.document import TLS, ExtenderConfig
+from sandbox.scheduler.config import TLS, ExtenderConfig
 from sandbox.scheduler.extenders.client import Extender, ExtenderError
 
 

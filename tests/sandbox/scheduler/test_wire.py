@@ -6,9 +6,8 @@ import pytest
 
 from sandbox.scheduler.cluster.cache import KnownPod
 from sandbox.scheduler.config import ExtenderConfig
-from sandbox.scheduler.extenders.client import Extender
+from sandbox.scheduler.extenders.client import Extender, bind_body, filter_body, preempt_body
 from sandbox.scheduler.extenders.gojson import node_json, pod_json
-from sandbox.scheduler.extenders.requests import bind_body, filter_body, preempt_body
 from tests.sandbox.scheduler.support import World, known_pod, recordings
 from tools.inprocess.api import until
 
