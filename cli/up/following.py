@@ -139,8 +139,7 @@ class Following:
 
     async def catch_up(self) -> None:
         """Take over how far all pods are now."""
-        pods, _ = await self._cluster.pods()
-        for pod in pods:
+        for pod in await self._cluster.pods():
             self._note("MODIFIED", pod)
 
     async def until_settled(self, progress: Callable[[int], None]) -> None:

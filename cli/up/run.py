@@ -30,6 +30,7 @@ from cli.up.reloading.reloader import Reloader, Retry
 from cli.up.result.background import background_shown
 from cli.up.result.report import Report, show_addresses
 from moorage_host.process.lifecycle import stop_signals
+from sandbox.client import ApiError
 
 INTERRUPTED = 130
 """Exit code if a signal came before the result."""
@@ -257,7 +258,7 @@ async def _news_of_deaths() -> AsyncIterator[None]:
     """
     try:
         yield
-    except* aiohttp.ClientError as errors:
+    except* (aiohttp.ClientError, ApiError) as errors:
         await asyncio.sleep(NEWS_SECONDS)
         raise ProcessFailedError(f"the API server broke off: {errors.exceptions[0]}") from errors
 

@@ -15,8 +15,9 @@ from typing import Any, Literal
 import structlog
 
 from moorage.models import Pod
+from sandbox.client import Api, ApiError
 from sandbox.scheduler.cluster.cache import Cache, KnownPod
-from sandbox.scheduler.cluster.client import Api, ApiError, Informer
+from sandbox.scheduler.cluster.informer import Informer
 from sandbox.scheduler.cycle.diagnosis import Diagnosis
 from sandbox.scheduler.cycle.preemption import Plan
 from sandbox.scheduler.extenders.answers import bind_answer
@@ -51,8 +52,14 @@ async def bind(api: Api, extenders: Sequence[Extender], pod: Pod, node: str) -> 
             if not extender.config.ignorable:
                 raise BindError(str(error)) from error
             _log.info("extender skipped", extender=extender.name, error=str(error))
+    binding = {
+        "kind": "Binding",
+        "apiVersion": "v1",
+        "metadata": {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid},
+        "target": {"kind": "Node", "name": node},
+    }
     try:
-        await api.bind(pod, node)
+        await api.request("POST", f"{_path(pod)}/binding", binding)
     except ApiError as error:
         raise BindError(f'running Bind plugin "DefaultBinder": {error}') from error
 
@@ -63,6 +70,7 @@ async def _ask(extender: Extender, pod: Pod, node: str) -> None:
         raise ExtenderError(refusal)
 
 
+_STRATEGIC = "application/strategic-merge-patch+json"
 NOTE_LIMIT = 1024  # characters of an event's note
 _QUEUED_EVENTS = 1000
 _REMEMBERED_EVENTS = 4096
@@ -138,15 +146,18 @@ class Recorder:
     async def _send(self, event: dict[str, Any]) -> None:
         key = (event["regarding"]["uid"], event["reason"], event["note"])
         earlier = self._written.get(key)
+        path = f"/apis/events.k8s.io/v1/namespaces/{event['metadata']['namespace']}/events"
         if earlier is None:
-            await self._api.create_event(event)
+            await self._api.request("POST", path, event)
             self._keep(key, event)
             return
         series = earlier.get("series")
         count = series["count"] + 1 if series else 2
         earlier["series"] = {"count": count, "lastObservedTime": event["eventTime"]}
         if not series:  # client-go writes later counts only every few minutes
-            await self._api.patch_event(earlier, {"series": earlier["series"]})
+            change = {"series": earlier["series"]}
+            path = f"{path}/{earlier['metadata']['name']}"
+            await self._api.request("PATCH", path, change, _STRATEGIC)
 
     def _keep(self, key: tuple[str, ...], event: dict[str, Any]) -> None:
         self._written[key] = event
@@ -263,7 +274,8 @@ class Failures:
             _log.warning("status not written", pod=pod.key, error=str(error))
 
     async def _patch(self, pod: KnownPod, status: dict[str, object]) -> None:
-        self._pods.learn(await self._api.patch_status(pod.pod, status))
+        path, body = f"{_path(pod.pod)}/status", {"status": status}
+        self._pods.learn(await self._api.request("PATCH", path, body, _STRATEGIC))
 
     async def _delete(self, victim: KnownPod, preemptor: KnownPod, node: str) -> None:
         conditions = victim.document.get("status", {}).get("conditions") or []
@@ -277,8 +289,12 @@ class Failures:
         }
         try:
             await self._patch(victim, {"conditions": with_condition(conditions, condition)})
-            await self._api.delete_pod(victim.pod)
+            await self._api.request("DELETE", _path(victim.pod))
         except ApiError as error:
             if error.code != 404:  # gone already is what was wanted
                 raise
         self._recorder.preempted(victim.pod, preemptor.pod, node)
+
+
+def _path(pod: Pod) -> str:
+    return f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"

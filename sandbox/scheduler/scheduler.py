@@ -10,8 +10,9 @@ from typing import Any
 import structlog
 
 from moorage.errors import PluginFailedError
+from sandbox.client import Api, ApiError
 from sandbox.scheduler.cluster.cache import Cache, KnownPod
-from sandbox.scheduler.cluster.client import Api, ApiError, Informer
+from sandbox.scheduler.cluster.informer import Informer
 from sandbox.scheduler.config import Configuration
 from sandbox.scheduler.cycle.cycle import Cycle
 from sandbox.scheduler.cycle.decision import Attempt, Decisions

@@ -84,7 +84,7 @@ class Stack:
 
     async def pods(self) -> dict[str, Object]:
         """Return all pods by name."""
-        found, _ = await self.cluster.pods()
+        found = await self.cluster.pods()
         return {obj["metadata"]["name"]: obj for obj in found}
 
     async def places(self) -> dict[str, str]:

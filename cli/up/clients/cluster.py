@@ -1,7 +1,6 @@
 """Talks to the embedded API server: creates the workload and follows its pods."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,15 +10,14 @@ import msgspec
 
 from cli.up.objects.manifests import Object
 from cli.up.objects.workload import Workload
-from moorage.backoff import Backoff
 from moorage.errors import ConfigurationError
 from moorage.models import ObjectKind
+from sandbox.client import SYNCED, Api
 
 AT_ONCE = 16
 """Objects that are created side by side."""
 
-LONGEST_LINE = 1 << 24
-"""Bytes of a line of a watch; a node with its images is a long one."""
+PODS = "/api/v1/pods"
 
 NAMESPACED = "/namespaces/{namespace}"
 
@@ -38,9 +36,10 @@ MAY_EXIST = ("Namespace", "PriorityClass")
 class Cluster:
     """A client of the embedded API server."""
 
-    def __init__(self, session: aiohttp.ClientSession, api: str) -> None:
+    def __init__(self, session: aiohttp.ClientSession, client: Api) -> None:
         self._session = session
-        self._api = api
+        self._client = client
+        self._api = client.url
         self._served: dict[str, dict[str, str]] = {}
 
     async def create(self, workload: Workload, created: Callable[[Object], None]) -> list[Object]:
@@ -82,64 +81,30 @@ class Cluster:
                         "into a file for --nodes or --pods"
                     )
 
-    async def pods(self) -> tuple[list[Object], str]:
-        """Return all pods, and the version to watch from.
+    async def pods(self) -> list[Object]:
+        """Return all pods.
 
         Raises:
-            aiohttp.ClientError: The API server is not reached, or refuses.
+            ApiError: The API server is not reached, or refuses.
         """
-        page = await self._get("/api/v1/pods")
-        if "items" not in page:
-            raise aiohttp.ClientError(f"the API server lists no pods: {page.get('message')}")
-        return page["items"], page["metadata"]["resourceVersion"]
+        pods, _ = await self._client.list(PODS)
+        return pods
 
     async def failed_attempts(self) -> list[Object]:
-        """Return the events of attempts to schedule a pod that came to nothing."""
-        page = await self._get("/api/v1/events?fieldSelector=reason=FailedScheduling")
-        events: list[Object] = page["items"]
-        return events
+        """Return the events of attempts to schedule a pod that came to nothing.
 
-    async def watch(self, version: str) -> AsyncIterator[tuple[str, Object]]:
-        """Yield what happens to pods, the kind of event and the pod, until the server ends it."""
-        query = {"watch": "true", "resourceVersion": version}
-        timeout = aiohttp.ClientTimeout(total=None)
-        async with self._session.get(
-            f"{self._api}/api/v1/pods", params=query, timeout=timeout, raise_for_status=True
-        ) as response:
-            async for line in response.content:
-                event = json.loads(line)
-                if event["type"] in ("ADDED", "MODIFIED", "DELETED"):
-                    yield event["type"], event["object"]
+        Raises:
+            ApiError: The API server is not reached, or refuses.
+        """
+        path = "/api/v1/events?fieldSelector=reason=FailedScheduling"
+        events, _ = await self._client.list(path)
+        return events
 
     async def follow(self) -> AsyncIterator[tuple[str, Object]]:
         """Yield all pods as ADDED, then what happens to them, for ever, also after a cut."""
-        backoff = Backoff(0.1, 1.0)
-        known: dict[str, Object] = {}
-        while True:
-            try:
-                async for kind, pod in self._follow_until_it_ends(known):
-                    backoff.reset()
-                    yield kind, pod
-            except (aiohttp.ClientError, OSError, ValueError):  # cut, maybe within a line
-                await asyncio.sleep(backoff.next())
-
-    async def _follow_until_it_ends(
-        self, known: dict[str, Object]
-    ) -> AsyncIterator[tuple[str, Object]]:
-        """Follow pods until the watch ends; *known* are those so far, by uid."""
-        pods, version = await self.pods()
-        gone = known.keys() - {pod["metadata"]["uid"] for pod in pods}
-        for uid in gone:
-            yield "DELETED", known.pop(uid)
-        for pod in pods:
-            known[pod["metadata"]["uid"]] = pod
-            yield "ADDED", pod
-        async for kind, pod in self.watch(version):
-            if kind == "DELETED":
-                known.pop(pod["metadata"]["uid"], None)
-            else:
-                known[pod["metadata"]["uid"]] = pod
-            yield kind, pod
+        async for kind, pod in self._client.follow(PODS):
+            if kind != SYNCED:
+                yield kind, pod
 
     async def _get(self, path: str) -> Any:
         async with self._session.get(self._api + path) as response:
@@ -210,5 +175,5 @@ class Cluster:
 async def connected(api: str) -> AsyncIterator[Cluster]:
     """Connect to the API server at *api*."""
     connector = aiohttp.TCPConnector(limit=2 * AT_ONCE)
-    async with aiohttp.ClientSession(connector=connector, read_bufsize=LONGEST_LINE) as session:
-        yield Cluster(session, api)
+    async with aiohttp.ClientSession(connector=connector) as session:
+        yield Cluster(session, Api(api, session))

@@ -36,7 +36,7 @@ async def test_what_was_decided_is_shown(tmp_path: Path, number: signal.Signals)
         await command.line("export KUBECONFIG=")
         async with asyncio.timeout(PATIENCE), connected(command.api) as cluster:
             async for _ in cluster.follow():
-                pods, _ = await cluster.pods()
+                pods = await cluster.pods()
                 if sum("nodeName" in pod["spec"] for pod in pods) == 3:
                     break
         command.signal(number)

@@ -1,0 +1,166 @@
+"""A client of the embedded API server: requests, and collections that it follows.
+
+The stand-in for kube-scheduler and `moorage up` use it.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import msgspec
+import structlog
+
+from moorage.backoff import Backoff
+
+_log = structlog.get_logger()
+
+_REQUEST_SECONDS = 30.0
+_IDLE_WATCH_SECONDS = 330.0  # a little longer than the timeout that watches ask for
+WATCH_SECONDS = 300
+
+SYNCED = "SYNCED"
+"""What `Api.follow` yields after a full list, with an empty object."""
+
+
+class ApiError(Exception):
+    """The API server refused a request or cannot be reached.
+
+    Attributes:
+        code: The HTTP status, 0 if there was no answer.
+    """
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Api:
+    """A client of one API server; `async with` opens and closes its connections.
+
+    Args:
+        url: Where the API server listens, such as http://127.0.0.1:8001.
+        session: Its connections, if they are the caller's, who needs no `async with`.
+    """
+
+    def __init__(self, url: str, session: aiohttp.ClientSession | None = None) -> None:
+        self.url = url.rstrip("/")
+        self._session = session
+
+    async def __aenter__(self) -> "Api":
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0), headers={"User-Agent": "moorage-sandbox"}
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._session:
+            await self._session.close()
+
+    async def list(self, path: str) -> tuple[list[dict[str, Any]], str]:
+        """Return all objects of a collection and the resource version to watch from."""
+        document = await self.request("GET", path)
+        return document.get("items") or [], document["metadata"]["resourceVersion"]
+
+    async def watch(self, path: str, version: str) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+        """Yield type and object of each change after a resource version, until the stream ends.
+
+        Raises:
+            ApiError: The server refused, or ended the stream with an error; 410 asks for a list.
+        """
+        query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": version,
+            "timeoutSeconds": str(WATCH_SECONDS),
+        }
+        timeout = aiohttp.ClientTimeout(
+            sock_connect=_REQUEST_SECONDS, sock_read=_IDLE_WATCH_SECONDS
+        )
+        async with self._answer("GET", path, timeout, params=query) as response:
+            async for line in _lines(response.content):
+                event = msgspec.json.decode(line)
+                if event["type"] == "ERROR":
+                    raise ApiError(int(event["object"].get("code", 0)), str(event["object"]))
+                yield event["type"], event["object"]
+
+    async def follow(self, path: str) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+        """Yield all objects of a collection as ADDED, then what changes, for ever.
+
+        After a break it goes on where it was, or lists again: then what is gone comes as DELETED,
+        the rest as ADDED.
+        """
+        known: dict[str, dict[str, Any]] = {}
+        version, backoff = "", Backoff(0.1, 5.0)
+        while True:
+            try:
+                if not version:
+                    documents, version = await self.list(path)
+                    present = {document["metadata"]["uid"]: document for document in documents}
+                    for uid in known.keys() - present.keys():
+                        yield "DELETED", known[uid]
+                    known = present
+                    for document in documents:
+                        yield "ADDED", document
+                    yield SYNCED, {}
+                async for kind, document in self.watch(path, version):
+                    version = document["metadata"]["resourceVersion"]
+                    backoff.reset()
+                    if kind == "DELETED":
+                        known.pop(document["metadata"]["uid"], None)
+                    elif kind != "BOOKMARK":
+                        known[document["metadata"]["uid"]] = document
+                    if kind != "BOOKMARK":
+                        yield kind, document
+            except ApiError as error:
+                _log.warning("watch broke", path=path, code=error.code, error=str(error))
+                if error.code not in (0, 429) and error.code < 500:
+                    version = ""  # too old, or something else that a new list cures
+            await asyncio.sleep(backoff.next())
+
+    async def request(
+        self, method: str, path: str, body: Any = None, content_type: str = "application/json"
+    ) -> dict[str, Any]:
+        """Send a request and return the object in the answer.
+
+        Raises:
+            ApiError: The server refused or did not answer.
+        """
+        timeout = aiohttp.ClientTimeout(total=_REQUEST_SECONDS)
+        data = None if body is None else msgspec.json.encode(body)
+        headers = {"Content-Type": content_type} if data else {}
+        async with self._answer(method, path, timeout, data=data, headers=headers) as response:
+            document: dict[str, Any] = msgspec.json.decode(await response.read())
+            return document
+
+    @asynccontextmanager
+    async def _answer(
+        self, method: str, path: str, timeout: aiohttp.ClientTimeout, **options: Any
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        if self._session is None:
+            raise RuntimeError("the API server is called inside `async with` only")
+        url = self.url + path
+        try:
+            async with self._session.request(method, url, timeout=timeout, **options) as response:
+                if response.status >= 300:
+                    raise ApiError(response.status, _message(await response.read()))
+                yield response
+        except (aiohttp.ClientError, TimeoutError, msgspec.DecodeError) as error:
+            raise ApiError(0, f"{method} {url} failed: {error or type(error).__name__}") from error
+
+
+def _message(text: bytes) -> str:
+    try:
+        return str(msgspec.json.decode(text)["message"])
+    except (msgspec.DecodeError, KeyError, TypeError):
+        return text[:200].decode("utf-8", "replace")
+
+
+async def _lines(stream: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+    rest = b""
+    async for chunk in stream.iter_any():
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            if line:
+                yield line
