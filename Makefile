@@ -1,40 +1,78 @@
 # Everything works from a fresh clone on a machine with python3 (3.11+), git and make.
 PYTHON ?= python3
-BIN := .venv/bin
-# Test processes side by side. Most tests wait for processes most of the time, so more than the cores.
-WORKERS ?= 3
-# AGAIN=1 runs only the tests that failed last time, with `make test` and with `make e2e`.
+VENV ?= .venv
+BIN := $(VENV)/bin
+# Where Python does not keep what it compiled, each process and each test worker compiles everything again.
+unexport PYTHONDONTWRITEBYTECODE
+# Test processes side by side.
+WORKERS ?= 2
+# AGAIN=1 runs only the tests that failed last time. REPORT=file writes their results as JUnit does.
 override AGAIN := $(if $(AGAIN),--last-failed --last-failed-no-failures=none)
+PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadgroup $(AGAIN) $(if $(REPORT),--junitxml=$(REPORT) --durations=30)
 
 .DEFAULT_GOAL := help
-.PHONY: help dist sbom demo up test fuzz audit soak docs docs-linkcheck lint protos protos-check lock image bench bench-quick e2e chaos chaos-mutations manifests clean
+.PHONY: help dist sbom demo up test test-all nightly matrix fuzz audit soak docs docs-linkcheck lint protos protos-check lock image bench bench-quick e2e chaos chaos-mutations manifests clean
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}'
 
-demo: .venv/.run ## Schedule a small workload with six real processes, print where each pod went and why
+demo: $(VENV)/.run ## Schedule a small workload with six real processes, print where each pod went and why
 	$(BIN)/moorage up --once --nodes deploy/demo/nodes.yaml --pods deploy/demo/pods.yaml --config deploy/demo/policy.yaml
 
-up: .venv/.run ## The same, but keep it running: kubectl works against it until Ctrl-C
+up: $(VENV)/.run ## The same, but keep it running: kubectl works against it until Ctrl-C
 	$(BIN)/moorage up --nodes deploy/demo/nodes.yaml --pods deploy/demo/pods.yaml --config deploy/demo/policy.yaml
 
-test: .venv/.dev ## Run every test that this machine can run
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile $(AGAIN) $(TESTS)
+# What `make test` leaves to `make test-all`: packages, type checkers, walkthroughs, the monitored run, the browser, tools.
+BEYOND := tests/bench tests/deploy/test_distributions.py tests/deploy/test_pytest_plugin.py tests/deploy/test_typing.py \
+  tests/deploy/test_wheel.py tests/docs/test_language.py tests/docs/test_reading_on_the_sandbox.py tests/docs/test_types.py \
+  tests/docs/walkthroughs tests/gateway/inspector/test_page.py tests/gateway/inspector/test_pages_of_a_gateway.py \
+  tests/cli/skeleton/test_written_plugins.py tests/monitoring/test_real_metrics.py \
+  $(filter-out %/test_corpus.py,$(wildcard tests/tools/*))
+
+test: $(VENV)/.dev ## Run the tests of behaviour in a few minutes; TESTS=... selects files or folders
+	$(PYTEST) $(or $(TESTS),$(BEYOND:%=--ignore=%))
+
+test-all: $(VENV)/.dev ## Run every test that this machine can run: also packages, type checkers, walkthroughs, browser, tools
+	@ls -d $(BEYOND) >/dev/null # a file that moved is named here
+	$(PYTEST)
+
+# Each is run, also after one that failed.
+NIGHTLY := fuzz chaos nightly-chaos nightly-e2e nightly-older soak matrix
+nightly: ## Run what takes hours: fuzz, chaos, soak, every layout, image, version skew, older Kubernetes, other Pythons
+	$(MAKE) --keep-going $(NIGHTLY)
+
+nightly-chaos:
+	$(MAKE) chaos REAL=1
+
+nightly-e2e:
+	$(MAKE) e2e E2E="$(E2E_NIGHTLY)"
+
+nightly-older:
+	$(MAKE) e2e KUBERNETES=1.36
+
+# Each has a virtual environment of its own.
+PYTHONS ?= python3.11 python3.12 python3.13 python3.14
+matrix: ## Run `make test` with each of PYTHONS="python3.13 python3.14 ..." that this machine has
+	@failed=; for python in $(PYTHONS); do \
+	   $$python -c '' 2>/dev/null || { echo "$$python is not installed"; continue; }; \
+	   $(MAKE) test PYTHON=$$python VENV=.venv-$$python || failed="$$failed $$python"; \
+	 done; [ -z "$$failed" ] || { echo "make test failed with$$failed"; exit 1; }
 
 MINUTES ?= 30
-soak: .venv/.dev ## Run under steady churn for MINUTES=30, fail if memory, descriptors or threads keep growing
+soak: $(VENV)/.dev ## Run under steady churn for MINUTES=30, fail if memory, descriptors or threads keep growing
 	$(BIN)/python -m tools.soak --minutes $(MINUTES)
 
 # All targets together, each for BUDGET seconds at most. SEED repeats a run; KEEP=1 adds the new cases to tools/fuzz/corpus.
 CASES ?= 200000
-fuzz: .venv/.fuzz ## Feed 200,000 mutated bodies, messages, policies ... to what reads them (CASES, BUDGET, SEED, TARGETS, KEEP=1)
+fuzz: $(VENV)/.fuzz ## Feed 200,000 mutated bodies, messages, policies ... to what reads them (CASES, BUDGET, SEED, TARGETS, KEEP=1)
 	$(BIN)/python -m tools.fuzz --cases $(CASES) $(if $(BUDGET),--budget $(BUDGET)) $(if $(SEED),--seed $(SEED)) $(if $(TARGETS),--targets $(TARGETS)) $(if $(KEEP),--keep)
 
-lint: .venv/.dev protos-check ## Check style, types, layers, protos and public API (also against the last release's), generated code, workflows
+lint: $(VENV)/.dev protos-check ## Check style, types, layers, protos and public API (also against the last release's), generated code, workflows
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	PYTHONPATH=.:sdk $(BIN)/lint-imports
+	$(BIN)/pytest -q tests/docs/test_language.py
 	$(BIN)/buf lint
 	$(BIN)/buf format -d --exit-code
 	@rm -rf .venv/released && $(BIN)/python -m tools.release.released .venv/released protos buf.yaml
@@ -45,19 +83,19 @@ lint: .venv/.dev protos-check ## Check style, types, layers, protos and public A
 
 # The same commit gives the same bytes. A release sets MOORAGE_HOME, the address of the repository's page.
 BUILD := SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m hatchling build -d
-dist: .venv/.dev ## Build wheel and source distribution into dist/packages, twice, and fail if the two differ
+dist: $(VENV)/.dev ## Build wheel and source distribution into dist/packages, twice, and fail if the two differ
 	@rm -rf dist/packages .venv/packages
 	@$(BUILD) dist/packages && $(BUILD) .venv/packages
 	@diff -r dist/packages .venv/packages
 	$(BIN)/twine check --strict dist/packages/*
 
-sbom: .venv/.dev ## Write the software bill of materials into dist: the locked dependencies, as CycloneDX
+sbom: $(VENV)/.dev ## Write the software bill of materials into dist: the locked dependencies, as CycloneDX
 	@mkdir -p dist
 	$(BIN)/python -W ignore -m cyclonedx_py requirements requirements-image.lock --pyproject pyproject.toml \
 	  --mc-type application --output-reproducible -o dist/moorage-$$($(BIN)/python -c 'import moorage; print(moorage.__version__)').cdx.json
 
 # Where the data about vulnerabilities cannot be reached, that is one line and no failure.
-audit: .venv/.dev ## Check the dependencies: licences, known vulnerabilities (pip checks the hashes of the locks)
+audit: $(VENV)/.dev ## Check the dependencies: licences, known vulnerabilities (pip checks the hashes of the locks)
 	$(BIN)/pip-licenses --summary
 	@rm -f .venv/audit.json
 	@$(BIN)/pip-audit --disable-pip -r requirements-dev.lock --progress-spinner off -f json -o .venv/audit.json 2> .venv/audit.log; code=$$?; \
@@ -66,11 +104,11 @@ audit: .venv/.dev ## Check the dependencies: licences, known vulnerabilities (pi
 	 [ $$code = 0 ] || { cat .venv/audit.json; exit $$code; }
 
 SPHINX := $(BIN)/sphinx-build -c docs -d .venv/docs/doctrees -j 2
-docs: .venv/.dev ## Build the documentation site into .venv/docs/html; a warning is a failure
+docs: $(VENV)/.dev ## Build the documentation site into .venv/docs/html; a warning is a failure
 	$(SPHINX) -q -E -a -W --keep-going -b html . .venv/docs/html
 	@$(BIN)/python -m tools.docs.site
 
-docs-linkcheck: .venv/.dev ## Ask every external link of the documentation whether it is still there (needs the network)
+docs-linkcheck: $(VENV)/.dev ## Ask every external link of the documentation whether it is still there (needs the network)
 	$(SPHINX) -q -b linkcheck . .venv/docs/linkcheck
 
 PROTOS := $(wildcard protos/moorage/v1/*.proto)
@@ -81,10 +119,10 @@ define generate
 	  --grpc_python_out=$(1) --mypy_grpc_out=quiet,only_async:$(1) $(filter-out %/types.proto %/journal.proto,$(PROTOS))
 endef
 
-protos: .venv/.dev ## Write the generated protobuf code again (sdk/moorage/v1)
+protos: $(VENV)/.dev ## Write the generated protobuf code again (sdk/moorage/v1)
 	$(call generate,sdk)
 
-protos-check: .venv/.dev
+protos-check: $(VENV)/.dev
 	@rm -rf .venv/protos && mkdir -p .venv/protos
 	@$(call generate,.venv/protos)
 	@diff -r -x __init__.py -x __pycache__ .venv/protos/moorage/v1 sdk/moorage/v1 \
@@ -99,49 +137,51 @@ lock: ## Resolve the dependencies again into requirements*.lock (needs uv)
 	$(LOCK) --group pyproject.toml:build -c requirements.lock -o requirements-build.lock
 	$(LOCK) --group pyproject.toml:fuzz -c requirements-dev.lock -o requirements-fuzz.lock
 
-image: .venv/.dev ## Build the image into dist/image as an OCI layout, without a container engine (PYTHON_IMAGE: another base)
+image: $(VENV)/.dev ## Build the image into dist/image as an OCI layout, without a container engine (PYTHON_IMAGE: another base)
 	$(BIN)/python -m tools.image $(if $(PYTHON_IMAGE),--python-image $(PYTHON_IMAGE))
 
-bench: .venv/.dev ## Measure everything beside Go extenders, print tables and plots, fail if a budget is missed
+bench: $(VENV)/.dev ## Measure everything beside Go extenders, print tables and plots, fail if a budget is missed
 	$(BIN)/python -m bench
 
-bench-quick: .venv/.dev ## The same in a minute and a half: filter and prioritize only, few rounds
+bench-quick: $(VENV)/.dev ## The same in a minute and a half: filter and prioritize only, few rounds
 	$(BIN)/python -m bench --quick
 
-e2e: WORKERS = 2
-e2e: .venv/.dev ## Build a real control plane once, run the same scenarios on it, print a table
+E2E_NIGHTLY := tests/e2e/renderings tests/e2e/test_version_skew.py tests/e2e/packaging/test_image.py \
+  tests/e2e/packaging/test_image_processes.py tests/e2e/packaging/test_new_plugin.py tests/e2e/packaging/test_tutorial.py
+E2E = tests/scenarios tests/e2e tests/bench/edge $(E2E_NIGHTLY:%=--ignore=%)
+e2e: $(VENV)/.dev ## Build a real control plane once, run the same scenarios on it, print a table; KUBERNETES=1.36
 	$(BIN)/python -m tools.build
 	$(BIN)/python -m bench.processes.goprograms
-	MOORAGE_E2E=1 $(BIN)/pytest -n $(WORKERS) --dist loadgroup $(AGAIN) tests/scenarios tests/e2e tests/bench/edge
+	MOORAGE_E2E=1 $(PYTEST) $(E2E)
 
-chaos: .venv/.dev ## Break Moorage's processes and links in every known way under load, judge by the audit log; FULL=1 MINUTES=n SEED=n
+chaos: $(VENV)/.dev ## Break Moorage's processes and links in every known way under load, judge by the audit log; FULL=1 MINUTES=n SEED=n
 	PYTHONPATH=.:sdk $(BIN)/python -m tools.chaos $(if $(FULL),--full) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)") $(if $(REAL),--real) $(if $(WRITE),--write)
 
-chaos-mutations: .venv/.dev ## Take out one safeguard after another, and show that make chaos fails then
+chaos-mutations: $(VENV)/.dev ## Take out one safeguard after another, and show that make chaos fails then
 	PYTHONPATH=.:sdk $(BIN)/python -m tools.chaos.mutations $(if $(ONLY),--only "$(ONLY)") $(if $(SEED),--seed $(SEED))
 
-manifests: .venv/.dev ## Write deploy/install and deploy/files again from the chart (builds Helm on first use)
+manifests: $(VENV)/.dev ## Write deploy/install and deploy/files again from the chart (builds Helm on first use)
 	$(BIN)/python -m tools.manifests.rendering
 
 clean: ## Remove the virtual environment and caches
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-.venv/bin/python:
+$(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit("Moorage needs Python 3.11 or newer, %s is %s" % (sys.executable, sys.version.split()[0])) if sys.version_info < (3, 11) else None'
-	@$(PYTHON) -m venv .venv || { rm -rf .venv; echo "Could not create .venv. On Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "Could not create $(VENV). On Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
 
-.venv/.run: requirements.lock pyproject.toml | .venv/bin/python
-	@echo "Installing the locked dependencies into .venv ..."
+$(VENV)/.run: requirements.lock pyproject.toml | $(BIN)/python
+	@echo "Installing the locked dependencies into $(VENV) ..."
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-.venv/.dev: requirements-dev.lock .venv/.run
-	@echo "Installing the locked development tools into .venv ..."
+$(VENV)/.dev: requirements-dev.lock $(VENV)/.run
+	@echo "Installing the locked development tools into $(VENV) ..."
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@touch $@
 
-.venv/.fuzz: requirements-fuzz.lock .venv/.dev
-	@echo "Installing the locked fuzzer into .venv ..."
+$(VENV)/.fuzz: requirements-fuzz.lock $(VENV)/.dev
+	@echo "Installing the locked fuzzer into $(VENV) ..."
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-fuzz.lock
 	@touch $@

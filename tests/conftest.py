@@ -1,11 +1,14 @@
 """What holds for all tests."""
 
 import os
+from collections import Counter
 from collections.abc import Generator
 
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
+
+pytest_plugins = ("tests.leaks",)
 
 REQUIRE_ALL = "MOORAGE_REQUIRE_ALL"
 """Set to 1, a test that cannot run on this machine fails instead of being skipped."""
@@ -30,6 +33,38 @@ structlog.configure(
         ),
     ]
 )
+
+
+SHARED = ("layouts", "shared_world", "stack")
+"""Session fixtures that take long to set up."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep on one worker of pytest what shares a fixture or a file; long groups come first."""
+    groups = {item: _group(item) for item in items}
+    for item, group in groups.items():
+        item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=lambda item: groups[item].endswith(".py"))
+
+
+def _group(item: pytest.Item) -> str:
+    if isinstance(item, pytest.Function):
+        params = item.callspec.params if hasattr(item, "callspec") else {}
+        for name in SHARED:
+            if name in item.fixturenames:
+                return str(params.get(name, name))
+    return str(item.path.relative_to(item.config.rootpath))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print one line for each reason for which tests were skipped."""
+    skipped = [
+        report.longrepr[2].removeprefix("Skipped: ")
+        for report in terminalreporter.stats.get("skipped", ())
+        if isinstance(report.longrepr, tuple)
+    ]
+    for reason, count in Counter(skipped).most_common():
+        terminalreporter.write_line(f"{reason}: {count} tests skipped")
 
 
 @pytest.hookimpl(wrapper=True)

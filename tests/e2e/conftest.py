@@ -1,9 +1,4 @@
-"""Nothing of this folder runs unless a real control plane is wanted: `make e2e`.
-
-Workers of pytest share the work by what is expensive to start: the scenarios of each kind of
-control plane are one piece of work, and so are all tests that need the image, which is built once.
-Other tests go by file.
-"""
+"""Nothing of this folder runs unless a real control plane is wanted: `make e2e`."""
 
 import os
 import shutil
@@ -19,21 +14,6 @@ from tools.image.layout import Layout
 WANTED = bool(os.environ.get("MOORAGE_E2E"))
 
 collect_ignore_glob = [] if WANTED else ["*test_*.py"]
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say which tests go to one worker."""
-    for item in items if WANTED else ():
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
-
-
-def _group(item: pytest.Item) -> str:
-    if isinstance(item, pytest.Function):
-        if "layouts" in item.fixturenames:
-            return "image"
-        if hasattr(item, "callspec") and (plane := item.callspec.params.get("shared_world")):
-            return str(plane)
-    return item.path.name
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,73 @@
+"""Fails a test that leaves threads, asyncio tasks or processes behind: they disturb others.
+
+What a fixture of a wider scope started is there when the test begins, and may stay.
+"""
+
+import asyncio
+import threading
+from collections.abc import Generator, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+GRACE_SECONDS = 5.0
+"""How long a thread may take to end after the test."""
+
+SHARED_THREADS = ("asyncio_", "(_poll_wrapper)")
+"""Parts of names: executors, which end with their event loop, and gRPC's, which it ends itself."""
+
+SHARED_PROCESSES = ("moorage_apps.forkserver",)
+"""Modules that run in one process for all tests."""
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left() -> Iterator[None]:
+    """Compare threads and processes before and after the test."""
+    threads, processes = set(threading.enumerate()), _descendants("self")
+    yield
+    left = [
+        thread for thread in threading.enumerate() if thread not in threads and not _shared(thread)
+    ]
+    for thread in left:
+        thread.join(GRACE_SECONDS)
+    names = [thread.name for thread in left if thread.is_alive()]
+    names += [
+        f"{pid}: {command}"
+        for pid, command in (_descendants("self") - processes)
+        if not any(module in command for module in SHARED_PROCESSES)
+    ]
+    assert names == [], "the test left threads or processes behind"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[object],
+) -> Generator[None, object, object]:
+    """Look at an event loop when its fixtures have ended, before its tasks are cancelled."""
+    result = yield
+    if isinstance(result, asyncio.Runner):
+        fixturedef.addfinalizer(lambda: _no_tasks(result.get_loop()))
+    return result
+
+
+def _no_tasks(loop: asyncio.AbstractEventLoop) -> None:
+    # What closes an async generator that is no longer used runs when Python finds it.
+    left = [repr(task) for task in asyncio.all_tasks(loop) if "athrow" not in repr(task)]
+    assert left == [], "the test left tasks behind"
+
+
+def _shared(thread: threading.Thread) -> bool:
+    return any(part in thread.name for part in SHARED_THREADS)
+
+
+def _descendants(pid: str) -> set[tuple[str, str]]:
+    """Return the processes that this one started, and they, with their commands."""
+    found: set[tuple[str, str]] = set()
+    for file in Path("/proc", pid, "task").glob("*/children"):
+        with suppress(OSError):
+            for child in file.read_text().split():
+                command = Path("/proc", child, "cmdline").read_bytes()
+                found.add((child, command.replace(b"\0", b" ").decode(errors="replace").strip()))
+                found |= _descendants(child)
+    return found
