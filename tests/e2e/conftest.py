@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tools.image.base import base_archive
-from tools.image.build import ROOT, build, run
+from tools.image.build import ROOT, build, missing_tools, run
 from tools.image.isolated import Isolated
 from tools.image.layout import Layout
 
@@ -19,6 +19,8 @@ collect_ignore_glob = [] if WANTED else ["*test_*.py"]
 @pytest.fixture(scope="session")
 def layouts(tmp_path_factory: pytest.TempPathFactory) -> tuple[Layout, Layout]:
     """Build the image twice, the second time from a copy of the files under another path."""
+    if missing := missing_tools():
+        pytest.skip(f"{', '.join(missing)} not installed")
     folder = tmp_path_factory.mktemp("images")
     copy = folder / "copy"
     copy.mkdir()

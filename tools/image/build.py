@@ -132,10 +132,14 @@ def run(*command: str) -> str:
     return done.stdout
 
 
-def _require() -> None:
+def missing_tools() -> list[str]:
+    """Return what building needs and this machine lacks, by the names of Debian's packages."""
     missing = [tool for tool in ("buildah", "mmdebstrap", "git") if not shutil.which(tool)]
-    missing += [] if KEYRING.exists() else [KEYRING.stem]
-    if missing:
+    return missing + ([] if KEYRING.exists() else [KEYRING.stem])
+
+
+def _require() -> None:
+    if missing := missing_tools():
         names = " ".join(missing)
         raise BuildError(
             f"{names} not found. On Debian and Ubuntu: apt-get install {names}. With a container "

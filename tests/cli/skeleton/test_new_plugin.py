@@ -1,8 +1,5 @@
-"""`moorage new-plugin`: what it writes works as it is."""
+"""`moorage new-plugin`: what it writes, and under which names."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,22 +8,11 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 
-BIN = Path(sys.executable).parent
 LONG = "A" + 29 * "b"
-CHECKED = "E,F,I,B,UP,D,N,SIM,RET,ANN"
 
 
 def moorage(*arguments: object) -> Result:
     return CliRunner().invoke(main, [str(argument) for argument in arguments])
-
-
-def run(folder: Path, *command: object) -> None:
-    """Run a command as a user would, without anything of this repository around."""
-    environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(
-        list(map(str, command)), cwd=folder, env=environ, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 FORMS = [
@@ -37,39 +23,6 @@ FORMS = [
     ("bind", "permit"),
     ("bind", "node"),
 ]
-
-
-@pytest.mark.parametrize(("kind", "form"), FORMS)
-@pytest.mark.parametrize("name", ["MaxTemperature", LONG])
-def test_the_skeleton_passes_ruff_and_its_own_tests(
-    tmp_path: Path, kind: str, form: str, name: str
-) -> None:
-    result = moorage("new-plugin", name, tmp_path, "--kind", kind, "--form", form)
-    assert result.exit_code == 0, result.stderr
-    run(
-        tmp_path,
-        BIN / "ruff",
-        "check",
-        "--isolated",
-        "--ignore=D103,D203,D213",
-        "--select",
-        CHECKED,
-    )
-    run(tmp_path, BIN / "ruff", "format", "--isolated", "--check")
-    run(tmp_path, BIN / "ruff", "format", "--isolated", "--check", "--line-length=100")
-    # The plugin for pytest-asyncio warns when it finds no configuration.
-    run(
-        tmp_path, sys.executable, "-m", "pytest", "-q", "-p", "no:asyncio", "-p", "no:cacheprovider"
-    )
-
-
-def test_skeletons_are_typed(tmp_path: Path) -> None:
-    for kind, form in FORMS:
-        options = ("--kind", kind, "--form", form)
-        assert moorage("new-plugin", f"My-{kind}-{form}", tmp_path, *options).exit_code == 0
-    cache = f"--cache-dir={tmp_path / 'cache'}"
-    run(tmp_path, sys.executable, "-m", "mypy", "--strict", cache, ".")
-    assert len(list(tmp_path.glob("my_*.py"))) == len(FORMS)
 
 
 @pytest.mark.parametrize(("kind", "form"), FORMS)
@@ -157,27 +110,6 @@ def test_nothing_is_written_over(tmp_path: Path, there: str, options: tuple[str,
     assert result.stderr.startswith(f"moorage: {tmp_path / there} is there already: ")
     assert {file.name for file in tmp_path.iterdir()} == {there}
     assert (tmp_path / there).read_text() == "precious"
-
-
-@pytest.mark.parametrize(("kind", "form"), FORMS)
-def test_a_project_passes_its_own_checks(tmp_path: Path, kind: str, form: str) -> None:
-    options = ("--kind", kind, "--form", form, "--package")
-    assert moorage("new-plugin", "OfMyOwn", tmp_path, *options).exit_code == 0
-    assert {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*") if file.is_file()} == {
-        "README.md",
-        "policy.yaml",
-        "pyproject.toml",
-        "src/of_my_own/__init__.py",
-        "src/of_my_own/py.typed",
-        "tests/test_of_my_own.py",
-    }
-    run(
-        tmp_path, sys.executable, "-m", "pytest", "-q", "-p", "no:asyncio", "-p", "no:cacheprovider"
-    )
-    run(tmp_path, BIN / "ruff", "check", "--ignore=D103,D203,D213", "--select", CHECKED)
-    run(tmp_path, BIN / "ruff", "format", "--check")
-    if form == "node":  # mypy takes seconds, and the other form is checked above
-        run(tmp_path, sys.executable, "-m", "mypy", f"--cache-dir={tmp_path / 'cache'}")
 
 
 def test_a_project_goes_into_a_folder_of_its_name(

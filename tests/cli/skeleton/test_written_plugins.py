@@ -1,0 +1,81 @@
+"""What `moorage new-plugin` writes passes linters, type checkers and its own tests as it is."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.skeleton.test_new_plugin import FORMS, LONG, moorage
+
+BIN = Path(sys.executable).parent
+CHECKED = "E,F,I,B,UP,D,N,SIM,RET,ANN"
+
+
+def run(folder: Path, *command: object) -> None:
+    """Run a command as a user would, without anything of this repository around."""
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        list(map(str, command)), cwd=folder, env=environ, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What mypy found out about libraries, which are the same for all."""
+    return f"--cache-dir={tmp_path_factory.mktemp('mypy')}"
+
+
+@pytest.mark.parametrize(("kind", "form"), FORMS)
+@pytest.mark.parametrize("name", ["MaxTemperature", LONG])
+def test_the_skeleton_passes_ruff_and_its_own_tests(
+    tmp_path: Path, kind: str, form: str, name: str
+) -> None:
+    result = moorage("new-plugin", name, tmp_path, "--kind", kind, "--form", form)
+    assert result.exit_code == 0, result.stderr
+    run(
+        tmp_path,
+        BIN / "ruff",
+        "check",
+        "--isolated",
+        "--ignore=D103,D203,D213",
+        "--select",
+        CHECKED,
+    )
+    run(tmp_path, BIN / "ruff", "format", "--isolated", "--check")
+    run(tmp_path, BIN / "ruff", "format", "--isolated", "--check", "--line-length=100")
+    # The plugin for pytest-asyncio warns when it finds no configuration.
+    run(
+        tmp_path, sys.executable, "-m", "pytest", "-q", "-p", "no:asyncio", "-p", "no:cacheprovider"
+    )
+
+
+def test_skeletons_are_typed(tmp_path: Path, cache: str) -> None:
+    for kind, form in FORMS:
+        options = ("--kind", kind, "--form", form)
+        assert moorage("new-plugin", f"My-{kind}-{form}", tmp_path, *options).exit_code == 0
+    run(tmp_path, sys.executable, "-m", "mypy", "--strict", cache, ".")
+    assert len(list(tmp_path.glob("my_*.py"))) == len(FORMS)
+
+
+@pytest.mark.parametrize(("kind", "form"), FORMS)
+def test_a_project_passes_its_own_checks(tmp_path: Path, cache: str, kind: str, form: str) -> None:
+    options = ("--kind", kind, "--form", form, "--package")
+    assert moorage("new-plugin", "OfMyOwn", tmp_path, *options).exit_code == 0
+    assert {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*") if file.is_file()} == {
+        "README.md",
+        "policy.yaml",
+        "pyproject.toml",
+        "src/of_my_own/__init__.py",
+        "src/of_my_own/py.typed",
+        "tests/test_of_my_own.py",
+    }
+    run(
+        tmp_path, sys.executable, "-m", "pytest", "-q", "-p", "no:asyncio", "-p", "no:cacheprovider"
+    )
+    run(tmp_path, BIN / "ruff", "check", "--ignore=D103,D203,D213", "--select", CHECKED)
+    run(tmp_path, BIN / "ruff", "format", "--check")
+    if form == "node":  # mypy takes seconds, and the other form is checked above
+        run(tmp_path, sys.executable, "-m", "mypy", cache)
