@@ -294,5 +294,44 @@ async def test_a_missing_decision_is_explained_by_the_pod(
             404,
             f"there is no decision about pod default/big: {hint}",
         )
-        _, nobody = await running.get("/decisions/default/nobody")
-    assert nobody["error"].endswith("/nobody: there is no such pod")
+        code, answer = await running.get("/decisions/default/big?explain=true")
+        assert (code, answer["attempts"], answer["noAttempts"]) == (200, [], hint)
+        told = status.get("message", hint).partition(". ")[0].partition(": ")[2] or hint
+        assert told in answer["explanation"]["reason"]
+        for query in ("", "?explain=true"):
+            code, nobody = await running.get(f"/decisions/default/nobody{query}")
+            assert code == 404
+            assert nobody["error"].endswith("/nobody: there is no such pod")
+
+
+async def test_the_gateway_explains_a_pod_by_its_own_decisions_alone(
+    tmp_path: Path, policy: Path
+) -> None:
+    async with (
+        filter_service(NoThird) as filters,
+        scorer_service(Given) as scorers,
+        sharing(tmp_path, "g", filters=[filters], scorers=[scorers], config=policy) as running,
+    ):
+        await running.node(*NAMES)
+        first = running.api.pod("p", schedulerName="moorage", nodeName="n0")
+        await running.filter(first, *NAMES)
+        await running.prioritize(first, *NAMES[:3])
+        _, answer = await running.get("/decisions/default/p?explain=true&node=n3")
+        assert [each["verdict"] for each in answer["views"]] == ["rejected"]
+        assert answer["explanation"]["reason"].startswith("NoThird rejected it: it is the third")
+        _, answer = await running.get("/decisions/default/p?explain=true")
+        assert (answer["explanation"]["place"], answer["explanation"]["reason"]) == (
+            "is on n0",
+            (
+                "kube-scheduler's own scores outvoted Moorage's: it chose n0, 70.9, over n1, 74.4, "
+                "a lead of 3 x 10 x the extender's weight"
+            ),
+        )
+        assert answer["policyRevision"] == answer["attempts"][0]["policyRevision"]
+
+        running.api.delete("/api/v1/namespaces/default/pods/p")
+        running.api.pod("p", schedulerName="moorage")
+        _, answer = await running.get("/decisions/default/p?explain=true")
+        assert answer["attempts"] == []  # those are of an earlier pod of the name
+        assert "kube-scheduler has not tried it yet" in answer["explanation"]["reason"]
+        assert (await running.get("/decisions/default/p?explain=yes"))[0] == 400

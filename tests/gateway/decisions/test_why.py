@@ -1,0 +1,150 @@
+"""Why a pod is where it is, from the pod and what the gateway decided about it."""
+
+from typing import Any
+
+import pytest
+
+from gateway.decisions.records import UNKNOWN_NODE
+from gateway.decisions.why import Explanation, Known, explanation
+
+AGO = "2026-11-23T01:00:00+00:00"
+
+
+def pod(*, reason: str = "", message: str = "", **spec: Any) -> dict[str, Any]:
+    condition = {"type": "PodScheduled", "reason": reason, "message": message}
+    return {
+        "metadata": {"namespace": "ns", "name": "p", "uid": "u", "creationTimestamp": AGO},
+        "spec": {"schedulerName": "moorage", **spec},
+        "status": {"conditions": [{**condition, "lastTransitionTime": AGO}] if reason else []},
+    }
+
+
+def attempt(feasible: int = 0, unknown: int = 0, **plugins: dict[str, int]) -> dict[str, Any]:
+    """An attempt in which each plugin rejected so many nodes for each reason."""
+    records = [
+        {
+            "plugin": name,
+            "rejected": sum(reasons.values()),
+            "reasons": [{"reason": text, "nodes": count} for text, count in reasons.items()],
+        }
+        for name, reasons in plugins.items()
+    ]
+    nodes = feasible + unknown + sum(sum(reasons.values()) for reasons in plugins.values())
+    filtered = {"nodes": nodes, "feasible": feasible, "plugins": records, "unknownNodes": unknown}
+    return {"time": AGO, "filter": filtered, "reason": "no node suits it: decided"}
+
+
+def rejected(message: str, *attempts: dict[str, Any], **known: Any) -> Explanation:
+    found = pod(reason="Unschedulable", message=message)
+    return explanation(Known(pod=found, attempts=attempts, **known))
+
+
+@pytest.mark.parametrize(
+    ("message", "asked", "parts"),
+    [
+        (
+            "2 full, 1 busy. preemption: 0/3 nodes are available: 3 No victims.",
+            attempt(Fit={"full": 2}),
+            ["2 full (Moorage Fit)", "1 busy (kube-scheduler)"],
+        ),
+        (
+            "1 Insufficient cpu, 2 no GPU, 4 wanted. Ask ops. preemption: no",
+            attempt(Gpu={"no GPU, 4 wanted. Ask ops": 2}),
+            ["2 no GPU, 4 wanted. Ask ops (Moorage Gpu)", "1 Insufficient cpu (kube-scheduler)"],
+        ),
+        (
+            "3 Insufficient cpu.",
+            attempt(Fit={"Insufficient cpu": 1}),
+            ["2 Insufficient cpu (kube-scheduler)", "1 Insufficient cpu (Moorage Fit)"],
+        ),
+        (
+            "3 no place.",
+            attempt(One={"no place": 2}, Two={"no place": 1}),
+            ["2 no place (Moorage One)", "1 no place (Moorage Two)"],
+        ),
+        (
+            f"1 too hot, 2 {UNKNOWN_NODE}.",
+            attempt(unknown=2, Cool={"too hot": 1}),
+            [f"2 {UNKNOWN_NODE} (Moorage's gateway)", "1 too hot (Moorage Cool)"],
+        ),
+        (
+            "3 hot.",  # the attempt that the message is about is another one
+            attempt(Cool={"hot": 1, "humid": 2}),
+            ["3 hot (Moorage Cool)"],
+        ),
+    ],
+)
+def test_each_reason_has_its_owner(message: str, asked: Any, parts: list[str]) -> None:
+    found = rejected(f"0/3 nodes are available: {message}", asked)
+    assert list(map(str, found.rejections.parts)) == parts
+    assert found.reason == f"none of 3 nodes suits it: {', '.join(parts)}"
+
+
+def test_what_helps_is_said_of_the_most_frequent_reason() -> None:
+    unknown = rejected(f"0/2 nodes are available: 2 {UNKNOWN_NODE}.", attempt(unknown=2))
+    assert unknown.next[0] == "see /readyz of the gateway, which has not seen these nodes yet"
+    full = rejected("0/2 nodes are available: 2 Insufficient cpu.")
+    assert full.next[0] == "free cpu on a node, add a node, or lower the pod's requests of cpu"
+
+
+def test_without_the_gateway_nobody_is_blamed() -> None:
+    found = rejected("0/1 nodes are available: 1 hot.", silence="it is gone", asked=False)
+    assert found.reason == (
+        "the only node does not suit it: 1 hot; who rejected them is not known: it is gone"
+    )
+
+
+def test_verdicts_that_may_be_wrong_by_now_are_told() -> None:
+    old = {**attempt(Cool={"hot": 1}), "policyRevision": "a", "snapshotAgeSeconds": 200.0}
+    found = rejected("0/1 nodes are available: 1 hot.", old, revision="b")
+    assert found.next[1:3] == [
+        "the verdicts are of policy a; b is active since",
+        "the gateway had heard nothing of the cluster for 200 s; see its /readyz",
+    ]
+    assert len(rejected("0/1 nodes are available: 1 hot.", old, revision="a").next) == 3
+
+
+def test_a_pod_that_was_placed_against_a_rejection_says_so() -> None:
+    asked = {**attempt(Cool={"hot": 2}), "reason": "no node suits it: Cool rejected 2 of 2: hot"}
+    found = explanation(Known(pod=pod(nodeName="n1"), attempts=[asked]))
+    assert found.headline == (
+        "ns/p is on n1: it was placed without Moorage, which had rejected it: "
+        "Cool rejected 2 of 2: hot"
+    )
+    view = {"verdict": "rejected", "plugin": "Cool", "reason": "hot"}
+    about = explanation(Known(pod=pod(nodeName="n1"), attempts=[asked], node="n1", views=[view]))
+    assert about.headline == ("ns/p is on n1: Cool rejected it: hot; it was placed without Moorage")
+
+
+def test_the_failure_is_that_of_the_condition_though_another_attempt_runs() -> None:
+    failed = {
+        **attempt(feasible=2),
+        "bind": {"node": "n1", "error": "permit: timed out"},
+        "reason": "the bind to n1 failed: permit: timed out",
+    }
+    found = explanation(
+        Known(
+            pod=pod(reason="SchedulerError", message="binding rejected: permit: timed out"),
+            attempts=[{"time": AGO}, failed],
+        )
+    )
+    assert found.reason == "the bind to n1 failed: permit: timed out"
+    other = pod(reason="SchedulerError", message="EOF")
+    assert explanation(Known(pod=other, attempts=[{"time": AGO}, failed])).reason == (
+        "kube-scheduler failed: EOF"
+    )
+
+
+def test_claims_that_do_not_exist_hold_a_pod_up() -> None:
+    claims = [
+        {"name": "a", "resourceClaimName": "shared"},
+        {"name": "b", "resourceClaimTemplateName": "gpu"},
+    ]
+    waiting = pod(resourceClaims=claims)
+    found = explanation(Known(pod=waiting, missing=["shared"], silence="not tried"))
+    assert found.reason == (
+        "it waits for ResourceClaims that do not exist: shared, b (of template gpu)"
+    )
+    waiting["status"]["resourceClaimStatuses"] = [{"name": "b", "resourceClaimName": "p-b"}]
+    found = explanation(Known(pod=waiting, silence="not tried"))
+    assert found.reason == "no scheduler has tried it: not tried"
