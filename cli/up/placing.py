@@ -3,13 +3,14 @@
 import asyncio
 from dataclasses import dataclass
 
+from cli.shared.gateway.client import Gateway
 from cli.shared.screen import Screen
 from cli.up.clients.cluster import Cluster
-from cli.up.clients.gateway import Gateway
+from cli.up.clients.gateway import wait_for_nodes
 from cli.up.following import Following
 from cli.up.objects.manifests import Object
 from cli.up.objects.workload import Workload
-from cli.up.result.report import Report
+from cli.up.result import Report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,7 @@ class Placing:
         with self.screen.progress("Creating objects", self.workload.size) as progress:
             count = iter(range(1, self.workload.size + 1))
             await self.cluster.create(self.workload.without_pods(), lambda _: progress(next(count)))
-            await self.gateway.wait_for_nodes(len(self.workload.nodes))
+            await wait_for_nodes(self.gateway, len(self.workload.nodes))
 
             def created(obj: Object) -> None:
                 if obj["kind"] == "Pod":

@@ -12,10 +12,11 @@ import aiohttp
 from cli.certs.folders import CertificateOptions, keep_certificates
 from cli.config.policies import Policy, choose_policy
 from cli.shared.failures import clear_failures
+from cli.shared.gateway.client import Gateway
 from cli.shared.screen import Screen
 from cli.up.asked import Schedulers
 from cli.up.clients.cluster import connected
-from cli.up.clients.gateway import Gateway, gateway_at
+from cli.up.clients.gateway import background_shown, gateway_at, wait_until_ready
 from cli.up.clients.standin import StandIn
 from cli.up.files.directory import run_directory
 from cli.up.files.kubeconfig import KubeconfigFile, reserve
@@ -27,8 +28,7 @@ from cli.up.processes import Processes, ProcessFailedError
 from cli.up.processes.scheduling import read_scheduler_config
 from cli.up.processes.stack import Addresses, StackOptions, start_stack
 from cli.up.reloading.reloader import Reloader, Retry
-from cli.up.result.background import background_shown
-from cli.up.result.report import Report, show_addresses
+from cli.up.result import Report, show_addresses
 from moorage_host.process.lifecycle import stop_signals
 from sandbox.client import ApiError
 
@@ -146,7 +146,7 @@ class _Up:
         ):
             if addresses.api:
                 await self._define(workload, addresses.api)
-            problem = await gateway.wait_until_ready()
+            problem = await wait_until_ready(gateway)
             if not addresses.api:
                 return await self._serve(addresses, gateway, problem)
             if problem:

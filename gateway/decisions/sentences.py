@@ -80,8 +80,8 @@ def _sentences(decision: Decision, place: str, total_of: TotalOf | None) -> Iter
     elif filtered is not None or score is not None:
         yield from _chosen(decision, bound, total_of)
     yield from _failures(decision)
-    if filtered is not None and filtered.feasible <= 1:  # no score decided
-        yield from _further_rejections(filtered)
+    if filtered is not None:
+        yield from _all_rejections(filtered)
 
 
 def _errors(decision: Decision) -> Iterator[str]:
@@ -138,10 +138,10 @@ def _rejections(record: FilterRecord) -> str:
     )
 
 
-def _further_rejections(record: FilterRecord) -> Iterator[str]:
-    """Yield what each plugin rejected, if several did."""
+def _all_rejections(record: FilterRecord) -> Iterator[str]:
+    """Yield what each plugin rejected, unless `_rejections` has all of it."""
     rejecting = _rejecting(record)
-    for plugin in rejecting if len(rejecting) > 1 else ():
+    for plugin in rejecting if len(rejecting) > 1 or record.feasible > 1 else ():
         counted = _counted(plugin.reasons)
         yield f"{plugin.plugin} rejected {plugin.rejected} of {record.nodes} nodes: {counted}"
 

@@ -166,6 +166,7 @@ def test_the_decision_that_is_explained_has_the_fields_of_one() -> None:
     (attempt,) = shown["attempts"]
     (why,) = attempt.pop("why")
     assert attempt.pop("outcome") in get_args(Outcome)
+    assert why.startswith(attempt.pop("reason").removesuffix("..."))
     best, second, _ = attempt["score"]["top"]
     prefers = f"{best['node']} to {second['node']}, {best['total']} to {second['total']}"
     assert why.startswith(f"Moorage prefers {prefers}: ImageLocality ")

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from cli.up.clients.cluster import connected
-from cli.up.clients.gateway import gateway_at
+from cli.up.clients.gateway import gateway_at, wait_until_ready
 from cli.up.processes import Processes
 from cli.up.processes.stack import StackOptions, start_stack
 from tests.stack.stack import Stack
@@ -38,7 +38,7 @@ async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack
     try:
         addresses = await start_stack(options, processes)
         async with gateway_at(addresses.admin) as gateway:
-            assert await gateway.wait_until_ready() == ""
+            assert await wait_until_ready(gateway) == ""
         async with (
             connected(addresses.api) as cluster,
             aiohttp.ClientSession() as session,

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from cli.config.policies import Policy
 from cli.shared.failures import described
+from cli.shared.gateway.client import Gateway
 from cli.shared.screen import Screen
-from cli.up.clients.gateway import Gateway
+from cli.up.clients.gateway import counts, wait_for_counts
 from cli.up.processes import Processes, ProcessFailedError
 from cli.up.processes.stack import StackOptions
 from cli.up.reloading.checking import Checked, check
@@ -65,7 +66,7 @@ class Reloader:
 
     async def run(self, retry: Retry) -> None:
         """Take changes into use, until cancelled; call *retry* after each."""
-        self._policy_changes = (await self._gateway.counts())["policy"]
+        self._policy_changes = (await counts(self._gateway))["policy"]
         policy = [self._config] if self._config else []
         async for changed in changes([*self._stack.plugins, *policy]):
             # A plugin file that was refused before may suit the policy file that changed now.
@@ -92,7 +93,7 @@ class Reloader:
         """Replace the services that have plugins of changed files; return why that failed."""
         kinds = self._kinds | set(checked.kinds) if self._pending else ()
         names = {kind: self._names(kind) for kind in kinds}
-        goal = await self._gateway.counts()
+        goal = await counts(self._gateway)
         goal["policy"] = self._policy_changes + (checked.text != self._policy)
         goal += Counter({kind: len(each) for kind, each in names.items() if kind != "bind"})
         problem = ""
@@ -105,8 +106,8 @@ class Reloader:
         if problem:
             return problem
         self._kinds, self._policy = frozenset(checked.kinds), checked.text
-        problem = await self._gateway.wait_for_counts(goal)
-        self._policy_changes = (await self._gateway.counts())["policy"]
+        problem = await wait_for_counts(self._gateway, goal)
+        self._policy_changes = (await counts(self._gateway))["policy"]
         return problem
 
     def _names(self, kind: Kind) -> Sequence[str]:

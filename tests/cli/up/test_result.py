@@ -9,8 +9,7 @@ from aiohttp import web
 
 from cli.up.clients.standin import StandIn
 from cli.up.following import Outcome, PodState
-from cli.up.result.interest import most_interesting
-from cli.up.result.summary import by_problem, deletions, spread, totals
+from cli.up.result import by_problem, deletions, most_interesting, spread, totals
 
 OUTVOTED, TIED = {"outvoted-0", "outvoted-1"}, {f"tied-{i}" for i in range(3)}
 

@@ -82,6 +82,7 @@ async def test_a_tie_that_rounding_made_is_in_the_decision(tmp_path: Path, polic
             "a lead of 3.5 of 100, at scoreScale 100 worth 3 x 10 x the extender's weight"
         ),
         "Moorage prefers n1 to n0, 74.4 to 70.9: Given +3.5",
+        "NoThird rejected 1 of 4 nodes: it is the third",
     ]
     assert decision["reason"] == decision["why"][0]
 
@@ -193,10 +194,16 @@ HOT = "2 node is too hot, 1 no sensor"
     [
         (0, [f"no node suits it: {COOL} 3: {HOT}"]),
         (1, [f"one node of 4 was left: {COOL} 4: {HOT}"]),
-        (2, ["kube-scheduler chose among 2 nodes: Moorage gave no scores"]),
+        (
+            2,
+            [
+                "kube-scheduler chose among 2 nodes: Moorage gave no scores",
+                f"{COOL} 5 nodes: {HOT}",
+            ],
+        ),
     ],
 )
-def test_rejections_are_named_if_no_score_decided(feasible: int, shown: list[str]) -> None:
+def test_rejections_are_named_first_if_no_score_decided(feasible: int, shown: list[str]) -> None:
     decision = filtered(feasible, Cool={"no sensor": 1, "node is too hot": 2})
     assert sentences(decision) == shown
 

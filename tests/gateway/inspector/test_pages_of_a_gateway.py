@@ -144,6 +144,26 @@ async def test_the_page_of_a_pod_follows_its_bind(page: Page, tmp_path: Path) ->
         await expect(page.locator("h1 .badge")).to_have_text("bind failed")
 
 
+async def test_a_pod_that_moorage_was_not_asked_about_is_explained(
+    page: Page, tmp_path: Path
+) -> None:
+    async with a_gateway(tmp_path) as running:
+        running.api.pod("big", schedulerName="moorage")
+        condition = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": "0/2 nodes are available: 2 Insufficient cpu.",
+        }
+        running.api.set_status("big", conditions=[condition])
+        await page.goto(f"{running.admin}/inspector/#/pod/default/big")
+        await expect(page.locator(".reason")).to_have_text(
+            "none of 2 nodes suits it: 2 Insufficient cpu (kube-scheduler)"
+        )
+        await expect(page.locator("h1")).to_have_text("big is pending")
+        await expect(page.locator(".why")).to_contain_text("lower the pod's requests of cpu")
+
+
 async def test_with_certificates_the_page_is_for_operators(
     browser: Browser, tmp_path: Path
 ) -> None:

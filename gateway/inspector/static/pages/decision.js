@@ -1,4 +1,4 @@
-// One pod: its attempts, and of one of them the reason, the evidence, and every node.
+// One pod: why it is where it is, its attempts, and of one of them the evidence and every node.
 
 import { get } from "../lib/api.js";
 import { append, badge, el, facts, note, replace } from "../lib/dom.js";
@@ -7,23 +7,28 @@ import { nodeTable } from "./nodetable.js";
 
 export async function decision({ stream }, namespace, pod, id = "") {
   const base = `../decisions/${encodeURIComponent(namespace)}/${encodeURIComponent(pod)}`;
-  let { attempts } = await get(base);
+  const read = () => get(`${base}?explain=true`);
+  let { attempts, explanation } = await read();
   const element = el("section", { class: "page decision" });
   const page = { element, back: "#/pods" };
   let nodes;
 
   async function show() {
     const attempt = attempts.find((each) => each.id === id) || attempts[0];
+    const now = attempt === attempts[0] ? explanation : null;
+    const reason = now?.reason || attempt?.reason || "Nothing is decided yet.";
     nodes?.destroy();
     const place = el("div", { class: "nodes" });
     replace(element,
       el("header", { class: "title" },
         el("p", { class: "crumbs" }, el("a", { href: "#/pods" }, "Pods"), " / ", namespace, " /"),
-        el("h1", {}, pod, " ", badge(attempt.outcome)),
-        el("p", { class: "reason" }, attempt.reason || "Nothing is decided yet.")),
-      attemptTabs(attempts, attempt, namespace, pod),
-      el("div", { class: "columns" }, evidence(attempt), el("section", {}, el("h2", {}, "Attempt"), attemptFacts(attempt))),
+        el("h1", {}, pod, " ", attempt ? badge(attempt.outcome) : now?.place),
+        el("p", { class: "reason" }, reason)),
+      now?.next.length ? el("section", {}, el("h2", {}, "Next"), el("ul", { class: "why" }, now.next.map((step) => el("li", {}, step)))) : null,
+      attempt ? attemptTabs(attempts, attempt, namespace, pod) : null,
+      attempt ? el("div", { class: "columns" }, evidence(attempt, reason), el("section", {}, el("h2", {}, "Attempt"), attemptFacts(attempt))) : null,
       place);
+    if (!attempt) return;
     nodes = await nodeTable(`${base}/${encodeURIComponent(attempt.id)}/nodes`, attempt).catch((error) => ({ element: el("section", {}, el("h2", {}, "Nodes"), note(error.message), bestNodes(attempt)), destroy() {} }));
     replace(place, nodes.element);
     Object.assign(page, { table: nodes.table, search: nodes.search });
@@ -32,10 +37,10 @@ export async function decision({ stream }, namespace, pod, id = "") {
   await show();
   page.decision = async (summary) => {
     if (summary.namespace !== namespace || summary.pod !== pod) return;
-    ({ attempts } = await get(base));
+    ({ attempts, explanation } = await read());
     await show();
   };
-  page.destroy = () => nodes.destroy();
+  page.destroy = () => nodes?.destroy();
   return page;
 }
 
@@ -44,9 +49,9 @@ function attemptTabs(attempts, current, namespace, pod) {
   return el("nav", { class: "tabs", "aria-label": "Attempts" }, attempts.map((each) => el("a", { href: path("pod", namespace, pod, each.id), "data-kind": each.outcome, "aria-current": each === current ? "true" : undefined, title: each.reason }, `#${each.attempt || 1}`, el("b", {}, clock(each.time)))));
 }
 
-function evidence(attempt) {
+function evidence(attempt, reason) {
   const section = el("section", {}, el("h2", {}, "Evidence"));
-  const why = (attempt.why || []).filter((each) => each !== attempt.reason);
+  const why = (attempt.why || []).filter((each) => each !== reason);
   if (why.length) section.append(el("ul", { class: "why" }, why.map((each) => el("li", {}, each))));
   const phase = attempt.filter || attempt.preempt;
   if (!phase) return section;

@@ -1,0 +1,342 @@
+"""What `moorage up` shows: where everything listens, and where each pod went and why.
+
+Why is the gateway's sentence, the same as that of `moorage explain`. What in-tree plugins added is
+known to kube-scheduler's stand-in alone.
+"""
+
+import asyncio
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from cli.shared.gateway.client import Gateway
+from cli.shared.screen import Screen
+from cli.up.asked import Schedulers
+from cli.up.clients.gateway import explained
+from cli.up.clients.standin import StandIn
+from cli.up.following import Following, Outcome, PodState
+from cli.up.processes.stack import Addresses
+
+COLLECTING_SECONDS = 1.0
+"""How long deletions are collected before they are shown together."""
+
+MOST_PROBLEMS = 10
+"""Problems of pods without a node that are shown, the most frequent ones."""
+
+LOOKED_AT = 200
+"""Bound pods whose decisions are read, evenly taken from all; each costs a request."""
+
+SHOWN = 3
+"""In-tree plugins that are named, and pods of those deleted together."""
+
+ADDED = re.compile(" failed: | rejected ")
+"""Which sentences of the gateway are added to the first one."""
+
+COUNT = re.compile(r"^\d+ ")
+"""How many nodes a reason is about, as kube-scheduler writes it."""
+
+PREEMPTED = "preempted for a more important pod"
+"""The reason for the end of a pod that kube-scheduler evicted."""
+
+PENDING = (Outcome.FAILING, Outcome.UNSERVED, Outcome.UNSCHEDULABLE)
+
+WITHOUT_NODE = (*PENDING, Outcome.DELETED)
+"""These come first, in this order."""
+
+Answer = Mapping[str, Any]
+
+
+def show_addresses(screen: Screen, addresses: Addresses) -> None:
+    """Show where everything listens; with TLS, the certificates are shown below."""
+    is_plain = addresses.extender.startswith("http:")
+    how = "-plaintext" if is_plain else "-cacert, -cert and -key of certs/operator,"
+    services = addresses.services.items()
+    rows = [
+        ("gateway", addresses.extender, "kube-scheduler's extender: urlPrefix"),
+        ("admin port", addresses.admin, "/readyz /metrics /decisions/NAMESPACE/POD"),
+        (
+            "inspector",
+            f"{addresses.admin}/inspector/",
+            "a page for the browser: who is where, and why",
+        ),
+        *((name, place, f"grpcurl {how} {place} list") for name, place in services),
+    ]
+    if addresses.api:
+        rows.append(("API server", addresses.api, "kubectl, with the kubeconfig below"))
+    screen.lines(("PROCESS", "ADDRESS", "FOR"), rows)
+
+
+class Report:
+    """Shows what became of pods, and asks the gateway and the stand-in why."""
+
+    def __init__(
+        self,
+        screen: Screen,
+        schedulers: Schedulers,
+        scheduler: StandIn,
+        gateway: Gateway,
+        *,
+        rows: int,
+        nodes: int,
+    ) -> None:
+        """Write to *screen*.
+
+        Args:
+            screen: Where to.
+            schedulers: Which schedulers ask Moorage.
+            scheduler: The stand-in for kube-scheduler.
+            gateway: The gateway.
+            rows: How many pods the result shows; 0 for all.
+            nodes: How many nodes there are.
+        """
+        self._screen = screen
+        self._schedulers = schedulers
+        self._scheduler = scheduler
+        self._gateway = gateway
+        self._rows = rows
+        self._nodes = nodes
+        self._deleted: list[PodState] = []
+
+    async def result(self, following: Following) -> None:
+        """Show the pods that had to be scheduled, or the most interesting ones, and a summary."""
+        pods = following.pods
+        if self._rows and len(pods) > self._rows:
+            await self._table(await most_interesting(pods, self._rows, self._scheduler))
+            rest = len(pods) - self._rows
+            self._screen.sentence(f"... and {rest} more; --rows 0 shows all")
+            await self._problems(pods)
+        else:
+            await self._table(pods)
+        self._screen.write(totals(pods))
+        for line in spread(pods, self._nodes, following.seconds):
+            self._screen.sentence(line)
+        for line in self._schedulers.summary(pod.scheduler for pod in pods):
+            self._screen.sentence(line, style="yellow")
+        if following.failing:
+            self._screen.write("Scheduling fails; the table says why.", style="red")
+
+    def totals(self, following: Following) -> None:
+        """Show how many pods are bound."""
+        self._screen.write(totals(following.pods))
+
+    async def change(self, pod: PodState) -> None:
+        """Show what became of one pod; deletions are collected and shown together."""
+        if pod.outcome is Outcome.DELETED:
+            if not self._deleted:
+                asyncio.get_running_loop().call_later(COLLECTING_SECONDS, self.show_deleted)
+            self._deleted.append(pod)
+            return
+        self._screen.sentence(f"{_name(pod)} -> {_place(pod)}: {await self._reason(pod)}")
+
+    def show_deleted(self) -> None:
+        """Show the deletions that were collected so far."""
+        pods, self._deleted = self._deleted, []
+        for line in deletions(pods):
+            self._screen.sentence(line)
+
+    async def _table(self, pods: Sequence[PodState]) -> None:
+        rows = [(_name(pod), _place(pod), await self._reason(pod)) for pod in pods]
+        if rows:
+            self._screen.table(("POD", "NODE", "WHY"), rows)
+
+    async def _problems(self, pods: Sequence[PodState]) -> None:
+        groups = by_problem(pods)[:MOST_PROBLEMS]
+        rows = [(_count(len(g)), _name(g[0]), await self._reason(g[0])) for g in groups]
+        if rows:
+            self._screen.table(("PENDING", "SUCH AS", "WHY"), rows)
+
+    async def _reason(self, pod: PodState) -> str:
+        problem = self._schedulers.problem(pod.scheduler)
+        decision = await self._scheduler.decision(pod.namespace, pod.name)
+        given = pod.node and not decision  # such as a pod that was created with a node
+        if problem and not given and pod.outcome is not Outcome.DELETED:
+            return f"{problem} ({pod.problem})" if pod.problem else problem
+        return why(pod, decision, await explained(self._gateway, pod.namespace, pod.name))
+
+
+# ---- one pod
+
+
+def why(pod: PodState, scheduler: Answer | None, gateway: Answer) -> str:
+    """Return the reason for a pod's place, or for its having none.
+
+    Args:
+        pod: How far it is.
+        scheduler: The stand-in's newest decision, if it has one.
+        gateway: The gateway's explanation with its attempts; empty if there is none.
+    """
+    if pod.outcome is Outcome.DELETED:
+        return PREEMPTED if pod.preempted else "by a client or by what made it"
+    found = gateway.get("explanation")
+    if found is None:
+        return pod.problem or ("the gateway does not say" if pod.node else "not tried yet")
+    parts = [found["reason"]]
+    if pod.node:
+        more = gateway["attempts"][0]["why"][1:] if gateway["attempts"] else ()
+        parts += [each for each in more if ADDED.search(each) and each not in parts[0]]
+        if scheduler and (scheduler["uid"], scheduler["node"]) == (pod.uid, pod.node):
+            parts += _in_tree(scheduler)
+    else:
+        parts += [each for each in found["next"] if each.startswith("kube-scheduler tries it")]
+    return "; ".join(parts)
+
+
+def _in_tree(scheduler: Answer) -> Iterator[str]:
+    """Yield what in-tree plugins had to do with the node that a pod got."""
+    if scheduler["nominated"]:
+        yield "the node was nominated for it, so no other was tried"
+    for each in scheduler["rejected"]:
+        yield f"in-tree {each['plugin']} rejected {each['nodes']}"
+    if not (scores := scheduler["scores"]):
+        return
+    chosen, rival = scores["chosen"], scores["preferred"] or scores["runnerUp"]
+    ahead = chosen["inTree"] - rival["inTree"]
+    if ahead:
+        better, other = (chosen, rival) if ahead > 0 else (rival, chosen)
+        points = f"{better['node']} to {other['node']} by {abs(ahead)}{_parts(better, other)}"
+        yield f"in-tree scores prefer {points}"
+    if scores["equals"]:
+        others = rival["node"] if scores["equals"] == 1 else f"{scores['equals']} others"
+        yield f"as many points in all as {others}, taken at random"
+
+
+def _parts(better: Answer, other: Answer) -> str:
+    others = {each["plugin"]: each["score"] for each in other["plugins"]}
+    parts = {
+        each["plugin"]: (each["score"] - others.get(each["plugin"], 0)) * each["weight"]
+        for each in better["plugins"]
+    }
+    ranked = sorted((part for part in parts.items() if part[1]), key=lambda part: -abs(part[1]))
+    more = ["..."] if len(ranked) > SHOWN else []
+    return f" ({', '.join([*(f'{name} {part:+}' for name, part in ranked[:SHOWN]), *more])})"
+
+
+def _count(pods: int) -> str:
+    return "1 pod" if pods == 1 else f"{pods} pods"
+
+
+def _name(pod: PodState) -> str:
+    return f"{pod.namespace}/{pod.name}"
+
+
+def _place(pod: PodState) -> str:
+    if pod.outcome is Outcome.DELETED:
+        return "deleted"
+    return pod.node or "pending"
+
+
+# ---- which pods are worth a row of a large workload
+
+
+async def most_interesting(
+    pods: Sequence[PodState], count: int, scheduler: StandIn
+) -> list[PodState]:
+    """Return *count* pods: without a node, then outvoted or tied ones, then a sample of the others.
+
+    Of those without a node, one for each problem comes before a second one with the same. Pods that
+    were not tried yet come last.
+    """
+    without = [pod for kind in WITHOUT_NODE for pod in pods if pod.outcome is kind]
+    if len(without) >= count:
+        return _each_problem_first(without)[:count]
+    bound = _sample([pod for pod in pods if pod.outcome is Outcome.BOUND], LOOKED_AT)
+    decisions = await asyncio.gather(*(scheduler.decision(p.namespace, p.name) for p in bound))
+    ranks = [_rank(decision) for decision in decisions]
+    chosen: list[PodState] = []
+    for rank in range(3):
+        left = count - len(without) - len(chosen)
+        chosen += _sample([p for p, r in zip(bound, ranks, strict=True) if r == rank], left)
+    waiting = [pod for pod in pods if pod.outcome is Outcome.WAITING]
+    return [*_each_problem_first(without), *chosen, *waiting][:count]
+
+
+def _rank(decision: Answer | None) -> int:
+    """Return 0 if the best node by Moorage's scores was outvoted, 1 for a tie, else 2."""
+    scores = (decision or {}).get("scores")
+    if not decision or not scores:
+        return 2
+    if scores.get("preferred"):
+        return 0
+    return 1 if scores["equals"] else 2
+
+
+def _each_problem_first(pods: Sequence[PodState]) -> list[PodState]:
+    first = {(pod.outcome, pod.scheduler, pod.problem): pod for pod in reversed(pods)}
+    uids = {pod.uid for pod in first.values()}
+    return sorted(pods, key=lambda pod: pod.uid not in uids)
+
+
+def _sample(pods: Sequence[PodState], count: int) -> list[PodState]:
+    """Return at most *count* of the pods, evenly taken."""
+    if len(pods) <= count:
+        return list(pods)
+    return [pods[index] for index in _evenly(len(pods), count)]
+
+
+def _evenly(length: int, count: int) -> Iterator[int]:
+    return (index * length // count for index in range(count))
+
+
+# ---- all pods together
+
+
+def totals(pods: Sequence[PodState]) -> str:
+    """Return how many pods there are of each kind."""
+    outcomes = Counter(pod.outcome for pod in pods)
+    parts = [
+        f"{outcomes[Outcome.BOUND]} of {len(pods)} pods bound",
+        f"{sum(outcomes[kind] for kind in PENDING)} pending",
+    ]
+    for outcome, text in ((Outcome.WAITING, "not decided yet"), (Outcome.DELETED, "deleted")):
+        if outcomes[outcome]:
+            parts.append(f"{outcomes[outcome]} {text}")
+    return ", ".join(parts)
+
+
+def spread(pods: Sequence[PodState], nodes: int, seconds: float) -> Iterator[str]:
+    """Yield how long it took and how evenly the pods are spread; nothing if none is bound.
+
+    Args:
+        pods: The pods that had to be scheduled.
+        nodes: How many nodes there are.
+        seconds: How long it took.
+    """
+    used = Counter(pod.node for pod in pods if pod.outcome is Outcome.BOUND).values()
+    if not used:
+        return
+    least, most, bound = min(used), max(used), sum(used)
+    each = f"{least}" if least == most else f"{least} to {most}"
+    pods_on_each = "1 pod" if most == 1 else f"{each} pods"
+    mean = "" if least == most else f", {bound / len(used):.1f} on average"
+    rate = f" ({bound / seconds:.3g} pods/s)" if seconds else ""
+    yield f"{seconds:.1f} s{rate}; {len(used)} of {nodes} nodes used, {pods_on_each} on each{mean}"
+
+
+def deletions(pods: Sequence[PodState]) -> Iterator[str]:
+    """Yield how many pods were deleted, those that were preempted apart; one alone by its name."""
+    for preempted, how in ((False, ""), (True, f": {PREEMPTED}")):
+        names = [f"{pod.namespace}/{pod.name}" for pod in pods if pod.preempted == preempted]
+        if len(names) == 1:
+            yield f"{names[0]} -> deleted{how}"
+        elif names:
+            more = ", ..." if len(names) > SHOWN else ""
+            yield f"{len(names)} pods deleted{how} ({', '.join(names[:SHOWN])}{more})"
+
+
+def by_problem(pods: Sequence[PodState]) -> list[list[PodState]]:
+    """Return the pods without a node in groups that have the same problem, the largest first."""
+    groups: defaultdict[tuple[Outcome, str, str], list[PodState]] = defaultdict(list)
+    for pod in pods:
+        if pod.outcome in PENDING:
+            groups[pod.outcome, pod.scheduler, _problem(pod.problem)].append(pod)
+    return sorted(groups.values(), key=len, reverse=True)
+
+
+def _problem(message: str) -> str:
+    """Return the reasons in kube-scheduler's message without numbers of nodes, in any order.
+
+    `0/3 nodes are available: 2 node is too hot, 1 Insufficient cpu. preemption: ...`
+    """
+    reasons = message.partition(". preemption: ")[0].rpartition(" are available: ")[2]
+    return ", ".join(sorted({COUNT.sub("", reason) for reason in reasons.split(", ")}))

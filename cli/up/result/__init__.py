@@ -1,1 +1,0 @@
-"""What `moorage up` shows about pods: rows with reasons, and a summary."""
