@@ -17,8 +17,7 @@ from cli.up.processes.scheduling import read_scheduler_config
 from cli.up.processes.stack import Addresses, StackOptions, start_stack
 from moorage_host.kube import connect
 from tools.soak.churn import Churn
-from tools.soak.report import draw, table, write_csv
-from tools.soak.samples import Sample, Trend, Usage, trend, usage
+from tools.soak.samples import Sample, Trend, Usage, table, trend, usage, write_csv
 
 OURS = ("gateway", "filter", "scorer-1", "binder")
 OTHERS = ("kube-scheduler", "api-server")
@@ -148,7 +147,6 @@ async def main() -> int:
             out=options.out,
         )
         await soak.run()
-    draw(soak.samples, (*OURS, *OTHERS), options.out)
     trends = [trend(name, soak.samples, warm_up, soak.calm[name]) for name in (*OURS, *OTHERS)]
     print(f"{options.minutes:g} min, {churn.created} pods ({options.rate:g}/s), ", end="")
     print(f"{options.nodes} nodes, {churn.failed} requests refused; after {warm_up:g} min:")

@@ -1,5 +1,6 @@
-"""What processes use, read from /proc, and how fast memory grows."""
+"""Samples of processes: how they are read, written as CSV, and whether something grows."""
 
+import csv
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -114,3 +115,29 @@ def slope_error(points: Sequence[tuple[float, float]]) -> float:
     left = sum((y - mean_y - steep * (x - mean_x)) ** 2 for x, y in means)
     width = sum((x - mean_x) ** 2 for x, _ in means)
     return STUDENT * math.sqrt(left / (PARTS - 2) / width) if width else math.inf
+
+
+def write_csv(samples: Sequence[Sample], names: Sequence[str], folder: Path) -> None:
+    """Write soak.csv; after every sample, so that a run can be watched."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "soak.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        each = [f"{name}_{what}" for name in names for what in ("mib", "fds", "threads")]
+        rows.writerow(["minutes", "pods", "p50_ms", "p99_ms", *each])
+        for one in samples:
+            used = [one.usage[name] for name in names]
+            columns = [f"{v}" for u in used for v in (round(u.rss, 1), u.descriptors, u.threads)]
+            rows.writerow(
+                [f"{one.minutes:.2f}", one.pods, f"{one.p50:.2f}", f"{one.p99:.2f}", *columns]
+            )
+
+
+def table(trends: Sequence[Trend]) -> str:
+    """Return the trends as text."""
+    head = f"{'process':15} {'MiB then':>9} {'now':>7} {'MiB/h':>8} {'95 %':>7} {'fds':>5} threads"
+    rows = [
+        f"{t.name:15} {t.first:>9.1f} {t.last:>7.1f} {t.slope:>+8.1f} {f'±{t.error:.1f}':>7} "
+        f"{t.descriptors:>+5} {t.threads:>+7}"
+        for t in trends
+    ]
+    return "\n".join([head, *rows])
