@@ -6,10 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tools.image.base import base_archive
-from tools.image.build import ROOT, build, missing_tools, run
+from tools.image.build import ROOT, Layout, base_archive, build, missing_tools, run
 from tools.image.isolated import Isolated
-from tools.image.layout import Layout
 
 WANTED = bool(os.environ.get("MOORAGE_E2E"))
 

@@ -7,6 +7,15 @@ from typing import Any
 import click
 from prometheus_client import CollectorRegistry
 
+from cli.doctor.groups import GROUPS
+from cli.legacy.names import (
+    MANDATORY,
+    PREDICATE_REMARKS,
+    PREDICATES,
+    PRIORITIES,
+    PRIORITY_REMARKS,
+    STRATEGIES,
+)
 from cli.main import main
 from gateway.binding.retries import RetryMetrics
 from gateway.binding.settling import SettlingMetrics
@@ -51,8 +60,6 @@ from services.binder.settings import BinderSettings
 from tools.docs.api_tables import api
 from tools.docs.conformance_tables import conformance
 from tools.docs.cost_tables import cost
-from tools.docs.doctor_tables import doctor
-from tools.docs.legacy_tables import legacy
 from tools.docs.markdown import Row, code, escaped, table
 from tools.docs.pages import ROOT
 from tools.docs.plugin_tables import arguments, in_tree, plugins
@@ -144,6 +151,58 @@ def methods(_: str) -> str:
             for (service, allowed), names in rows.items()
         ),
     )
+
+
+def doctor(_: str) -> str:
+    """Return the checks of `moorage doctor`."""
+    return table(
+        ("", "check", "ok if"),
+        (
+            (group if not number else "", code(check.name), escaped(check.about))
+            for group, checks in GROUPS.items()
+            for number, check in enumerate(checks)
+        ),
+    )
+
+
+def legacy(name: str) -> str:
+    """Return what each predicate or priority became."""
+    return {"predicates": _predicates, "priorities": _priorities}[name]()
+
+
+def _predicates() -> str:
+    return table(
+        ("predicate", "filter today", "remark"),
+        (
+            (
+                code(name),
+                ", ".join(map(code, filters)),
+                PREDICATE_REMARKS.get(name, "")
+                or ("always on" if filters[0] in MANDATORY and len(filters) == 1 else ""),
+            )
+            for name, filters in PREDICATES.items()
+        ),
+    )
+
+
+def _priorities() -> str:
+    return table(
+        ("priority", "score today", "remark"),
+        (
+            (code(name), _upstream(name, plugin), _remark(name))
+            for name, plugin in PRIORITIES.items()
+        ),
+    )
+
+
+def _upstream(name: str, plugin: str | None) -> str:
+    if plugin is None:
+        return "none"
+    return f"{code(plugin)}, {code(STRATEGIES[name])}" if name in STRATEGIES else code(plugin)
+
+
+def _remark(name: str) -> str:
+    return escaped(PRIORITY_REMARKS.get(name, ""))
 
 
 TABLES: Mapping[str, Callable[[str], str]] = {

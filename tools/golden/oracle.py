@@ -26,8 +26,7 @@ from tools.golden.clusters_random import RANDOM
 from tools.golden.clusters_resources import RESOURCES
 from tools.golden.clusters_topology import TOPOLOGY
 from tools.golden.objects import Cluster
-from tools.golden.profiles import SCORE_PROFILES, UNMET
-from tools.golden.scheduler import Log, scheduler
+from tools.golden.scheduler import SCORE_PROFILES, UNMET, Log, scheduler
 from tools.planes.embedded import ROOT, Object, Plane
 from tools.planes.real import RealPlane
 

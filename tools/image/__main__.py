@@ -5,8 +5,7 @@ from pathlib import Path
 
 import click
 
-from tools.image.build import ROOT, BuildError, build
-from tools.image.layout import Layout
+from tools.image.build import ROOT, BuildError, Layout, build
 
 
 @click.command()

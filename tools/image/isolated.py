@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.image.layout import Layout
+from tools.image.build import Layout
 
 # In a mount namespace of its own: only /tmp can be written to, and programs gain no rights.
 SCRIPT = """

@@ -10,7 +10,7 @@ from pathlib import Path
 import aiohttp
 from aiohttp import web
 
-from tools.planes.authority import Authority
+from tools.planes.real import Authority
 
 HOST = "127.0.0.1"
 PROTOCOL = "v4.channel.k8s.io"

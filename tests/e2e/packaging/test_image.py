@@ -12,9 +12,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from tools.image.build import ROOT, BuildError, build, commit, run, version
+from tools.image.build import ROOT, BuildError, Layout, build, commit, run, version
 from tools.image.isolated import Isolated
-from tools.image.layout import Layout
 
 pytestmark = pytest.mark.timeout(600)
 

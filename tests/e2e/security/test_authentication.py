@@ -10,9 +10,8 @@ import pytest
 import pytest_asyncio
 
 from moorage_host.kube import KubeClient, KubeStatusError, Response, connect
-from tools.planes.authority import Authority
 from tools.planes.embedded import Identity
-from tools.planes.real import BY_CERTIFICATE, BY_TOKEN, RealPlane, who
+from tools.planes.real import BY_CERTIFICATE, BY_TOKEN, Authority, RealPlane, who
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -23,8 +23,8 @@ from sandbox.scheduler.cycle.extending import Extenders
 from sandbox.scheduler.cycle.in_tree import InTreePlugins
 from sandbox.scheduler.cycle.preemption import Preemption, PreemptionError
 from tests.golden import VERSIONS, Filtered, Object, Scored, filtered, objects, scored
-from tools.golden.profiles import UNMET
-from tools.golden.profiles import configuration as golden_profiles
+from tools.golden.scheduler import UNMET
+from tools.golden.scheduler import configuration as golden_profiles
 
 
 @functools.cache

@@ -1,1 +1,0 @@
-"""Records what a real kube-scheduler sends to an extender."""
