@@ -24,7 +24,7 @@ from cli.up.following import Following
 from cli.up.objects.controlled import expected_pods
 from cli.up.objects.workload import Workload, read_workload
 from cli.up.placing import Placing
-from cli.up.processes import Processes, ProcessFailedError
+from cli.up.processes import Processes, ProcessFailedError, start_here
 from cli.up.processes.scheduling import read_scheduler_config
 from cli.up.processes.stack import Addresses, StackOptions, start_stack
 from cli.up.reloading.reloader import Reloader, Retry
@@ -69,6 +69,7 @@ def up(options: UpOptions) -> int:
         SystemExit: With 1, after a line on stderr: a process does not start, or an object is
             refused.
     """
+    start_here()  # before there are threads, and what is undone in the end
     screen = Screen()
     policy = choose_policy(options.config, options.plugins, options.weights)
     profiles, scale = policy.resolved.profile_names, policy.resolved.score_scale

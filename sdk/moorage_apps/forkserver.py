@@ -1,7 +1,8 @@
-"""Forks Moorage's processes: `python -P -m moorage_apps.forkserver`, started by `moorage up`.
+"""The fork server: `python -P -m moorage_apps.forkserver`, or a fork of `moorage up`.
 
-It imports once what they need, and forks while it has one thread and nothing of gRPC is started.
-`cli.up.processes.forking` asks for processes over the socket that is this process's stdin.
+It imports what Moorage's processes need and forks them, while it has one thread and nothing of
+gRPC is started.
+`cli.up.processes.forking` asks for processes.
 """
 
 import ctypes
@@ -12,7 +13,8 @@ import signal
 import socket
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from io import TextIOWrapper
+from typing import TYPE_CHECKING, NoReturn
 
 from moorage_apps import make_importable
 from moorage_apps.__main__ import PROCESSES, run
@@ -25,11 +27,26 @@ PR_SET_NAME = 15
 
 
 def main() -> None:
-    """Serve until the process that asks has ended; in a forked process, run what it is for."""
+    """Serve over stdin."""
     make_importable()
+    serve(socket.socket(fileno=os.dup(sys.stdin.fileno())))
+
+
+def serve(requests: socket.socket) -> NoReturn:
+    """Serve until the process that asks has ended; in a forked process, run what it is for.
+
+    Raises:
+        SystemExit: The forked process has ended.
+    """
+    os.setsid()  # Ctrl-C is for the process that asks
     _import_all()
-    request = _serve(socket.socket(fileno=os.dup(sys.stdin.fileno())))
-    run(request.module, request.arguments)
+    request = _serve(requests)
+    try:
+        run(request.module, request.arguments)
+    except Exception:  # noqa: BLE001 - no caller of this function is meant
+        sys.excepthook(*sys.exc_info())
+        sys.exit(1)
+    sys.exit()
 
 
 def _import_all() -> None:
@@ -98,6 +115,9 @@ def _become(link: socket.socket, stdout: int, stderr: int, server: int) -> "Requ
     for source, target in ((os.open(os.devnull, os.O_RDONLY), 0), (stdout, 1), (stderr, 2)):
         os.dup2(source, target)
         os.close(source)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(line_buffering=True)
     prctl(PR_SET_NAME, request.name.encode())
     os.chdir(request.directory)
     os.environ.clear()

@@ -5,7 +5,6 @@ import json
 import re
 import signal
 import socket
-import sys
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -21,7 +20,7 @@ from tests.cli.support import PATIENCE, Command, moorage, node
 from tests.fake_prometheus import FakePrometheus, fake_prometheus
 from tools.inprocess.api import Api, until
 
-PROGRAM = (sys.executable, "-m", "moorage_apps", "services.annotator")
+MODULE = "services.annotator"
 GIB = 1024**3
 READY = {"status": "ok"}
 
@@ -60,7 +59,7 @@ def annotator(
 ) -> AbstractAsyncContextManager[Command]:
     given = ("--prometheus", prometheus.address, "--kubeconfig", "kubeconfig")
     admin = ("--admin-host=127.0.0.1", "--admin-port=0")
-    return moorage(home, *given, *admin, *more, program=PROGRAM)
+    return moorage(home, *given, *admin, *more, module=MODULE)
 
 
 async def ended(home: Path, prometheus: FakePrometheus, *more: str) -> tuple[int, list[str], str]:

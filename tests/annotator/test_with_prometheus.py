@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from tests.cli.support import Object, moorage
 from tests.prometheus import Counters, Prometheus, exporters, prometheus, wait_for_samples
 from tools.inprocess.api import Api
 
-PROGRAM = (sys.executable, "-m", "moorage_apps", "services.annotator")
+MODULE = "services.annotator"
 FREE = ("mean-free-cpu", "mean-free-memory")
 IDLE = {"idle": 0.95, "phase": 0.5, "busy": 0.05}
 READY = "node_memory_MemAvailable_bytes offset 8s"
@@ -70,7 +69,7 @@ async def verdicts(server: ApiServer, pod: Pod) -> list[str]:
 
 async def annotate(home: Path, address: str, *more: str) -> tuple[int, list[str]]:
     given = ("--prometheus", address, "--kubeconfig", "kubeconfig", "--window", "6s", *more)
-    async with moorage(home, *given, "--once", program=PROGRAM) as command:
+    async with moorage(home, *given, "--once", module=MODULE) as command:
         code, errors = await command.ended()
     return code, [*command.lines, *errors.splitlines()]
 

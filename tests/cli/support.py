@@ -5,14 +5,17 @@ import os
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cli.up.processes import Forked, fork
+
 ROOT = Path(__file__).parents[2]
 MOORAGE = Path(sys.executable).parent / "moorage"
+COMMAND = "tests.cli.command"
 PATIENCE = 50.0
 
 Object = dict[str, Any]
@@ -23,19 +26,21 @@ class Command:
     """A running command, or one that ended.
 
     Attributes:
-        home: Where its temporary files go; marks its processes.
+        home: Where its temporary files go.
+        stderr: The file with what it wrote there.
         lines: What it wrote on stdout so far.
     """
 
     home: Path
-    process: asyncio.subprocess.Process
+    process: Forked
+    stdout: asyncio.StreamReader
+    stderr: Path
     lines: list[str] = field(default_factory=list)
 
     async def line(self, start: str) -> str:
         """Read on until a line begins with *start*; return it."""
-        assert self.process.stdout
         async with asyncio.timeout(PATIENCE):
-            async for raw in self.process.stdout:
+            async for raw in self.stdout:
                 self.lines.append(raw.decode().rstrip("\n"))
                 if self.lines[-1].startswith(start):
                     return self.lines[-1]
@@ -44,9 +49,10 @@ class Command:
     async def ended(self) -> tuple[int, str]:
         """Wait for its end; return its exit code and what it wrote on stderr."""
         async with asyncio.timeout(PATIENCE):
-            out, errors = await self.process.communicate()
+            out = await self.stdout.read()
+            code = await self.process.wait()
         self.lines += out.decode().splitlines()
-        return self.process.returncode or 0, errors.decode()
+        return code, self.stderr.read_text()
 
     def signal(self, number: signal.Signals, *, group: bool = False) -> None:
         """Signal it alone, or its process group as Ctrl-C in a terminal does."""
@@ -68,22 +74,29 @@ class Command:
         return {row[1]: (row[2], row[3]) for row in found if row}
 
     def processes(self, *names: str) -> list[int]:
-        """Return the ids of its processes: of all that inherited its temporary folder.
-
-        Args:
-            *names: What they are called; any name without these.
-        """
-        found = (path for path in Path("/proc").glob("[0-9]*") if self._is_ours(path))
-        return [int(path.name) for path in found if not names or _name(path) in names]
+        """Return the ids of its processes, those of these names or all."""
+        return processes_in(self.home.parent, *names)
 
     def _header(self) -> int:
         return next(i for i, line in enumerate(self.lines) if re.match("POD +NODE +WHY", line))
 
-    def _is_ours(self, path: Path) -> bool:
-        try:
-            return f"TMPDIR={self.home}".encode() in (path / "environ").read_bytes().split(b"\0")
-        except OSError:  # it ended, or is another user's
-            return False
+
+def processes_in(folder: Path, *names: str) -> list[int]:
+    """Return the ids of the processes that run in *folder* or below.
+
+    Args:
+        folder: The folder that is, or holds, their current directory.
+        *names: What they are called; any name without these.
+    """
+    found = (path for path in Path("/proc").glob("[0-9]*") if _runs_in(path, folder))
+    return [int(path.name) for path in found if not names or _name(path) in names]
+
+
+def _runs_in(path: Path, folder: Path) -> bool:
+    try:
+        return (path / "cwd").readlink().is_relative_to(folder)
+    except OSError:  # it ended, or is another user's
+        return False
 
 
 def _name(path: Path) -> str:
@@ -94,29 +107,35 @@ def _name(path: Path) -> str:
 
 
 @asynccontextmanager
-async def moorage(
-    home: Path, *arguments: object, program: Sequence[str] = (str(MOORAGE),)
-) -> AsyncIterator[Command]:
-    """Run `moorage ARGUMENTS` in the folder *home*; kill what is left of it in the end."""
+async def moorage(home: Path, *arguments: object, module: str = COMMAND) -> AsyncIterator[Command]:
+    """Run `moorage ARGUMENTS`, or another module of ours, in the folder *home*; kill what is left.
+
+    It is forked, and does not import everything again.
+    """
     temporary = home / "tmp"
     temporary.mkdir()
-    process = await asyncio.create_subprocess_exec(
-        *program,
-        *map(str, arguments),
-        cwd=home,
-        env={**os.environ, "TMPDIR": str(temporary), "XDG_RUNTIME_DIR": str(home / "runtime")},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        limit=1 << 20,
-        start_new_session=True,
+    errors = home.with_name(f"{home.name}.stderr")
+    stdout, pipe = asyncio.StreamReader(limit=1 << 20), os.pipe()
+    reading, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(stdout), os.fdopen(pipe[0], "rb")
     )
-    command = Command(home=temporary, process=process)
+    with os.fdopen(pipe[1], "wb") as out, errors.open("wb") as err:
+        process = await fork(
+            *(module, list(map(str, arguments))),
+            stdout=out.fileno(),
+            stderr=err.fileno(),
+            directory=home,
+            environment={"TMPDIR": str(temporary), "XDG_RUNTIME_DIR": str(home / "runtime")},
+        )
+    command = Command(home=temporary, process=process, stdout=stdout, stderr=errors)
     try:
         yield command
     finally:
         for pid in command.processes():
-            os.kill(pid, signal.SIGKILL)
-        await process.communicate()
+            with suppress(ProcessLookupError):  # it ended together with another one
+                os.kill(pid, signal.SIGKILL)
+        await process.wait()
+        reading.close()
 
 
 async def until(condition: Callable[[], object]) -> None:

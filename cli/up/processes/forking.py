@@ -7,10 +7,10 @@ start blocks the event loop while the server imports, and what cannot be importe
 
 import asyncio
 import atexit
+import importlib
 import os
 import signal
 import socket
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -105,6 +105,7 @@ async def fork(
     stderr: int,
     name: str = "",
     environment: Mapping[str, str] | None = None,
+    directory: Path | None = None,
     niceness: int = 0,
 ) -> Forked:
     """Run a module of ours in a process and a session of its own, without stdin.
@@ -116,6 +117,7 @@ async def fork(
         stderr: The descriptor of the file that gets its stderr.
         name: What the process is called; the last part of the module's name if left out.
         environment: What is added to this process's environment.
+        directory: Its current directory; this process's one if left out.
         niceness: How far it stands back for other processes.
 
     Raises:
@@ -126,7 +128,7 @@ async def fork(
         module=module,
         arguments=arguments,
         environment={**os.environ, "PYTHONUNBUFFERED": "1", **(environment or {})},
-        directory=str(Path.cwd()),
+        directory=str(directory or Path.cwd()),
         niceness=niceness,
     )
     ours, theirs = socket.socketpair()
@@ -146,6 +148,15 @@ async def fork(
     return Forked(int(pid), reader, writer)
 
 
+def start_here() -> None:
+    """Fork the server from this process, so that neither imports what the other one has.
+
+    For a process that has neither threads nor an event loop yet. This does not return in what is
+    forked.
+    """
+    _server.fork()
+
+
 async def _line(reader: asyncio.StreamReader) -> bytes:
     """Return what the server says next; nothing if it ended."""
     try:
@@ -158,31 +169,48 @@ class _Server:
     """The fork server of this process; it is started when the first process is needed."""
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
+        self._pid: int | None = None
         self._requests = socket.socket()
 
     def requests(self) -> socket.socket:
         """Return the socket that takes requests, of a server that runs."""
-        if self._process is None or self._process.poll() is not None:
-            self._start()
+        if not self._runs():
+            theirs = self._connect()
+            command, environment = COMMAND, {**os.environ, **ENVIRONMENT}
+            stdin = [(os.POSIX_SPAWN_DUP2, theirs.fileno(), 0)]
+            with theirs:
+                self._pid = os.posix_spawn(command[0], command, environment, file_actions=stdin)
+            atexit.register(self._stop)
         return self._requests
 
-    def _start(self) -> None:
+    def fork(self) -> None:
+        """Start the server as a fork of this process; do not return in what is forked."""
+        theirs = self._connect()
+        sys.stdout.flush()  # else each of them writes what waits here
+        self._pid = os.fork()
+        if self._pid == 0:
+            self._pid = None
+            self._requests.close()
+            importlib.import_module("moorage_apps.forkserver").serve(theirs)
+        theirs.close()
+        atexit.register(self._stop)
+
+    def _connect(self) -> socket.socket:
         self._requests.close()
         self._requests, theirs = socket.socketpair()
-        with theirs:
-            self._process = subprocess.Popen(  # noqa: S603 - ourselves
-                COMMAND,
-                stdin=theirs.fileno(),
-                env={**os.environ, **ENVIRONMENT},
-                start_new_session=True,  # Ctrl-C is for us alone: we stop the others in order
-            )
-        atexit.register(self._stop, self._process)
+        return theirs
 
-    def _stop(self, process: subprocess.Popen[bytes]) -> None:
-        self._requests.close()
-        process.kill()
-        process.wait()
+    def _runs(self) -> bool:
+        if self._pid is not None and os.waitpid(self._pid, os.WNOHANG)[0]:
+            self._pid = None
+        return self._pid is not None
+
+    def _stop(self) -> None:
+        if self._pid is not None and self._runs():
+            self._requests.close()
+            os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
+            self._pid = None
 
 
 _server = _Server()

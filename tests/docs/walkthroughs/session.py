@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from cli.up.processes import free_ports
-from tests.cli.support import Command
+from tests.cli.support import processes_in
 from tests.docs.walkthroughs.page import Step, pattern
 
 PATIENCE = 120.0
@@ -161,7 +161,7 @@ async def session(home: Path, programs: Path, **environment: str) -> AsyncIterat
     try:
         yield Session(home, shell, has_kubectl=not (stand_ins / "kubectl").exists())
     finally:
-        for pid in Command(home=temporary, process=shell).processes():
+        for pid in processes_in(home):
             with suppress(ProcessLookupError):  # it ended together with another one
                 os.kill(pid, signal.SIGKILL)
         await shell.communicate()
