@@ -1,7 +1,6 @@
 """The annotator on a real API server, with the rights that deploy/ gives it."""
 
 import json
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ from tools.planes.real import OUR_NAMESPACE, RBAC_KINDS, RealPlane, path_of, who
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-PROGRAM = (sys.executable, "-m", "moorage_apps", "services.annotator")
 ACCOUNT = f"system:serviceaccount:{OUR_NAMESPACE}:annotator"
 NODES = ("n1", "n2")
 
@@ -72,7 +70,7 @@ async def annotate(
     """Run it as somebody; return the exit code and what it wrote."""
     kubeconfig = plane.directory / f"{who}.kubeconfig"
     given = ("--prometheus", prometheus.address, "--kubeconfig", kubeconfig, "--once")
-    async with moorage(home, *given, program=PROGRAM) as command:
+    async with moorage(home, *given, module="services.annotator") as command:
         code, errors = await command.ended()
     return code, [*command.lines, *errors.splitlines()]
 
