@@ -18,10 +18,10 @@ from gateway.cycle.bind_check import changed_at
 from gateway.cycle.metrics import CycleMetrics
 from gateway.cycle.phases.phase import Phase
 from gateway.cycle.phases.scoring import ScorePhaseResult
-from gateway.decisions.claim_rule import claimed
 from gateway.decisions.cycle import SchedulingCycle
 from gateway.decisions.cycle_states import CycleStates
 from gateway.decisions.records import ClaimRecord
+from gateway.decisions.rules import claimed
 from gateway.policy.policy import PolicyHolder
 
 

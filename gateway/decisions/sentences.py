@@ -19,6 +19,7 @@ from gateway.decisions.records import (
     ReasonCount,
     ScoreRecord,
 )
+from gateway.decisions.rules import whole
 from moorage import DecisionSummary, ScoredNode
 
 FINEST_SCALE = 1000
@@ -229,7 +230,7 @@ def _tie(score: ScoreRecord) -> str:
 
 def _steps(total: float, scale: int) -> int:
     """Return the whole number that is sent for a total."""
-    return int(total * scale / 100 + 0.5)
+    return int(whole(total, scale))
 
 
 def _other_node(score: ScoreRecord, bound: str, total_of: TotalOf | None) -> str:

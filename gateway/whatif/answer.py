@@ -8,18 +8,17 @@ import msgspec
 import numpy as np
 
 from gateway.cycle.phases.filtering import UNKNOWN_NODE
-from gateway.decisions.claim_rule import claimed
 from gateway.decisions.from_protobuf import node_score, plugin_records
 from gateway.decisions.records import (
     Decision,
     FilterRecord,
-    NodeScoreRecord,
     PluginRecord,
     PluginScoreRecord,
     ReasonCount,
     Record,
     ScoreRecord,
 )
+from gateway.decisions.rules import claimed, tied, whole
 from gateway.decisions.sentences import sentences
 from gateway.whatif.question import Question
 from moorage.v1 import filter_pb2, scorer_pb2
@@ -107,12 +106,26 @@ def compose(
         scale: The policy's `scoreScale`.
         no_scores: Why there are none although the profile has score plugins.
     """
-    verdicts = [_unknown(name) for name in question.unknown]
-    feasible = list(question.names)
+    verdicts = [
+        Verdict(node=name, plugin="", reason=UNKNOWN_NODE, unresolvable=True)
+        for name in question.unknown
+    ]
+    feasible, claimants = list(question.names), list[str]()
     if filtered is not None:
-        feasible = list(filtered.feasible)
-        verdicts += [_rejected(each) for each in filtered.rejected]
+        feasible, claimants = list(filtered.feasible), list(filtered.claimants)
+        verdicts += [
+            Verdict(
+                node=each.node,
+                plugin=each.reason.plugin,
+                reason=each.reason.text,
+                unresolvable=each.reason.unresolvable,
+            )
+            for each in filtered.rejected
+        ]
     ranking = [node_score(each) for each in scored.nodes] if scored is not None else []
+    names = [each.node for each in ranking] or feasible
+    totals = np.array([each.total for each in ranking], np.float32)  # as in cycles
+    sent = whole(totals, scale)
     newest = filtered if filtered is not None else scored
     decision = Decision(  # which nobody keeps: for its words
         namespace=question.pod.namespace,
@@ -140,9 +153,12 @@ def compose(
             plugins=plugin_records(scored.plugins),
             top=ranking,
             scale=scale,
-            tied=_tied(ranking, scale),
+            tied=tied(totals, sent),
         )
-    claim = _claim(question, filtered.claimants if filtered else (), feasible, ranking)
+    claim = None
+    if claimants and feasible:
+        position = claimed(question.pod.uid, names, totals if ranking else None)
+        claim = Claim(node=names[position], plugins=claimants)
     answer = Answer(
         pod=f"{decision.namespace}/{decision.pod}",
         profile=question.profile,
@@ -154,7 +170,10 @@ def compose(
         rejected=verdicts,
         filter=plugins,
         score=decision.score.plugins if decision.score else [],
-        ranking=_ranked(ranking, scale),
+        ranking=[
+            Ranked(rank=rank, node=each.node, total=each.total, score=score, plugins=each.plugins)
+            for rank, (each, score) in enumerate(zip(ranking, sent.tolist(), strict=True), start=1)
+        ],
         claim=claim,
         no_scores=no_scores,
     )
@@ -171,20 +190,6 @@ def _words(decision: Decision, claim: Claim | None) -> list[str]:
     return words
 
 
-def _rejected(rejection: filter_pb2.NodeRejection) -> Verdict:
-    reason = rejection.reason
-    return Verdict(
-        node=rejection.node,
-        plugin=reason.plugin,
-        reason=reason.text,
-        unresolvable=reason.unresolvable,
-    )
-
-
-def _unknown(node: str) -> Verdict:
-    return Verdict(node=node, plugin="", reason=UNKNOWN_NODE, unresolvable=True)
-
-
 def _count(plugins: Sequence[PluginRecord], verdicts: Sequence[Verdict]) -> None:
     by_name = {each.plugin: each for each in plugins}
     counts = Counter((v.plugin, v.reason, v.unresolvable) for v in verdicts if v.plugin in by_name)
@@ -194,45 +199,3 @@ def _count(plugins: Sequence[PluginRecord], verdicts: Sequence[Verdict]) -> None
             *by_name[plugin].reasons,
             ReasonCount(reason=reason, nodes=count, unresolvable=unresolvable),
         ]
-
-
-def _claim(
-    question: Question,
-    claimants: Sequence[str],
-    feasible: Sequence[str],
-    ranking: Sequence[NodeScoreRecord],
-) -> Claim | None:
-    """Return what the gateway would claim."""
-    if not claimants or not feasible:
-        return None
-    names, totals = feasible, None
-    if ranking:
-        names = [each.node for each in ranking]
-        totals = np.array([each.total for each in ranking])
-    return Claim(node=names[claimed(question.pod.uid, names, totals)], plugins=list(claimants))
-
-
-def _whole(total: float, scale: int) -> int:
-    return int(total * scale / 100 + 0.5)
-
-
-def _tied(ranking: Sequence[NodeScoreRecord], scale: int) -> int:
-    if not ranking:
-        return 0
-    best = ranking[0].total
-    return sum(
-        each.total != best and _whole(each.total, scale) == _whole(best, scale) for each in ranking
-    )
-
-
-def _ranked(ranking: Sequence[NodeScoreRecord], scale: int) -> list[Ranked]:
-    return [
-        Ranked(
-            rank=number,
-            node=each.node,
-            total=each.total,
-            score=_whole(each.total, scale),
-            plugins=each.plugins,
-        )
-        for number, each in enumerate(ranking, start=1)
-    ]

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gateway.calls.node_set import Mask, Positions, Rows
-from gateway.decisions.claim_rule import claimed
 from gateway.decisions.cycle import NodeScores
+from gateway.decisions.rules import claimed
 from gateway.decisions.verdicts import NodeVerdicts, Reason
 from moorage.snapshot.snapshot import MAX_NODES
 

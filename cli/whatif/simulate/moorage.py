@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cli.whatif.engines import filtered, scored
-from gateway.decisions.claim_rule import claimed
+from gateway.decisions.rules import claimed, whole
 from gateway.decisions.verdicts import Reason
 from gateway.whatif.outcome import Outcome
 from moorage import PluginFailedError
@@ -111,8 +111,8 @@ class InProcess:
         totals = await self._totals(profile, pod, nodes)
         if totals is None:
             return {}
-        whole = (totals * (self._scale / 100) + 0.5).astype(np.int64)
-        points = dict(zip(nodes, (whole * self._points).tolist(), strict=True))
+        sent = whole(totals, self._scale) * self._points
+        points: dict[str, int] = dict(zip(nodes, sent.tolist(), strict=True))
         # The edge leaves out nodes at 0 unless all are.
         return {name: each for name, each in points.items() if each} or points
 

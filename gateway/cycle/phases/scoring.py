@@ -26,6 +26,7 @@ from gateway.cycle.phases.sharding import Sharding, split
 from gateway.decisions.cycle import NodeScores, PluginScores
 from gateway.decisions.from_protobuf import kept_values, score_record
 from gateway.decisions.records import ScoreRecord
+from gateway.decisions.rules import tied, whole
 from gateway.replicas.pool import ReplicaPool
 from gateway.replicas.work import VersionGoneError
 from moorage.plugin.cycle_state import KeptValue
@@ -61,12 +62,9 @@ class ScorePhaseResult(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         """
         if self.totals is None or not len(self.totals):
             return ()
-        whole = (self.totals * (scale / 100) + 0.5).astype(np.int64)
-        best = self.totals.argmax()
-        alike = np.count_nonzero(whole == whole[best])
-        self.record.scale = scale
-        self.record.tied = int(alike - np.count_nonzero(self.totals == self.totals[best]))
-        answer: list[int] = whole.tolist()
+        sent = whole(self.totals, scale)
+        self.record.scale, self.record.tied = scale, tied(self.totals, sent)
+        answer: list[int] = sent.tolist()
         return answer
 
 

@@ -1,4 +1,7 @@
-"""Which node a pod claims: one rule for live cycles, what-if answers, simulations and replays."""
+"""Rules of live cycles that what-if answers, simulations and replays follow, too.
+
+If they stood in several places and one of them changed, a replay would lie.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -25,3 +28,16 @@ def claimed(uid: str, names: Sequence[str], totals: npt.NDArray[Any] | None = No
         best = np.flatnonzero(totals == totals.max()).tolist()
     ordered = sorted(best, key=names.__getitem__)
     return ordered[crc32(uid.encode()) % len(ordered)]
+
+
+def whole(totals: npt.ArrayLike, scale: int) -> npt.NDArray[np.int64]:
+    """Return totals as the whole numbers 0..*scale* that are sent: 0.5 is rounded up."""
+    return (np.asarray(totals) * (scale / 100) + 0.5).astype(np.int64)
+
+
+def tied(totals: npt.NDArray[Any], sent: npt.NDArray[np.int64]) -> int:
+    """Return how many nodes rounding made equal to the best; *sent* is `whole` of the totals."""
+    if not len(totals):
+        return 0
+    best = totals.argmax()
+    return int(np.count_nonzero(sent == sent[best]) - np.count_nonzero(totals == totals[best]))
