@@ -89,7 +89,7 @@ async def test_of_two_pods_with_the_same_node_the_second_is_refused(tmp_path: Pa
         _, decisions = await process.get("/decisions/default/second")
         (attempt,) = decisions["attempts"]
         assert attempt["bindCheck"]["cause"] == "node changed"
-        assert f"the bind was refused: {REFUSED}" in attempt["why"]
+        assert f"the bind to n1 was refused: {REFUSED}" in attempt["why"]
 
 
 async def test_a_bind_whose_node_did_not_change_asks_nobody(tmp_path: Path) -> None:

@@ -221,7 +221,7 @@ async def test_a_bind_after_the_claim_was_lost_must_not_break_the_rule(tmp_path:
         (attempt,) = decisions["attempts"]
         assert attempt["bindCheck"]["cause"] == "claim lost"
         assert attempt["bindCheck"]["error"] == error
-        assert f"the bind was refused: {error}" in attempt["why"]
+        assert f"the bind to n1 was refused: {error}" in attempt["why"]
         assert await bind(process, late, "n2") == ""
         assert process.sample("moorage_bind_checks_total", outcome="passed") == 1
 
