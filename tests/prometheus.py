@@ -1,7 +1,6 @@
 """A real Prometheus that scrapes exporters whose counters a test drives."""
 
 import json
-import shutil
 import socket
 import subprocess
 import threading
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-import pytest
+from tests.needs import needed
 
 
 @dataclass
@@ -113,9 +112,7 @@ def scraping(
     folder: Path, scrapes: Sequence[Mapping[str, Any]], *options: str, rules: Sequence[Path] = ()
 ) -> Iterator["Prometheus"]:
     """Run Prometheus with `scrape_configs`, rules and further options, as `prometheus` does."""
-    program = shutil.which("prometheus")
-    if program is None:
-        pytest.skip("prometheus is not installed")
+    program = needed("prometheus")
     config = folder / "prometheus.yml"
     intervals = {"scrape_interval": "500ms", "scrape_timeout": "400ms"}
     intervals |= {"evaluation_interval": "1s"}

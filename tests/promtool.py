@@ -1,19 +1,16 @@
 """Has Prometheus' own promtool evaluate queries on made-up series."""
 
 import json
-import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import pytest
+from tests.needs import needed
 
 
 def check(folder: Path, series: Mapping[str, str], tests: Sequence[Mapping[str, object]]) -> None:
     """Evaluate expressions on series with a reading each minute; fail if one is not as expected."""
-    promtool = shutil.which("promtool")
-    if promtool is None:
-        pytest.skip("promtool is not installed")
+    promtool = needed("promtool")
     inputs = [{"series": name, "values": values} for name, values in series.items()]
     group = {"interval": "1m", "input_series": inputs, "promql_expr_test": tests}
     file = folder / "tests.yaml"  # JSON is YAML

@@ -4,9 +4,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
 import yaml
 
+from tests.needs import needed
 from tools.docs.pages import ROOT, blocks
 from tools.manifests.rendering import installed, one
 
@@ -14,9 +14,7 @@ GATEWAY_BINDING = ("ClusterRoleBinding", "moorage-gateway")
 
 
 def test_the_overlay_gives_plugins_and_policy_to_those_who_need_them(tmp_path: Path) -> None:
-    kubectl = shutil.which("kubectl")
-    if kubectl is None:
-        pytest.skip("kubectl is not installed")
+    kubectl = needed("kubectl")
     (overlay,) = (
         b.text
         for b in blocks("yaml")

@@ -1,7 +1,6 @@
 """Every YAML block is checked by a test: here, or by one that is named here."""
 
 import json
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from kubernetes_asyncio.client import models
 from moorage_host.policy import KIND
 from sandbox.apiserver.resources.builtin import BUILT_IN
 from sandbox.scheduler.config import ExtenderConfig, Profile
+from tests.needs import needed
 from tools.docs.pages import ROOT, Block, all_blocks, blocks
 
 LANGUAGES = {
@@ -104,9 +104,7 @@ def _check_values(given: Mapping[str, Any], known: Mapping[str, Any], path: str 
 
 
 def _promtool(folder: Path, document: object, *command: str) -> None:
-    promtool = shutil.which("promtool")
-    if promtool is None:
-        pytest.skip("promtool is not installed")
+    promtool = needed("promtool")
     file = folder / "shown.yaml"
     file.write_text(json.dumps(document))
     done = subprocess.run([promtool, *command, file], capture_output=True, text=True, check=False)

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -10,15 +9,14 @@ import pytest
 
 from tests.monitoring.chart import DASHBOARDS, QUERIES, alerts, recorded
 from tests.monitoring.expressions import TARGET_LABELS, filled, known, problems
+from tests.needs import needed
 
 COLUMNS = 24
 """Of Grafana's grid."""
 
 
 def test_prometheus_understands_every_query(tmp_path: Path) -> None:
-    promtool = shutil.which("promtool")
-    if promtool is None:
-        pytest.skip("promtool is not installed")
+    promtool = needed("promtool")
     rules = [{"record": f"query:{n}", "expr": filled(q.text)} for n, q in enumerate(QUERIES)]
     file = tmp_path / "rules.yaml"  # JSON is YAML
     file.write_text(json.dumps({"groups": [{"name": "queries", "rules": rules}]}))

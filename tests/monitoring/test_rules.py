@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ import yaml
 from tests.monitoring.alert_cases import CASES, Case
 from tests.monitoring.chart import ROOT, RULES, alerts
 from tests.monitoring.series import MINUTES, WELL, Series
+from tests.needs import needed
 from tools.manifests.rendering import installed
 
 RUNBOOKS = "docs/reference/runbooks.md"
@@ -22,9 +22,7 @@ PAGED = {alert.name for alert in alerts() if alert.severity == "page"}
 
 def promtool(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run Prometheus' own tool."""
-    program = shutil.which("promtool")
-    if program is None:
-        pytest.skip("promtool is not installed")
+    program = needed("promtool")
     return subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
 
 

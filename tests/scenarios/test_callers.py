@@ -3,7 +3,6 @@
 import asyncio
 import os
 import re
-import shutil
 import ssl
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -23,6 +22,7 @@ from gateway.decisions.why import explanation
 from moorage.errors import ConfigurationError
 from moorage_host.tls.certificate import read_certificate
 from moorage_host.tls.contexts import client_context
+from tests.needs import needed
 from tests.prometheus import scraping, wait_for_samples
 from tests.scenarios.services import Services
 from tests.scenarios.tenants import TENANTS, check_tenants, create_tenants
@@ -277,8 +277,7 @@ async def test_people_with_rights_ask_with_their_token_why_a_pod_waits(
         await explained(admin=plain, token_file=anns)
     with pytest.raises(ConfigurationError, match="holds no token"):
         await explained(**believed, token_file=empty)
-    if shutil.which("kubectl") is None:
-        pytest.skip("kubectl is not installed")
+    needed("kubectl")
     config = kubeconfig(plane, tmp_path / "kubeconfig", "token-of-ann")
     options = (f"--admin={services.admin}", f"--ca-file={believed['ca_file']}")
     assert REASON in await kubectl_explain(config, *options)

@@ -3,12 +3,12 @@
 import asyncio
 import json
 import os
-import shutil
 from collections.abc import Callable
 
 import pytest
 import pytest_asyncio
 
+from tests.needs import needed
 from tests.scenarios.world import World
 from tools.build import find
 from tools.planes.objects import node, pod
@@ -59,9 +59,7 @@ async def kubectl(world: World) -> Kubectl:
     """The kubectl of the release that runs, or for the embedded plane alone any there is."""
     if os.environ.get("MOORAGE_E2E"):
         return Kubectl(str(await asyncio.to_thread(find, "kubectl")), world)
-    found = shutil.which("kubectl")
-    if found is None:
-        pytest.skip("kubectl is not installed")
+    found = needed("kubectl")
     return Kubectl(found, world)
 
 

@@ -11,6 +11,7 @@ from cli.certs.folders import CertificateOptions, keep_certificates
 from cli.main import main
 from moorage.errors import ConfigurationError
 from moorage_host.tls.certificate import read_certificate
+from tests.needs import needed
 
 SERVICES = {"gateway", "filter", "scorer", "binder", "annotator"}
 FOLDERS = SERVICES | {"scheduler", "operator", "metrics"}
@@ -40,11 +41,12 @@ def test_each_identity_gets_a_folder_for_tls_that_only_its_owner_reads(tmp_path:
 
 
 def test_openssl_accepts_them(tmp_path: Path) -> None:
+    openssl = needed("openssl")
     certs(f"--dir={tmp_path}")
     for folder in FOLDERS:
         files = (str(tmp_path / "ca/ca.crt"), str(tmp_path / folder / "tls.crt"))
         for purpose in ("sslserver", "sslclient"):
-            command = ["openssl", "verify", "-x509_strict", "-purpose", purpose, "-CAfile", *files]
+            command = [openssl, "verify", "-x509_strict", "-purpose", purpose, "-CAfile", *files]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stderr
 

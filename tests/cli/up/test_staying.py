@@ -3,18 +3,17 @@
 import asyncio
 import json
 import os
-import shutil
 import signal
 import socket
 from pathlib import Path
 
 import aiohttp
-import pytest
 import yaml
 
 from cli.up.processes import free_ports
 from sandbox.apiserver import ApiServer
 from tests.cli.support import Command, moorage, pod, until
+from tests.needs import needed
 
 STARTING = "Starting the processes"
 STAYS = "The cluster stays up"
@@ -138,9 +137,7 @@ def scheduled_here(name: str) -> dict[str, object]:
 
 async def kubectl(command: Command, *arguments: str, stdin: str = "") -> str:
     """Run kubectl with the kubeconfig that the command printed."""
-    program = shutil.which("kubectl")
-    if program is None:
-        pytest.skip("kubectl is not installed")
+    program = needed("kubectl")
     (line,) = (line for line in command.lines if line.startswith("export KUBECONFIG="))
     process = await asyncio.create_subprocess_exec(
         program,

@@ -6,7 +6,6 @@ release's kubectl and kube-scheduler. Without kubectl a stand-in changes the tut
 what kubectl would print is not compared.
 """
 
-import shutil
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 
 from tests.docs.walkthroughs.page import EXERCISES, PODS, TUTORIAL, pattern, steps
 from tests.docs.walkthroughs.session import session
+from tests.needs import needed
 
 REAL = ("Set up", "8. Beside a real kube-scheduler", "9. Install it in the cluster", PODS)
 """Sections of the tutorial that need the package index or a real control plane."""
@@ -29,8 +29,7 @@ async def test_what_needs_no_cluster_of_the_tutorial_works_as_shown(tmp_path: Pa
 
 @pytest.mark.timeout(300)
 async def test_the_exercises_work_as_shown(tmp_path: Path) -> None:
-    if shutil.which("kubectl") is None:
-        pytest.skip("kubectl is not installed")
+    needed("kubectl")
     async with session(tmp_path, Path(sys.executable).parent) as reader:
         await reader.run(steps(EXERCISES))
 

@@ -1,5 +1,4 @@
 import json
-import shutil
 import ssl
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from aiohttp.test_utils import TestServer
 
 from moorage.errors import ConfigurationError
 from moorage_host.kube import connect
+from tests.needs import needed
 
 
 def write_kubeconfig(path: Path, server: str, user: dict[str, Any] | None = None) -> Path:
@@ -228,9 +228,7 @@ def _plugin(folder: Path, *, expires: str | None) -> dict[str, Any]:
 
 
 def _certificate(folder: Path) -> ssl.SSLContext:
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("openssl is not installed, so there is no certificate to test with")
+    openssl = needed("openssl")
     command = f"{openssl} req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1"
     names = "-subj /CN=moorage-test -addext subjectAltName=IP:127.0.0.1 -out ca.crt -keyout key"
     subprocess.run(f"{command} {names}".split(), cwd=folder, check=True, capture_output=True)

@@ -1,6 +1,5 @@
 """Extenders behind https."""
 
-import shutil
 import ssl
 import subprocess
 from collections.abc import AsyncIterator
@@ -11,13 +10,13 @@ from aiohttp import web
 
 from sandbox.scheduler.config import TLS, ExtenderConfig
 from sandbox.scheduler.extenders.client import Extender, ExtenderError
+from tests.needs import needed
 
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a certificate for gateway.test that signs itself; its key is beside it."""
-    if not (openssl := shutil.which("openssl")):
-        pytest.skip("openssl is not installed")
+    openssl = needed("openssl")
     path = tmp_path_factory.mktemp("tls") / "cert.pem"
     name = ("-subj", "/CN=gateway.test", "-addext", "subjectAltName=DNS:gateway.test")
     files = ("-keyout", str(path.with_suffix(".key")), "-out", str(path))

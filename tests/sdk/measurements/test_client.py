@@ -10,6 +10,7 @@ import pytest
 from moorage.measurements import PrometheusError, PrometheusSettings
 from moorage.measurements.prometheus.client import query, query_range
 from tests.fake_prometheus import FakePrometheus, fake_prometheus
+from tests.needs import needed
 
 
 @pytest.fixture
@@ -132,7 +133,8 @@ async def test_a_missing_token_is_an_error(prometheus: FakePrometheus) -> None:
 
 async def test_only_certificates_of_the_given_authority_are_trusted(tmp_path: Path) -> None:
     certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    command = [needed("openssl"), "req", "-x509", "-newkey", "ec"]
+    command += ["-pkeyopt", "ec_paramgen_curve:P-256"]
     command += ["-nodes", "-keyout", str(key), "-out", str(certificate), "-subj", "/CN=localhost"]
     command += ["-addext", "subjectAltName=DNS:localhost"]
     await asyncio.to_thread(subprocess.run, command, check=True, capture_output=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.renderings.node.launch import CLONE_NEWNET, _libc
-from tools.planes.programs import Program
+from tools.planes.programs import START_SECONDS, Program
 
 SERVICES = "10.96.0.0/16"
 """The addresses of Services: the beginning of kubeadm's default."""
@@ -23,6 +23,7 @@ SERVICES = "10.96.0.0/16"
 KUBERNETES, DNS = "10.96.0.1", "10.96.0.10"
 PODS = "10.244.1"
 BRIDGE = "cni0"
+CLOSED_PORT = 1
 
 Opens = Callable[[Any], socket.socket]
 """Opens a socket for what getaddrinfo() returned."""
@@ -101,7 +102,19 @@ class Network:
         ip(made, "link", "set", "lo", "up")
         ip(made, "link", "set", "eth0", "up")
         ip(made, "route", "add", "default", "via", self.node.address)
+        await self._reached_from(made)
         return made
+
+    async def _reached_from(self, sandbox: Sandbox) -> None:
+        """Wait until the bridge forwards: a process that starts earlier may end for lack of it."""
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(START_SECONDS):
+            while True:
+                with sandbox.open() as probe, suppress(OSError):
+                    with suppress(ConnectionRefusedError):  # nothing listens there
+                        await loop.sock_connect(probe, (self.node.address, CLOSED_PORT))
+                    return
+                await asyncio.sleep(0.05)
 
     async def _hold(self, name: str) -> Program:
         holder = Program(
