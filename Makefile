@@ -146,7 +146,7 @@ lock: ## Resolve the dependencies again into requirements*.lock (needs uv)
 image: $(VENV)/.dev ## Build the image into dist/image as an OCI layout, without a container engine (PYTHON_IMAGE: another base)
 	$(BIN)/python -m tools.image $(if $(PYTHON_IMAGE),--python-image $(PYTHON_IMAGE))
 
-bench: $(VENV)/.dev ## Measure everything beside Go extenders, print tables and plots, fail if a budget is missed
+bench: $(VENV)/.dev ## Measure everything beside Go extenders, print tables, fail if a budget is missed
 	$(BIN)/python -m bench
 
 bench-quick: $(VENV)/.dev ## The same in a minute and a half: filter and prioritize only, few rounds

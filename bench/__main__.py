@@ -11,31 +11,13 @@ import click
 from rich.console import Console
 from rich.status import Status
 
-from bench import budgets
+from bench import budgets, cost, growth, report
 from bench.cluster import measure as cluster
 from bench.cluster.control_plane import is_built
 from bench.edge import measure as edge
-from bench.edge import questions, records
-from bench.edge.contenders import contenders
-from bench.growth import cliffs, replicas
-from bench.growth import nodes as growth
 from bench.machine import machine
-from bench.parts import (
-    CLIFFS,
-    CLUSTER,
-    EDGE,
-    FULL_SAMPLE,
-    GROWTH,
-    NEED_CONTROL_PLANE,
-    PARTS,
-    RECORDS,
-    REPLICAS,
-)
 from bench.processes import goprograms
-from bench.processes.objects import PODS_PER_NODE
-from bench.processes.stacks import opened
-from bench.report import files, plots, tables
-from bench.results import Results
+from bench.results import CLUSTER, COST, EDGE, GROWTH, PARTS, Results
 from tools import build
 
 NOT_BUILT = (
@@ -64,19 +46,19 @@ def main(quick: bool, parts: tuple[str, ...], largest: int) -> None:
     results = Results(machine=machine(), quick=quick)
     wanted = parts or ((EDGE,) if quick else PARTS)
     if not parts and not is_built():
-        wanted = tuple(part for part in wanted if part not in NEED_CONTROL_PLANE)
+        wanted = tuple(part for part in wanted if part != CLUSTER)
         results.notes += [] if quick else [NOT_BUILT]
     began = time.monotonic()
     try:
-        goprograms.build_all()
+        if wanted != (COST,):
+            goprograms.build_all()
     except build.BuildError as error:
         raise click.ClickException(str(error)) from error
     asyncio.run(_run(results, wanted, largest=largest, console=console))
     results.seconds = time.monotonic() - began
     results.verdicts = list(budgets.verdicts(results))
-    files.write(results)
-    plots.draw_all(results)
-    tables.show(results, Console())
+    report.write(results)
+    report.show(results, Console())
     sys.exit(0 if budgets.kept(results.verdicts) else 1)
 
 
@@ -84,16 +66,13 @@ async def _run(results: Results, wanted: Sequence[str], *, largest: int, console
     sizes = [size for size in growth.SIZES if size <= largest]
 
     async def grow(results: Results, directory: Path, progress: Progress) -> None:
-        await growth.measure(results, sizes, directory, progress, lambda: files.write(results))
+        await growth.measure(results, sizes, directory, progress, lambda: report.write(results))
 
     measures: Mapping[str, Callable[[Results, Path, Progress], Awaitable[None]]] = {
-        EDGE: _edge,
+        COST: cost.measure,
+        EDGE: edge.measure,
         CLUSTER: cluster.measure,
-        FULL_SAMPLE: cluster.measure_full_sample,
         GROWTH: grow,
-        CLIFFS: cliffs.measure,
-        REPLICAS: replicas.measure,
-        RECORDS: records.measure,
     }
     with console.status("Starting ...") as status, tempfile.TemporaryDirectory() as name:
         for part in PARTS:
@@ -101,17 +80,7 @@ async def _run(results: Results, wanted: Sequence[str], *, largest: int, console
                 directory = Path(name) / part
                 directory.mkdir()
                 await measures[part](results, directory, _Progress(console, status))
-                files.write(results)  # in case that a later part fails
-
-
-async def _edge(results: Results, directory: Path, progress: Progress) -> None:
-    async with opened(directory, progress) as bench:
-        pods = questions.QUICK_PODS_PER_NODE if results.quick else PODS_PER_NODE
-        progress(f"a cluster of {edge.CLUSTER_NODES} nodes with {pods} pods each")
-        nodes = await bench.cluster(edge.CLUSTER_NODES, pods)
-        found = await contenders(bench, nodes, quick=results.quick)
-        asked = questions.quick_questions() if results.quick else questions.questions([*found])
-        results.edge += await edge.measure(bench, nodes, asked, found, progress)
+                report.write(results)  # in case that a later part fails
 
 
 class _Progress:

@@ -7,16 +7,12 @@ on the same machine.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from bench.cluster.cases import ALL_NODES, DEFAULT, HEAVY, LIGHT, OURS
-from bench.edge.contenders import MAIN, NUMBERED
+from bench.cluster.cases import HEAVY, LIGHT, MOORAGE, MOORAGE_BINDS, MOORAGE_UNLIKE
+from bench.edge.contenders import MAIN, NUMBERED, PER_NODE
 from bench.figures import growth_exponent
-from bench.growth.cliffs import JOIN
-from bench.parts import CLIFFS, CLUSTER, EDGE, FULL_SAMPLE, GROWTH, RECORDS
-from bench.results import CliffResult, EdgeResult, Results, SchedulingResult, Verdict
+from bench.results import CLUSTER, EDGE, GROWTH, EdgeResult, Results, SchedulingResult, Verdict
 
-PODS_PER_SECOND = 0.9
-PROCESSOR_MILLISECONDS = 1.5
-"""Processor time a pod of all processes of Moorage together."""
+MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,115 +87,72 @@ def _growth(results: Results) -> float | None:
     return growth_exponent(times) if len(times) > 1 else None
 
 
-def _ours(results: Results, cluster: str, sampling: str) -> Iterator[SchedulingResult]:
-    for one in results.scheduling:
-        if (one.cluster, one.sampling) == (cluster, sampling) and one.contender in OURS:
-            yield one
-
-
-def _pods_per_second(cluster: str, contender: str) -> Callable[[Results], float | None]:
-    def measured(results: Results) -> float | None:
-        rows = _ours(results, cluster, DEFAULT)
-        return next((row.ratio for row in rows if row.contender == contender), None)
-
-    return measured
-
-
-def _full_sample(results: Results) -> float | None:
-    return min((row.ratio for row in _ours(results, HEAVY, ALL_NODES)), default=None)
-
-
-def _processor(cluster: str) -> Callable[[Results], float | None]:
-    """Return how to find the row with the highest processor time."""
-
-    def measured(results: Results) -> float | None:
-        rows = _ours(results, cluster, DEFAULT)
-        return max((row.processor_total for row in rows), default=None)
-
-    return measured
-
-
-def more_than_at_rest(rest: CliffResult, other: CliffResult) -> Iterator[float]:
-    """Yield by how many milliseconds the p99 of Moorage's cycles is longer, for each question."""
-    for calm, one in zip(rest.edge, other.edge, strict=True):
-        if one.contender == MAIN:
-            yield one.answered.p99 - calm.answered.p99
-
-
-def _join(results: Results) -> float | None:
-    """Return the worst of both numbers of names."""
-    if results.cliffs is None:
-        return None
-    rest, *others = results.cliffs.situations
-    joins = (one for one in others if one.situation == JOIN)
-    return max((more for one in joins for more in more_than_at_rest(rest, one)), default=None)
+def _scheduling(
+    cluster: str, contender: str, what: Callable[[SchedulingResult], float]
+) -> Callable[[Results], float | None]:
+    """Return how to find a figure of a row of pods a second."""
+    return lambda results: next(
+        (
+            what(row)
+            for row in results.scheduling
+            if (row.cluster, row.contender) == (cluster, contender)
+        ),
+        None,
+    )
 
 
 def _memory(results: Results) -> float | None:
-    """Return the largest process's, in MB."""
-    found = results.cliffs.memory.values() if results.cliffs else ()
-    return max((one.pss * MIB / 1e6 for one in found), default=None)
+    """Return the MB of the largest process with 5,000 nodes."""
+    sizes = [size for size in results.growth if size.nodes == MEMORY_NODES]
+    found = (one.pss for size in sizes for one in size.memory.values())
+    return max((pss * MIB / 1e6 for pss in found), default=None)
 
 
-def _records(results: Results) -> float | None:
-    """Return the largest ratio of the time of cycles, of all numbers of names and kinds of pods."""
-    return max((one.ratio for one in results.records), default=None)
+MEMORY_NODES = 5000
 
+EDGE_LIMITS = (
+    ("5000 names", NUMBERED, 0.5),
+    ("5000 names", MAIN, 0.7),
+    ("500 names", NUMBERED, 0.8),
+    ("500 names", MAIN, 1.3),
+    ("5000 whole nodes", MAIN, 0.28),
+    ("500 names", PER_NODE, 1.5),
+)
+"""The time of filter and prioritize together, by question and contender."""
 
-MIB = 1 << 20
+CLUSTER_LIMITS = ((MOORAGE, 0.9, 2.0), (MOORAGE_BINDS, 0.9, 3.5), (MOORAGE_UNLIKE, 0.75, 4.0))
+"""The least pods a second, and the most processor time a pod, by contender."""
 
 BUDGETS = (
-    Budget(
-        part=EDGE,
-        work="filter + prioritize, 5,000 names, 3 filters and 3 scores, numbered pods",
-        limit=0.6,
-        measured=_edge("5000 names", NUMBERED),
-    ),
-    Budget(
-        part=EDGE,
-        work="filter + prioritize, 5,000 names, 3 filters and 3 scores, unlike pods",
-        limit=0.8,
-        measured=_edge("5000 names", MAIN),
-    ),
-    Budget(
-        part=EDGE,
-        work="filter + prioritize, 500 names, 3 filters and 3 scores, numbered pods",
-        limit=1.5,
-        measured=_edge("500 names", NUMBERED),
-    ),
-    Budget(
-        part=EDGE,
-        work="filter + prioritize, 5,000 whole nodes, 3 filters and 3 scores",
-        limit=0.3,
-        measured=_edge("5000 whole nodes", MAIN),
+    *(
+        Budget(
+            part=EDGE,
+            work=f"filter + prioritize, {question}, {contender}",
+            limit=limit,
+            measured=_edge(question, contender),
+        )
+        for question, contender, limit in EDGE_LIMITS
     ),
     *(
         Budget(
             part=CLUSTER,
             work=f"pods/s, {cluster} cluster, {contender}",
-            limit=PODS_PER_SECOND,
-            measured=_pods_per_second(cluster, contender),
+            limit=pods_per_second,
+            measured=_scheduling(cluster, contender, lambda row: row.ratio),
             at_most=False,
         )
         for cluster in (HEAVY, LIGHT)
-        for contender in OURS
+        for contender, pods_per_second, _ in CLUSTER_LIMITS
     ),
     *(
         Budget(
             part=CLUSTER,
-            work=f"processor time a pod of all processes of Moorage, {cluster} cluster, worst row",
-            limit=PROCESSOR_MILLISECONDS,
-            measured=_processor(cluster),
-            unit="ms",
+            work=f"processor time a pod of all processes, {cluster} cluster, {contender}",
+            limit=processor,
+            measured=_scheduling(cluster, contender, lambda row: row.processor_ratio),
         )
         for cluster in (HEAVY, LIGHT)
-    ),
-    Budget(
-        part=FULL_SAMPLE,
-        work="pods/s, heavy cluster, all nodes in every call, worst row",
-        limit=PODS_PER_SECOND,
-        measured=_full_sample,
-        at_most=False,
+        for contender, _, processor in CLUSTER_LIMITS
     ),
     Budget(
         part=GROWTH,
@@ -208,23 +161,10 @@ BUDGETS = (
         measured=_growth,
     ),
     Budget(
-        part=CLIFFS,
-        work="p99 of filter + prioritize while a scorer joins, more than at rest",
-        limit=20,
-        measured=_join,
-        unit="ms",
-    ),
-    Budget(
-        part=CLIFFS,
+        part=GROWTH,
         work="memory of the largest process, 5,000 nodes with 150,000 pods",
-        limit=500,
+        limit=350,
         measured=_memory,
         unit="MB",
-    ),
-    Budget(
-        part=RECORDS,
-        work="time of a cycle with records to that without, worst row",
-        limit=1.03,
-        measured=_records,
     ),
 )

@@ -1,8 +1,13 @@
 """What a run of the bench found, as it is written to bench/out/latest.json."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from bench.figures import Figure
+
+COST, EDGE, CLUSTER, GROWTH = PARTS = ("cost", "edge", "cluster", "growth")
+"""The parts of the bench in their order: each can be measured, printed and published alone."""
 
 
 class EdgeResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,110 +73,34 @@ class GrowthResult(msgspec.Struct, frozen=True, kw_only=True):
     memory: dict[str, Memory]
 
 
-class Pauses(msgspec.Struct, frozen=True, kw_only=True):
-    """Of the garbage collector in one process.
-
-    Attributes:
-        count: How many.
-        longest: Milliseconds that the longest took at most: a bucket's upper bound.
-        share: Part of the time, 0..1.
-    """
-
-    count: int
-    longest: float
-    share: float
-
-
-class CliffResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Cycles while something else happens.
-
-    Attributes:
-        situation: What happens.
-        events: How often it did.
-        edge: Of each question.
-        pauses: Of each process meanwhile.
-    """
-
-    situation: str
-    events: int
-    edge: list[EdgeResult]
-    pauses: dict[str, Pauses]
-
-
-class Cliffs(msgspec.Struct, frozen=True, kw_only=True):
-    """All situations on one cluster, the first at rest; memory is in the end."""
-
-    nodes: int
-    pods: int
-    situations: list[CliffResult]
-    memory: dict[str, Memory]
-
-
-class ReplicasResult(msgspec.Struct, frozen=True, kw_only=True):
-    """A number of scorers with a score plugin that takes time for each node.
-
-    Attributes:
-        nodes: That are named.
-        microseconds: That the plugin takes for a node.
-        scorers: How many, and when they share a cycle's nodes.
-        answered: Filter plus prioritize, until the last byte of each answer is there, in ms.
-        ratio: Its p50 to that of one scorer.
-    """
-
-    nodes: int
-    microseconds: float
-    scorers: str
-    answered: Figure
-    ratio: float
-
-
-class RecordsResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Cycles whose decisions are kept, and cycles whose are not.
-
-    Attributes:
-        nodes: That are named.
-        pods: How they differ, "unlike" or "numbered".
-        answered: Filter plus prioritize, until the last byte of each answer is there, in ms.
-        answered_without: The same without records.
-        ratio: Of the two, p50.
-        processor_ratio: Of the processor time of all processes, p50.
-    """
-
-    nodes: int
-    pods: str
-    answered: Figure
-    answered_without: Figure
-    ratio: float
-    processor_ratio: float
-
-
 class SchedulingResult(msgspec.Struct, frozen=True, kw_only=True):
     """Pods a second through a real kube-scheduler.
 
     Attributes:
         cluster: The kind of cluster, "heavy" or "light".
         nodes: How many it has.
-        sampling: percentageOfNodesToScore, "default" or "100 %".
         contender: The extender, or how it is used.
         pods_per_second: The median of the runs.
         each: Every run.
         ratio: To the Go extender that does nothing, or does nothing but bind, in the same runs.
+        processor_ratio: Of the processor time of all its processes, to that of the Go extender that
+            does nothing; 0 where nobody is asked.
         processor: Milliseconds of processor time a pod of each of its processes, by name; medians.
     """
 
     cluster: str
     nodes: int
-    sampling: str
     contender: str
     pods_per_second: float
     each: list[float]
     ratio: float
+    processor_ratio: float
     processor: dict[str, float]
 
     @property
     def series(self) -> str:
         """Which runs it can be compared with."""
-        return f"{self.cluster} cluster, sampling {self.sampling}"
+        return f"{self.cluster} cluster"
 
     @property
     def processor_total(self) -> float:
@@ -187,6 +116,30 @@ class BindResult(msgspec.Struct, frozen=True, kw_only=True):
     latency: Figure
     binds_per_second: float
     failures: int
+
+
+class CostResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What one call makes all processes of Moorage do together, counted: the least of all rounds.
+
+    Attributes:
+        step: The call.
+        calls: Calls of Python functions that are ours, each step of a coroutine included.
+        classes: Our classes of which a method ran.
+        modules: Our modules of which a function ran.
+        numpy: Calls of functions and methods of numpy; operators on arrays are not seen.
+        awaits: Steps of coroutines, ours and others.
+        sent: Messages that the gateway sent to services.
+        calls_by_process: Our calls by process.
+    """
+
+    step: str
+    calls: int
+    classes: int
+    modules: int
+    numpy: int
+    awaits: int
+    sent: int
+    calls_by_process: Mapping[str, int]
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -231,8 +184,6 @@ class Results(msgspec.Struct, kw_only=True):
     """The release of the control plane."""
     binds: list[BindResult] = []
     growth: list[GrowthResult] = []
-    cliffs: Cliffs | None = None
-    replicas: list[ReplicasResult] = []
-    records: list[RecordsResult] = []
+    cost: list[CostResult] = []
     verdicts: list[Verdict] = []
     notes: list[str] = []

@@ -11,7 +11,7 @@ from bench.cluster.pods import Batch
 from bench.figures import figure
 from bench.processes.goprograms import BINDER
 from bench.processes.objects import Object, node_name
-from bench.processes.policies import profile_name
+from bench.processes.policies import BATCH
 from bench.processes.stacks import Bench
 from bench.results import BindResult
 
@@ -40,7 +40,7 @@ async def measure(
     found: list[BindResult] = []
     for in_flight, count in IN_FLIGHT.items():
         for name, url in ((OWN_BINDER, ""), (MOORAGE, moorage)):
-            batch = Batch(prefix="bind", profile=profile_name("batch", 3), waiting=count)
+            batch = Batch(prefix="bind", profile=BATCH, waiting=count)
             uids = await plane.create_pods(batch.build(0, count))
             pods = list(_placed(uids, nodes))
             job = {"extender": url, "namespace": "default", "inFlight": in_flight, "pods": pods}

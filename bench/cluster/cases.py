@@ -14,8 +14,6 @@ HEARTBEAT_SECONDS = 300.0
 """Between two heartbeats of a node, as kubelet sends them if nothing changes."""
 
 HEAVY, LIGHT = "heavy", "light"
-DEFAULT, ALL_NODES = "default", "100 %"
-"""Values of percentageOfNodesToScore; the default is 10 % of 5,000 nodes: 500 names a call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,30 +38,25 @@ class Series:
     arriving: float
     rounds: int
     nodes: int = NODES
-    sampling: str = DEFAULT
-    percentage: int = 0
     seconds: float = 30.0
     warm_up: int = 100
 
     @property
     def name(self) -> str:
         """What the results call it."""
-        return f"{self.cluster} cluster, sampling {self.sampling}"
+        return f"{self.cluster} cluster"
 
     def quick(self) -> "Series":
         """Return one round of few pods on a small cluster, to see whether it works."""
         return dataclasses.replace(self, nodes=500, pods=60, rounds=1, warm_up=20)
 
 
-_HEAVY = Series(cluster=HEAVY, node=objects.node, heartbeats=True, arriving=20, pods=1000, rounds=6)
+_HEAVY = Series(cluster=HEAVY, node=objects.node, heartbeats=True, arriving=20, pods=1000, rounds=4)
 _LIGHT = Series(
-    cluster=LIGHT, node=objects.light_node, heartbeats=False, arriving=0, pods=1000, rounds=6
+    cluster=LIGHT, node=objects.light_node, heartbeats=False, arriving=0, pods=1000, rounds=4
 )
 SERIES = (_HEAVY, _LIGHT)
 """Of the part `cluster`."""
-
-FULL_SAMPLE = dataclasses.replace(_HEAVY, sampling=ALL_NODES, percentage=100, pods=200, rounds=2)
-"""Of the part `full-sample`."""
 
 WITHOUT, GO, GO_BINDS = "no extender", "go nothing", "go nothing, bindVerb"
 MOORAGE, MOORAGE_UNLIKE = "moorage", "moorage, unlike pods"

@@ -16,21 +16,19 @@ from statistics import median
 import aiohttp
 
 from bench.cluster import binds
-from bench.cluster.cases import CASES, FULL_SAMPLE, SERIES, Case, Series
+from bench.cluster.cases import CASES, GO, SERIES, Case, Series
 from bench.cluster.control_plane import ControlPlane, Run, started
 from bench.cluster.pods import Batch
 from bench.cluster.processor import ProcessorTime
-from bench.edge.contenders import PLUGIN_FILES
 from bench.figures import Figure, figure
 from bench.processes.goprograms import NOTHING
 from bench.processes.objects import Object
-from bench.processes.policies import policy, profile_name
+from bench.processes.policies import BATCH
 from bench.processes.stacks import Bench, GoExtender, Stack, opened
 from bench.results import Results, SchedulingResult
 from tools import build
 from tools.planes.embedded import shipped_config
 
-PROFILE = profile_name("batch", 3)
 NOT_SHARED = ("preemptVerb", "bindVerb")
 """Verbs of the shipped entry that cases do not have by default."""
 
@@ -49,14 +47,6 @@ async def measure(results: Results, directory: Path, progress: Progress) -> None
         async with _moorage(plane, directory / "binds", progress) as (bench, stack):
             url = stack.addresses.extender
             results.binds += await binds.measure(bench, plane, url, last.nodes, progress)
-
-
-async def measure_full_sample(results: Results, directory: Path, progress: Progress) -> None:
-    """Measure calls that name all nodes."""
-    results.kubernetes = build.kubernetes_version()
-    series = FULL_SAMPLE.quick() if results.quick else FULL_SAMPLE
-    async with _cluster(series, directory, progress) as plane:
-        await _schedule(results, series, plane, directory, progress)
 
 
 @asynccontextmanager
@@ -78,7 +68,7 @@ async def _moorage(
 ) -> AsyncIterator[tuple[Bench, Stack]]:
     directory.mkdir()
     async with opened(directory, progress) as bench:
-        stack = await bench.moorage("moorage", plane.kubeconfig, policy(), plugins=PLUGIN_FILES)
+        stack = await bench.moorage("moorage", plane.kubeconfig)
         yield bench, stack
 
 
@@ -139,42 +129,50 @@ class _Runs:
         return await self.plane.schedule(
             Batch(
                 prefix=prefix,
-                profile=PROFILE,
+                profile=BATCH,
                 kind=case.pods,
                 waiting=count,
                 arriving=series.arriving,
             ),
-            scheduler_config(case, url, series.percentage),
+            scheduler_config(case, url),
             seconds=series.seconds,
         )
 
     def results(self) -> Iterator[SchedulingResult]:
         """Yield the medians of each case."""
+        spent = {
+            case.name: {
+                name: median(one[name] for one in self.times[case.name])
+                for name in self.times[case.name][0]
+            }
+            for case in CASES
+        }
+        of_go = sum(spent[GO].values())
         for case in CASES:
-            rates, times = self.rates[case.name], self.times[case.name]
+            rates = self.rates[case.name]
             rate = median(rates)
             yield SchedulingResult(
                 cluster=self.series.cluster,
                 nodes=self.series.nodes,
-                sampling=self.series.sampling,
                 contender=case.name,
                 pods_per_second=rate,
                 each=rates,
                 ratio=rate / median(self.rates[case.reference]),
-                processor={name: median(one[name] for one in times) for name in times[0]},
+                processor_ratio=sum(spent[case.name].values()) / of_go,
+                processor=spent[case.name],
             )
 
 
-def scheduler_config(case: Case, url: str, percentage: int) -> Object:
-    """Return the shipped configuration with the extender of a case, and scores of so many nodes."""
+def scheduler_config(case: Case, url: str) -> Object:
+    """Return the shipped configuration with the extender of a case, and the default sample."""
     shipped = shipped_config()
     entry = {key: value for key, value in shipped["extenders"][0].items() if key not in NOT_SHARED}
     entry |= {"urlPrefix": url} | ({"bindVerb": "bind"} if case.binds else {})
     return {
         **shipped,
         "leaderElection": {"leaderElect": False},
-        "percentageOfNodesToScore": percentage,
-        "profiles": [{"schedulerName": PROFILE}],
+        "percentageOfNodesToScore": 0,
+        "profiles": [{"schedulerName": BATCH}],
         "extenders": [] if case.asked == "nobody" else [entry],
     }
 

@@ -1,19 +1,8 @@
 """Who is asked at the edge: two Go extenders, the floor, and Moorage with each profile."""
 
-from collections.abc import Iterator, Sequence
-
-from msgspec.structs import replace
-
+from bench.processes import policies
 from bench.processes.goprograms import NOTHING, PLUGINS
-from bench.processes.load import Contender
-from bench.processes.policies import (
-    COUNTS,
-    EMPTY,
-    PER_NODE_PLUGINS,
-    Form,
-    policy,
-    profile_name,
-)
+from bench.processes.load import Contender, Pods
 from bench.processes.stacks import Bench, Cluster, GoExtender, Stack
 
 REFERENCE = "go nothing"
@@ -24,44 +13,30 @@ FLOOR = "floor"
 EMPTY_PROFILE = "moorage, empty profile"
 """A profile without plugins: no replica is asked."""
 
-MAIN = "moorage 3+3"
-"""What the budgets are about: three filters and three scores in batch form, one scorer."""
+MAIN, PER_NODE = "moorage 3+3", "moorage per node 3+3"
+"""What the budgets are about: three filters and three scores, for all nodes at once or for one."""
 
 NUMBERED = f"{MAIN}, numbered pods"
 """The same processes and the same profile, asked about pods as those of a StatefulSet."""
 
-MANY_SCORERS = 3
-SCATTERED = f"moorage {MANY_SCORERS} scorers"
-SCATTERED_COUNTS = (3, 10)
 
-PLUGIN_FILES = (PER_NODE_PLUGINS,)
-
-
-async def contenders(bench: Bench, cluster: Cluster, *, quick: bool) -> dict[str, Contender]:
+async def contenders(bench: Bench, cluster: Cluster) -> dict[str, Contender]:
     """Start everything that is asked; return it by name."""
-    found = [
-        of_go(REFERENCE, await bench.go_extender(NOTHING)),
-        of_go(GO_PLUGINS, await bench.go_extender(PLUGINS, f"-api={cluster.api}")),
-    ]
+    nothing = await bench.go_extender(NOTHING)
+    plugins = await bench.go_extender(PLUGINS, f"-api={cluster.api}")
     url, pids = await bench.floor()
-    found.append(Contender(FLOOR, url, pids=pids))
-    stack = await bench.moorage("moorage", cluster.kubeconfig, policy(), plugins=PLUGIN_FILES)
-    found.append(of_moorage(EMPTY_PROFILE, stack, EMPTY))
-    found += _profiles(stack, "moorage", "batch", COUNTS)
-    found += _profiles(stack, "moorage per node", "per node", COUNTS)
-    if not quick:
-        more = await bench.moorage(
-            "moorage-scorers",
-            cluster.kubeconfig,
-            policy(),
-            scorers=MANY_SCORERS,
-            plugins=PLUGIN_FILES,
-        )
-        found += _profiles(more, SCATTERED, "batch", SCATTERED_COUNTS)
-        found += _profiles(more, f"{SCATTERED} per node", "per node", SCATTERED_COUNTS)
-    by_name = {contender.name: contender for contender in found}
-    # The last, so that its turn hardly ever comes directly after that of the same processes.
-    return {**by_name, NUMBERED: replace(by_name[MAIN], name=NUMBERED, pods="numbered")}
+    stack = await bench.moorage("moorage", cluster.kubeconfig)
+    found = [
+        of_go(REFERENCE, nothing),
+        of_go(GO_PLUGINS, plugins),
+        Contender(FLOOR, url, pids=pids),
+        of_moorage(EMPTY_PROFILE, stack, policies.EMPTY),
+        of_moorage(MAIN, stack, policies.BATCH),
+        of_moorage(PER_NODE, stack, policies.PER_NODE),
+        # The last, so that its turn hardly ever comes directly after that of the same profile.
+        of_moorage(NUMBERED, stack, policies.BATCH, "numbered"),
+    ]
+    return {contender.name: contender for contender in found}
 
 
 def of_go(name: str, extender: GoExtender) -> Contender:
@@ -69,11 +44,6 @@ def of_go(name: str, extender: GoExtender) -> Contender:
     return Contender(name, extender.url, pids=[extender.pid])
 
 
-def of_moorage(name: str, stack: Stack, profile: str) -> Contender:
+def of_moorage(name: str, stack: Stack, profile: str, pods: Pods = "unlike") -> Contender:
     """Return Moorage with one of its profiles as a contender."""
-    return Contender(name, stack.addresses.extender, profile, pids=[*stack.pids.values()])
-
-
-def _profiles(stack: Stack, name: str, form: Form, counts: Sequence[int]) -> Iterator[Contender]:
-    for count in counts:
-        yield of_moorage(f"{name} {count}+{count}", stack, profile_name(form, count))
+    return Contender(name, stack.addresses.extender, profile, [*stack.pids.values()], pods)

@@ -2,13 +2,24 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from bench.edge.contenders import REFERENCE
+from bench.edge.contenders import (
+    EMPTY_PROFILE,
+    FLOOR,
+    GO_PLUGINS,
+    MAIN,
+    NUMBERED,
+    PER_NODE,
+    REFERENCE,
+    contenders,
+)
 from bench.figures import Figure, figure
 from bench.processes.goprograms import CLIENT
 from bench.processes.load import Call, Contender, Job, Load, LoadError, Round
-from bench.processes.stacks import Bench, Cluster
-from bench.results import EdgeResult
+from bench.processes.objects import PODS_PER_NODE
+from bench.processes.stacks import Cluster, opened
+from bench.results import EdgeResult, Results
 
 CLUSTER_NODES = 5000
 WARM_UP = 10
@@ -18,6 +29,13 @@ WHOLE_WARM_UP = 2
 HEARTBEATS = 17
 """Nodes that change from one round to the next with whole nodes: kubelet's five minutes, 5,000
 nodes, and a round in about a second."""
+
+PAUSE = 10.0
+"""Milliseconds between filter and prioritize in kube-scheduler with 5,000 feasible nodes."""
+
+QUICK_PODS_PER_NODE = 4
+COMPARED = (REFERENCE, GO_PLUGINS, MAIN)
+BUDGETED = (*COMPARED, EMPTY_PROFILE, FLOOR, NUMBERED, PER_NODE)
 
 MS = 1e6
 
@@ -49,27 +67,46 @@ class Question:
         return WHOLE_WARM_UP if self.whole else max(WARM_UP, CLUSTER_NODES // self.nodes)
 
 
-async def measure(
-    bench: Bench,
-    cluster: Cluster,
-    questions: Sequence[Question],
-    found: Mapping[str, Contender],
-    progress: Callable[[str], None],
-) -> list[EdgeResult]:
-    """Ask all questions, one after another."""
-    load = Load(await bench.program(CLIENT))
-    results: list[EdgeResult] = []
-    for question in questions:
-        title = question.title + (f", pause of {question.pause:g} ms" if question.pause else "")
-        work = job(question, cluster, found)
-        total = work.warm_up + work.rounds
+def questions(*, quick: bool) -> list[Question]:
+    """Return what is asked: all of it, or what the budgets are about, with few rounds."""
+    if quick:
+        asked = [_names(count, BUDGETED, 80, 10) for count in (500, 5000)]
+        return [*asked, _whole(6, 15)]
+    return [
+        *(_names(count, BUDGETED, 200, 60) for count in (500, 800, 5000)),
+        *(_names(count, (*COMPARED, NUMBERED), 100, 20, pause=PAUSE) for count in (500, 5000)),
+        _whole(30, 120),
+    ]
 
-        def show_rounds(done: int, title: str = title, total: int = total) -> None:
-            progress(f"{title}: {done} of at most {total} rounds")
 
-        rounds = await load.run(work, show_rounds)
-        results += summed_up(question, rounds)
-    return results
+def _names(
+    nodes: int, asked: Sequence[str], rounds: int, seconds: float, pause: float = 0
+) -> Question:
+    return Question(nodes=nodes, contenders=asked, rounds=rounds, seconds=seconds, pause=pause)
+
+
+def _whole(rounds: int, seconds: float) -> Question:
+    return Question(nodes=5000, contenders=COMPARED, rounds=rounds, seconds=seconds, whole=True)
+
+
+async def measure(results: Results, directory: Path, progress: Callable[[str], None]) -> None:
+    """Ask all questions, one after another, on one cluster."""
+    pods = QUICK_PODS_PER_NODE if results.quick else PODS_PER_NODE
+    async with opened(directory, progress) as bench:
+        progress(f"a cluster of {CLUSTER_NODES} nodes with {pods} pods each")
+        cluster = await bench.cluster(CLUSTER_NODES, pods)
+        found = await contenders(bench, cluster)
+        load = Load(await bench.program(CLIENT))
+        for question in questions(quick=results.quick):
+            title = question.title + (f", pause of {question.pause:g} ms" if question.pause else "")
+            work = job(question, cluster, found)
+            total = work.warm_up + work.rounds
+
+            def show_rounds(done: int, title: str = title, total: int = total) -> None:
+                progress(f"{title}: {done} of at most {total} rounds")
+
+            rounds = await load.run(work, show_rounds)
+            results.edge += summed_up(question, rounds)
 
 
 def summed_up(question: Question, rounds: Sequence[Round]) -> Iterator[EdgeResult]:

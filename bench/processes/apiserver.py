@@ -9,7 +9,6 @@ import asyncio
 import itertools
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 from bench.processes import objects
 from moorage_host.process.lifecycle import ProcessSettings, announce, process
@@ -33,9 +32,6 @@ class Options(ProcessSettings):
     pods_per_node: int = setting(30, "Pods that each node runs.", minimum=0)
     heartbeats: float = setting(0.0, "Nodes whose heartbeat changes in a second.", minimum=0)
     changed_pods: float = setting(0.0, "Pods that are replaced in a second.", minimum=0)
-    changed_pods_file: Path | None = setting(
-        None, "A file with the number of pods that are replaced in a second from now on."
-    )
 
 
 async def serve(options: Options) -> None:
@@ -66,19 +62,13 @@ async def _live(store: Store, options: Options) -> None:
     while True:
         await asyncio.sleep(TICK)
         due_nodes += options.heartbeats * TICK
-        due_pods += _changed_pods(options) * TICK if options.pods_per_node else 0
+        due_pods += options.changed_pods * TICK if options.pods_per_node else 0
         while due_nodes >= 1:
             due_nodes -= 1
             _beat(store, next(numbers) * 7919 % options.nodes)
         while due_pods >= 1:
             due_pods -= 1
             replace_pod(store, next(numbers), options.nodes)
-
-
-def _changed_pods(options: Options) -> float:
-    if options.changed_pods_file is None:
-        return options.changed_pods
-    return float(options.changed_pods_file.read_text() or 0)  # it may just be written
 
 
 def _beat(store: Store, index: int) -> None:

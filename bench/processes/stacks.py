@@ -14,6 +14,7 @@ import aiohttp
 import yaml
 
 from bench.processes import goprograms
+from bench.processes.policies import PLUGINS, policy
 from cli.up.processes import Process, Processes, free_ports
 from cli.up.processes.stack import Addresses, StackOptions, start_stack
 
@@ -77,12 +78,8 @@ class Bench:
         *,
         heartbeats: float = 0,
         changed_pods: float = 0,
-        changed_pods_file: Path | None = None,
     ) -> Cluster:
-        """Start an API server with so many nodes and pods; so many change in a second.
-
-        The file, if there is one, has the number of pods that do so from now on.
-        """
+        """Start an API server with so many nodes and pods; so many change in a second."""
         (port,) = free_ports(1)
         process = Process(
             name=f"api-server-{nodes}",
@@ -94,7 +91,6 @@ class Bench:
                 f"--heartbeats={heartbeats}",
                 f"--changed-pods={changed_pods}",
                 f"--exit-with-parent={os.getpid()}",
-                *([f"--changed-pods-file={changed_pods_file}"] if changed_pods_file else []),
             ],
             log=self.directory / f"api-server-{nodes}.log",
         )
@@ -104,29 +100,18 @@ class Bench:
         kubeconfig.write_text(yaml.safe_dump(_kubeconfig(api)))
         return Cluster(api=api, kubeconfig=kubeconfig, process=process)
 
-    async def moorage(
-        self,
-        name: str,
-        kubeconfig: Path,
-        policy: object,
-        *,
-        scorers: int = 1,
-        plugins: Sequence[Path] = (),
-        gateway_options: Sequence[str] = (),
-    ) -> Stack:
-        """Start Moorage on a cluster with a policy; it is ready when this returns."""
+    async def moorage(self, name: str, kubeconfig: Path) -> Stack:
+        """Start Moorage with the policy of the bench; it is ready when this returns."""
         directory = self.directory / name
         directory.mkdir()
         config = directory / "policy.yaml"
-        config.write_text(yaml.safe_dump(policy))
+        config.write_text(yaml.safe_dump(policy()))
         options = StackOptions(
             directory=directory,
             kubeconfig=kubeconfig,
             config=config,
             profiles=(),
-            plugins=plugins,
-            scorers=scorers,
-            gateway_options=gateway_options,
+            plugins=PLUGINS,
         )
         processes = Processes(self.progress)
         self._processes.append(processes)

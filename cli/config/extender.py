@@ -23,29 +23,15 @@ POINTS = 10
 LEAD = 10
 """A lead in Moorage's total, of 100, that no in-tree scores can make up for."""
 
-NAMES_BUDGETS = {5000: 0.6, 500: 1.5}
-"""Budgets of `make bench` by number of nodes: the time of filter and prioritize.
-
-It is relative to the time of an extender in Go that does nothing.
-"""
-
-PODS_BUDGET = 0.9
-"""Budget of `make bench` for pods a second, relative to the same extender in Go."""
-
 HEAD = """
     What each verb costs is measured in docs/explanation/performance.md. With 5,000 nodes,
     kube-scheduler binds about half as many pods a second with any extender as with none."""
 
 COSTS: Mapping[Verb, str] = {
-    "filter": f"""
-        One call for each pod. The budget for filter and prioritize together is
-        {NAMES_BUDGETS[5000]} times what an extender in Go that does nothing takes with 5,000 nodes,
-        and {NAMES_BUDGETS[500]} times with 500.""",
+    "filter": "One call for each pod.",
     "prioritize": "One call for each pod that more than one node is left for.",
     "preempt": "One call for a pod that fits nowhere and may evict others; none for other pods.",
-    "bind": f"""
-        One call for each pod, while the next pods are scheduled. The budget is {PODS_BUDGET} times
-        the pods a second with an extender in Go that binds.""",
+    "bind": "One call for each pod, while the next pods are scheduled.",
 }
 """What a verb costs."""
 

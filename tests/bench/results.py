@@ -1,22 +1,16 @@
 """Results for tests, made up."""
 
-from bench.cluster.cases import CASES, FULL_SAMPLE, OURS, SERIES, WITHOUT, Series
-from bench.edge.contenders import EMPTY_PROFILE, GO_PLUGINS, MAIN, NUMBERED, REFERENCE
+from bench.cluster.cases import CASES, OURS, SERIES, WITHOUT, Series
+from bench.edge.contenders import EMPTY_PROFILE, GO_PLUGINS, MAIN, NUMBERED, PER_NODE, REFERENCE
 from bench.figures import Figure
-from bench.growth.cliffs import CHURN, JOIN, REST
-from bench.growth.replicas import ONE
 from bench.processes.load import Call, Round
 from bench.results import (
     BindResult,
-    CliffResult,
-    Cliffs,
+    CostResult,
     EdgeResult,
     GrowthResult,
     Machine,
     Memory,
-    Pauses,
-    RecordsResult,
-    ReplicasResult,
     Results,
     SchedulingResult,
 )
@@ -59,49 +53,39 @@ def edge_result(question: str, contender: str, ratio: float, pause: float = 0) -
     )
 
 
-def growth_result(nodes: int, milliseconds: float) -> GrowthResult:
+def growth_result(nodes: int, milliseconds: float, mebibytes: float = 330) -> GrowthResult:
     return GrowthResult(
         nodes=nodes,
         pods=30 * nodes,
         ready_seconds=nodes / 1000,
         edge=[edge_result("all", REFERENCE, 1), edge_result("all", MAIN, milliseconds)],
         cycle_bytes=5000,
-        memory={"gateway": Memory(rss=100, pss=80)},
-    )
-
-
-def cliffs(*, joining: float = 20, mebibytes: float = 470) -> Cliffs:
-    """Cycles at rest and while a scorer joins, whose p99 is so many milliseconds longer."""
-
-    def situation(name: str, longer: float) -> CliffResult:
-        edge = [
-            edge_result(question, contender, milliseconds)
-            for question in ("500 names", "5000 names")
-            for contender, milliseconds in ((REFERENCE, 10.0), (MAIN, 10 + longer / 2))
-        ]
-        pauses = {"gateway": Pauses(count=3, longest=50, share=0.0123)}
-        return CliffResult(situation=name, events=4, edge=edge, pauses=pauses)
-
-    return Cliffs(
-        nodes=5000,
-        pods=150_000,
-        situations=[situation(REST, 0), situation(CHURN, 99), situation(JOIN, joining)],
-        memory={"gateway": Memory(rss=500, pss=mebibytes), "filter": Memory(rss=100, pss=80)},
+        memory={"gateway": Memory(rss=400, pss=mebibytes), "filter": Memory(rss=100, pss=80)},
     )
 
 
 def results() -> Results:
     """Return a run in which every budget was kept."""
-    unlike = {"5000 names": 0.8, "5000 whole nodes": 0.3}
-    questions = {"50 names": 3.0, "500 names": 1.5, "5000 names": 0.6, "5000 whole nodes": 0.3}
+    ratios = {
+        ("50 names", MAIN): 6.0,
+        ("500 names", NUMBERED): 0.8,
+        ("500 names", MAIN): 1.3,
+        ("500 names", PER_NODE): 1.5,
+        ("5000 names", NUMBERED): 0.5,
+        ("5000 names", MAIN): 0.7,
+        ("5000 whole nodes", MAIN): 0.28,
+    }
     edge = [edge_result("5000 names", NUMBERED, 0.1, pause=10)]
-    for question, ratio in questions.items():
+    for question in ("50 names", "500 names", "5000 names", "5000 whole nodes"):
         edge += [
             edge_result(question, REFERENCE, 1),
             edge_result(question, GO_PLUGINS, 1.2),
             edge_result(question, EMPTY_PROFILE, 0.1),
-            edge_result(question, MAIN, unlike.get(question, 2 * ratio)),
-            edge_result(question, NUMBERED, ratio),
+        ]
+        edge += [
+            edge_result(question, contender, ratio)
+            for (asked, contender), ratio in ratios.items()
+            if asked == question
         ]
     return Results(
         machine=Machine(
@@ -116,11 +100,7 @@ def results() -> Results:
         ),
         quick=False,
         edge=edge,
-        scheduling=[
-            scheduling_result(series, case.name)
-            for series in (*SERIES, FULL_SAMPLE)
-            for case in CASES
-        ],
+        scheduling=[scheduling_result(series, case.name) for series in SERIES for case in CASES],
         pauses={SERIES[0].name: figure(5)},
         kubernetes="v1.37.2",
         binds=[
@@ -132,48 +112,36 @@ def results() -> Results:
                 failures=0,
             )
         ],
-        growth=[growth_result(1000, 10), growth_result(10_000, 100)],
-        cliffs=cliffs(),
-        replicas=[replicas_result(ONE, 10), replicas_result("2, always", 7.5)],
-        records=[records_result("unlike", 1.03)],
-    )
-
-
-def records_result(pods: str, ratio: float) -> RecordsResult:
-    return RecordsResult(
-        nodes=500,
-        pods=pods,
-        answered=figure(10 * ratio),
-        answered_without=figure(10),
-        ratio=ratio,
-        processor_ratio=1.01,
-    )
-
-
-def replicas_result(scorers: str, milliseconds: float) -> ReplicasResult:
-    return ReplicasResult(
-        nodes=5000,
-        microseconds=1.0,
-        scorers=scorers,
-        answered=figure(milliseconds),
-        ratio=milliseconds / 10,
+        growth=[growth_result(1000, 10), growth_result(5000, 50), growth_result(10_000, 100)],
+        cost=[
+            CostResult(
+                step="bind",
+                calls=228,
+                classes=80,
+                modules=75,
+                numpy=3,
+                awaits=40,
+                sent=1,
+                calls_by_process={"gateway": 150, "binder": 78},
+            )
+        ],
     )
 
 
 def scheduling_result(
-    series: Series, contender: str, ratio: float | None = None, gateway: float = 1.25
+    series: Series, contender: str, ratio: float | None = None, processor_ratio: float = 2.0
 ) -> SchedulingResult:
     """A row of a series; Moorage is at the limits of its budgets by default."""
     ours = contender in OURS
     found = (0.9 if ours else 1.0) if ratio is None else ratio
-    processor = {"gateway": gateway, "filter": 0.25} if ours else {"go": 0.5}
+    processor = {"gateway": 1.25, "filter": 0.25} if ours else {"go": 0.5}
     return SchedulingResult(
         cluster=series.cluster,
         nodes=series.nodes,
-        sampling=series.sampling,
         contender=contender,
         pods_per_second=100 * found,
         each=[90 * found, 110 * found],
         ratio=found,
+        processor_ratio=processor_ratio if ours else 1.0,
         processor={} if contender == WITHOUT else processor,
     )

@@ -1,4 +1,4 @@
-"""The table of what an extender costs, from the figures of the performance page."""
+"""The table of what an extender costs, from the figures of the page of benchmarks."""
 
 import re
 
@@ -15,7 +15,7 @@ ROWS = {
     "go nothing, bindVerb": "an extender in Go that only binds",
     "moorage, bindVerb": "Moorage with `bindVerb`",
 }
-"""The rows of the performance page by the names that they have in the table."""
+"""The rows of the page of benchmarks by the names that they have in the table."""
 
 
 def cost(_: str) -> str:
@@ -31,9 +31,9 @@ def cost(_: str) -> str:
 
 
 def pods_per_second(cluster: str) -> dict[str, int]:
-    """Return the pods a second of each row of a cluster with the default sample."""
-    page = (DOCS / "explanation" / "performance.md").read_text()
-    section = page.partition(f"#### Pods/s, {cluster} cluster, sampling default")[2]
+    """Return the pods a second of each row of a cluster."""
+    page = (DOCS / "reference" / "benchmarks.md").read_text()
+    section = page.partition(f"#### Pods/s, {cluster} cluster, 5,000 nodes")[2]
     rows = re.findall(r"^\| ([^|]+) \| (\d+) \|", section.partition("\n\npods/s")[0], re.M)
     return {name: int(pods) for name, pods in rows}
 

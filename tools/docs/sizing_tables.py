@@ -9,7 +9,7 @@ from moorage_host.settings import parse_settings
 from tools.docs.markdown import Row, table
 from tools.docs.pages import DOCS
 
-PAGE = DOCS / "explanation" / "performance.md"
+PAGE = DOCS / "reference" / "benchmarks.md"
 
 PROCESSES = ("gateway", "filter", "scorer", "binder")
 SIZES = (1_000, 5_000, 10_000, 50_000)
@@ -27,9 +27,7 @@ MEMORY_LIMIT = 2.0
 CPU_REQUEST = 1.5
 """Of what was measured."""
 
-CLUSTERS = {
-    name: f"Pods/s, {name} cluster, sampling default, 5,000 nodes" for name in ("heavy", "light")
-}
+CLUSTERS = {name: f"Pods/s, {name} cluster, 5,000 nodes" for name in ("heavy", "light")}
 """The tables about both kinds of cluster."""
 
 KINDS = {
@@ -53,7 +51,6 @@ def sizing(name: str) -> str:
         "values": _values,
         "memory": _memory,
         "cpu": _cpu,
-        "scorers": _scorers,
         "all-nodes": _all_nodes,
     }[name]()
 
@@ -132,17 +129,6 @@ def _rates(kind: str) -> str:
         if KINDS.get(row) == kind
     ]
     return ", ".join(rates)
-
-
-def _scorers() -> str:
-    found = _section_table(
-        "replicas", "One score plugin in several scorers, in the form for one node"
-    )
-    rows = [
-        (kind, *(f"{_numbers(cell)[-1]:.2f}" for cell in cells[-2:]))
-        for kind, cells in list(found.items())[1:]
-    ]
-    return table(("one plugin, for one node", "2 scorers", "3 scorers"), rows)
 
 
 def _all_nodes() -> str:

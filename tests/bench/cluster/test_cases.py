@@ -7,7 +7,6 @@ import msgspec
 
 from bench.cluster.cases import (
     CASES,
-    FULL_SAMPLE,
     GO,
     GO_BINDS,
     MOORAGE_BINDS,
@@ -16,16 +15,17 @@ from bench.cluster.cases import (
     WITHOUT,
     Case,
 )
-from bench.cluster.measure import PROFILE, scheduler_config
+from bench.cluster.measure import scheduler_config
 from bench.cluster.processor import ProcessorTime, processor_seconds
 from bench.processes.objects import Object
+from bench.processes.policies import BATCH
 
 URL = "http://127.0.0.1:1"
 
 
 def entries() -> Iterator[tuple[Case, list[Object]]]:
     for case in CASES:
-        yield case, scheduler_config(case, URL, 0)["extenders"]
+        yield case, scheduler_config(case, URL)["extenders"]
 
 
 def test_each_case_has_the_extender_that_it_asks() -> None:
@@ -41,18 +41,17 @@ def test_only_cases_with_bind_verb_bind() -> None:
 
 
 def test_what_is_compared_differs_in_who_answers_and_in_nothing_else() -> None:
-    configs = {case.name: scheduler_config(case, URL, 0) for case in CASES}
+    configs = {case.name: scheduler_config(case, URL) for case in CASES}
     for case in CASES:
         if case.name in OURS:
             assert configs[case.name] == configs[case.reference]
     assert {case.reference for case in CASES} == {GO, GO_BINDS}
 
 
-def test_kube_scheduler_scores_as_many_nodes_as_the_series_wants() -> None:
-    for series in (*SERIES, FULL_SAMPLE):
-        config = scheduler_config(CASES[1], URL, series.percentage)
-        assert config["percentageOfNodesToScore"] == series.percentage
-        assert config["profiles"] == [{"schedulerName": PROFILE}]
+def test_kube_scheduler_scores_its_default_sample() -> None:
+    config = scheduler_config(CASES[1], URL)
+    assert config["percentageOfNodesToScore"] == 0
+    assert config["profiles"] == [{"schedulerName": BATCH}]
 
 
 def test_nodes_are_as_large_as_their_kind_says() -> None:

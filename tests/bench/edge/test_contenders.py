@@ -22,7 +22,7 @@ from bench.edge.contenders import (
 from bench.processes import goprograms, objects
 from bench.processes.load import Call, Contender, Job, Load
 from bench.processes.objects import Object
-from bench.processes.policies import profile_name
+from bench.processes.policies import BATCH
 from bench.processes.stacks import opened
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
@@ -79,7 +79,7 @@ async def asked(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Asked
     directory: Path = tmp_path_factory.mktemp("bench")
     async with opened(directory, print) as bench:
         cluster = await bench.cluster(NODES, PODS_PER_NODE)
-        found = await contenders(bench, cluster, quick=True)
+        found = await contenders(bench, cluster)
         yield Asked(cluster.api, found, Load(await bench.program(goprograms.CLIENT)))
 
 
@@ -175,7 +175,7 @@ def check_call(call: Call, whole: bool) -> None:
 
 
 async def test_the_load_reports_failures(asked: Asked) -> None:
-    nobody = Contender("nobody", "http://127.0.0.1:1", profile_name("batch", 3))
+    nobody = Contender("nobody", "http://127.0.0.1:1", BATCH)
     job = Job(api=asked.api, contenders=[nobody], nodes=3, rounds=1, warm_up=0)
     (only,) = await asked.load.run(job, lambda _: None)
     assert "connection refused" in only.failure

@@ -11,8 +11,7 @@ from aiohttp.test_utils import TestServer
 
 from bench.cluster.pods import Batch
 from bench.edge import measure as edge
-from bench.edge import questions
-from bench.edge.contenders import EMPTY_PROFILE, FLOOR, GO_PLUGINS, MAIN, NUMBERED, REFERENCE
+from bench.edge.contenders import EMPTY_PROFILE, MAIN, NUMBERED
 from bench.processes import goprograms, objects
 from bench.processes.load import Contender, Job, Load, Pods
 from bench.processes.objects import Object
@@ -133,8 +132,8 @@ def test_pods_of_the_real_cluster_are_as_equal_as_asked(
 
 
 def test_numbered_pods_are_asked_wherever_names_are() -> None:
-    everybody = [REFERENCE, GO_PLUGINS, FLOOR, EMPTY_PROFILE, MAIN, NUMBERED]
-    for asked in (questions.questions(everybody), questions.quick_questions()):
+    for quick in (False, True):
+        asked = edge.questions(quick=quick)
         assert len(asked) > 2
         for question in asked:
             assert MAIN in question.contenders
@@ -148,7 +147,7 @@ def test_every_node_has_been_named_before_rounds_count(nodes: int) -> None:
 
 
 def test_the_empty_profile_is_asked_wherever_budgets_for_names_are() -> None:
-    for asked in (questions.questions([MAIN, EMPTY_PROFILE]), questions.quick_questions()):
+    for asked in (edge.questions(quick=False), edge.questions(quick=True)):
         for nodes in (500, 5000):
             assert any(
                 EMPTY_PROFILE in one.contenders and one.nodes == nodes and not one.whole

@@ -8,8 +8,6 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from bench.budgets import BUDGETS
-from cli.config.extender import NAMES_BUDGETS, PODS_BUDGET
 from cli.main import main
 from sandbox.scheduler.config import parse_configuration
 from tests.cli.support import ROOT
@@ -248,12 +246,3 @@ def test_the_shipped_configuration_has_the_entry_of_the_shipped_policy() -> None
     files = ROOT / "deploy/files"
     shipped = yaml.safe_load((files / "kube-scheduler-config.yaml").read_text())
     assert entries(moorage(files / "policy.yaml").stdout) == shipped["extenders"]
-
-
-def test_the_budgets_in_comments_are_those_of_the_bench() -> None:
-    limits = {budget.work: budget.limit for budget in BUDGETS}
-    for nodes, limit in NAMES_BUDGETS.items():
-        work = f"filter + prioritize, {nodes:,} names, 3 filters and 3 scores, numbered pods"
-        assert limits[work] == limit
-    of_pods = {limit for work, limit in limits.items() if work.startswith("pods/s")}
-    assert of_pods == {PODS_BUDGET}

@@ -13,16 +13,16 @@ from pathlib import Path
 import aiohttp
 
 from bench.edge import measure as edge
-from bench.edge.contenders import GO_PLUGINS, MAIN, PLUGIN_FILES, REFERENCE, of_go
+from bench.edge.contenders import GO_PLUGINS, MAIN, REFERENCE, of_go, of_moorage
 from bench.edge.measure import Question
 from bench.processes.goprograms import CLIENT, NOTHING, PLUGINS
 from bench.processes.load import Contender, Load, LoadError
 from bench.processes.objects import PODS_PER_NODE
-from bench.processes.policies import policy, profile_name
+from bench.processes.policies import BATCH
 from bench.processes.stacks import Bench, Cluster, NotReadyError, Stack, opened
 from bench.results import GrowthResult, Memory, Results
 
-SIZES = (1000, 2000, 5000, 10_000, 20_000, 50_000)
+SIZES = (1000, 5000, 10_000, 50_000)
 ROUNDS = 60
 SECONDS = 60.0
 CHANGED_PODS = 10.0
@@ -30,7 +30,7 @@ CHANGED_PODS = 10.0
 
 HEARTBEAT_SECONDS = 300.0
 
-MOST_FOR_GO = 20_000
+MOST_FOR_GO = 10_000
 """Nodes of the largest cluster that the Go extender with a cache follows: it keeps whole objects,
 and those of 50,000 nodes with 1.5 million pods took more than 9 GB."""
 
@@ -63,7 +63,7 @@ async def _measure_one(bench: Bench, nodes: int, progress: Callable[[str], None]
         nodes, PODS_PER_NODE, heartbeats=nodes / HEARTBEAT_SECONDS, changed_pods=CHANGED_PODS
     )
     began = time.monotonic()
-    stack = await bench.moorage("moorage", cluster.kubeconfig, policy(), plugins=PLUGIN_FILES)
+    stack = await bench.moorage("moorage", cluster.kubeconfig)
     ready = time.monotonic() - began
     found = await _contenders(bench, cluster, stack, nodes)
     question = Question(nodes=nodes, contenders=list(found), rounds=ROUNDS, seconds=SECONDS)
@@ -92,9 +92,7 @@ def memory(pid: int) -> Memory:
 async def _contenders(
     bench: Bench, cluster: Cluster, stack: Stack, nodes: int
 ) -> Mapping[str, Contender]:
-    main = Contender(
-        MAIN, stack.addresses.extender, profile_name("batch", 3), [*stack.pids.values()]
-    )
+    main = of_moorage(MAIN, stack, BATCH)
     found = [of_go(REFERENCE, await bench.go_extender(NOTHING))]
     if nodes <= MOST_FOR_GO:
         extender = await bench.go_extender(PLUGINS, f"-api={cluster.api}")

@@ -1,0 +1,236 @@
+"""What one call makes Moorage do, counted: a cost that does not depend on the machine.
+
+Real processes on the embedded API server, with one filter plugin, one score plugin and 40 nodes.
+Each round counts in all processes from before a call until nothing of it is left. What happens in
+the background falls into some rounds only, so the least of all rounds is the call's own.
+"""
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import msgspec
+import yaml
+
+from bench.processes import objects
+from bench.processes.counted import Counts
+from bench.processes.objects import Object
+from bench.results import CostResult, Results
+from cli.up.processes import Processes
+from cli.up.processes.process import Process
+from cli.up.processes.stack import Addresses, StackOptions, start_stack
+
+NODES = 40
+ROUNDS = 7
+SETTLE_SECONDS = 0.15
+"""After an answer, until what it causes in the background has been done."""
+
+PATIENCE = 60.0
+PROFILE = "cost"
+POLICY = {
+    "apiVersion": "moorage.io/v1alpha1",
+    "kind": "MoorageConfiguration",
+    "profiles": [
+        {
+            "schedulerName": PROFILE,
+            "plugins": {
+                "filter": {"enabled": [{"name": "NodeResourcesFit"}]},
+                "score": {"enabled": [{"name": "NodeResourcesLeastAllocated"}]},
+            },
+        }
+    ],
+}
+
+FIRST, CACHED, AFTER, BIND, EVENT = STEPS = (
+    "filter, a pod unlike any before, with its scores",
+    "filter, a pod equal to the one before, with its scores",
+    "prioritize after filter",
+    "bind, with its events of the watch",
+    "one event of the watch: a node's label",
+)
+
+CEILINGS = {FIRST: 800, CACHED: 810, AFTER: 80, BIND: 345, EVENT: 525}
+"""The most calls of our own functions that a step may make; a test holds them.
+
+Whoever raises one says in the change what the cycle gains by it.
+"""
+
+
+class _Counted(Processes):
+    """Starts each process of Moorage so that it can count."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(lambda _: None)
+        self.files: dict[str, Path] = {}
+        self._directory = directory
+
+    async def start(self, *groups: Sequence[Process]) -> None:
+        for process in (each for group in groups for each in group):
+            if not process.module.startswith("sandbox"):
+                file = self.files[process.name] = self._directory / f"{process.name}.json"
+                process.options = [str(file), process.module, *process.options]
+                process.module = "bench.processes.counted"
+        await super().start(*groups)
+
+    async def count(self, work: Callable[[], Awaitable[object]]) -> dict[str, Counts]:
+        """Return what the processes do while *work* is done, and shortly after."""
+        for file in self.files.values():
+            file.unlink(missing_ok=True)
+        self._signal(signal.SIGUSR1)
+        await work()
+        await asyncio.sleep(SETTLE_SECONDS)
+        self._signal(signal.SIGUSR2)
+        await _until(lambda: all(file.exists() for file in self.files.values()))
+        return {
+            name: msgspec.json.decode(file.read_bytes(), type=Counts)
+            for name, file in self.files.items()
+        }
+
+    def _signal(self, number: signal.Signals) -> None:
+        for name in self.files:
+            os.kill(self.named(name).pid, number)
+
+
+async def measure(results: Results, directory: Path, progress: Callable[[str], None]) -> None:
+    """Count every step, round by round."""
+    config = directory / "policy.yaml"
+    config.write_text(yaml.safe_dump(POLICY))
+    options = StackOptions(
+        directory=directory,
+        kubeconfig=None,
+        config=config,
+        profiles=("elsewhere",),  # the stand-in for kube-scheduler leaves these pods alone
+        plugins=(),
+        gateway_options=("--config-reload-interval=1h", "--resolve-interval=1h"),
+    )
+    processes = _Counted(directory)
+    try:
+        addresses = await start_stack(options, processes)
+        async with aiohttp.ClientSession() as session:
+            calls = _Calls(session, addresses)
+            await calls.prepare()
+            await calls.round(-1, processes.count)  # warms up
+            found: dict[str, list[dict[str, Counts]]] = {step: [] for step in STEPS}
+            for number in range(ROUNDS):
+                progress(f"cost: round {number + 1} of {ROUNDS}")
+                for step, counts in (await calls.round(number, processes.count)).items():
+                    found[step].append(counts)
+    finally:
+        await processes.stop()
+    results.cost += [_least(step, rounds) for step, rounds in found.items()]
+
+
+def _least(step: str, rounds: list[dict[str, Counts]]) -> CostResult:
+    """Return the round of the fewest calls."""
+
+    def calls(counts: dict[str, Counts]) -> int:
+        return sum(each.calls for each in counts.values())
+
+    least = min(rounds, key=calls)
+    each = list(least.values())
+    return CostResult(
+        step=step,
+        calls=calls(least),
+        classes=len(set[str]().union(*(one.classes for one in each))),
+        modules=len(set[str]().union(*(one.modules for one in each))),
+        numpy=sum(one.numpy for one in each),
+        awaits=sum(one.awaits for one in each),
+        sent=sum(one.sent for one in each),
+        calls_by_process={name: one.calls for name, one in least.items() if one.calls},
+    )
+
+
+Count = Callable[[Callable[[], Awaitable[object]]], Awaitable[dict[str, Counts]]]
+
+
+class _Calls:
+    """Asks the gateway what kube-scheduler asks, and changes the cluster."""
+
+    def __init__(self, session: aiohttp.ClientSession, addresses: Addresses) -> None:
+        self._session = session
+        self._addresses = addresses
+        self._nodes = [objects.light_node(number) for number in range(NODES)]
+        self._names = [node["metadata"]["name"] for node in self._nodes]
+
+    async def prepare(self) -> None:
+        """Create the nodes, and wait until the gateway knows them and takes calls."""
+        for node in self._nodes:
+            await self._api("POST", "nodes", node)
+        async with asyncio.timeout(PATIENCE):
+            while not await self._knows_all():
+                await asyncio.sleep(0.05)
+
+    async def round(self, number: int, count: Count) -> dict[str, dict[str, Counts]]:
+        """Do every step once with new pods."""
+        first, equal = [await self._pod(number, name) for name in ("first", "equal")]
+        found = {FIRST: await count(lambda: self._ask("filter", first))}
+        found[AFTER] = await count(lambda: self._ask("prioritize", first))
+        found[CACHED] = await count(lambda: self._ask("filter", equal))
+        found[BIND] = await count(lambda: self._bind(first))
+        label = {"metadata": {"labels": {"example.com/round": str(number + 1)}}}
+        path = f"nodes/{self._names[0]}"
+        found[EVENT] = await count(lambda: self._api("PATCH", path, label))
+        for pod in (first, equal):
+            await self._api("DELETE", f"namespaces/default/pods/{pod['metadata']['name']}")
+        await asyncio.sleep(SETTLE_SECONDS)
+        return found
+
+    async def _pod(self, number: int, name: str) -> Object:
+        pod = _new_pod(f"{name}-{number}")
+        requests = pod["spec"]["containers"][0]["resources"]["requests"]
+        requests["memory"] = str((64 << 20) + number)  # unlike those of other rounds
+        made: Object = await self._api("POST", "namespaces/default/pods", pod)
+        await asyncio.sleep(SETTLE_SECONDS)
+        return made
+
+    async def _ask(self, verb: str, pod: Object) -> Any:
+        body = {"Pod": pod, "Nodes": None, "NodeNames": self._names}
+        url = f"{self._addresses.extender}/{verb}"
+        async with self._session.post(url, json=body) as response:
+            return await response.json(content_type=None)
+
+    async def _bind(self, pod: Object) -> None:
+        metadata = pod["metadata"]
+        call = {
+            "PodName": metadata["name"],
+            "PodNamespace": metadata["namespace"],
+            "PodUID": metadata["uid"],
+            "Node": self._names[0],
+        }
+        async with self._session.post(f"{self._addresses.extender}/bind", json=call) as response:
+            answer = await response.json(content_type=None)
+        if answer["Error"]:
+            raise RuntimeError(f"the bind failed: {answer['Error']}")
+
+    async def _knows_all(self) -> bool:
+        async with self._session.get(f"{self._addresses.admin}/readyz") as response:
+            if response.status != 200:
+                return False
+        answer = await self._ask("filter", _new_pod("probe"))
+        return not answer["Error"] and len(answer["NodeNames"]) == NODES
+
+    async def _api(self, method: str, path: str, body: Object | None = None) -> Any:
+        url = f"{self._addresses.api}/api/v1/{path}"
+        headers = {"Content-Type": "application/merge-patch+json"} if method == "PATCH" else {}
+        async with self._session.request(method, url, json=body, headers=headers) as response:
+            if response.status >= 300:
+                raise RuntimeError(f"{method} {path}: {await response.text()}")
+            return await response.json(content_type=None)
+
+
+def _new_pod(name: str) -> Object:
+    pod = objects.new_pod()
+    pod["metadata"] |= {"name": name, "uid": name}
+    pod["metadata"].pop("ownerReferences", None)  # of an owner that does not exist
+    pod["spec"]["schedulerName"] = PROFILE
+    return pod
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not condition():
+            await asyncio.sleep(0.01)

@@ -1,1 +1,0 @@
-"""Measures Moorage on larger clusters, under disturbances, and with more scorers."""

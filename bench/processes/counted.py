@@ -1,0 +1,106 @@
+"""Runs a module as the main program, and counts on request what it does.
+
+python -m bench.processes.counted FILE MODULE [OPTION]...
+
+SIGUSR1 begins to count from zero. SIGUSR2 ends it and writes the counts into FILE as JSON. What
+threads beside the main one do is not seen.
+"""
+
+import inspect
+import runpy
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import BuiltinFunctionType, CodeType, FrameType
+from typing import Any
+
+import msgspec
+
+ROOT = Path(__file__).resolve().parents[2]
+OURS = ("gateway", "moorage", "moorage_host", "services")
+SENDERS = ("MessageStream.send",)
+"""Our methods that send a message to a service."""
+
+
+class Counts(msgspec.Struct):
+    """What was seen; see `bench.results.CostResult`. Classes and modules are by name."""
+
+    calls: int = 0
+    numpy: int = 0
+    awaits: int = 0
+    sent: int = 0
+    classes: set[str] = msgspec.field(default_factory=set)
+    modules: set[str] = msgspec.field(default_factory=set)
+
+
+class Counter:
+    """Counts the calls of the thread in which it starts."""
+
+    def __init__(self, file: Path) -> None:
+        """Write counts into *file*."""
+        self._file = file
+        self._counts = Counts()
+        self._packages: dict[CodeType, str] = {}
+
+    def start(self, *_: object) -> None:
+        """Begin from zero; a signal's handler."""
+        self._counts = Counts()
+        sys.setprofile(self._see)
+
+    def stop(self, *_: object) -> None:
+        """Stop, and write the counts; a signal's handler."""
+        sys.setprofile(None)
+        temporary = self._file.with_suffix(".new")
+        temporary.write_bytes(msgspec.json.encode(self._counts))
+        temporary.replace(self._file)
+
+    def _see(self, frame: FrameType, event: str, argument: Any) -> None:
+        counts = self._counts
+        if event == "c_call":
+            counts.numpy += _is_numpy(argument)
+            return
+        if event != "call":
+            return
+        code = frame.f_code
+        package = self._packages.get(code)
+        if package is None:
+            module = frame.f_globals.get("__name__", "")
+            package = self._packages[code] = module.partition(".")[0]
+        if code.co_flags & inspect.CO_COROUTINE:
+            counts.awaits += 1
+        if package == "numpy":
+            counts.numpy += 1
+        elif package in OURS or (code.co_filename == "<string>" and "self" in code.co_varnames):
+            self._see_ours(frame, package)
+
+    def _see_ours(self, frame: FrameType, package: str) -> None:
+        counts = self._counts
+        if package in OURS:
+            counts.calls += 1
+            counts.modules.add(frame.f_globals["__name__"])
+            counts.sent += frame.f_code.co_qualname in SENDERS
+        if "self" in frame.f_code.co_varnames[:1]:
+            kind = type(frame.f_locals.get("self"))
+            if kind.__module__.partition(".")[0] in OURS:
+                counts.classes.add(f"{kind.__module__}.{kind.__qualname__}")
+
+
+def _is_numpy(function: Callable[..., object]) -> bool:
+    if isinstance(function, BuiltinFunctionType) and not isinstance(function.__self__, type(sys)):
+        return type(function.__self__).__module__ == "numpy"
+    return str(getattr(function, "__module__", "")).startswith("numpy")
+
+
+def main() -> None:
+    """Run the module that the second argument names, with the other arguments."""
+    counter = Counter(Path(sys.argv[1]))
+    signal.signal(signal.SIGUSR1, counter.start)
+    signal.signal(signal.SIGUSR2, counter.stop)
+    module = sys.argv[2]
+    del sys.argv[1:3]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()
