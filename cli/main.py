@@ -13,7 +13,6 @@ from cli.doctor.command import doctor
 from cli.legacy.command import convert_policy
 from cli.skeleton.command import new_plugin
 from cli.up.command import up
-from cli.version.command import version
 from cli.whatif.replay_command import journal, replay
 from cli.whatif.simulate.command import simulate
 
@@ -42,6 +41,5 @@ for command in (
     simulate,
     top,
     up,
-    version,
 ):
     main.add_command(command)

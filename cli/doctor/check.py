@@ -1,20 +1,52 @@
-"""What a check is: a small function from an installation to a result."""
+"""What a check is: a small function from an installation to what it found."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
-from cli.doctor.finding import Finding, Level
+import msgspec
+
 from cli.doctor.installation.installation import Installation
 from cli.doctor.installation.known import NotReadError
 
 SHOWN = 3
 """Names that one sentence has at most."""
 
+MOST = 4
+"""Findings of one check that are reported one by one."""
+
+
+class Level(StrEnum):
+    """How bad a finding is, the worst first."""
+
+    PROBLEM = "problem"
+    WARNING = "warning"
+    UNCHECKED = "not checked"
+    OK = "ok"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a check returns; see `Finding`."""
+    """What a check yields; see `Finding`."""
 
+    level: Level
+    evidence: str
+    change: str = ""
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a check found.
+
+    Attributes:
+        group: The group of the check.
+        check: Its name.
+        level: How bad it is.
+        evidence: What was seen, or why nothing was.
+        change: What to do about it; "" where nothing is wrong.
+    """
+
+    group: str
+    check: str
     level: Level
     evidence: str
     change: str = ""
@@ -27,26 +59,33 @@ class Check:
     Attributes:
         name: Its name.
         about: What holds where nothing is wrong, in one sentence.
-        run: Looks.
+        run: Looks, and yields all that is wrong; what is ok counts if nothing else is yielded.
     """
 
     name: str
     about: str
-    run: Callable[[Installation], Result]
+    run: Callable[[Installation], Iterator[Result]]
 
-    def finding(self, group: str, installation: Installation) -> Finding:
-        """Return what the check finds; what it needs and nobody could read is not checked."""
+    def findings(self, group: str, installation: Installation) -> Iterator[Finding]:
+        """Yield what the check finds; what it needs and nobody could read is not checked."""
+        results = []
         try:
-            result = self.run(installation)
+            for result in self.run(installation):
+                results.append(result)  # noqa: PERF402 - what came before an error counts
         except NotReadError as error:
-            result = unchecked(str(error))
-        return Finding(
-            group=group,
-            check=self.name,
-            level=result.level,
-            evidence=result.evidence,
-            change=result.change,
-        )
+            results.append(unchecked(str(error)))
+        bad = [r for r in results if r.level in (Level.PROBLEM, Level.WARNING)]
+        bad.sort(key=lambda each: list(Level).index(each.level))
+        fine = sorted(results, key=lambda each: each.level is not Level.UNCHECKED)[:1]
+        for number, each in enumerate(bad[:MOST] or fine, 1):
+            more = len(bad) - MOST if number == MOST else 0
+            yield Finding(
+                group=group,
+                check=self.name,
+                level=each.level,
+                evidence=each.evidence + (f" (and {more} more)" if more > 0 else ""),
+                change=each.change,
+            )
 
 
 def ok(evidence: str) -> Result:
@@ -55,7 +94,7 @@ def ok(evidence: str) -> Result:
 
 
 def warning(evidence: str, change: str) -> Result:
-    """Return what works now, and may stop working or is not what the user wants."""
+    """Return what works now, but may break or be unintended."""
     return Result(level=Level.WARNING, evidence=evidence, change=change)
 
 
@@ -67,21 +106,6 @@ def problem(evidence: str, change: str) -> Result:
 def unchecked(reason: str) -> Result:
     """Return that nobody knows, and why."""
     return Result(level=Level.UNCHECKED, evidence=reason)
-
-
-def worst(results: Iterable[Result], otherwise: Result) -> Result:
-    """Return the worst of several results; of equal ones the first, with the number of others."""
-    order = list(Level)
-    found = sorted(
-        (each for each in results if each.level is not Level.OK),
-        key=lambda each: order.index(each.level),
-    )
-    if not found:
-        return otherwise
-    first = found[0]
-    more = sum(each.level is first.level for each in found) - 1
-    suffix = f" (and {more} more like this)" if more else ""
-    return Result(level=first.level, evidence=f"{first.evidence}{suffix}", change=first.change)
 
 
 def listed(names: Sequence[str]) -> str:

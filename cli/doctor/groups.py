@@ -2,32 +2,18 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from cli.doctor.check import Check
-from cli.doctor.checks import (
-    clocks,
-    configuration,
-    namespace,
-    outcomes,
-    profiles,
-    rights,
-    state,
-    tls,
-    verbs,
-    versions,
-)
-from cli.doctor.checks.reaching import reports, way
-from cli.doctor.finding import Finding
+from cli.doctor.check import Check, Finding
+from cli.doctor.checks import configuration, profiles, reaching, release, running, tls, versions
 from cli.doctor.installation.installation import Installation
 
 GROUPS: Mapping[str, Sequence[Check]] = {
-    "Moorage runs": (*state.CHECKS, *outcomes.CHECKS, *namespace.CHECKS),
-    "kube-scheduler reaches it": (*way.CHECKS, *reports.CHECKS),
-    "kube-scheduler's configuration": (*configuration.CHECKS, *verbs.CHECKS),
+    "Moorage runs": running.CHECKS,
+    "It is what the release has": release.CHECKS,
+    "kube-scheduler reaches it": reaching.CHECKS,
+    "kube-scheduler's configuration": configuration.CHECKS,
     "Profiles and pods": profiles.CHECKS,
     "Certificates": tls.CHECKS,
-    "Rights": rights.CHECKS,
-    "Versions": versions.CHECKS,
-    "Clocks": clocks.CHECKS,
+    "Versions and clocks": versions.CHECKS,
 }
 
 
@@ -35,4 +21,4 @@ def findings(installation: Installation) -> Iterator[Finding]:
     """Yield what each check finds."""
     for group, checks in GROUPS.items():
         for check in checks:
-            yield check.finding(group, installation)
+            yield from check.findings(group, installation)

@@ -4,52 +4,50 @@ from collections.abc import Sequence
 
 import msgspec
 
-from cli.doctor.finding import Finding, Level
+from cli.doctor.check import Finding, Level
 from cli.shared.screen import Screen
 
-STYLES = {Level.PROBLEM: "bold red", Level.WARNING: "yellow", Level.UNCHECKED: "dim", Level.OK: ""}
+STYLES = {
+    Level.PROBLEM: "bold red",
+    Level.WARNING: "yellow",
+    Level.UNCHECKED: "dim",
+    Level.OK: "green",
+}
 
 
-def show(found: Sequence[Finding], output: str) -> None:
-    """Write findings to stdout in the form *output*: "text" or "json"."""
+def show(found: Sequence[Finding], output: str, *, verbose: bool) -> None:
+    """Write findings to stdout in the form *output*: "text" or "json"; the worst come first.
+
+    Args:
+        found: The findings.
+        output: The form.
+        verbose: Whether passed checks have a line each in the text.
+    """
     screen = Screen()
     if output == "json":
         content = {"counts": _counts(found), "checks": found}
         screen.write(msgspec.json.format(msgspec.json.encode(content)).decode())
         return
-    width = max(len(each.check) for each in found)
-    for group in dict.fromkeys(each.group for each in found):
-        screen.write(group, "bold")
-        its = [each for each in found if each.group == group]
-        for each in its:
-            if each.level is not Level.UNCHECKED:
-                _line(screen, each, width)
-        for reason, names in _unchecked(its).items():
-            text = f"  {Level.UNCHECKED:<11}  {', '.join(names)}: {reason}"
-            screen.sentence(text, STYLES[Level.UNCHECKED])
-        screen.write("")
-    screen.sentence(total(found), "bold")
-
-
-def total(found: Sequence[Finding]) -> str:
-    """Return the sum of all checks in one line."""
+    by_level = {level: [each for each in found if each.level is level] for level in Level}
+    for each in (*by_level[Level.PROBLEM], *by_level[Level.WARNING]):
+        screen.sentence(f"{each.level}: {each.check}: {each.evidence}", STYLES[each.level])
+        screen.sentence(f"  to do: {each.change}")
+    for reason, names in _reasons(by_level[Level.UNCHECKED]).items():
+        text = f"{Level.UNCHECKED}: {', '.join(names)}: {reason}"
+        screen.sentence(text, STYLES[Level.UNCHECKED])
+    if verbose:
+        for each in by_level[Level.OK]:
+            screen.sentence(f"{each.level}: {each.check}: {each.evidence}", STYLES[Level.OK])
     counts = [f"{count} {level}" for level, count in _counts(found).items() if count]
-    return f"{len(found)} checks: {', '.join(counts)}"
+    hint = "" if verbose or not by_level[Level.OK] else " (--verbose lists these)"
+    screen.sentence(f"{', '.join(counts)}{hint}", "bold")
 
 
-def _line(screen: Screen, each: Finding, width: int) -> None:
-    head = f"{each.level:<11}  {each.check:<{width}}"
-    screen.sentence(f"  {head}  {each.evidence}", STYLES[each.level])
-    if each.change:
-        screen.sentence(f"  {'':<11}  {'change:':>{width}}  {each.change}")
-
-
-def _unchecked(found: Sequence[Finding]) -> dict[str, list[str]]:
+def _reasons(found: Sequence[Finding]) -> dict[str, list[str]]:
     """Return the names of what was not checked, by the reason."""
     reasons: dict[str, list[str]] = {}
     for each in found:
-        if each.level is Level.UNCHECKED:
-            reasons.setdefault(each.evidence, []).append(each.check)
+        reasons.setdefault(each.evidence, []).append(each.check)
     return reasons
 
 

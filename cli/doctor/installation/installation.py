@@ -10,7 +10,7 @@ from cli.doctor.installation.known import Missing, NotReadError, known
 from cli.doctor.installation.objects import ApiServer, Object, Objects
 from cli.doctor.installation.pods import runs
 from cli.doctor.installation.processes import Processes
-from cli.doctor.installation.rights import Right, Rights
+from cli.doctor.installation.release import Release
 from cli.doctor.installation.schedulers import Scheduler
 from sandbox.scheduler.config import Configuration, ExtenderConfig
 
@@ -43,8 +43,7 @@ class Installation:
         gateway: What the gateway that decides reports.
         processes: What each process reports.
         identities: The certificates.
-        rights: What the ServiceAccounts may do.
-        users: Whether any pod names each profile of the policy.
+        release: What the release has beside what the cluster has.
         managed_resources: Those that plugins declare that are known here, by plugin.
     """
 
@@ -56,8 +55,7 @@ class Installation:
     gateway: GatewayReport | Missing
     processes: Processes = field(default_factory=dict)
     identities: Identities = field(default_factory=dict)
-    rights: Rights = field(default_factory=dict)
-    users: Mapping[str, bool | Missing] = field(default_factory=dict)
+    release: Release | Missing
     managed_resources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
@@ -127,14 +125,6 @@ class Installation:
             for index, extender in enumerate(configuration.extenders)
         ]
         return [each for each in every if self._may_be_ours(each.extender)] or every
-
-    def may(self, right: Right) -> bool:
-        """Return whether a right exists.
-
-        Raises:
-            NotReadError: Nobody knows.
-        """
-        return known(self.rights.get(right, Missing("rights were not asked for")))
 
     def pods(self, service: str) -> Iterator[Object]:
         """Yield the pods that run a service of Moorage.

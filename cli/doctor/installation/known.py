@@ -10,9 +10,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Stands for what could not be read; the reason is a part of a sentence."""
+    """Stands for what could not be read.
+
+    Attributes:
+        reason: Why, as a part of a sentence.
+        is_absent: Whether it could be read that there is no such object.
+    """
 
     reason: str
+    is_absent: bool = False
 
 
 class NotReadError(MoorageError):

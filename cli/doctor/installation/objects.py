@@ -20,6 +20,11 @@ SECONDS = 10.0
 MOST = 500
 """Objects that are read of each kind; waiting pods and Events may be more."""
 
+AT_ONCE = 8
+"""Objects that are read at the same time, one by one."""
+
+NOT_FOUND = 404
+
 CORE, APPS = "/api/v1", "/apis/apps/v1"
 
 SYSTEM = "kube-system"
@@ -29,11 +34,8 @@ PATHS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "pods of kube-system": (f"{CORE}/namespaces/{SYSTEM}/pods", {}),
     "services": (f"{CORE}/namespaces/NAMESPACE/services", {}),
     "configmaps": (f"{CORE}/namespaces/NAMESPACE/configmaps", {}),
-    "resourcequotas": (f"{CORE}/namespaces/NAMESPACE/resourcequotas", {}),
-    "namespaces": (f"{CORE}/namespaces", {}),
     "deployments": (f"{APPS}/namespaces/NAMESPACE/deployments", {}),
     "endpointslices": ("/apis/discovery.k8s.io/v1/namespaces/NAMESPACE/endpointslices", {}),
-    "networkpolicies": ("/apis/networking.k8s.io/v1/namespaces/NAMESPACE/networkpolicies", {}),
     "leases": ("/apis/coordination.k8s.io/v1/namespaces/NAMESPACE/leases", {}),
     "waiting pods": (
         f"{CORE}/pods",
@@ -104,7 +106,9 @@ async def get(client: KubeClient, path: str, **query: str) -> dict[str, Any] | M
         content: dict[str, Any] = msgspec.json.decode(answer.check().body)
     except (KubeError, TimeoutError, msgspec.DecodeError) as error:
         message = error.message if isinstance(error, KubeStatusError) else ""
-        return Missing(f"GET {path}: {message or error or 'no answer in time'}")
+        is_absent = isinstance(error, KubeStatusError) and error.status == NOT_FOUND
+        reason = f"GET {path}: {message or error or 'no answer in time'}"
+        return Missing(reason, is_absent=is_absent)
     return content
 
 
@@ -120,14 +124,3 @@ async def read_api_server(client: KubeClient) -> ApiServer | Missing:
     except (KubeError, TimeoutError, msgspec.DecodeError, KeyError, ValueError) as error:
         return Missing(f"GET /version: {error or 'no answer in time'}")
     return ApiServer(version=version, skew=date - middle)
-
-
-async def read_users(client: KubeClient, profiles: Sequence[str]) -> Mapping[str, bool | Missing]:
-    """Return for each profile whether any pod names it."""
-
-    async def one(profile: str) -> bool | Missing:
-        selector = f"spec.schedulerName={profile}"
-        answer = await get(client, f"{CORE}/pods", fieldSelector=selector, limit="1")
-        return answer if isinstance(answer, Missing) else bool(answer.get("items"))
-
-    return dict(zip(profiles, await asyncio.gather(*map(one, profiles)), strict=True))

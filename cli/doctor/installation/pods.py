@@ -73,12 +73,6 @@ def admin_port(pod: Object, container: Object) -> GatewayPod | None:
     )
 
 
-def account_of(pod: Object) -> str:
-    """Return the user that a pod's ServiceAccount is for the API server."""
-    name = pod["spec"].get("serviceAccountName") or "default"
-    return f"system:serviceaccount:{pod['metadata']['namespace']}:{name}"
-
-
 def _is_scheduler(container: Object) -> bool:
     words = words_of(container)
     image = str(container.get("image", "")).partition("@")[0]

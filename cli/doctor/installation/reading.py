@@ -10,15 +10,13 @@ from cli.doctor.installation.certificates import read_identities
 from cli.doctor.installation.gateway import GatewayReport, read_gateway
 from cli.doctor.installation.installation import Installation
 from cli.doctor.installation.known import Missing, NotReadError
-from cli.doctor.installation.needs import needed_rights
 from cli.doctor.installation.objects import (
     no_objects,
     read_api_server,
     read_objects,
-    read_users,
 )
 from cli.doctor.installation.processes import read_processes
-from cli.doctor.installation.rights import review
+from cli.doctor.installation.release import read_release
 from cli.doctor.installation.schedulers import find_schedulers
 from cli.shared.gateway.client import connected
 from cli.shared.gateway.errors import GatewayError
@@ -28,7 +26,7 @@ from moorage_host.kube import KubeClient, KubeError, connect
 
 
 async def read_installation(
-    options: GatewayOptions, config: Path | None, plugins: Sequence[Path]
+    options: GatewayOptions, config: Path | None, plugins: Sequence[Path], layout: str = ""
 ) -> Installation:
     """Read everything that the options lead to.
 
@@ -36,6 +34,7 @@ async def read_installation(
         options: Where the gateway and the cluster are.
         config: A configuration of kube-scheduler on disk.
         plugins: Files and folders with plugins, for the resources that they declare.
+        layout: The layout of the release that is installed; "" is the one that is likely.
 
     Raises:
         ConfigurationError: A file or an option cannot be used.
@@ -59,13 +58,14 @@ async def read_installation(
             api_server=client if isinstance(client, Missing) else await read_api_server(client),
             schedulers=schedulers,
             gateway=gateway,
+            release=Missing("there is no cluster"),
             managed_resources=_managed_resources(plugins),
         )
-        return await _with_details(read, options, reachable)
+        return await _with_details(read, options, reachable, layout)
 
 
 async def _with_details(
-    read: Installation, options: GatewayOptions, client: KubeClient | None
+    read: Installation, options: GatewayOptions, client: KubeClient | None, layout: str
 ) -> Installation:
     """Read what depends on the first things that were read."""
     try:
@@ -79,16 +79,8 @@ async def _with_details(
         read,
         identities=identities,
         processes=await read_processes(options, client, pods),
-        rights=await review(client, needed_rights(read)),
-        users=await read_users(client, _profiles(read)),
+        release=await read_release(client, read.objects, read.namespace, layout),
     )
-
-
-def _profiles(read: Installation) -> Sequence[str]:
-    try:
-        return read.policy.profiles
-    except NotReadError:
-        return ()
 
 
 @asynccontextmanager

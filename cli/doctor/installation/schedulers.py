@@ -39,11 +39,6 @@ class Scheduler:
     pods: tuple[Object, ...] = ()
     is_file: bool = False
 
-    @property
-    def on_host_network(self) -> bool:
-        """Whether it has the network of its node, where names of Services may not resolve."""
-        return any(pod["spec"].get("hostNetwork") for pod in self.pods)
-
 
 def find_schedulers(objects: Objects, given: Path | None) -> Sequence[Scheduler]:
     """Return the kube-schedulers with a configuration of their own.

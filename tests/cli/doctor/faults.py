@@ -132,32 +132,32 @@ def _of_the_way() -> Iterator[Fault]:
         advice="write the Service's address",
     )
     yield Fault(
-        check="extender-dns",
+        check="extender-address",
         path=SCHEDULER_POD,
         change=on_host,
         evidence="dnsPolicy ClusterFirst, where gateway.moorage.svc does not resolve",
         advice="tlsConfig.serverName moorage-gateway",
     )
     yield Fault(
-        check="extender-endpoints",
+        check="extender-address",
         path=SLICE,
         change=fields(endpoints__0__conditions={"ready": False}),
         evidence="Service moorage/gateway has no ready endpoint",
-        advice="gateway-ready",
+        advice="processes-ready",
     )
     yield Fault(
-        check="extender-network-policy",
+        check="release-network",
         path=f"{POLICIES}/gateway",
         change=fields(spec__ingress=[]),
-        evidence="moorage/scheduler-1 may not connect to moorage/gateway-1, port 8888",
-        advice="allow the pod moorage/scheduler-1 by its labels",
+        evidence="NetworkPolicy moorage/gateway: spec.ingress lacks",
+        advice="apply deploy/install/second-scheduler.yaml again",
     )
     yield Fault(
-        check="extender-network-policy",
-        path=SCHEDULER_POD,
-        change=_both(on_host, fields(spec__dnsPolicy="ClusterFirstWithHostNet")),
-        evidence="NetworkPolicy",
-        advice="an ipBlock with the addresses of the control plane's nodes",
+        check="release-network",
+        path=f"{CORE}/services/filter",
+        change=fields(spec__selector={"app": "filter"}),
+        evidence="Service moorage/filter: spec.selector.app.kubernetes.io/name is not set",
+        advice="apply deploy/install/second-scheduler.yaml again",
     )
     yield Fault(
         check="scheduler-known",
@@ -170,46 +170,46 @@ def _of_the_way() -> Iterator[Fault]:
 
 def _of_the_configuration() -> Iterator[Fault]:
     yield config(
-        check="config-valid",
+        check="scheduler-known",
         change=text("nodeCacheCapable:", "nodeCacheCapabel:"),
         evidence="nodeCacheCapabel",
         advice="correct it",
     )
     yield config(
-        check="config-node-cache",
+        check="config-settings",
         change=text("nodeCacheCapable: true", "nodeCacheCapable: false"),
         level="warning",
         evidence="kubernetes/kubernetes#141781",
         advice="set nodeCacheCapable: true",
     )
     yield config(
-        check="config-sampling",
+        check="config-settings",
         change=text("percentageOfNodesToScore: 100", "percentageOfNodesToScore: 0"),
         level="warning",
         evidence="profile moorage: percentageOfNodesToScore is not set",
         advice="set percentageOfNodesToScore: 100",
     )
     yield config(
-        check="config-timeout",
+        check="config-settings",
         change=text("httpTimeout: 5s", "httpTimeout: 1s"),
         evidence="httpTimeout is 1 s, the gateway's --http-timeout 5 s",
         advice="--http-timeout=1s",
     )
     yield config(
-        check="config-timeout",
+        check="config-settings",
         change=text("httpTimeout: 5s", "httpTimeout: -1s"),
         evidence="is negative",
         advice="set httpTimeout: 5s",
     )
     yield config(
-        check="config-timeout",
+        check="config-settings",
         change=text("httpTimeout: 5s", "httpTimeout: 30s"),
         level="warning",
         evidence="gives up earlier than it has to",
         advice="--http-timeout=30s",
     )
     yield config(
-        check="config-weight",
+        check="config-settings",
         change=text("weight: 15", "weight: 1"),
         level="warning",
         evidence="weight 1 with scoreScale 100 is at most 1,000 beside 1,400",
@@ -245,13 +245,13 @@ def _of_the_configuration() -> Iterator[Fault]:
         advice="remove managedResources",
     )
     yield config(
-        check="profile-served",
+        check="profiles",
         change=text("schedulerName: moorage", "schedulerName: morage"),
         evidence="has the profile moorage, did you mean `morage`?",
         advice="add schedulerName: moorage",
     )
     yield config(
-        check="profile-in-policy",
+        check="profiles",
         change=text("schedulerName: moorage", "schedulerName: morage"),
         level="warning",
         evidence="pods of morage, did you mean `moorage`?",
@@ -264,7 +264,7 @@ def _of_certificates() -> Iterator[Fault]:
         check="tls-verified",
         change=text("    caFile: /etc/moorage/tls/ca.crt\n", ""),
         evidence="enableHTTPS without a CA: kube-scheduler verifies no certificate",
-        advice="set tlsConfig.caFile",
+        advice="tlsConfig.caFile to the ca.crt",
     )
     yield config(
         check="tls-verified",
@@ -279,7 +279,7 @@ def _of_certificates() -> Iterator[Fault]:
         advice="write https://",
     )
     yield config(
-        check="tls-server-name",
+        check="tls-verified",
         change=text("serverName: moorage-gateway", "serverName: moorage"),
         evidence="expects moorage; the gateway's certificate is for moorage-gateway",
         advice="set tlsConfig.serverName: moorage-gateway",
@@ -298,7 +298,7 @@ def _of_certificates() -> Iterator[Fault]:
         advice="--scheduler-identity",
     )
     yield secret(
-        check="tls-authority",
+        check="tls-names",
         change=certificate("moorage-scheduler"),
         evidence="has signed Secret moorage/",
         advice="by one authority",
@@ -327,38 +327,32 @@ def _of_certificates() -> Iterator[Fault]:
 
 def _of_rights() -> Iterator[Fault]:
     yield Fault(
-        check="rights-gateway",
+        check="release-rights",
         path=f"{RBAC}/clusterroles/moorage-gateway",
         change=fields(rules__0__verbs=["list"]),
-        evidence="ServiceAccount moorage/gateway may not watch nodes, watch pods",
-        advice="apply the RBAC",
+        evidence="ClusterRole moorage-gateway does not allow: watch nodes, watch pods",
+        advice="apply deploy/install/second-scheduler.yaml again",
     )
     yield Fault(
-        check="rights-binder",
+        check="release-rights",
         path=f"{RBAC}/clusterroles/moorage-binder",
-        change=fields(rules=[]),
-        evidence="ServiceAccount moorage/binder may not create pods/binding",
-        advice="apply the RBAC",
+        change=fields(rules__0__resources=["pods/binding", "secrets"]),
+        level="warning",
+        evidence="ClusterRole moorage-binder allows more than the release: create secrets",
+        advice="apply deploy/install/second-scheduler.yaml again",
     )
     yield Fault(
-        check="rights-tokens",
-        path=f"{RBAC}/clusterroles/system:auth-delegator",
-        change=fields(rules=[]),
-        evidence="may not create tokenreviews.authentication.k8s.io",
-        advice="system:auth-delegator",
-    )
-    yield Fault(
-        check="rights-scheduler",
-        path=f"{RBAC}/clusterroles/system:kube-scheduler",
-        change=fields(rules=[]),
-        evidence="ServiceAccount moorage/scheduler may not",
-        advice="system:kube-scheduler",
+        check="release-rights",
+        path=f"{RBAC}/clusterrolebindings/moorage-auth-delegator",
+        change=fields(subjects=[]),
+        evidence="ClusterRoleBinding moorage-auth-delegator: subjects",
+        advice="apply deploy/install/second-scheduler.yaml again",
     )
     yield config(
-        check="rights-leases",
+        check="leader",
         change=text("resourceName: moorage-scheduler", "resourceName: other"),
-        evidence="may not get leases.coordination.k8s.io other in namespace moorage",
-        advice="bind the Role for its Lease",
+        evidence="no kube-scheduler holds the Lease other",
+        advice="it needs get, create and update for this Lease",
     )
 
 
@@ -371,7 +365,7 @@ def _of_what_runs() -> Iterator[Fault]:
         advice="set schedulerName: default-scheduler",
     )
     yield Fault(
-        check="replicas-ready",
+        check="pods-ready",
         path=f"{DEPLOYMENTS}/scorer/status",
         change=fields(status__readyReplicas=1),
         level="warning",
@@ -379,12 +373,20 @@ def _of_what_runs() -> Iterator[Fault]:
         advice="kubectl describe",
     )
     yield Fault(
-        check="quota",
-        path=f"{CORE}/resourcequotas/critical-pods",
-        change=fields(spec__scopeSelector=None),
+        check="release-fields",
+        path=f"{DEPLOYMENTS}/filter",
+        change=fields(spec__template__spec__containers__0__livenessProbe=None),
         level="warning",
-        evidence="priority class system-cluster-critical",
-        advice="critical-pods",
+        evidence="Deployment moorage/filter: spec.template.spec.containers[moorage].livenessProbe",
+        advice="unless it is meant to differ",
+    )
+    yield Fault(
+        check="release-fields",
+        path=f"{CORE}/configmaps/settings",
+        change=fields(data__MOORAGE_TLS="/elsewhere"),
+        level="warning",
+        evidence="data.MOORAGE_TLS is /elsewhere, but /etc/moorage/tls in the release",
+        advice="unless it is meant to differ",
     )
     yield Fault(
         check="policy-active",
@@ -400,12 +402,4 @@ def _of_what_runs() -> Iterator[Fault]:
         change=fields(spec__containers__0__image="registry.k8s.io/kube-scheduler:v1.38.0"),
         evidence="moorage/scheduler-1 is 1.38, newer than the API server, 1.36",
         advice="v1.36",
-    )
-    yield Fault(
-        check="profile-used",
-        path="/api/v1/namespaces/default/pods/web",
-        change=fields(spec__schedulerName="default-scheduler"),
-        level="warning",
-        evidence="no pod names the profile moorage",
-        advice="write schedulerName: moorage",
     )

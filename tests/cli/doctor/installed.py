@@ -131,6 +131,7 @@ class Installed:
             if obj["kind"] == "Deployment":
                 self._run(obj)
         self.api.create("/apis/discovery.k8s.io/v1/namespaces/moorage/endpointslices", _slice())
+        self.api.create(f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases", _lease())
         user = _pod("web", {"schedulerName": "moorage", "containers": [{"name": "c"}]})
         user["metadata"]["namespace"] = "default"
         user["spec"]["nodeName"] = "node-1"
@@ -308,6 +309,18 @@ def _roles() -> Iterator[Object]:
                 for group, resources, verbs in rules
             ],
         }
+
+
+def _lease() -> Object:
+    """Return the Lease of kube-scheduler, renewed for as long as the tests take."""
+    renewed = datetime.now(UTC).strftime("%FT%T.%fZ")
+    spec = {"holderIdentity": "scheduler-1", "renewTime": renewed, "leaseDurationSeconds": 3600}
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": "moorage-scheduler", "namespace": NAMESPACE},
+        "spec": spec,
+    }
 
 
 def _slice() -> Object:

@@ -42,7 +42,7 @@ async def examined(installation: Installation) -> list[str]:
             path = f"/api/v1/nodes/{name}/status"
             await cluster.api.call("PATCH", path, {"status": status})
         read = await read_installation(options, None, ())
-    lost = {"standby"} if len(pods) < _wanted(installation) else set()
+    lost = {"leader"} if len(pods) < _wanted(installation) else set()
     return [
         f"{each.level}: {each.check}: {each.evidence}; change: {each.change}"
         for each in findings(read)

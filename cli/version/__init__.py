@@ -1,1 +1,0 @@
-"""`moorage version`: which versions run, here and in a cluster."""
