@@ -18,6 +18,8 @@ from sandbox.apiserver.errors import StatusError, bad_request, expired, internal
 from sandbox.apiserver.store.cluster import Cluster
 from sandbox.apiserver.watch import Watch
 
+T = TypeVar("T")
+
 ANY = "*"
 
 
@@ -128,9 +130,6 @@ def _error(code: int, retry_after_seconds: int) -> StatusError:
                504: "Timeout"}  # fmt: skip
     headers = {"Retry-After": str(retry_after_seconds)} if code == 503 else None
     return StatusError(code, reasons.get(code, ""), "injected fault", headers=headers)
-
-
-T = TypeVar("T")
 
 
 class WatchDrop(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,7 +1,7 @@
 """Jobs: pods that run until enough of them have succeeded."""
 
 from sandbox.apiserver.resources.resource import Object
-from sandbox.apiserver.store.times import now, stamp
+from sandbox.apiserver.store.store import now, stamp
 from sandbox.controllers.objects import (
     MOST_AT_ONCE,
     Objects,

@@ -18,8 +18,7 @@ from sandbox.apiserver.resources.paths import Target
 from sandbox.apiserver.resources.resource import Object, Resource
 from sandbox.apiserver.store.cluster import Cluster
 from sandbox.apiserver.store.metadata import Deletion
-from sandbox.apiserver.store.store import Change
-from sandbox.apiserver.store.times import now, stamp
+from sandbox.apiserver.store.store import Change, now, stamp
 
 _VERSIONS: Final = {
     "Pod": "v1",

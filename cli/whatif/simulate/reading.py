@@ -18,7 +18,7 @@ from moorage.rules import selects_object
 from moorage_host.kube import KubeError, connect
 from moorage_host.kube.client import KubeClient
 from sandbox.apiserver.errors import StatusError
-from sandbox.apiserver.kinds import pod_checks, pod_defaults
+from sandbox.apiserver.kinds import pods as pod_rules
 from sandbox.apiserver.kinds.priorities import SYSTEM_CLASSES, resolve_priority
 from sandbox.apiserver.resources.builtin import BUILT_IN
 
@@ -267,11 +267,11 @@ def _complete(pod: Object, classes: "_Classes", where: str) -> Object:
     pod["status"] = {"phase": "Pending"}
     classes.know(spec)
     try:
-        pod_defaults.default(pod)
+        pod_rules.default(pod)
         resolve_priority(classes, pod)
     except StatusError as error:
         raise ConfigurationError(f"{where}: {error}") from error
-    if cause := next(iter(pod_checks.validate(pod)), None):
+    if cause := next(iter(pod_rules.validate(pod)), None):
         raise ConfigurationError(f"{where}: pod {key_of(pod)}: {cause}")
     return pod
 

@@ -1,27 +1,272 @@
-"""The hooks of pods, put together from their defaults, checks and admission."""
+"""Pods: what the server fills in, which pods and which changes of pods are invalid.
+
+The defaults are those that schedulers and kubectl look at, the checks those that users meet.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
 
 from moorage.models.decoding.codec import decode_pod
-from sandbox.apiserver.kinds import pod_checks, pod_defaults, priorities
+from moorage.units.quantity import QuantityError, scaled
+from sandbox.apiserver.errors import (
+    Cause,
+    forbidden_value,
+    invalid_value,
+    required,
+    unsupported_value,
+)
 from sandbox.apiserver.kinds.hooks import Hooks
+from sandbox.apiserver.kinds.names import DNS_LABEL
+from sandbox.apiserver.kinds.nodes import EFFECTS, quantity_cause
+from sandbox.apiserver.kinds.priorities import resolve_priority
 from sandbox.apiserver.resources.resource import Object
 
-_KEPT = ("priority", "preemptionPolicy")
+_SPEC = {
+    "restartPolicy": "Always",
+    "terminationGracePeriodSeconds": 30,
+    "dnsPolicy": "ClusterFirst",
+    "serviceAccountName": "default",
+    "serviceAccount": "default",
+    "schedulerName": "default-scheduler",
+    "enableServiceLinks": True,
+}
+_CONTAINER = {
+    "terminationMessagePath": "/dev/termination-log",
+    "terminationMessagePolicy": "File",
+}
+_EVICTING_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+EVICTION_SECONDS = 300
+
+
+def default(pod: Object) -> None:
+    """Fill in the fields that the client left out."""
+    pod.setdefault("status", {}).setdefault("phase", "Pending")
+    spec = pod.setdefault("spec", {})
+    for key, value in _SPEC.items():
+        spec.setdefault(key, value)
+    spec.setdefault("securityContext", {})
+    for container in [*spec.get("containers", ()), *spec.get("initContainers", ())]:
+        _default_container(container)
+    _tolerate_brief_outages(spec)
+
+
+def reset_status(pod: Object) -> None:
+    """Replace the status that the client sent by the one with which every pod starts."""
+    pod["status"] = {"phase": "Pending", "qosClass": qos_class(pod["spec"])}
+    if pod["spec"].get("schedulingGates"):
+        pod["status"]["conditions"] = [
+            {
+                "type": "PodScheduled",
+                "status": "False",
+                "lastTransitionTime": pod["metadata"]["creationTimestamp"],
+                "reason": "SchedulingGated",
+                "message": "Scheduling is blocked due to non-empty scheduling gates",
+            }
+        ]
+
+
+def qos_class(spec: Object) -> str:
+    """Return Guaranteed, Burstable or BestEffort."""
+    containers = [*spec.get("containers", ()), *spec.get("initContainers", ())]
+    amounts = [each.get("resources", {}) for each in containers]
+    if not any(_positive(each, kind) for each in amounts for kind in ("requests", "limits")):
+        return "BestEffort"
+    return "Guaranteed" if all(map(_is_guaranteed, amounts)) else "Burstable"
+
+
+def _default_container(container: Object) -> None:
+    for key, value in _CONTAINER.items():
+        container.setdefault(key, value)
+    container.setdefault("imagePullPolicy", _pull_policy(str(container.get("image", ""))))
+    resources = container.setdefault("resources", {})
+    for kind in ("limits", "requests"):
+        if kind in resources:
+            resources[kind] = {name: str(value) for name, value in resources[kind].items()}
+    for name, limit in resources.get("limits", {}).items():
+        resources.setdefault("requests", {}).setdefault(name, limit)
+    for port in container.get("ports", ()):
+        port.setdefault("protocol", "TCP")
+
+
+def _pull_policy(image: str) -> str:
+    tag = image.rpartition("/")[2].partition("@")[0].partition(":")[2]
+    return "Always" if tag == "latest" or (not tag and "@" not in image) else "IfNotPresent"
+
+
+def _tolerate_brief_outages(spec: Object) -> None:
+    tolerations: list[Object] = spec.setdefault("tolerations", [])
+    for taint in _EVICTING_TAINTS:
+        if not any(_tolerates(each, taint) for each in tolerations):
+            tolerations.append(
+                {
+                    "key": taint,
+                    "operator": "Exists",
+                    "effect": "NoExecute",
+                    "tolerationSeconds": EVICTION_SECONDS,
+                }
+            )
+
+
+def _tolerates(toleration: Object, taint: str) -> bool:
+    return toleration.get("key", "") in ("", taint) and toleration.get("effect", "") in (
+        "",
+        "NoExecute",
+    )
+
+
+def _positive(resources: Object, kind: str) -> dict[str, int]:
+    return dict(_scaled(resources.get(kind, {})))
+
+
+def _scaled(amounts: dict[str, Any]) -> Iterator[tuple[str, int]]:
+    for name in ("cpu", "memory"):
+        try:
+            value = scaled(name, amounts.get(name, 0))
+        except QuantityError:
+            continue  # validation names the field
+        if value > 0:
+            yield name, value
+
+
+def _is_guaranteed(resources: Object) -> bool:
+    limits = _positive(resources, "limits")
+    return len(limits) == 2 and _positive(resources, "requests") == limits
+
+
+RUN_SECONDS = "sandbox.moorage.io/run-seconds"
+"""The annotation of a pod that succeeds so many seconds after its start, if there is a kubelet."""
+
+_CHOICES = {
+    "restartPolicy": ("Always", "OnFailure", "Never"),
+    "dnsPolicy": ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"),
+    "preemptionPolicy": ("PreemptLowerPriority", "Never"),
+}
+_MAY_CHANGE = {
+    "activeDeadlineSeconds",
+    "containers",
+    "initContainers",
+    "ephemeralContainers",
+    "terminationGracePeriodSeconds",
+    "tolerations",
+    "schedulingGates",
+}
+_GATED_MAY_CHANGE = {"nodeSelector", "affinity"}
+
+
+def validate(pod: Object) -> Iterator[Cause]:
+    """Yield what is wrong with a pod."""
+    spec = pod["spec"]
+    if not spec.get("containers"):
+        yield required("spec.containers")
+    names: set[str] = set()
+    for kind in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(kind, ())):
+            yield from _container(f"spec.{kind}[{index}]", container, names)
+    for key, allowed in _CHOICES.items():
+        if key in spec and spec[key] not in allowed:
+            yield unsupported_value(f"spec.{key}", spec[key], allowed)
+    for index, toleration in enumerate(spec.get("tolerations", ())):
+        yield from _toleration(f"spec.tolerations[{index}]", toleration)
+    if spec.get("nodeName") and spec.get("schedulingGates"):
+        why = "cannot be set until all schedulingGates have been cleared"
+        yield forbidden_value("spec.nodeName", why)
+    yield from _run_seconds(pod["metadata"].get("annotations", {}))
+
+
+def _run_seconds(annotations: Object) -> Iterator[Cause]:
+    text = annotations.get(RUN_SECONDS, "1")
+    if not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,6})?", text):
+        why = "must be a number of seconds such as 30 or 0.5, below 1,000,000"
+        yield invalid_value(f"metadata.annotations[{RUN_SECONDS}]", text, why)
+
+
+def validate_update(new: Object, old: Object) -> Iterator[Cause]:
+    """Yield what an update may not change: nearly everything in the spec."""
+    allowed = _MAY_CHANGE | (_GATED_MAY_CHANGE if old["spec"].get("schedulingGates") else set())
+    if _fixed(new["spec"], allowed) != _fixed(old["spec"], allowed):
+        why = (
+            "pod updates may not change fields other than "
+            "`spec.containers[*].image`,`spec.initContainers[*].image`,"
+            "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing "
+            "tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it "
+            "was previously negative)"
+        )
+        yield forbidden_value("spec", why)
+    gates = {gate.get("name") for gate in old["spec"].get("schedulingGates", ())}
+    if not {gate.get("name") for gate in new["spec"].get("schedulingGates", ())} <= gates:
+        why = "only deletion is allowed, but found new scheduling gates"
+        yield forbidden_value("spec.schedulingGates", why)
+
+
+def _fixed(spec: Object, allowed: set[str]) -> Object:
+    containers = [
+        {key: value for key, value in each.items() if key not in ("image", "imagePullPolicy")}
+        for each in [*spec.get("containers", ()), *spec.get("initContainers", ())]
+    ]
+    return {k: v for k, v in spec.items() if k not in allowed} | {"containers": containers}
+
+
+def _container(path: str, container: Object, names: set[str]) -> Iterator[Cause]:
+    name = container.get("name", "")
+    if not name:
+        yield required(f"{path}.name")
+    elif problem := DNS_LABEL.problem(name):
+        yield invalid_value(f"{path}.name", name, problem)
+    elif name in names:
+        message = f'Duplicate value: "{name}"'
+        yield Cause(field=f"{path}.name", reason="FieldValueDuplicate", message=message)
+    names.add(name)
+    if not container.get("image"):
+        yield required(f"{path}.image")
+    yield from _resources(f"{path}.resources", container.get("resources", {}))
+
+
+def _resources(path: str, resources: Object) -> Iterator[Cause]:
+    for kind in ("limits", "requests"):
+        for name, value in resources.get(kind, {}).items():
+            yield from quantity_cause(f"{path}.{kind}[{name}]", name, value)
+    limits = resources.get("limits", {})
+    for name, value in resources.get("requests", {}).items():
+        if name in limits and _exceeds(name, value, limits[name]):
+            why = f"must be less than or equal to {name} limit of {limits[name]}"
+            yield invalid_value(f"{path}.requests", value, why)
+
+
+def _exceeds(name: str, request: str, limit: str) -> bool:
+    try:
+        return scaled(name, request) > scaled(name, limit)
+    except QuantityError:
+        return False  # already named
+
+
+def _toleration(path: str, toleration: Object) -> Iterator[Cause]:
+    operator = toleration.get("operator", "Equal")
+    if operator not in ("", "Equal", "Exists"):
+        yield unsupported_value(f"{path}.operator", operator, ("Equal", "Exists"))
+    elif not toleration.get("key") and operator != "Exists":
+        yield invalid_value(
+            f"{path}.operator", operator, "operator must be Exists when `key` is empty"
+        )
+    effect = toleration.get("effect", "")
+    if effect not in ("", *EFFECTS):
+        yield unsupported_value(f"{path}.effect", effect, EFFECTS)
 
 
 def _keep_admitted(new: Object, old: Object) -> None:
     """Leave alone what admission decided, if an update leaves it out."""
-    for key in _KEPT:
+    for key in ("priority", "preemptionPolicy"):
         if key in old["spec"]:
             new["spec"].setdefault(key, old["spec"][key])
 
 
 HOOKS = Hooks(
-    default=pod_defaults.default,
-    on_create=pod_defaults.reset_status,
+    default=default,
+    on_create=reset_status,
     on_update=_keep_admitted,
-    admit=priorities.resolve_priority,
-    validate=pod_checks.validate,
-    validate_update=pod_checks.validate_update,
+    admit=resolve_priority,
+    validate=validate,
+    validate_update=validate_update,
     readable=decode_pod,
     returned_when_deleted=True,
 )

@@ -7,7 +7,7 @@ from sandbox.apiserver.resources.paths import Target
 from sandbox.apiserver.resources.resource import Object
 from sandbox.apiserver.store.cluster import Cluster
 from sandbox.apiserver.store.metadata import check_preconditions
-from sandbox.apiserver.store.times import now, stamp
+from sandbox.apiserver.store.store import now, stamp
 
 
 def bind(cluster: Cluster, pod: Target, binding: Object, *, dry_run: bool = False) -> None:

@@ -25,8 +25,7 @@ from sandbox.apiserver.store.metadata import (
     check_preconditions,
 )
 from sandbox.apiserver.store.selection import Selection
-from sandbox.apiserver.store.store import Change, Collection, Item, Store
-from sandbox.apiserver.store.times import now, stamp
+from sandbox.apiserver.store.store import Change, Collection, Item, Store, now, stamp
 
 __all__ = ["Cluster", "Deletion"]
 

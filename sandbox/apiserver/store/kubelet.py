@@ -8,10 +8,9 @@ import hashlib
 import uuid
 from typing import Any, TypeAlias
 
-from sandbox.apiserver.kinds.pod_checks import RUN_SECONDS
+from sandbox.apiserver.kinds.pods import RUN_SECONDS
 from sandbox.apiserver.resources.resource import Object
-from sandbox.apiserver.store.store import Change, Store
-from sandbox.apiserver.store.times import now, stamp
+from sandbox.apiserver.store.store import Change, Store, now, stamp
 
 PODS, NODES, LEASES = "/pods", "/nodes", "coordination.k8s.io/leases"
 _Key: TypeAlias = tuple[str, str, str]

@@ -8,8 +8,7 @@ from sandbox.apiserver.errors import bad_request, conflict
 from sandbox.apiserver.kinds import names
 from sandbox.apiserver.resources.paths import Target
 from sandbox.apiserver.resources.resource import Object
-from sandbox.apiserver.store.store import Collection
-from sandbox.apiserver.store.times import now, stamp
+from sandbox.apiserver.store.store import Collection, now, stamp
 
 MODIFIED = (
     "the object has been modified; please apply your changes to the latest version and try again"

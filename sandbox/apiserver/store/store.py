@@ -7,12 +7,24 @@ every watcher share them, and each is encoded once. Nothing awaits, so every cal
 import asyncio
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
 from sandbox.apiserver.resources.resource import Object
 from sandbox.apiserver.store.owners import Owners
+
+
+def now() -> datetime:
+    """Return the present time in UTC."""
+    return datetime.now(UTC)
+
+
+def stamp(moment: datetime) -> str:
+    """Write a time as metadata carries it, in whole seconds."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
 
 Kind: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]
 
