@@ -29,7 +29,7 @@ ROUNDS = 7
 SETTLE_SECONDS = 0.15
 """After an answer, until what it causes in the background has been done."""
 
-PATIENCE = 60.0
+TIMEOUT = 60.0
 PROFILE = "cost"
 POLICY = {
     "apiVersion": "moorage.io/v1alpha1",
@@ -160,7 +160,7 @@ class _Calls:
         """Create the nodes, and wait until the gateway knows them and takes calls."""
         for node in self._nodes:
             await self._api("POST", "nodes", node)
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             while not await self._knows_all():
                 await asyncio.sleep(0.05)
 
@@ -231,6 +231,6 @@ def _new_pod(name: str) -> Object:
 
 
 async def _until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         while not condition():
             await asyncio.sleep(0.01)

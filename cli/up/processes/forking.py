@@ -2,7 +2,7 @@
 
 `multiprocessing`'s fork server does not serve: each of its processes runs the main script again
 (for tests, imports pytest) and keeps the server alive when the process that asks was killed, the
-start blocks the event loop while the server imports, and what cannot be imported is not told.
+start blocks the event loop while the server imports, and what cannot be imported is not reported.
 """
 
 import asyncio
