@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from cli.up.processes import Forked, fork
@@ -136,6 +137,16 @@ async def moorage(home: Path, *arguments: object, module: str = COMMAND) -> Asyn
                 os.kill(pid, signal.SIGKILL)
         await process.wait()
         reading.close()
+
+
+async def ran(*arguments: str) -> tuple[int, str]:
+    """Run `moorage ARGUMENTS` to its end; return its exit code and all that it wrote."""
+    with TemporaryFile() as file:
+        process = await fork(COMMAND, arguments, stdout=file.fileno(), stderr=file.fileno())
+        async with asyncio.timeout(PATIENCE):
+            code = await process.wait()
+        file.seek(0)
+        return code, file.read().decode()
 
 
 async def until(condition: Callable[[], object]) -> None:

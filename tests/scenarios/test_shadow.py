@@ -1,16 +1,11 @@
 """A shadow says what another profile would do otherwise, and changes nothing."""
 
-import asyncio
-import sys
-from pathlib import Path
-
 import pytest
 
+from tests.cli.support import ran
 from tests.scenarios.world import World
 from tools.planes.embedded import Object
 from tools.planes.objects import NAMESPACE, node, pod
-
-MOORAGE = Path(sys.executable).with_name("moorage")
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -31,14 +26,9 @@ async def settled(world: World, profile: str, cycles: int) -> Object:
 
 async def shown(world: World, profile: str) -> list[str]:
     """Return what `moorage shadow` prints."""
-    command = await asyncio.create_subprocess_exec(
-        *(MOORAGE, "shadow", profile, "--admin", world.services.admin),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    output, _ = await command.communicate()
-    assert command.returncode == 0, output
-    return output.decode().splitlines()
+    code, output = await ran("shadow", profile, "--admin", world.services.admin)
+    assert code == 0, output
+    return output.splitlines()
 
 
 async def one_by_one(world: World, *pods: Object) -> None:

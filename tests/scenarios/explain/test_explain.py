@@ -1,13 +1,12 @@
 """The first line of `moorage explain` names what decided, whatever it was."""
 
 import asyncio
-import sys
-from pathlib import Path
 
 import msgspec
 import pytest
 import yaml
 
+from tests.cli.support import ran
 from tests.scenarios.explain.asking import Record, explained, headline, named, until_headline
 from tests.scenarios.explain.conftest import EXPLAINED
 from tests.scenarios.test_preemption import priority_class
@@ -17,7 +16,6 @@ from tools.planes.objects import binding, node, pod
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-MOORAGE = Path(sys.executable).with_name("moorage")
 OUTVOTED = "kube-scheduler's own scores outvoted Moorage's:"
 NAMES = ("n1", "n2", "n3", "n4")
 
@@ -241,16 +239,11 @@ async def test_the_command(world: World) -> None:
         await world.create(pod("p", reject=all_but("n2")))
         await world.bound("p")
 
-    async def run(*arguments: str) -> tuple[int | None, str]:
-        process = await asyncio.create_subprocess_exec(
-            MOORAGE,
+    async def run(*arguments: str) -> tuple[int, str]:
+        return await ran(
             *("explain", *arguments, "--admin", world.services.admin),
             *("--kubeconfig", str(world.plane.kubeconfig("admin"))),
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
         )
-        out, _ = await process.communicate()
-        return process.returncode, out.decode()
 
     (status, text), (_, as_json), (_, as_yaml), missing = await asyncio.gather(
         run("default/p"),
