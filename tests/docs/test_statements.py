@@ -13,7 +13,7 @@ from gateway.binding.binding import REFUSALS
 from gateway.cluster.watch.limits import Restart
 from gateway.cycle.phases.filtering import UNKNOWN_NODE
 from gateway.decisions.records import Decision, DecisionItem, Outcome, PluginRecord
-from gateway.decisions.serving.node_table import NodeItem
+from gateway.decisions.serving.nodes import NodeItem
 from gateway.edge.exchange import INTERNAL, NOT_UNDERSTOOD, TOO_SLOW
 from gateway.edge.metrics import Result, Verb
 from gateway.settings import GatewaySettings

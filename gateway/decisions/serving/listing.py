@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from gateway.decisions.attempts.arrays import KeptArrays
-from gateway.decisions.attempts.attempt import Attempt
-from gateway.decisions.attempts.log import DecisionLog
+from gateway.decisions.attempts.log import Attempt, DecisionLog
 from gateway.decisions.records import Decision, DecisionItem
 from gateway.decisions.sentences import Facts, facts, reason, runner_up
 from gateway.decisions.serving.query import BadQueryError, DecisionQuery

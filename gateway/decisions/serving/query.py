@@ -8,7 +8,7 @@ from typing import get_args
 
 import msgspec
 
-from gateway.decisions.attempts.attempt import Attempt
+from gateway.decisions.attempts.log import Attempt
 from gateway.decisions.records import Outcome
 from gateway.decisions.sentences import Facts
 from moorage.errors import MoorageError

@@ -14,8 +14,7 @@ from gateway.decisions.decisions import Decisions
 from gateway.decisions.records import Decision
 from gateway.decisions.sentences import facts, sentences
 from gateway.decisions.serving.listing import Listing, PlaceOf
-from gateway.decisions.serving.node_table import node_query, node_table
-from gateway.decisions.serving.one_node import view
+from gateway.decisions.serving.nodes import node_query, node_table, view
 from gateway.decisions.serving.query import BadQueryError, checked, decision_query
 from gateway.decisions.why import Known, Object, explanation, silence
 from moorage_host.http.reading import may_read, require_read
