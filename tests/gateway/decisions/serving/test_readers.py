@@ -43,7 +43,7 @@ async def serving(decisions: Decisions, may_get: MayGet) -> AsyncIterator[aiohtt
 
     app = web.Application(middlewares=[admitting])
     app.router.add_routes(decision_routes(decisions, lambda uid: "", no_pod, ActivePolicy))
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    runner = web.AppRunner(app, shutdown_timeout=5)
     await runner.setup()
     try:
         await web.TCPSite(runner, "127.0.0.1", 0).start()
