@@ -6,13 +6,13 @@ import ssl
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 import aiohttp
 
-from cli.conformance.exchange import Answer, Request, Verb
+from cli.conformance.recordings import Verb
+from cli.conformance.requests import Answer, Request
 from sandbox.scheduler.config import ExtenderConfig
 from sandbox.scheduler.extenders.client import extender_context
 
@@ -30,7 +30,7 @@ HEADERS = {
 
 
 class Client:
-    """Calls one extender: `async with` opens and closes its connections.
+    """Calls one extender.
 
     Args:
         config: The extender's entry.
@@ -45,7 +45,8 @@ class Client:
             "bind": config.bind_verb,
         }
 
-    async def __aenter__(self) -> Self:
+    async def open(self) -> None:
+        """Begin; nothing is sent yet."""
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=0, keepalive_timeout=IDLE_SECONDS, ssl=extender_context(self.config)
@@ -55,14 +56,9 @@ class Client:
             max_line_size=2**16,
             max_field_size=2**16,
         )
-        return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def close(self) -> None:
+        """End all connections."""
         await self._session.close()
 
     def offers(self, verb: Verb) -> bool:
@@ -106,9 +102,8 @@ class Client:
             return Answer(failure=f'Post "{url}": {_reason(error)}')
 
 
-async def connected(client: Client) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def connected(config: ExtenderConfig) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Open a connection to an extender."""
-    config = client.config
     url = urlsplit(config.url_prefix)
     context: ssl.SSLContext | bool | None = None
     if url.scheme == "https":

@@ -2,12 +2,17 @@
 
 import asyncio
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from cli.shared.failures import clear_failures
+from moorage.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from cli.conformance.kit import Kit
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -64,66 +69,55 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @click.option("--slow", is_flag=True, help="Also what takes minutes: idle connections.")
 @click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json", "junit"]),
-    default="text",
-    show_default=True,
+    "-k", "select", metavar="EXPRESSION", help="Only checks of such names, as pytest's -k."
 )
-def conformance(
-    url: str | None,
-    config: Path | None,
-    verbs: str | None,
-    bind: bool,
-    node_cache_capable: bool | None,
-    nodes: tuple[str, ...],
-    resources: tuple[str, ...],
-    timeout: str | None,
-    tls: Path | None,
-    ca_file: Path | None,
-    server_name: str,
-    scheduler_name: str,
-    score_scale: int,
-    slow: bool,
-    output: Literal["text", "json", "junit"],
-) -> None:
+@click.option("-v", "--verbose", is_flag=True, help="A line for each check.")
+@click.option(
+    "--junitxml",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a report for CI systems there.",
+)
+def conformance(**given: Any) -> None:
     """Send what kube-scheduler sends to the extender at URL, and judge its answers.
 
     Nothing is written unless you ask for --bind. The exit code is 0 if nothing but style was
     found, 1 if kube-scheduler would be hurt, 2 if the checks could not run.
     """
     with clear_failures(code=2):
-        from cli.conformance.output import show
-        from cli.conformance.requests import RECORDED_NODES, Requests
-        from cli.conformance.running import run_checks
-        from cli.conformance.target import Options, extenders
+        from cli.conformance.probe import check_reachable
 
-        options = Options(
-            url=url,
-            config=config,
-            verbs=verbs,
-            bind=bind,
-            node_cache_capable=node_cache_capable,
-            resources=resources,
-            timeout=timeout,
-            tls=tls,
-            ca_file=ca_file,
-            server_name=server_name,
-        )
-        reports = [
-            asyncio.run(
-                run_checks(
-                    Requests(
-                        config=entry,
-                        nodes=nodes or RECORDED_NODES,
-                        scheduler_name=scheduler_name,
-                        best_score=score_scale,
-                    ),
-                    slow=slow,
-                )
-            )
-            for entry in extenders(options)
+        kit = kit_of(given)
+        for extender in kit.extenders:
+            asyncio.run(check_reachable(extender))
+        arguments = [
+            *(("-k", given["select"]) if given["select"] else ()),
+            *(("-v",) if given["verbose"] else ()),
+            *((f"--junitxml={given['junitxml']}",) if given["junitxml"] else ()),
         ]
-        show(reports, output)
-    if not all(report.is_clean for report in reports):
-        sys.exit(1)
+        sys.exit(kit.run(*arguments))
+
+
+def kit_of(given: Mapping[str, Any]) -> "Kit":
+    """Return the plugin for pytest that the parameters of the command lead to.
+
+    Raises:
+        ConfigurationError: There is no pytest, or a parameter cannot be used.
+    """
+    from cli.conformance.target import extenders
+
+    try:
+        from cli.conformance.kit import Kit
+        from cli.conformance.requests import RECORDED_NODES
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            "the checks are tests of pytest: install it with `pip install 'moorage[testing]'`"
+        ) from error
+    about = ("url", "config", "verbs", "bind", "node_cache_capable", "resources", "timeout")
+    tls = ("tls", "ca_file", "server_name")
+    return Kit(
+        extenders=extenders(**{name: given[name] for name in (*about, *tls)}),
+        nodes=given["nodes"] or RECORDED_NODES,
+        scheduler_name=given["scheduler_name"],
+        best_score=given["score_scale"],
+        slow=given["slow"],
+    )

@@ -4,10 +4,12 @@ import gzip
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal, get_args
 
 import msgspec
 
-from cli.conformance.exchange import Verb
+Verb = Literal["filter", "prioritize", "preempt", "bind"]
+VERBS: tuple[Verb, ...] = get_args(Verb)
 
 HERE = Path(__file__).parent
 PREFIX, SUFFIX = "kube-scheduler-", ".jsonl.gz"

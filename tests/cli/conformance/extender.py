@@ -1,8 +1,11 @@
 """A small extender without a fault, and the ways in which tests break it."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from queue import Queue
 from typing import Any
 
 from aiohttp import web
@@ -60,7 +63,8 @@ async def serving(extender: Extender, **entry: Any) -> AsyncIterator[ExtenderCon
     (port,) = free_ports(1)
     app = web.Application(client_max_size=extender.body_limit)
     app.router.add_post("/{verb}", extender.handle)
-    runner = web.AppRunner(app, **{"keepalive_timeout": 100.0, **extender.options})
+    options = {"keepalive_timeout": 100.0, "shutdown_timeout": 0.1, **extender.options}
+    runner = web.AppRunner(app, **options)
     await runner.setup()
     try:
         await web.TCPSite(runner, HOST, port).start()
@@ -69,6 +73,27 @@ async def serving(extender: Extender, **entry: Any) -> AsyncIterator[ExtenderCon
         yield ExtenderConfig(url_prefix=f"http://{HOST}:{port}", **fields)
     finally:
         await runner.cleanup()
+
+
+@contextmanager
+def serving_beside(extender: Extender, **entry: Any) -> Iterator[ExtenderConfig]:
+    """Do as `serving`, in a thread with a loop of its own."""
+    started: Queue[tuple[ExtenderConfig, asyncio.AbstractEventLoop, asyncio.Event]] = Queue()
+
+    async def serve() -> None:
+        stop = asyncio.Event()
+        async with serving(extender, **entry) as config:
+            started.put((config, asyncio.get_running_loop(), stop))
+            await stop.wait()
+
+    with ThreadPoolExecutor(1) as pool:
+        served = pool.submit(asyncio.run, serve())
+        config, loop, stop = started.get(timeout=30)
+        try:
+            yield config
+        finally:
+            loop.call_soon_threadsafe(stop.set)
+            served.result(timeout=30)
 
 
 def names(args: Object) -> list[str]:

@@ -1,34 +1,22 @@
-"""The command: options, a KubeSchedulerConfiguration, the three outputs, exit codes."""
+"""The command: options, a KubeSchedulerConfiguration, the report, exit codes; and the plugin."""
 
-import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.conformance.checks import all_checks
 from cli.conformance.findings import Severity
-from cli.conformance.target import Options, extenders
+from cli.conformance.target import extenders
 from cli.main import main
 from moorage.errors import ConfigurationError
 from sandbox.scheduler.config import ExtenderConfig
-
-SERVER = """
-import asyncio, sys
-from tests.cli.conformance.extender import Extender, serving
-
-async def serve():
-    percent = {"prioritize": lambda _, a: [{**entry, "Score": 100} for entry in a]}
-    async with serving(Extender(changes=percent if sys.argv[1:] else {})) as config:
-        print(config.url_prefix, flush=True)
-        await asyncio.Event().wait()
-
-asyncio.run(serve())
-"""
+from tests.cli.conformance.extender import Extender, serving_beside
 
 CONFIG = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -43,39 +31,29 @@ extenders:
 """
 
 
-def served(*arguments: str) -> Iterator[str]:
-    with subprocess.Popen(
-        [sys.executable, "-c", SERVER, *arguments], stdout=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            assert process.stdout is not None
-            yield process.stdout.readline().strip()
-        finally:
-            process.kill()
-
-
 @pytest.fixture(scope="module")
 def right() -> Iterator[str]:
-    yield from served()
+    with serving_beside(Extender()) as config:
+        yield config.url_prefix
 
 
 @pytest.fixture(scope="module")
 def wrong() -> Iterator[str]:
-    yield from served("percentages")
+    percent = {"prioritize": lambda _, a: [{**entry, "Score": 100} for entry in a]}
+    with serving_beside(Extender(changes=percent)) as config:
+        yield config.url_prefix
 
 
 def run(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["conformance", *arguments])
 
 
-def test_a_table_of_all_checks_and_exit_code_0(right: str) -> None:
+def test_nothing_wrong_is_exit_code_0_and_few_lines(right: str) -> None:
     result = run(right)
     assert result.exit_code == 0, result.output
-    lines = result.output.splitlines()
-    for check in all_checks():
-        (line,) = (line for line in lines if line.startswith(f"{check.name} "))
-        assert line.split()[1] in ("ok", "skipped")
-    assert lines[-1].endswith(" skipped")
+    assert "nothing found; sent" in result.output
+    assert "47 passed, 6 skipped" in result.output
+    assert len(result.output.splitlines()) < 10
 
 
 def test_a_finding_has_its_evidence_and_exit_code_1(wrong: str) -> None:
@@ -86,39 +64,72 @@ def test_a_finding_has_its_evidence_and_exit_code_1(wrong: str) -> None:
     assert "has 100, and 10 is the most" in finding
     assert "kube-scheduler clamps nothing: 100 counts as 1,000 points" in finding
     assert "see docs/reference/conformance.md#prioritize" in finding
+    assert "1 wrong placement; sent " in finding
     assert run(wrong, "--score-scale", "100").exit_code == 0
 
 
-def test_json_has_every_check(wrong: str) -> None:
-    result = run(wrong, "-o", "json")
-    (report,) = json.loads(result.stdout)
-    assert [outcome["check"] for outcome in report["outcomes"]] == [c.name for c in all_checks()]
-    (finding,) = (f for outcome in report["outcomes"] for f in outcome["findings"])
-    assert finding["severity"] == Severity.WRONG
-    assert set(finding) >= {"check", "sent", "got", "consequence", "versions", "times"}
-    assert report["versions"] == ["1.30", "1.36", "1.37"]
+def test_one_check_alone_looks_at_recorded_answers(wrong: str) -> None:
+    result = run(wrong, "-v", "-k", "prioritize-range")
+    assert result.exit_code == 1
+    assert re.search(r"test_answers\[prioritize-range\] WRONG PLACEMENT", result.output)
+    assert "1 failed, 52 deselected" in result.output
+    assert run(wrong, "-k", "prioritize-integers").exit_code == 0
 
 
-def test_junit_fails_what_hurts(wrong: str) -> None:
-    suites = ElementTree.fromstring(run(wrong, "-o", "junit").stdout.encode())
-    (suite,) = suites
+def test_junit_fails_what_hurts(wrong: str, tmp_path: Path) -> None:
+    file = tmp_path / "report.xml"
+    assert run(wrong, "--junitxml", str(file)).exit_code == 1
+    (suite,) = ElementTree.parse(file).getroot()
     cases = {case.get("name"): case for case in suite}
-    assert (suite.get("tests"), suite.get("failures")) == (str(len(all_checks())), "1")
-    failure = cases["prioritize-range"].find("failure")
+    assert (suite.get("tests"), suite.get("failures")) == ("53", "1")
+    (severity,) = cases["test_answers[prioritize-range]"].iter("property")
+    assert severity.get("value") == Severity.WRONG
+    failure = cases["test_answers[prioritize-range]"].find("failure")
     assert failure is not None
-    assert failure.get("type") == Severity.WRONG
-    assert cases["bind-decodes"].find("skipped") is not None
+    assert "clamps nothing" in str(failure.text)
+    assert cases["test_bind_repeated"].find("skipped") is not None
+
+
+def test_without_pytest_the_next_step_is_said(right: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "cli.conformance.kit")
+    monkeypatch.setitem(sys.modules, "pytest", None)
+    result = run(right)
+    assert result.exit_code == 2
+    assert result.output.splitlines() == [
+        "moorage: the checks are tests of pytest: install it with `pip install 'moorage[testing]'`"
+    ]
+
+
+def test_the_checks_run_among_the_tests_of_another_project(wrong: str, tmp_path: Path) -> None:
+    (tmp_path / "test_own.py").write_text("def test_own() -> None:\n    pass\n")
+    checks = ("-p", "moorage_apps.conformance", "--pyargs", "cli.conformance.checks", ".")
+    alone = ("-p", "no:cacheprovider", "--disable-plugin-autoload")
+
+    def among(*options: str) -> subprocess.CompletedProcess[str]:
+        command = (sys.executable, "-m", "pytest", *alone, *checks, *options)
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    done = among("--extender-url", wrong, "--extender-options", "--score-scale 100")
+    assert "48 passed, 6 skipped" in done.stdout, done.stdout + done.stderr
+    assert "1 failed, 47 passed, 6 skipped" in among("--extender-url", wrong).stdout
+    unreachable = among("--extender-url", "http://127.0.0.1:1")
+    assert "cannot connect to http://127.0.0.1:1" in unreachable.stderr
+    assert among().returncode == 2
 
 
 def test_entries_of_a_configuration_are_checked(right: str, tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     file.write_text(CONFIG.format(url=right))
-    result = run("--config", str(file))
+    result = run("--config", str(file), "-v")
     assert result.exit_code == 0, result.output
-    lines = {line.split()[0]: line.split()[1] for line in result.output.splitlines() if line}
-    assert (lines["filter-field"], lines["prioritize-range"]) == ("ok", "skipped")
-    assert lines["bind-decodes"] == "skipped"
-    assert lines["http-not-managed"] == "style"
+    lines = re.findall(r"::test_(\S+) (.+)", result.output)
+    results = dict(lines)
+    assert results["answers[filter-field]"] == "PASSED"
+    assert results["answers[prioritize-range]"].startswith("SKIPPED (")
+    assert results["bind_repeated"].startswith("SKIPPED (")
+    assert results["http_not_managed"] == "STYLE"
+    assert "\nhttp-not-managed: style (all versions)" in result.output
+    assert "1 style; sent" in result.output
 
 
 @pytest.mark.parametrize(
@@ -141,8 +152,17 @@ def test_what_cannot_be_checked_is_exit_code_2(arguments: tuple[str, ...], text:
     assert "Traceback" not in result.output
 
 
-def entry(**fields: object) -> ExtenderConfig:
-    (found,) = extenders(Options(url="http://h:1/x", **fields))  # type: ignore[arg-type]
+def test_each_of_several_extenders_is_checked(right: str, wrong: str, tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    another = f"- {{urlPrefix: {wrong}, prioritizeVerb: prioritize, weight: 1}}\n"
+    file.write_text(CONFIG.format(url=right) + another)
+    result = run("--config", str(file), "-v", "-k", "prioritize-range")
+    assert f"test_answers[{wrong}-prioritize-range] WRONG PLACEMENT" in result.output
+    assert f"test_answers[{right}-prioritize-range] SKIPPED" in result.output
+
+
+def entry(**fields: Any) -> ExtenderConfig:
+    (found,) = extenders("http://h:1/x", **fields)
     return found
 
 
@@ -158,4 +178,4 @@ def test_another_url_than_those_of_the_configuration_is_refused(tmp_path: Path) 
     file = tmp_path / "config.yaml"
     file.write_text(CONFIG.format(url="http://h:1"))
     with pytest.raises(ConfigurationError, match="no extender with the urlPrefix http://h:2"):
-        extenders(Options(url="http://h:2", config=file))
+        extenders("http://h:2", file)

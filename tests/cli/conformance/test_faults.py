@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from cli.conformance.checks import all_checks
 from cli.conformance.findings import Severity
-from cli.conformance.requests import Requests
-from cli.conformance.running import Report, run_checks
+from cli.conformance.kit import Kit
 from sandbox.scheduler.config import ManagedResource
 from tests.cli.conformance.extender import (
     TOO_OLD,
@@ -19,35 +17,36 @@ from tests.cli.conformance.extender import (
     Handler,
     Object,
     names,
-    serving,
+    serving_beside,
 )
 
 BREAKS, WRONG, IGNORED, STYLE = Severity
 
 
-LARGE = ("http-large-pod", "http-large-cluster")
-ALL_BUT_LARGE = tuple(check.name for check in all_checks() if check.name not in LARGE)
-SMALL = tuple(name for name in ALL_BUT_LARGE if name not in ("recorded-1.30", "recorded-1.36"))
+LARGE = "http_large"
+SMALL = "not http_large and not recorded-1.30 and not recorded-1.36"
+ALL_BUT_LARGE = "not http_large"
 
 
-async def report(extender: Extender, *only: str, slow: bool = False, **entry: Any) -> Report:
+def check(extender: Extender, select: str = SMALL, *, slow: bool = False, **entry: Any) -> Kit:
     """Run some checks, by default those with small bodies, and one recording."""
-    checks = [check for check in all_checks() if check.name in (only or SMALL)]
-    async with serving(extender, **entry) as config:
-        return await run_checks(Requests(config=config), slow=slow, checks=checks)
+    with serving_beside(extender, **entry) as config:
+        kit = Kit(extenders=[config], slow=slow)
+        code = kit.run("-k", select)
+    assert code == (0 if set(found(kit).values()) <= {STYLE} else 1)
+    return kit
 
 
-def found(of: Report) -> dict[str, Severity | None]:
-    return {outcome.check: outcome.severity for outcome in of.outcomes if outcome.findings}
+def found(kit: Kit) -> dict[str, Severity]:
+    return {check: findings[0].severity for check, findings in kit.found.items()}
 
 
 @pytest.mark.parametrize("names_only", [True, False], ids=["names", "whole nodes"])
-async def test_nothing_is_found_where_nothing_is_wrong(names_only: bool) -> None:
-    outcome = await report(Extender(), *ALL_BUT_LARGE, node_cache_capable=names_only)
-    assert found(outcome) == {}
-    assert outcome.is_clean
-    skipped = {each.check for each in outcome.outcomes if each.skipped}
-    assert skipped == {"http-not-managed", "http-idle"}
+def test_nothing_is_found_where_nothing_is_wrong(names_only: bool) -> None:
+    kit = check(Extender(), ALL_BUT_LARGE, node_cache_capable=names_only)
+    assert found(kit) == {}
+    assert kit.skipped.keys() == {"http-not-managed", "http-idle"}
+    assert kit.sent["prioritize"] > 30
 
 
 def first(victims: Object) -> Object:
@@ -189,46 +188,45 @@ ANSWERS = {"filter": FILTER, "prioritize": PRIORITIZE, "preempt": PREEMPT, "bind
 @pytest.mark.parametrize(
     ("verb", "fault"), [(verb, fault) for verb, faults in ANSWERS.items() for fault in faults]
 )
-async def test_a_wrong_answer_is_found_by_its_check(verb: str, fault: str) -> None:
+def test_a_wrong_answer_is_found_by_its_check(verb: str, fault: str) -> None:
     change, expected = ANSWERS[verb][fault]
-    outcome = await report(Extender(changes={verb: change}))
-    assert found(outcome) == expected
-    assert outcome.is_clean == (set(expected.values()) == {STYLE})
+    kit = check(Extender(changes={verb: change}))
+    assert found(kit) == expected
 
 
-async def test_a_node_that_lacks_fields_is_found() -> None:
+def test_a_node_that_lacks_fields_is_found() -> None:
     def without_status(_: Object, answer: Object) -> Object:
         given = (answer["Nodes"] or {}).get("items", ())
         items = [{"metadata": item["metadata"]} for item in given]
         return {**answer, "Nodes": {"items": items}}
 
-    outcome = await report(Extender(changes={"filter": without_status}), node_cache_capable=False)
-    assert found(outcome) == {"filter-nodes-as-sent": WRONG}
+    kit = check(Extender(changes={"filter": without_status}), node_cache_capable=False)
+    assert found(kit) == {"filter-nodes-as-sent": WRONG}
 
 
-async def test_names_in_answer_to_whole_nodes_are_found() -> None:
+def test_names_in_answer_to_whole_nodes_are_found() -> None:
     def by_name(args: Object, answer: Object) -> Object:
         return {**answer, "Nodes": None, "NodeNames": names(args)}
 
-    outcome = await report(Extender(changes={"filter": by_name}), node_cache_capable=False)
-    assert found(outcome) == {"filter-field": BREAKS}
+    kit = check(Extender(changes={"filter": by_name}), node_cache_capable=False)
+    assert found(kit) == {"filter-field": BREAKS}
 
 
-async def test_an_error_is_no_rejection() -> None:
+def test_an_error_is_no_rejection() -> None:
     def fail(*_: object) -> Object:
         return {"Error": f"{TOO_OLD}: 100 %"}
 
-    outcome = await report(Extender(changes={"filter": fail}))
-    assert found(outcome)["filter-error"] == BREAKS
-    consequences = {f.versions: f.consequence for o in outcome.outcomes for f in o.findings}
+    kit = check(Extender(changes={"filter": fail}))
+    assert found(kit)["filter-error"] == BREAKS
+    consequences = {f.versions: f.consequence for each in kit.found.values() for f in each}
     assert "format string" in consequences["1.30"]
 
 
-async def test_what_fails_open_is_a_wrong_placement() -> None:
-    outcome = await report(Extender(changes={"filter": no_survivor}), ignorable=True)
-    assert found(outcome) == {"filter-field": BREAKS}
-    outcome = await report(Extender(changes={"filter": lambda *_: []}), ignorable=True)
-    assert found(outcome) == {"filter-decodes": WRONG}
+def test_what_fails_open_is_a_wrong_placement() -> None:
+    kit = check(Extender(changes={"filter": no_survivor}), ignorable=True)
+    assert found(kit) == {"filter-field": BREAKS}
+    kit = check(Extender(changes={"filter": lambda *_: []}), ignorable=True)
+    assert found(kit) == {"filter-decodes": WRONG}
 
 
 async def refuse_empty_victims(request: web.Request, right: Handler) -> web.StreamResponse:
@@ -365,45 +363,45 @@ WIRE: Mapping[str, tuple[Any, dict[str, Severity]]] = {
 
 
 @pytest.mark.parametrize("fault", WIRE)
-async def test_a_wrong_reaction_is_found_by_its_check(fault: str) -> None:
+def test_a_wrong_reaction_is_found_by_its_check(fault: str) -> None:
     wrong, expected = WIRE[fault]
-    assert found(await report(Extender(wrong=wrong))) == expected
+    assert found(check(Extender(wrong=wrong))) == expected
 
 
-async def test_a_limit_for_bodies_is_found() -> None:
-    limited = await report(Extender(body_limit=2**20), *LARGE)
+def test_a_limit_for_bodies_is_found() -> None:
+    limited = check(Extender(body_limit=2**20), LARGE)
     assert found(limited) == {"http-large-pod": BREAKS}
-    limited = await report(Extender(body_limit=10 * 2**20), *LARGE, node_cache_capable=False)
+    limited = check(Extender(body_limit=10 * 2**20), LARGE, node_cache_capable=False)
     assert found(limited) == {"http-large-cluster": BREAKS}
 
 
-async def test_pods_that_are_not_managed_are_found() -> None:
+def test_pods_that_are_not_managed_are_found() -> None:
     resources = (ManagedResource("example.com/fpga"),)
-    outcome = await report(Extender(), managed_resources=resources)
-    assert found(outcome) == {"http-not-managed": STYLE}  # it rejects worker-5
-    outcome = await report(Extender(wrong=reject_unmanaged), managed_resources=resources)
-    assert found(outcome) == {"http-not-managed": STYLE}
+    kit = check(Extender(), managed_resources=resources)
+    assert found(kit) == {"http-not-managed": STYLE}  # it rejects worker-5
+    kit = check(Extender(wrong=reject_unmanaged), managed_resources=resources)
+    assert found(kit) == {"http-not-managed": STYLE}
 
 
-async def test_a_slow_answer_is_found() -> None:
+def test_a_slow_answer_is_found() -> None:
     async def slow(request: web.Request, right: Handler) -> web.StreamResponse:
         if "moorage-conformance-minimal" in await request.text():
             await asyncio.Event().wait()
         return await right(request)
 
-    outcome = await report(Extender(wrong=slow), "http-minimal-pod", http_timeout="700ms")
-    assert found(outcome) == {"http-minimal-pod": BREAKS}
-    (finding,) = (f for o in outcome.outcomes for f in o.findings if f.check == "http-minimal-pod")
+    kit = check(Extender(wrong=slow), "http_minimal_pod", http_timeout="700ms")
+    assert found(kit) == {"http-minimal-pod": BREAKS}
+    (finding,) = kit.found["http-minimal-pod"]
     assert "context deadline exceeded" in finding.got
 
 
-async def test_idle_connections_that_are_closed_are_found() -> None:
+def test_idle_connections_that_are_closed_are_found() -> None:
     extender = Extender(options={"keepalive_timeout": 1.0})
-    outcome = await report(extender, "http-idle", slow=True)
-    assert found(outcome) == {"http-idle": BREAKS}
+    kit = check(extender, "http_idle", slow=True)
+    assert found(kit) == {"http-idle": BREAKS}
 
 
-async def test_calls_that_block_after_their_caller_went_are_found() -> None:
+def test_calls_that_block_after_their_caller_went_are_found() -> None:
     lock = asyncio.Lock()
 
     async def block(request: web.Request, right: Handler) -> web.StreamResponse:
@@ -415,15 +413,15 @@ async def test_calls_that_block_after_their_caller_went_are_found() -> None:
             lock.release()
         return answer
 
-    outcome = await report(Extender(wrong=block), "http-abandoned", http_timeout="2s")
-    assert found(outcome) == {"http-abandoned": BREAKS}
+    kit = check(Extender(wrong=block), "http_abandoned", http_timeout="2s")
+    assert found(kit) == {"http-abandoned": BREAKS}
 
 
-async def test_too_few_callers_at_the_same_time_are_found() -> None:
-    outcome = await report(Extender(wrong=TooMany("filter")), "http-concurrent")
-    assert found(outcome) == {"http-concurrent": BREAKS}
+def test_too_few_callers_at_the_same_time_are_found() -> None:
+    kit = check(Extender(wrong=TooMany("filter")), "http_concurrent")
+    assert found(kit) == {"http-concurrent": BREAKS}
 
 
 @pytest.mark.parametrize("names_only", [True, False], ids=["names", "whole nodes"])
-async def test_large_bodies_are_fine_where_nothing_is_wrong(names_only: bool) -> None:
-    assert found(await report(Extender(), *LARGE, node_cache_capable=names_only)) == {}
+def test_large_bodies_are_fine_where_nothing_is_wrong(names_only: bool) -> None:
+    assert found(check(Extender(), LARGE, node_cache_capable=names_only)) == {}

@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from cli.conformance.findings import Finding, Severity
-from cli.conformance.judging.exchanges import Exchange, failed_call
+from cli.conformance.findings import Exchange, Finding, Severity, failed_call
 from sandbox.scheduler.config import ExtenderConfig
 from sandbox.scheduler.extenders.answers import FilterAnswer
 

@@ -1,0 +1,201 @@
+"""What checks send requests with, and where findings go."""
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from cli.conformance.client import Client, connected
+from cli.conformance.filtering import survivors
+from cli.conformance.findings import ALL, Exchange, Finding, Severity
+from cli.conformance.judging import Reading, judge
+from cli.conformance.recordings import Verb
+from cli.conformance.requests import Answer, Object, Request, Requests
+from moorage.errors import ConfigurationError
+from sandbox.scheduler.config import ExtenderConfig
+from sandbox.scheduler.extenders.answers import FilterAnswer
+
+SECONDS = 5.0
+"""For the first connection."""
+
+NO_SUCH_NODE = "moorage-conformance-no-such-node"
+
+ValueT = TypeVar("ValueT")
+
+
+class Probe:
+    """Sends requests to one extender and judges its answers; `probing` makes it.
+
+    Attributes:
+        requests: What is sent.
+        client: Sends it.
+        check: The check that runs.
+        findings: What was found, by check.
+        sent: How many requests were sent, by verb.
+        replayed: The versions of kube-scheduler whose recorded requests were sent.
+    """
+
+    def __init__(self, requests: Requests, client: Client, runner: asyncio.Runner) -> None:
+        self.requests = requests
+        self.client = client
+        self.check = ""
+        self.findings: defaultdict[str, list[Finding]] = defaultdict(list)
+        self.sent: Counter[Verb] = Counter()
+        self._runner = runner
+        self._pods: dict[str, Object] = {}
+        self.replayed: set[str] = set()
+
+    @property
+    def config(self) -> ExtenderConfig:
+        """The extender's entry."""
+        return self.requests.config
+
+    def run(self, work: Coroutine[Any, Any, ValueT]) -> ValueT:
+        """Run what is asynchronous."""
+
+        async def later() -> ValueT:
+            for _ in range(2):  # connections that ended while the loop stood still
+                await asyncio.sleep(0)
+            return await work
+
+        return self._runner.run(later())
+
+    def ask(self, request: Request) -> Reading | None:
+        """Send a request, judge the answer and return it decoded; None if the call failed."""
+        return self.ask_all([request])[0]
+
+    def ask_all(self, requests: Iterable[Request]) -> list[Reading | None]:
+        """Send requests at the same time; return their answers as `ask` does."""
+        requests = list(requests)
+        return [self._judged(*each) for each in zip(requests, self._send(requests), strict=True)]
+
+    def send(self, request: Request) -> Answer:
+        """Send a request whose answer the caller judges."""
+        return self._send([request])[0]
+
+    def cycle(self, pod: Object | None = None, names: Sequence[str] | None = None) -> None:
+        """Send filter, and prioritize for the survivors if there are several, for one pod."""
+        names = self.requests.nodes if names is None else names
+        if self.client.offers("filter"):
+            reading = self.ask(self.requests.scheduling("filter", pod, names))
+            names = ()
+            if isinstance(reading, FilterAnswer) and not reading.error:
+                names = survivors(self.config, reading)
+        if self.client.offers("prioritize") and len(names) > 1:
+            self.ask(self.requests.scheduling("prioritize", pod, names))
+
+    def replay(self, version: str) -> None:
+        """Send what kube-scheduler of a version sent when it was recorded, once."""
+        if version in self.replayed:
+            return
+        self.replayed.add(version)
+        self.check, former = f"recorded-{version}", self.check
+        verbs = self.offered("filter", "prioritize", "preempt")
+        for request in self.requests.recorded(version, *verbs):
+            self.ask(request)
+        self.check = former
+
+    def report(
+        self,
+        request: Request,
+        answer: Answer,
+        severity: Severity,
+        consequence: str,
+        *,
+        check: str = "",
+        got: str = "",
+        versions: str = ALL,
+    ) -> None:
+        """Add a finding of a check; by default of the one that runs."""
+        finding = self._exchange(request, answer).finding(
+            severity, consequence, check=check, got=got, versions=versions
+        )
+        self.findings[finding.check].append(finding)
+
+    def offered(self, *verbs: Verb) -> list[Verb]:
+        """Return those of some verbs that the extender has."""
+        return [verb for verb in verbs if self.client.offers(verb)]
+
+    def end_pods(self) -> None:
+        """Filter each pod once more, for no node that there is.
+
+        Nobody binds these pods, so an extender that keeps what it decided would show them as about
+        to be bound for ever. A whole node always is one that there is, so none is sent.
+        """
+        if self.client.offers("filter"):
+            pods, names = list(self._pods.values()), [NO_SUCH_NODE]
+            if not self.config.node_cache_capable:
+                names = []
+            self._send([self.requests.scheduling("filter", pod, names) for pod in pods])
+
+    def _send(self, requests: Sequence[Request]) -> list[Answer]:
+        for request in requests:
+            self.sent[request.verb] += 1
+            self._note(request)
+
+        async def all_at_once() -> list[Answer]:
+            return await asyncio.gather(*map(self.client.send, requests))
+
+        return self.run(all_at_once())
+
+    def _note(self, request: Request) -> None:
+        """Remember the pod that a request is about, if it is one."""
+        try:
+            pod = request.args["Pod"]
+            metadata = {key: pod["metadata"][key] for key in ("name", "namespace", "uid")}
+        except (ValueError, LookupError, TypeError):
+            return
+        self._pods[metadata["uid"]] = {**pod, "metadata": metadata}
+
+    def _judged(self, request: Request, answer: Answer) -> Reading | None:
+        found: list[Finding] = []
+        reading = judge(self._exchange(request, answer), found)
+        for finding in found:
+            self.findings[finding.check].append(finding)
+        return reading
+
+    def _exchange(self, request: Request, answer: Answer) -> Exchange:
+        return Exchange(
+            config=self.config,
+            best_score=self.requests.best_score,
+            check=self.check,
+            request=request,
+            answer=answer,
+        )
+
+
+@contextmanager
+def probing(requests: Requests) -> Iterator[Probe]:
+    """Give what checks one extender; end the pods that it was asked about.
+
+    Raises:
+        ConfigurationError: A file for TLS cannot be used.
+    """
+    with asyncio.Runner() as runner:
+        client = Client(requests.config)
+        runner.run(client.open())
+        probe = Probe(requests, client, runner)
+        try:
+            yield probe
+            probe.end_pods()
+        finally:
+            runner.run(client.close())
+
+
+async def check_reachable(config: ExtenderConfig) -> None:
+    """Connect to an extender.
+
+    Raises:
+        ConfigurationError: Nothing accepts connections, or a file for TLS cannot be used.
+    """
+    try:
+        async with asyncio.timeout(SECONDS):
+            _, writer = await connected(config)
+    except (OSError, TimeoutError) as error:
+        raise ConfigurationError(
+            f"cannot connect to {config.url_prefix}: "
+            f"{error or f'no answer in {SECONDS:g} s'}; does the extender run, and is its "
+            "certificate signed by --ca-file?"
+        ) from error
+    writer.close()
