@@ -39,6 +39,7 @@ IMAGES = {"--from", "--no-deps", "--platform", "--push", "--target", "--timestam
 
 HELM = {"--namespace", "--reuse-values", "--set", "--set-file"}
 KUBEADM = {"--patches"}
+PYTEST = {"--extender-options", "--extender-url", "--pyargs"}
 
 FOREIGN = {
     "--enable-feature",
@@ -56,6 +57,7 @@ FOREIGN = {
     *IMAGES,
     *HELM,
     *KUBEADM,
+    *PYTEST,
 }
 """Options of commands that are not described by settings: other people's, and `tools.model`."""
 
