@@ -334,7 +334,7 @@ def test_http_unknown_fields(probe: Probe) -> None:
 
 
 def test_http_escapes(probe: Probe) -> None:
-    r"""Text with escapes, quotes, and characters beyond ASCII; Go writes < as \u003c."""
+    """Text with escapes, quotes, and characters beyond ASCII."""
     pod = probe.requests.pod("text")
     pod["metadata"]["annotations"] = {"note": '<b>&amp;é漢字\u2028</b> "quoted" \\ \U0001f600\t'}
     probe.cycle(pod)

@@ -42,8 +42,8 @@ OTHERS = {
         "grep",
         "jq",
     ),
-    *("kube-scheduler", "kubeadm", "mkdir", "openssl", "pip", "python3", "sed", "sort", "tr"),
-    *("unset", "wc", "."),
+    *("kube-scheduler", "kubeadm", "mkdir", "openssl", "pip", "pytest", "python3", "sed", "sort"),
+    *("tr", "unset", "wc", "."),
 }
 """Programs of which only the syntax of the line is checked."""
 

@@ -23,9 +23,10 @@ def conformance(name: str) -> str:
 def _tests() -> Iterator[tuple[str, str]]:
     """Yield the names of tests that send something of their own, and what that is."""
     for test, function in vars(checks).items():
-        about = (inspect.getdoc(function) or "").partition("\n")[0]
+        about = (inspect.getdoc(function) or " ").partition("\n")[0]
+        about = about[0].lower() + about[1:]
         if test == "test_recorded":
             for version in checks.VERSIONS:
                 yield f"recorded-{version}", about.format(version=version)
         elif test.startswith("test_") and test != "test_answers":
-            yield test.removeprefix("test_").replace("_", "-"), about[0].lower() + about[1:]
+            yield test.removeprefix("test_").replace("_", "-"), about
