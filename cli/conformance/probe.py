@@ -140,7 +140,7 @@ class Probe:
         return self.run(all_at_once())
 
     def _note(self, request: Request) -> None:
-        """Remember the pod that a request is about, if it is one."""
+        """Keep the pod that a request is about, if it is one."""
         try:
             pod = request.args["Pod"]
             metadata = {key: pod["metadata"][key] for key in ("name", "namespace", "uid")}
