@@ -66,12 +66,12 @@ def _serve(requests: socket.socket) -> "Request":
     server, links = os.getpid(), dict[int, socket.socket]()
 
     def report(*_: object) -> None:
-        while links:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-            if pid == 0:
-                return
-            with links.pop(pid) as link, suppress(OSError):  # nobody asks any more
-                link.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
+        # A second signal may interrupt this function, and find what it was about to look for.
+        with suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                pid, status = ended
+                with links.pop(pid) as link, suppress(OSError):  # nobody asks any more
+                    link.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
 
     signal.signal(signal.SIGCHLD, report)
     while True:
