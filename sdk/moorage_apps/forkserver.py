@@ -22,6 +22,7 @@ from moorage_apps.__main__ import PROCESSES, run
 if TYPE_CHECKING:
     from cli.up.processes.forking import Request
 
+prctl = ctypes.CDLL(None).prctl
 PR_SET_PDEATHSIG = 1
 PR_SET_NAME = 15
 
@@ -39,6 +40,7 @@ def serve(requests: socket.socket) -> NoReturn:
         SystemExit: The forked process has ended.
     """
     os.setsid()  # Ctrl-C is for the process that asks
+    prctl(PR_SET_NAME, b"forkserver")
     _import_all()
     request = _serve(requests)
     try:
@@ -103,7 +105,6 @@ def _become(link: socket.socket, stdout: int, stderr: int, server: int) -> "Requ
     from cli.up.processes.forking import Request
 
     os.setsid()
-    prctl = ctypes.CDLL(None).prctl
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != server:
         os._exit(1)

@@ -12,6 +12,7 @@ from cli.up.processes import free_ports
 from tests.scenarios.services import HOST
 from tests.scenarios.world import World
 from tools.planes.embedded import answers
+from tools.planes.objects import NAMESPACE
 from tools.planes.programs import Program, stop_all
 
 HOLD_SECONDS = 4.0
@@ -122,6 +123,19 @@ async def gateways(
         await stop_all([each.program for each in all_])
         for each in all_:
             del world.schedulers[each.program.name]
+        await _lead_again(world)
+
+
+async def _lead_again(world: World) -> None:
+    """Have the usual gateway begin a term, as it does when the binder refuses its first bind."""
+    nobody = {"PodName": "nobody", "PodNamespace": NAMESPACE, "PodUID": "nobody", "Node": "none"}
+
+    async def leads() -> bool:
+        url = f"{world.services.extender}/bind"
+        async with aiohttp.ClientSession() as session, session.post(url, json=nobody) as answer:
+            return "epoch" not in await answer.text()
+
+    await world.until(leads)
 
 
 @asynccontextmanager
