@@ -153,7 +153,12 @@ def start_here() -> None:
 
     For a process that has neither threads nor an event loop yet. This does not return in what is
     forked.
+
+    Raises:
+        ConfigurationError: This is not Linux, whose kernel ends what a killed process has started.
     """
+    if not sys.platform.startswith("linux"):
+        raise ConfigurationError("moorage up works on Linux only")
     _server.fork()
 
 
