@@ -61,6 +61,7 @@ def make_binders(
         state,
         policy,
         decisions.cycle_states,
+        decisions.arrays,
         snapshots.generation,
         holder=leadership.holder,
         term=leadership.term,

@@ -16,6 +16,7 @@ from gateway.binding.unseen import UnseenPods
 from gateway.calls import BindCall, CallFailedError
 from gateway.calls.outcomes import ANSWER_SECONDS
 from gateway.cluster.state import ClusterState
+from gateway.decisions.attempts.arrays import KeptArrays
 from gateway.decisions.cycle_states import CycleStates
 from gateway.decisions.from_protobuf import bind_plugin_records
 from gateway.decisions.records import BindRecord, Decision
@@ -75,6 +76,7 @@ class Binding:
         state: ClusterState,
         policy: BindPolicy,
         cycle_states: CycleStates,
+        arrays: KeptArrays,
         generation: Callable[[], int],
         *,
         holder: str,
@@ -84,8 +86,8 @@ class Binding:
     ) -> None:
         """Call the binder on *connection* in a *term*; have it run the bind plugins of *policy*.
 
-        They get what other plugins have kept for them in *cycle_states*, and the state of
-        *generation* that *holder* sends, if they read it.
+        They get what other plugins have kept for them in *cycle_states*, what decided by *arrays*,
+        and the state of *generation* that *holder* sends, if they read it.
         """
         self.connection = connection
         self.problems: Mapping[str, str] = {}
@@ -93,6 +95,7 @@ class Binding:
         self.unseen = unseen
         self._policy = policy
         self._cycle_states = cycle_states
+        self._arrays = arrays
         self._generation = generation
         self._holder = holder
         self._term = term
@@ -182,7 +185,9 @@ class Binding:
             missing = "Moorage has no policy yet; see /readyz of its gateway"
             unreached = "binder service is not available"
             raise CallFailedError(missing if self._policy.problem else unreached) from error
-        why = summary(decision, call.node) if decision else None
+        why = None
+        if decision is not None:
+            why = summary(decision, call.node, self._arrays.totals_of(decision.id))
         return pb.BindRequest(
             namespace=call.namespace,
             name=call.name,

@@ -299,7 +299,7 @@ def runner_up(decision: Decision, node: str) -> str:
     return next((each.node for each in top if each.node != node), "")
 
 
-def summary(decision: Decision, node: str) -> DecisionSummary:
+def summary(decision: Decision, node: str, total_of: TotalOf | None = None) -> DecisionSummary:
     """Return what decided for *node*, with the best other node."""
     top = decision.score.top if decision.score else []
     winner = next((each for each in top if each.node == node), None)
@@ -307,7 +307,7 @@ def summary(decision: Decision, node: str) -> DecisionSummary:
     return DecisionSummary(
         winner=_scored(winner) if winner else ScoredNode(node=node),
         runner_up=_scored(second) if second else None,
-        reason=reason(decision, node),
+        reason=reason(decision, node, total_of),
         nodes=decision.filter.nodes if decision.filter else 0,
         feasible=decision.filter.feasible if decision.filter else 0,
         policy_revision=decision.policy_revision,

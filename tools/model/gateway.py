@@ -28,6 +28,7 @@ from gateway.cycle.phases.scoring import ScorePhaseResult
 from gateway.cycle.queue import CycleQueue
 from gateway.cycle.recheck import Recheck
 from gateway.cycle.runner import CycleRunner
+from gateway.decisions.attempts.arrays import KeptArrays
 from gateway.decisions.attempts.log import DecisionLog
 from gateway.decisions.cycle_states import CycleStates
 from gateway.decisions.rejected import RejectedPods
@@ -225,6 +226,7 @@ class ModelGateway:
             state,
             policy,
             cycle_states,
+            KeptArrays(count=0, memory=0),
             lambda: 0,
             holder="gateway",
             term=self.term,

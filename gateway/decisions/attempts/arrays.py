@@ -8,7 +8,7 @@ import numpy as np
 
 from gateway.decisions.cycle import Names, NodeScores, SchedulingCycle
 from gateway.decisions.records import Decision
-from gateway.decisions.verdicts import NodeVerdicts
+from gateway.decisions.verdicts import NodeVerdicts, index_of
 
 REASON_BYTES = 200
 """What a reason takes, about."""
@@ -54,7 +54,13 @@ class NodeArrays(msgspec.Struct, kw_only=True, eq=False):
 
     def row_of(self, node: str) -> int | None:
         """Return the row that verdicts or scores have about a node; None if there is none."""
-        return next((row for row, name in self.name_of().items() if name == node), None)
+        if self.offered:
+            return next((row for row, name in self.name_of().items() if name == node), None)
+        if node not in self.names:
+            return None
+        row = self.names.index(node)
+        bitmaps = [each.bitmap for each in (self.verdicts, self.scores) if each is not None]
+        return row if any(index_of(bitmap, row) is not None for bitmap in bitmaps) else None
 
     def _by_offer(self, rows: Sequence[int]) -> dict[int, str]:
         """Find out which of two nodes a row had: the one that the call names."""

@@ -51,6 +51,15 @@ def cycle(
     )
 
 
+def test_a_total_is_that_of_the_node_which_the_row_had() -> None:
+    names = ("n0", None, "n2", "n3")
+    last = cycle(1, 0, 2, names=names)
+    assert last.scores is not None
+    last.scores.totals[:] = (5, 7)
+    arrays = kept_of(last)
+    assert [arrays.total_of(name) for name in ("n0", "n2", "n3", "other")] == [5, 7, None, None]
+
+
 def kept_of(last: SchedulingCycle) -> NodeArrays:
     kept = KeptArrays(count=1, memory=1 << 20)
     kept.ended(last)
