@@ -1,1 +1,1 @@
-"""What several commands share: options, output, drawings, and the way to a gateway."""
+"""What several commands share: options, output, and the way to a gateway."""

@@ -1,1 +1,0 @@
-"""Draws results as SVG: for commands, and for the pages of `bench`."""
