@@ -7,7 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from cli.doctor.installation.installation import Installation
-from cli.doctor.installation.known import NotReadError
+from cli.doctor.installation.objects import NotReadError
 
 SHOWN = 3
 """Names that one sentence has at most."""

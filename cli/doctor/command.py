@@ -60,7 +60,7 @@ def doctor(
     with clear_failures(code=2):
         from cli.doctor.check import Level
         from cli.doctor.groups import findings
-        from cli.doctor.installation.reading import read_installation
+        from cli.doctor.installation.installation import read_installation
         from cli.doctor.output import show
 
         read = asyncio.run(read_installation(options, config, plugins, layout or ""))

@@ -6,7 +6,7 @@ from cli.config.entries import VERBS, ExtenderEntry, Verb, entries_for
 from cli.config.extender import IN_TREE_SUM, POINTS, extender_weight
 from cli.doctor.check import Check, Result, listed, ok, problem, warning
 from cli.doctor.installation.installation import Entry, Installation
-from cli.doctor.installation.known import NotReadError, known
+from cli.doctor.installation.objects import NotReadError, known
 from moorage_host.policy import KINDS, Kind, PluginInfo
 from sandbox.scheduler.config import ExtenderConfig
 

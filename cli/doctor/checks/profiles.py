@@ -5,8 +5,7 @@ from datetime import datetime
 
 from cli.doctor.check import Check, Result, listed, ok, problem, warning
 from cli.doctor.installation.installation import Installation
-from cli.doctor.installation.known import NotReadError
-from cli.doctor.installation.objects import Object
+from cli.doctor.installation.objects import NotReadError, Object
 from cli.doctor.installation.pods import name_of
 from moorage.errors import suggestion
 

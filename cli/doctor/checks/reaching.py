@@ -8,8 +8,7 @@ from urllib.parse import urlsplit
 
 from cli.doctor.check import Check, Result, listed, ok, problem, unchecked, warning
 from cli.doctor.installation.installation import Entry, Installation
-from cli.doctor.installation.known import Missing, NotReadError
-from cli.doctor.installation.objects import Object
+from cli.doctor.installation.objects import Missing, NotReadError, Object
 from cli.doctor.installation.pods import is_active, name_of, runs
 from moorage.errors import suggestion
 

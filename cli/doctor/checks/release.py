@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from cli.doctor.check import Check, Result, listed, ok, problem, warning
 from cli.doctor.installation.installation import Installation
-from cli.doctor.installation.known import Missing, known
-from cli.doctor.installation.objects import Object
+from cli.doctor.installation.objects import Missing, Object, known
 from cli.doctor.installation.release import CONTENT_OF_USERS, Release, differences
 
 OPTIONAL = ("HorizontalPodAutoscaler", "PodDisruptionBudget", "ResourceQuota")

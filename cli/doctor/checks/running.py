@@ -6,8 +6,7 @@ from datetime import datetime
 
 from cli.doctor.check import Check, Result, listed, ok, problem, unchecked, warning
 from cli.doctor.installation.installation import Installation
-from cli.doctor.installation.known import Missing, known
-from cli.doctor.installation.objects import Object
+from cli.doctor.installation.objects import Missing, Object, known
 from cli.doctor.installation.pods import is_active, is_ready, name_of, scheduler_in
 from cli.doctor.installation.processes import Process
 

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from cli.doctor.check import Check, Result, listed, ok, problem, unchecked, warning
 from cli.doctor.installation.certificates import SCHEDULER, Identity
 from cli.doctor.installation.installation import Entry, Installation
-from cli.doctor.installation.known import Missing, NotReadError, known
+from cli.doctor.installation.objects import Missing, NotReadError, known
 from moorage_host.tls.identities import service_identity
 from moorage_host.tls.reload import SHARE_LEFT
 

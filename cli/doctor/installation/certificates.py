@@ -9,8 +9,7 @@ from pathlib import Path
 
 from cryptography import x509
 
-from cli.doctor.installation.known import Missing
-from cli.doctor.installation.objects import CORE, Object, get
+from cli.doctor.installation.objects import CORE, Missing, Object, get
 from cli.doctor.installation.pods import scheduler_in, services_in
 from cli.doctor.installation.schedulers import INLINE, Scheduler
 from moorage_host.kube import KubeClient

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from cli.doctor.installation.known import Missing
+from cli.doctor.installation.objects import Missing
 from cli.doctor.installation.processes import Process, read_process
 from cli.shared.gateway.client import Gateway
 from cli.shared.gateway.errors import GatewayError

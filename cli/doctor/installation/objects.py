@@ -1,16 +1,18 @@
-"""Reads the objects of the cluster that checks look at; everything by GET."""
+"""Reads the objects of the cluster by GET, or says why one could not be read."""
 
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from cli.doctor.installation.known import Missing, known
+from moorage.errors import MoorageError
 from moorage_host.kube import KubeClient, KubeError, KubeStatusError
+
+T = TypeVar("T")
 
 Object = Mapping[str, Any]
 
@@ -44,6 +46,34 @@ PATHS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "events": (f"{CORE}/events", {"fieldSelector": "reason=FailedScheduling"}),
 }
 """What is read, by the name that checks use; NAMESPACE is that of the gateway."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Stands for what could not be read.
+
+    Attributes:
+        reason: Why, as a part of a sentence.
+        is_absent: Whether it could be read that there is no such object.
+    """
+
+    reason: str
+    is_absent: bool = False
+
+
+class NotReadError(MoorageError):
+    """A check needs what could not be read; the runner reports it as not checked."""
+
+
+def known(value: T | Missing) -> T:
+    """Return what was read.
+
+    Raises:
+        NotReadError: It could not be read.
+    """
+    if isinstance(value, Missing):
+        raise NotReadError(value.reason)
+    return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

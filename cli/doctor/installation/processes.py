@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 
-from cli.doctor.installation.known import Missing
-from cli.doctor.installation.objects import Object
+from cli.doctor.installation.objects import Missing, Object
 from cli.doctor.installation.pods import admin_port, is_active, services_in
 from cli.shared.gateway.client import Gateway, connected_to_pod
 from cli.shared.gateway.errors import GatewayError

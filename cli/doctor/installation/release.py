@@ -9,8 +9,7 @@ from typing import Any
 import yaml
 
 from cli.doctor.command import INSTALL
-from cli.doctor.installation.known import Missing, NotReadError
-from cli.doctor.installation.objects import AT_ONCE, Object, Objects, get
+from cli.doctor.installation.objects import AT_ONCE, Missing, NotReadError, Object, Objects, get
 from cli.doctor.installation.pods import containers_of, words_of
 from moorage_host.kube import KubeClient
 
@@ -139,15 +138,11 @@ def path_of(obj: Object) -> str:
 
 def _with_hash(objects: Objects, obj: Object) -> Object | None:
     """Return the ConfigMap that kustomize gave a hash in its name."""
-    prefix = f"{obj['metadata']['name']}-"
-    if obj["kind"] != "ConfigMap":
+    every = objects.lists["configmaps"]
+    if obj["kind"] != "ConfigMap" or isinstance(every, Missing):
         return None
-    found = (each for each in objects.of("configmaps") if _starts(each, prefix))
-    return next(found, None)
-
-
-def _starts(obj: Object, prefix: str) -> bool:
-    return str(obj["metadata"]["name"]).startswith(prefix)
+    prefix = f"{obj['metadata']['name']}-"
+    return next((each for each in every if each["metadata"]["name"].startswith(prefix)), None)
 
 
 def differences(wanted: Any, found: Any, path: str = "") -> Iterator[str]:

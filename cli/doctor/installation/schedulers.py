@@ -7,8 +7,7 @@ from typing import Any
 
 import yaml
 
-from cli.doctor.installation.known import Missing, NotReadError
-from cli.doctor.installation.objects import Object, Objects
+from cli.doctor.installation.objects import Missing, NotReadError, Object, Objects
 from cli.doctor.installation.pods import name_of, scheduler_in, words_of
 from moorage.errors import ConfigurationError
 from sandbox.scheduler.config import Configuration, parse_configuration

@@ -1,5 +1,6 @@
 """An installation as deploy/ has it: real processes, and an embedded API server with objects."""
 
+import asyncio
 import base64
 import ssl
 from collections.abc import AsyncIterator, Iterator
@@ -15,8 +16,7 @@ from aiohttp import web
 from cli.certs.folders import CertificateOptions, identities, keep_certificates
 from cli.certs.issuing import Issued
 from cli.certs.secrets import secrets
-from cli.doctor.installation.installation import Installation
-from cli.doctor.installation.reading import read_installation
+from cli.doctor.installation.installation import Installation, read_installation
 from cli.shared.gateway.options import GatewayOptions
 from cli.up.files.kubeconfig import kubeconfig
 from cli.up.processes import free_ports
@@ -220,7 +220,12 @@ async def installation(directory: Path) -> AsyncIterator[Installed]:
 async def _reached(url: str) -> AsyncIterator[str]:
     """Serve an API server that also forwards ports, as one with kubelets does; give its URL."""
 
+    answering: set[asyncio.Task[object]] = set()
+
     async def passed(request: web.Request) -> web.StreamResponse:
+        if (own := asyncio.current_task()) is not None:
+            answering.add(own)
+            own.add_done_callback(answering.discard)
         target = f"{url}{request.raw_path}"
         body = await request.read()
         headers = {k: v for k, v in request.headers.items() if k in ("Content-Type", "Accept")}
@@ -246,6 +251,10 @@ async def _reached(url: str) -> AsyncIterator[str]:
             yield f"http://{HOST}:{runner.addresses[0][1]}"
         finally:
             await runner.cleanup()
+            for each in answering:  # watches whose callers are gone
+                each.cancel()
+            if answering:
+                await asyncio.wait(answering)
 
 
 def secret_of(authority: Issued, issued: Issued) -> Object:

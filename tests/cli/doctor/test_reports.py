@@ -18,7 +18,7 @@ from cli.doctor.installation.gateway import (
     Replicas,
 )
 from cli.doctor.installation.installation import Installation
-from cli.doctor.installation.known import Missing, known
+from cli.doctor.installation.objects import Missing, known
 from cli.doctor.installation.processes import Process, samples
 from cli.doctor.installation.schedulers import find_schedulers, parsed
 from moorage.models import ObjectKind

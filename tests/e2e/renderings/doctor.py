@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from cli.doctor.groups import findings
-from cli.doctor.installation.reading import read_installation
+from cli.doctor.installation.installation import read_installation
 from cli.shared.gateway.options import GatewayOptions
 from tests.e2e.renderings.cluster import NODES, Cluster
 from tests.e2e.renderings.installation import OUR_NAMESPACE, Installation
