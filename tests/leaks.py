@@ -18,7 +18,9 @@ SHARED_THREADS = ("asyncio_", "(_poll_wrapper)")
 """Parts of names: executors, which end with their event loop, and gRPC's, which it ends itself."""
 
 SHARED_PROCESSES = ("forkserver",)
-"""Modules that run in one process for all tests."""
+"""Parts of names and commands: the fork server runs once for all tests, with what it forks."""
+
+NAMES = ("comm", "cmdline")
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +53,7 @@ def _descendants(pid: str) -> set[tuple[str, str]]:
     for file in Path("/proc", pid, "task").glob("*/children"):
         with suppress(OSError):
             for child in file.read_text().split():
-                command = Path("/proc", child, "cmdline").read_bytes()
-                found.add((child, command.replace(b"\0", b" ").decode(errors="replace").strip()))
+                name, line = (Path("/proc", child, each).read_text() for each in NAMES)
+                found.add((child, f"{name.strip()}: {line.replace(chr(0), ' ').strip()}"))
                 found |= _descendants(child)
     return found
