@@ -55,8 +55,7 @@ def certs(
     with clear_failures():
         from datetime import timedelta
 
-        from cli.certs.folders import CertificateOptions, identities, keep_certificates
-        from cli.certs.secrets import secrets
+        from cli.certs.folders import CertificateOptions, identities, keep_certificates, secrets
 
         options = CertificateOptions(
             namespace=namespace or "moorage",

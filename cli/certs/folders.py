@@ -1,12 +1,17 @@
 """Keeps a folder of certificates: `ca/` for the authority, and one folder for each identity.
 
-Each identity's folder is what `--tls` takes. A second run renews what is due and nothing else.
+Each identity's folder is what `--tls` takes, or a Secret. A second run renews what is due and
+nothing else.
 """
 
-from collections.abc import Sequence
+import base64
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from cli.certs.issuing import Issued, issue, new_authority
 from moorage.errors import ConfigurationError
@@ -112,3 +117,31 @@ def _service_names(name: str, options: CertificateOptions) -> tuple[str, ...]:
 
 def _dns_names(names: Sequence[str]) -> Sequence[str]:
     return [name for name in names if not name.replace(".", "").isdecimal() and ":" not in name]
+
+
+def secret_name(identity: str) -> str:
+    """Return the name of the Secret of an identity, as the process mounts it."""
+    return f"{identity}-tls"
+
+
+def secrets(root: Path, identities: Iterable[str], namespace: str) -> str:
+    """Return a Secret of type kubernetes.io/tls for each identity, in YAML."""
+    return yaml.safe_dump_all(_secret(root, each, namespace) for each in identities)
+
+
+def _secret(root: Path, identity: str, namespace: str) -> dict[str, Any]:
+    data = {
+        name: base64.b64encode((root / identity / name).read_bytes()).decode()
+        for name in (CHAIN, KEY, AUTHORITIES)
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": secret_name(identity),
+            "namespace": namespace,
+            "labels": {"app.kubernetes.io/part-of": "moorage"},
+        },
+        "type": "kubernetes.io/tls",
+        "data": data,
+    }

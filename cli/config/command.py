@@ -6,9 +6,11 @@ from pathlib import Path
 
 import click
 
-from cli.config.gateway import GATEWAY_URL
 from cli.shared.failures import clear_failures
 from cli.shared.given import GivenPlugin, GivenPluginType, weights_of
+
+GATEWAY_URL = "https://gateway.moorage.svc:8888"
+"""The gateway's Service as it is deployed."""
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 PATH = click.Path(exists=True, path_type=Path)
@@ -89,8 +91,7 @@ def extender(file: Path, url: str, ignorable: bool, plugins: tuple[Path, ...]) -
     if not re.fullmatch(r"https?://[^/\s]+(/\S*)?", url):
         raise click.BadParameter(f"{url!r} is not of the form http://HOST:PORT", param_hint="--url")
     with clear_failures():
-        from cli.config.entries import plan_entries
-        from cli.config.extender import extender_yaml
+        from cli.config.extender import extender_yaml, plan_entries
         from cli.config.policies import choose_policy
 
         policy = choose_policy(file, plugins)

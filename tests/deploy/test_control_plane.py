@@ -4,7 +4,7 @@ import jsonpatch
 import pytest
 import yaml
 
-from cli.config.gateway import TLS_FOLDER
+from cli.config.extender import TLS_FOLDER
 from tests.deploy.test_manifests import pod_spec, rules
 from tools.manifests.rendering import Manifest, installed, one
 

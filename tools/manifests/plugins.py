@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 import yaml
 
-from cli.config.entries import VERBS, Verb, plan_entries
+from cli.config.extender import VERBS, Verb, plan_entries
 from cli.config.policies import load_registries, plugin_infos
 from moorage_host.policy import API_VERSION, IN_TREE, KIND, Catalogue, examine, resolve
 

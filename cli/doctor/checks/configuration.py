@@ -2,8 +2,15 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from cli.config.entries import VERBS, ExtenderEntry, Verb, entries_for
-from cli.config.extender import IN_TREE_SUM, POINTS, extender_weight
+from cli.config.extender import (
+    IN_TREE_SUM,
+    POINTS,
+    VERBS,
+    ExtenderEntry,
+    Verb,
+    entries_for,
+    extender_weight,
+)
 from cli.doctor.check import Check, Result, listed, ok, problem, warning
 from cli.doctor.installation.installation import Entry, Installation
 from cli.doctor.installation.objects import NotReadError, known

@@ -13,9 +13,8 @@ import aiohttp
 import yaml
 from aiohttp import web
 
-from cli.certs.folders import CertificateOptions, identities, keep_certificates
+from cli.certs.folders import CertificateOptions, identities, keep_certificates, secrets
 from cli.certs.issuing import Issued
-from cli.certs.secrets import secrets
 from cli.doctor.installation.installation import Installation, read_installation
 from cli.shared.gateway.options import GatewayOptions
 from cli.up.files.kubeconfig import kubeconfig

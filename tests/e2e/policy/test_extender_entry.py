@@ -10,7 +10,8 @@ import yaml
 from click.testing import CliRunner
 
 from cli.certs.folders import CertificateOptions, keep_certificates
-from cli.config.gateway import GATEWAY_URL, TLS_FOLDER
+from cli.config.command import GATEWAY_URL
+from cli.config.extender import TLS_FOLDER
 from cli.main import main
 from tools.build import find
 from tools.golden.policies import PATIENCE, kubeconfig
