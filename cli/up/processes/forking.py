@@ -190,6 +190,8 @@ class _Server:
 
     def fork(self) -> None:
         """Start the server as a fork of this process; do not return in what is forked."""
+        if self._runs():
+            return
         theirs = self._connect()
         sys.stdout.flush()  # else each of them writes what waits here
         self._pid = os.fork()

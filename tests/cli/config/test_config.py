@@ -1,5 +1,6 @@
 """`moorage config`, and what `moorage up` refuses before it starts anything."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from cli.main import main
+from tests.cli.support import MOORAGE
 from tests.cli.up.test_up import MAX_TEMPERATURE
 
 HEADER = "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\n"
@@ -14,6 +16,13 @@ HEADER = "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\n"
 
 def moorage(*arguments: object) -> Result:
     return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def up(*arguments: object) -> tuple[int, str]:
+    """Run `moorage up` in a process of its own, which forks; return exit code and stderr."""
+    words = [str(each) for each in (MOORAGE, "up", "--once", *arguments)]
+    done = subprocess.run(words, capture_output=True, text=True)
+    return done.returncode, done.stderr
 
 
 @pytest.fixture
@@ -131,10 +140,10 @@ def test_a_plugin_file_that_cannot_be_loaded_is_told_with_its_line(
 ) -> None:
     file = tmp_path / "broken.py"
     file.write_text(code)
-    for command in (("up", "--once"), ("config", "show")):
-        result = moorage(*command, "--plugin", file)
-        assert result.exit_code == 1
-        (line,) = result.stderr.splitlines()
+    shown = moorage("config", "show", "--plugin", file)
+    for result in (up("--plugin", file), (shown.exit_code, shown.stderr)):
+        code, (line,) = result[0], result[1].splitlines()
+        assert code == 1
         assert line.startswith(f"{file}{place}: " if place else f"moorage: {file} ")
         assert problem in line
 
@@ -186,6 +195,5 @@ def test_a_real_cluster_is_not_given_nodes_or_pods(tmp_path: Path, arguments: tu
 
 def test_a_bad_workload_is_told_before_anything_starts(tmp_path: Path) -> None:
     (tmp_path / "pods.yaml").write_text("kind: Pod\n")
-    result = moorage("up", "--once", "--pods", tmp_path / "pods.yaml")
-    assert result.exit_code == 1
-    assert result.stderr == f"moorage: {tmp_path}/pods.yaml: document 1: the Pod has no metadata\n"
+    problem = f"moorage: {tmp_path}/pods.yaml: document 1: the Pod has no metadata\n"
+    assert up("--pods", tmp_path / "pods.yaml") == (1, problem)
