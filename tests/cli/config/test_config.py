@@ -141,9 +141,9 @@ def test_a_plugin_file_that_cannot_be_loaded_is_told_with_its_line(
     file = tmp_path / "broken.py"
     file.write_text(code)
     shown = moorage("config", "show", "--plugin", file)
-    for result in (up("--plugin", file), (shown.exit_code, shown.stderr)):
-        code, (line,) = result[0], result[1].splitlines()
-        assert code == 1
+    for exit_code, text in (up("--plugin", file), (shown.exit_code, shown.stderr)):
+        assert exit_code == 1
+        (line,) = text.splitlines()
         assert line.startswith(f"{file}{place}: " if place else f"moorage: {file} ")
         assert problem in line
 
