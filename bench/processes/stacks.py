@@ -4,7 +4,6 @@ Every stack of Moorage has its own gateway, filter, scorers and binder on the cl
 """
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -90,7 +89,6 @@ class Bench:
                 f"--pods-per-node={pods_per_node}",
                 f"--heartbeats={heartbeats}",
                 f"--changed-pods={changed_pods}",
-                f"--exit-with-parent={os.getpid()}",
             ],
             log=self.directory / f"api-server-{nodes}.log",
         )
@@ -126,12 +124,11 @@ class Bench:
         hops = [f"--hop={HOST}:{port}" for port in ports[1:]]
         processes = Processes(self.progress)
         self._processes.append(processes)
-        parent = f"--exit-with-parent={os.getpid()}"
         group = [
             Process(
                 name=f"floor-{number}",
                 module="bench.processes.floor",
-                options=[f"--port={port}", parent, *([] if number else hops)],
+                options=[f"--port={port}", *([] if number else hops)],
                 log=self.directory / f"floor-{number}.log",
             )
             for number, port in enumerate(ports)

@@ -22,8 +22,6 @@ async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack
     directory = tmp_path_factory.mktemp("stack")
     patch = pytest.MonkeyPatch()
     patch.setenv("MOORAGE_TEST_TRACE", str(directory / "trace"))
-    # A process that was killed has this long, less the margin, to come back on a busy machine.
-    patch.setenv("MOORAGE_HTTP_TIMEOUT", "12s")
     options = StackOptions(
         directory=directory,
         kubeconfig=None,
@@ -31,7 +29,8 @@ async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack
         profiles=("moorage", "traced", "loaded"),
         plugins=(PLUGINS,),
         scorers=2,
-        gateway_options=("--cache-verify-share=1",),
+        # A process that was killed has this long, less the margin, to come back on a busy machine.
+        gateway_options=("--cache-verify-share=1", "--http-timeout=12s"),
     )
     messages: list[str] = []
     processes = Processes(messages.append)

@@ -90,8 +90,10 @@ class Forked:
         self.send_signal(signal.SIGKILL)
 
     async def _read_end(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> int:
-        line = await _line(reader)
-        writer.close()
+        try:
+            line = await _line(reader)
+        finally:
+            writer.close()
         # Without a server nothing that it started lives.
         self.returncode = int(line or -signal.SIGKILL)
         return self.returncode

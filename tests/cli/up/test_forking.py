@@ -5,12 +5,13 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cli.up.processes import Forked, fork
+from cli.up.processes import Forked, fork, forking
 from moorage_apps import HOME
 from tests.cli.support import PATIENCE, until
 
@@ -31,6 +32,16 @@ async def main():
 
 asyncio.run(main())
 """
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _own_server() -> Iterator[None]:
+    """The server of the other tests is neither killed nor held, and has other processes."""
+    with pytest.MonkeyPatch.context() as patch:
+        own = forking._Server()
+        patch.setattr(forking, "_server", own)
+        yield
+        own._stop()
 
 
 async def facts(directory: Path, end: str) -> tuple[int, Any, str]:

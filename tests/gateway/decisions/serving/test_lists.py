@@ -90,7 +90,7 @@ async def test_decisions_are_listed_with_what_became_of_them(tmp_path: Path) -> 
 
 
 async def test_lists_are_filtered(tmp_path: Path) -> None:
-    async with deciding(tmp_path) as running:
+    async with deciding(tmp_path, http_timeout=5.0) as running:
         await decide(running, "a")
         await decide(running, "b", "n0", "n1")
         await decide(running, "n3")

@@ -24,7 +24,7 @@ async def event(response: aiohttp.ClientResponse) -> tuple[str, str, Any]:
 
 async def test_decisions_are_sent_when_they_are_made_and_at_their_bind(tmp_path: Path) -> None:
     async with (
-        deciding(tmp_path) as running,
+        deciding(tmp_path, http_timeout=5.0) as running,
         running.session.get(f"{running.admin}/decisions/stream") as response,
     ):
         assert response.headers["Content-Type"] == "text/event-stream"
