@@ -4,8 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # Where Python does not keep what it compiled, each process and each test worker compiles everything again.
 unexport PYTHONDONTWRITEBYTECODE
-# Test processes side by side.
-WORKERS ?= 2
+# Test processes side by side. Most tests wait most of the time, so more than the cores; those of a real control plane do not.
+WORKERS ?= 4
 # AGAIN=1 runs only the tests that failed last time. REPORT=file writes their results as JUnit does.
 override AGAIN := $(if $(AGAIN),--last-failed --last-failed-no-failures=none)
 PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadgroup $(AGAIN) $(if $(REPORT),--junitxml=$(REPORT) --durations=30)
@@ -155,6 +155,7 @@ bench-quick: $(VENV)/.dev ## The same in a minute and a half: filter and priorit
 E2E_NIGHTLY := tests/e2e/renderings tests/e2e/test_version_skew.py tests/e2e/packaging/test_image.py \
   tests/e2e/packaging/test_image_processes.py tests/e2e/packaging/test_new_plugin.py tests/e2e/packaging/test_tutorial.py
 E2E = tests/scenarios tests/e2e tests/bench/edge $(E2E_NIGHTLY:%=--ignore=%)
+e2e: WORKERS = 2
 e2e: $(VENV)/.dev ## Build a real control plane once, run the same scenarios on it, print a table; KUBERNETES=1.36
 	$(BIN)/python -m tools.build
 	$(BIN)/python -m bench.processes.goprograms
