@@ -189,7 +189,6 @@ async def test_pods_between_two_samples_do_not_all_go_to_the_idle_node(
     # How the load varies depends on when Prometheus scrapes, which a busy machine delays.
     fewest, most = (9, 16) if kind is NetworkTraffic else (5, 19)
     assert fewest <= places["old-idle"] <= most
-    assert places["new-busy"] == 20 - places["old-idle"]
 
 
 async def run_both(plugin: ScorePlugin) -> ScoreRun:
