@@ -160,7 +160,7 @@ def test_modules_that_are_run_exist() -> None:
 def test_options_exist() -> None:
     known = {row.option for cls in classes() for row in settings_table(cls)}
     known |= {f"--no-{option.removeprefix('--')}" for option in known}
-    for command in (*_leaves(main), bench):
+    for command in (main, *_leaves(main), bench):
         known |= {option for parameter in command.params for option in parameter.opts}
     named = set(re.findall(r"(?<![-\w])--[a-z][a-z-]+", _own_text()))
     assert named - known - FOREIGN == set()
