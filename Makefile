@@ -135,7 +135,7 @@ protos-check: $(VENV)/.dev
 	  || { echo "sdk/moorage/v1 is stale: run 'make protos' and commit the result"; exit 1; }
 
 LOCK := $(or $(wildcard $(BIN)/uv),uv) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-  --no-emit-find-links --no-annotate --no-header
+  --no-emit-find-links --no-strip-extras --no-annotate --no-header
 lock: ## Resolve the dependencies again into requirements*.lock (needs uv)
 	$(LOCK) pyproject.toml --group build -o requirements.lock
 	$(LOCK) pyproject.toml --extra otel --group build --group dev --group docs -c requirements.lock -o requirements-dev.lock
