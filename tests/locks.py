@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-_PIN = re.compile(r"([A-Za-z0-9._-]+)==([^\s;\\]+)")
+_PIN = re.compile(r"([A-Za-z0-9._-]+)(?:\[[a-z0-9,-]+\])?==([^\s;\\]+)")
 _HASH = re.compile(r"--hash=(sha256:[0-9a-f]{64})(?=\s|$)")
 
 
