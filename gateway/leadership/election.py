@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from gateway.leadership.lease import Lease, LeaseStore, LeaseTakenError
+from gateway.leadership.lease import LONGEST_SECONDS, Lease, LeaseStore, LeaseTakenError
 from gateway.leadership.term import Term
 from gateway.leadership.terms import Terms
 from moorage_host.kube import KubeError
@@ -111,7 +111,8 @@ class Election:
         lease = self._lease
         if self._leaving:
             return False
-        ends = self._seen_at + max(lease.seconds, self._durations.lease)
+        own = self._durations.lease
+        ends = self._seen_at + max(min(lease.seconds, LONGEST_SECONDS), own)
         if lease.holder not in ("", self._holder) and time.monotonic() < ends:
             return False
         epoch = max(lease.epoch + 1, time.time_ns() // 1_000_000)

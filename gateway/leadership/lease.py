@@ -1,14 +1,18 @@
 """The Lease of coordination.k8s.io that says which gateway decides, with the epoch of its term.
 
-Each write names the version that it replaces, so that of two gateways only one succeeds.
+Each write names the version that it replaces, so that of two gateways only one succeeds. Whoever
+may write Leases may write nonsense into this one: an epoch or a duration that no gateway writes is
+ignored with a warning, since the binders know the highest epoch anyway.
 """
 
 import math
+import time
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+import structlog
 
 from moorage_host.kube import KubeClient, KubeStatusError, micro_time
 
@@ -18,6 +22,14 @@ LEAVING = "moorage.io/leaving"
 """Whether the holder is about to release the Lease, so that the next one may get ready."""
 
 CONFLICT, NOT_FOUND = 409, 404
+
+EPOCHS_AHEAD = 366 * 24 * 3600 * 1000
+"""Epochs begin as the time in milliseconds; one further ahead of this clock is ignored."""
+
+LONGEST_SECONDS = 60.0
+"""A duration in a Lease counts up to this, or up to this process's own if that is longer."""
+
+_log = structlog.get_logger()
 
 
 class LeaseTakenError(Exception):
@@ -30,7 +42,7 @@ class Lease:
 
     Attributes:
         holder: Who decides; empty for nobody.
-        seconds: How long after its last change the Lease ends.
+        seconds: How long after its last change the Lease ends, as its holder says.
         epoch: Of the newest term.
         leaving: Whether the holder is about to release it.
         version: Changes with every write; empty if there is none yet.
@@ -53,6 +65,7 @@ class LeaseStore:
         self._client = client
         self._folder = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
         self._metadata = {"name": name, "namespace": namespace}
+        self._doubted = ""  # the version about which was warned last
 
     async def read(self, timeout: float) -> Lease:
         """Return the newest version.
@@ -65,7 +78,7 @@ class LeaseStore:
         answer = await self._client.request("GET", path, timeout=timeout)
         if answer.status == NOT_FOUND:
             return Lease()
-        return _read(answer.check().body)
+        return self._lease(answer.check().body)
 
     async def write(
         self,
@@ -91,7 +104,7 @@ class LeaseStore:
             method, path = "PUT", f"{self._folder}/{self._metadata['name']}"
         answer = await self._client.request(method, path, body=body, timeout=timeout)
         try:
-            return _read(answer.check().body)
+            return replace(self._lease(answer.check().body), epoch=epoch)
         except KubeStatusError as error:
             if error.status in (CONFLICT, NOT_FOUND):
                 raise LeaseTakenError(str(error)) from error
@@ -112,17 +125,37 @@ class LeaseStore:
         kind = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
         return {**old, **kind, "metadata": metadata, "spec": spec}
 
+    def _lease(self, body: bytes) -> Lease:
+        document = msgspec.json.decode(body, type=dict[str, Any])
+        metadata, spec = document["metadata"], document.get("spec", {})
+        notes = metadata.get("annotations") or {}
+        version, doubts = metadata["resourceVersion"], []
+        epoch, seconds = _number(notes.get(EPOCH, "0")), _number(spec.get("leaseDurationSeconds"))
+        if epoch is None or epoch > time.time_ns() // 1_000_000 + EPOCHS_AHEAD:
+            doubts.append(f"{EPOCH} is {str(notes[EPOCH])[:40]!r}")
+            epoch = 0
+        if seconds is None:
+            doubts.append(f"leaseDurationSeconds is {str(spec['leaseDurationSeconds'])[:40]!r}")
+        elif seconds > LONGEST_SECONDS:
+            doubts.append(f"leaseDurationSeconds is {seconds}")
+        if doubts and version != self._doubted:
+            self._doubted = version
+            _log.warning(
+                "The Lease has values that no gateway should write; they are ignored or cut",
+                lease=self.name,
+                problem="; ".join(doubts),
+            )
+        return Lease(
+            holder=spec.get("holderIdentity") or "",
+            seconds=float(seconds or 0),
+            epoch=epoch,
+            leaving=notes.get(LEAVING) == "true",
+            version=version,
+            document=document,
+        )
 
-def _read(body: bytes) -> Lease:
-    document = msgspec.json.decode(body, type=dict[str, Any])
-    metadata, spec = document["metadata"], document.get("spec", {})
-    notes = metadata.get("annotations") or {}
-    epoch = str(notes.get(EPOCH, "0"))
-    lease = Lease(version=metadata["resourceVersion"], document=document)
-    return replace(
-        lease,
-        holder=spec.get("holderIdentity") or "",
-        seconds=float(spec.get("leaseDurationSeconds") or 0),
-        epoch=int(epoch) if epoch.isdecimal() else 0,
-        leaving=notes.get(LEAVING) == "true",
-    )
+
+def _number(value: object) -> int | None:
+    """Return a whole number that is not negative, of at most 20 digits; None for anything else."""
+    text = str(value or 0)
+    return int(text) if text.isdecimal() and len(text) <= 20 else None

@@ -34,8 +34,10 @@ _OPTIONS = (
     ("grpc.http2.ping_timeout_ms", 5_000),  # by default a minute, and no earlier than that
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
-    ("grpc.min_reconnect_backoff_ms", 200),
-    ("grpc.max_reconnect_backoff_ms", 5_000),
+    # A server that was killed is back in seconds, and calls wait for nothing but the next attempt.
+    ("grpc.initial_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+    ("grpc.min_reconnect_backoff_ms", 3_000),  # what one attempt may take, handshake included
     (
         "grpc.enable_http_proxy",
         0,

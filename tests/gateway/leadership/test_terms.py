@@ -7,6 +7,8 @@ from typing import Any
 
 import grpc
 import grpc.aio
+import pytest
+import structlog.testing
 
 from cli.up.processes import free_ports
 from moorage.v1 import binder_pb2 as pb
@@ -86,6 +88,42 @@ async def test_a_leader_that_cannot_renew_stops_before_its_lease_ends(tmp_path: 
         obj = process.api.pod("p", schedulerName="moorage")
         assert await bind(process, obj)
         assert not process.api.node_of("p")
+
+
+@pytest.mark.parametrize(
+    ("notes", "holder", "seconds"),
+    [
+        ({"moorage.io/epoch": "9" * 40}, "", 1),
+        ({"moorage.io/epoch": str(2**63 - 1)}, "", 1),
+        ({"moorage.io/epoch": "soon"}, "", 1),
+        ({}, "another", 2**31 - 1),
+    ],
+)
+async def test_nonsense_in_the_lease_keeps_no_gateway_from_a_new_term(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    notes: dict[str, str],
+    holder: str,
+    seconds: int,
+) -> None:
+    monkeypatch.setattr("gateway.leadership.election.LONGEST_SECONDS", 0.5)
+    durations = {"lease_duration": 1.0, "lease_renew_deadline": 0.8}
+    async with running(tmp_path, barrier_timeout=5.0, **LEASE | durations) as (process, _):
+        epoch = process.sample("moorage_term_epoch")
+        lease = process.api.read(f"{LEASES}/moorage-gateway")
+        metadata = {k: v for k, v in lease["metadata"].items() if k != "resourceVersion"}
+        metadata["annotations"] = {**metadata["annotations"], **notes}
+        spec = {**lease["spec"], "holderIdentity": holder, "leaseDurationSeconds": seconds}
+        with structlog.testing.capture_logs() as logs:
+            process.api.replace(
+                f"{LEASES}/moorage-gateway", {**lease, "metadata": metadata, "spec": spec}
+            )
+            await until(lambda: process.sample("moorage_term_epoch") > epoch)
+            await until(lambda: process.sample("moorage_leader") == 1)
+        assert process.sample("moorage_term_epoch") < 1e13  # as before, milliseconds
+        assert [log for log in logs if log["event"].startswith("The Lease has values")]
+        obj = process.api.pod("p", schedulerName="moorage")
+        assert await bind(process, obj) == ""
 
 
 def forgetful(*pods: pb.PodReference) -> grpc.GenericRpcHandler:

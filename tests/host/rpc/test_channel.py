@@ -7,7 +7,7 @@ import pytest
 from moorage.errors import ConfigurationError
 from moorage.v1.binder_pb2 import BindRequest, BindResponse, Outcome
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
-from moorage_host.rpc.channel import connect
+from moorage_host.rpc.channel import _OPTIONS, connect
 from moorage_host.rpc.serve import running
 from tests.host.rpc.support import settings, until
 from tests.host.rpc.tiny import SERVICE, TinyServicer, tiny
@@ -52,6 +52,14 @@ async def test_unavailable_is_tried_again_even_with_a_large_request(
         request = BindRequest(annotations={"a": "x" * size})
         answer = await BinderServiceStub(channel).Bind(request, timeout=20)
     assert answer.outcome == Outcome.OUTCOME_BOUND
+
+
+def test_a_service_that_was_killed_is_tried_again_at_least_every_second() -> None:
+    options = dict(_OPTIONS)
+    assert options["grpc.initial_reconnect_backoff_ms"] <= 500
+    assert options["grpc.max_reconnect_backoff_ms"] <= 1_000
+    # An attempt on a busy machine, with its handshake, must not be cut by that.
+    assert options["grpc.min_reconnect_backoff_ms"] >= 2_000
 
 
 async def test_a_new_channel_does_not_wait_for_the_backoff_of_an_older_one() -> None:
