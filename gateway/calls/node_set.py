@@ -85,11 +85,6 @@ class NodeRows(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         """Whether no node with a row is there twice."""
         return self.count + self.unknown == len(self.by_position)
 
-    def common(self, other: "NodeRows") -> int:
-        """Return how many rows both have."""
-        least = min(len(self.mask), len(other.mask)) - 1
-        return int(np.count_nonzero(self.mask[:least] & other.mask[:least]))
-
     def subset(self, positions: Positions) -> "NodeRows":
         """Return the nodes at some positions; the others become UNKNOWN."""
         by_position = np.full(len(self.by_position), UNKNOWN)

@@ -8,8 +8,6 @@ from gateway.binding.binding import Binding
 from gateway.calls import Cycles
 from gateway.cluster.cluster import Cluster
 from gateway.cycle.bind_check import BindCheck
-from gateway.cycle.cache.filter_cache import FilterCache
-from gateway.cycle.cache.score_cache import ScoreCache
 from gateway.cycle.claims import Claims
 from gateway.cycle.metrics import CycleMetrics
 from gateway.cycle.phases.filtering import FilterPhase, FilterPhaseResult
@@ -46,30 +44,19 @@ def make_cycles(
     registry: CollectorRegistry,
     spans: SpanSink | None = None,
 ) -> Cycles:
-    """Return what runs cycles, each phase with a cache before it; some are traced to *spans*."""
+    """Return what runs cycles, some traced to *spans*."""
     all_scores = bool(settings.decision_arrays or observers)
     state, metrics, index = cluster.state, CycleMetrics(registry), RowIndex(cluster.state)
-    filter_phase: Phase[FilterPhaseResult] = FilterCache(
-        FilterPhase(filters, index, Sharding(settings), metrics),
-        state,
-        policy,
-        limit=settings.cache_pods,
-        verify_share=settings.cache_verify_share,
+    filter_phase: Phase[FilterPhaseResult] = FilterPhase(
+        filters, index, Sharding(settings), metrics
     )
-    score_phase: Phase[ScorePhaseResult] = ScoreCache(
-        ScorePhase(
-            scorers,
-            index,
-            Sharding(settings),
-            metrics,
-            top=settings.decision_top,
-            all_scores=all_scores,
-        ),
-        state,
-        policy,
-        limit=settings.cache_pods,
+    score_phase: Phase[ScorePhaseResult] = ScorePhase(
+        scorers,
+        index,
+        Sharding(settings),
+        metrics,
         top=settings.decision_top,
-        verify_share=settings.cache_verify_share,
+        all_scores=all_scores,
     )
     traced = None
     if spans is not None:

@@ -115,7 +115,7 @@ class CycleMetrics:
         )
         cached = Counter(
             "moorage_cached_phases",
-            "Phases of cycles for which replicas were asked about no node (whole) or not about all "
+            "Phases of cycles in which replicas asked plugins about no node (whole) or not all "
             "nodes (part), since the answers for equal pods were cached.",
             ["phase", "extent"],
             registry=registry,
@@ -164,6 +164,8 @@ class CycleMetrics:
     def filtered(self, record: FilterRecord) -> None:
         """Observe what filter replicas did."""
         self._filter(record.seconds)
+        if record.cached_nodes:
+            self._cached["filter", record.cached_nodes == record.nodes].inc()
         self._observe_plugins(record.plugins, "filter")
         if record.shards > 1:
             self._scattered.labels("filter").inc()
@@ -177,6 +179,8 @@ class CycleMetrics:
     def scored(self, record: ScoreRecord) -> None:
         """Observe what scorer replicas did."""
         self._score(record.seconds)
+        if record.cached_nodes:
+            self._cached["score", record.cached_nodes == record.nodes].inc()
         self._observe_plugins(record.plugins, "score")
         if record.shards > 1:
             self._scattered.labels("score").inc()
@@ -188,14 +192,6 @@ class CycleMetrics:
     def bind_checked(self, outcome: BindCheckOutcome) -> None:
         """Count a bind by whether its node was checked again."""
         self._bind_checks.labels(outcome).inc()
-
-    def cached(self, phase: PhaseName, *, whole: bool) -> None:
-        """Count a phase for which replicas were asked about no node, or about a part of them."""
-        self._cached[phase, whole].inc()
-
-    def cache_differs(self, phase: PhaseName) -> None:
-        """Count a cached result that replicas did not confirm."""
-        self._differences.labels(phase).inc()
 
     def foreign(self) -> None:
         """Count a call for a pod that is not ours."""

@@ -58,6 +58,8 @@ def filter_record(
         claimants=list(result.claimants),
         shards=shards,
         version=version,
+        cached_nodes=result.cached_nodes,
+        cached_from=result.cached_from,
     )
 
 
@@ -72,23 +74,9 @@ def score_record(
         top=[node_score(node) for node in result.top],
         shards=shards,
         version=version,
+        cached_nodes=result.cached_nodes,
+        cached_from=result.cached_from,
     )
-
-
-def mark_cached(
-    record: FilterRecord | ScoreRecord,
-    source: str,
-    nodes: int,
-    asked: FilterRecord | ScoreRecord | None,
-) -> None:
-    """Note that *nodes* came from the cache, and what replicas were *asked* about the others."""
-    record.cached_from, record.cached_nodes = (source, nodes) if nodes else ("", 0)
-    if asked is None:
-        return
-    record.seconds, record.shards = asked.seconds, asked.shards
-    seconds = {plugin.plugin: plugin.seconds for plugin in asked.plugins}
-    for plugin in record.plugins:
-        plugin.seconds = seconds.get(plugin.plugin, 0.0)
 
 
 def kept_values(values: Iterable[pb.CycleValue]) -> dict[str, KeptValue]:

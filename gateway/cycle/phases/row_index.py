@@ -1,7 +1,7 @@
 """Finds the rows of a call's nodes in the cluster state."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -41,14 +41,6 @@ class RowIndex:
             found = NodeRows.at(by_position, self.state.rows.capacity)
         nodes.rows = version, found
         return found
-
-    def at(self, rows: Iterable[int]) -> NodeSet:
-        """Return the nodes in some rows; rows without a node are left out."""
-        pairs = [(row, name) for row in rows if (name := self.state.rows.name_at(row))]
-        nodes = NodeSet([name for _, name in pairs])
-        by_position = np.array([row for row, _ in pairs], np.intp)
-        nodes.rows = self.state.rows.version, NodeRows.at(by_position, self.state.rows.capacity)
-        return nodes
 
     def _rows(self) -> Mapping[str, int]:
         version, now = self.state.rows.version, time.monotonic()

@@ -105,14 +105,6 @@ class ScorePhase(ReplicaPhase):
         kept = kept_values(result.cycle_state) if result.cycle_state else {}
         return ScorePhaseResult(totals=totals, record=record, by_row=by_row, cycle_state=kept)
 
-    async def raw(self, request: CycleRequest) -> Sequence[ShardScores]:
-        """Return the raw scores of the request's nodes, by shard; raises as `run`."""
-        count, version = self.shards(request)
-        positions = self.index.find(request.nodes).positions
-        if count > 1 and (shards := await self._score_parts(request, count, version)):
-            return shards
-        return [await self._score_shard(request, positions)]
-
     async def _score(self, request: CycleRequest) -> Scored:
         def fill(message: Any, rows: NodeRows) -> NodeRows:
             fill_cycle(message.cycle, request, rows)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gateway.cycle.cache.caching import NAMES, Asked, answered, caching, decided, fill, noting
+from tests.gateway.cycle.noting import NAMES, Asked, answered, decided, fill, noted, noting
 from tools.inprocess.api import Object
 from tools.inprocess.gateway import pod
 
@@ -21,7 +21,7 @@ def text(plugins: str) -> str:
 async def test_a_profile_without_plugins_lets_all_nodes_pass_without_an_opinion(
     tmp_path: Path,
 ) -> None:
-    async with caching(tmp_path, text=text(NOTHING)) as process:
+    async with noted(tmp_path, text=text(NOTHING)) as process:
         await fill(process)
         answer = await process.filter(pod("p"), *NAMES, "new")
         assert answer["NodeNames"] == [*NAMES, "new"]
@@ -46,7 +46,7 @@ async def test_a_profile_without_plugins_lets_all_nodes_pass_without_an_opinion(
 async def test_only_phases_with_plugins_ask_replicas(
     tmp_path: Path, plugins: str, counts: tuple[float, float]
 ) -> None:
-    async with caching(tmp_path, *noting(Asked()), text=text(plugins)) as process:
+    async with noted(tmp_path, *noting(Asked()), text=text(plugins)) as process:
         await fill(process)
         answer = await process.filter(pod("p"), *NAMES)
         scores = await process.prioritize(pod("p"), *answer["NodeNames"])

@@ -18,7 +18,7 @@ from cli.up.processes import free_ports
 from moorage import FilterPlugin, Normalization, ScorePlugin
 from moorage.plugin.base import Plugin
 from moorage_host.plugins.registry import load_registry
-from tests.gateway.cycle.cache.caching import NAMES, fill, of_set, policy, told
+from tests.gateway.cycle.noting import NAMES, fill, of_set, policy, told
 from tools.inprocess.gateway import Gateway, filter_service, gateway, ready, scorer_service
 
 STEPS = int(os.environ.get("MOORAGE_MIXED_STEPS", "2000"))
@@ -151,7 +151,6 @@ async def test_every_order_is_one_of_the_two_versions_own(tmp_path: Path) -> Non
                 scorer=[f"127.0.0.1:{port}" for port in rollout.scorers],
                 config=tmp_path / "policy.yaml",
                 http_timeout=60.0,
-                cache_pods=8,
                 min_nodes_per_shard=1,
                 min_shard_time=0.0,
                 hedge_floor=0.002,  # work is sent twice and thrice all the time

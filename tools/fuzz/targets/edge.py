@@ -103,7 +103,6 @@ class Cycles(Target):
                 scorer=scorer,
                 binder=f"127.0.0.1:{port}",
                 config=folder / "policy.yaml",
-                cache_pods=100,
                 http_timeout=8.0,
             )
         )

@@ -1,4 +1,4 @@
-"""Gateways that remember what was said of equal pods, and plugins that note what they are asked."""
+"""Gateways whose plugins note what they are asked."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -8,7 +8,6 @@ from typing import Any
 
 from moorage import FilterPlugin, Nodes, Normalization, Pod, Rejection, Scope, ScorePlugin
 from moorage.plugin.base import Plugin
-from tests.gateway.sharing import place
 from tools.inprocess.api import Object, until
 from tools.inprocess.gateway import (
     Gate,
@@ -81,7 +80,7 @@ def policy(
 
 
 @asynccontextmanager
-async def caching(
+async def noted(
     folder: Path,
     *plugins: type[Plugin],
     text: str = policy(),
@@ -90,7 +89,7 @@ async def caching(
     gate: Gate = is_open,
     **settings: Any,
 ) -> AsyncIterator[Gateway]:
-    """Run a gateway with memory; wait until it answers.
+    """Run a gateway; wait until it answers.
 
     It looks for replicas at further addresses *also*: of `filters`, of `scorer`. The *gate* of its
     own sees what they are asked.
@@ -100,7 +99,7 @@ async def caching(
     filters = [kind for kind in plugins if issubclass(kind, FilterPlugin)]
     scores = [kind for kind in plugins if issubclass(kind, ScorePlugin)]
     patient = {"http_timeout": 60.0, "hedge_floor": 5.0}  # on a busy machine all are slow
-    settings = {"cache_pods": 32, "decision_top": 50, **patient, **settings}
+    settings = {"decision_top": 50, **patient, **settings}
     async with AsyncExitStack() as stack:
         addresses: dict[str, list[str]] = {"filters": [], "scorer": []}
         for _ in range(replicas):
@@ -157,13 +156,6 @@ async def decided(process: Gateway, name: str, namespace: str = "default") -> Ob
     return decision
 
 
-async def remembered(process: Gateway, name: str) -> tuple[int, int]:
-    """Return of how many nodes filters, and of how many scorers, were not asked."""
-    decision = await decided(process, name)
-    phases = [decision.get(phase, {}) for phase in ("filter", "score")]
-    return phases[0].get("cachedNodes", 0), phases[1].get("cachedNodes", 0)
-
-
 async def told(process: Gateway, resource: str, change: Callable[[], Any]) -> None:
     """Change nodes or pods; wait until the gateway has heard of it."""
     before = events(process, resource)
@@ -196,8 +188,3 @@ async def fill(process: Gateway) -> None:
     for made in (*map(node, NAMES[:3]), node("n4", pods="0"), node("n5", taint="gpu")):
         process.api.create("/api/v1/nodes", made)
     await until(lambda: process.sample("moorage_cache_size", type="nodes") == len(NAMES))
-
-
-async def place_all(process: Gateway, *names: str) -> list[Object]:
-    """Place equal pods with these names on the nodes of `fill`."""
-    return [await place(process, of_set(name), NAMES) for name in names]
