@@ -2,18 +2,24 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from cli.up.asked import DEFAULT, Schedulers
-from cli.up.clients.cluster import Cluster
-from cli.up.objects.manifests import Object
+from cli.shared.manifests import Object
+from cli.up.cluster import PODS
+from sandbox.client import SYNCED, Api
+
+DEFAULT = "default-scheduler"
+"""The schedulerName of pods that name none; kube-scheduler serves it without Moorage here."""
 
 QUIET_SECONDS = 1.5
 """How long nothing may change before pods that suit no node are taken to stay pending: a place
 that another pod makes is tried after a backoff of a second at least."""
+
+FAILURES = "/api/v1/events?fieldSelector=reason=FailedScheduling"
+"""The events of attempts to schedule a pod that came to nothing."""
 
 POLL_SECONDS = 0.25
 """How often to look whether things have settled though nothing changes."""
@@ -87,16 +93,17 @@ class Following:
         expected: How many pods have to be scheduled, as far as it is known beforehand.
     """
 
-    def __init__(
-        self, cluster: Cluster, created: Iterable[Object], schedulers: Schedulers, made: int = 0
-    ) -> None:
-        """Follow the *created* pods, those that `expect` adds, and so many that controllers make.
+    def __init__(self, api: Api, profiles: Collection[str], made: int = 0) -> None:
+        """Follow the pods that `expect` adds, and so many that controllers make.
 
-        Pods that were created bound have nothing to wait for.
+        Args:
+            api: The API server.
+            profiles: The schedulerNames that Moorage serves.
+            made: How many pods controllers will make.
         """
         self.expected = made
-        self._cluster = cluster
-        self._schedulers = schedulers
+        self._api = api
+        self._served = {*profiles, DEFAULT}
         self._pods: dict[str, PodState] = {}
         self._wanted: set[str] = set()
         self._outcomes: Counter[Outcome] = Counter()
@@ -104,8 +111,6 @@ class Following:
         self._all = made
         self._changed = asyncio.Event()
         self._began_at = self._decided_at = self._changed_at = self._now()
-        for pod in created:
-            self.expect(pod)
 
     @property
     def pods(self) -> list[PodState]:
@@ -139,8 +144,9 @@ class Following:
 
     async def catch_up(self) -> None:
         """Take over how far all pods are now."""
-        for pod in await self._cluster.pods():
-            self._note("MODIFIED", pod)
+        pods, _ = await self._api.list(PODS)
+        for pod in pods:
+            self._note(self._state(pod))
 
     async def until_settled(self, progress: Callable[[int], None]) -> None:
         """Wait until every pod has its verdict; call *progress* with the number of those that do.
@@ -160,9 +166,8 @@ class Following:
         A pod that stays pending is yielded once, and once more after `ask_again`.
         """
         self._shown = {uid: {(pod.outcome, pod.node)} for uid, pod in self._pods.items()}
-        async for kind, pod in self._cluster.follow():
-            state = self._note(kind, pod)
-            if state is None or state.outcome is Outcome.WAITING:
+        async for state in self._news():
+            if state.outcome is Outcome.WAITING:
                 continue
             shown = self._shown.setdefault(state.uid, set())
             if (state.outcome, state.node) not in shown:
@@ -179,9 +184,25 @@ class Following:
             shown -= {(outcome, "") for outcome in (Outcome.UNSCHEDULABLE, Outcome.FAILING)}
 
     async def _watch(self, progress: Callable[[int], None]) -> None:
-        async for kind, pod in self._cluster.follow():
-            if self._note(kind, pod):
-                progress(self.decided)
+        async for _ in self._news():
+            progress(self.decided)
+
+    async def _news(self) -> AsyncIterator[PodState]:
+        """Yield the state of each pod that is another than before, for ever."""
+        present = set[str]()
+        async for kind, pod in self._api.follow(PODS):
+            if kind == SYNCED:  # what it does not list was deleted before it began
+                uids = self._pods.keys() - present
+                news = [replace(self._pods[uid], outcome=Outcome.DELETED) for uid in uids]
+            elif kind == "DELETED":
+                present.discard(pod["metadata"]["uid"])
+                news = [replace(self._state(pod), outcome=Outcome.DELETED)]
+            else:
+                present.add(pod["metadata"]["uid"])
+                news = [self._state(pod)]
+            for state in news:
+                if self._note(state):
+                    yield state
 
     async def _settled(self) -> None:
         while not await self._is_settled():
@@ -203,7 +224,7 @@ class Following:
         """Whether each failing pod has failed twice as it does now."""
         twice = {
             (event["involvedObject"]["uid"], event["message"].removesuffix(" ..."))
-            for event in await self._cluster.failed_attempts()
+            for event in (await self._api.list(FAILURES))[0]
             if (event.get("series") or {}).get("count", 1) > 1
         }
         failing = [pod for pod in self._pods.values() if pod.outcome is Outcome.FAILING]
@@ -212,13 +233,11 @@ class Following:
             for pod in failing
         )
 
-    def _note(self, kind: str, pod: Object) -> PodState | None:
-        """Take over a pod's state; return it if it is news."""
-        state, before = self._state(pod), self._pods.get(pod["metadata"]["uid"])
-        if kind == "DELETED":
-            state = replace(state, outcome=Outcome.DELETED)
+    def _note(self, state: PodState) -> bool:
+        """Take over a pod's state; return whether it is news."""
+        before = self._pods.get(state.uid)
         if state == before:
-            return None
+            return False
         if before:
             self._outcomes[before.outcome] -= 1
         else:
@@ -229,7 +248,7 @@ class Following:
         if state.outcome is not Outcome.WAITING:
             self._decided_at = self._changed_at
         self._changed.set()
-        return state
+        return True
 
     def _want(self, state: PodState) -> None:
         if not self._wanted:
@@ -241,6 +260,6 @@ class Following:
 
     def _state(self, pod: Object) -> PodState:
         state = PodState.of(pod)
-        if state.outcome is not Outcome.WAITING or self._schedulers.serve(state.scheduler):
+        if state.outcome is not Outcome.WAITING or state.scheduler in self._served:
             return state
         return replace(state, outcome=Outcome.UNSERVED)

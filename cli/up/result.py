@@ -12,20 +12,16 @@ from typing import Any
 
 from cli.shared.gateway.client import Gateway
 from cli.shared.screen import Screen
-from cli.up.asked import Schedulers
-from cli.up.clients.gateway import explained
-from cli.up.clients.standin import StandIn
-from cli.up.following import Following, Outcome, PodState
+from cli.up.following import DEFAULT, Following, Outcome, PodState
 from cli.up.processes.stack import Addresses
+from cli.up.readiness import explained
+from sandbox.client import Api, ApiError
 
 COLLECTING_SECONDS = 1.0
 """How long deletions are collected before they are shown together."""
 
 MOST_PROBLEMS = 10
 """Problems of pods without a node that are shown, the most frequent ones."""
-
-LOOKED_AT = 200
-"""Bound pods whose decisions are read, evenly taken from all; each costs a request."""
 
 SHOWN = 3
 """In-tree plugins that are named, and pods of those deleted together."""
@@ -73,8 +69,8 @@ class Report:
     def __init__(
         self,
         screen: Screen,
-        schedulers: Schedulers,
-        scheduler: StandIn,
+        profiles: Sequence[str],
+        scheduler: Api,
         gateway: Gateway,
         *,
         rows: int,
@@ -84,14 +80,14 @@ class Report:
 
         Args:
             screen: Where to.
-            schedulers: Which schedulers ask Moorage.
-            scheduler: The stand-in for kube-scheduler.
+            profiles: The schedulerNames that Moorage serves.
+            scheduler: The admin port of the stand-in for kube-scheduler.
             gateway: The gateway.
             rows: How many pods the result shows; 0 for all.
             nodes: How many nodes there are.
         """
         self._screen = screen
-        self._schedulers = schedulers
+        self._profiles = profiles
         self._scheduler = scheduler
         self._gateway = gateway
         self._rows = rows
@@ -102,7 +98,7 @@ class Report:
         """Show the pods that had to be scheduled, or the most interesting ones, and a summary."""
         pods = following.pods
         if self._rows and len(pods) > self._rows:
-            await self._table(await most_interesting(pods, self._rows, self._scheduler))
+            await self._table(most_interesting(pods, self._rows))
             rest = len(pods) - self._rows
             self._screen.sentence(f"... and {rest} more; --rows 0 shows all")
             await self._problems(pods)
@@ -111,8 +107,6 @@ class Report:
         self._screen.write(totals(pods))
         for line in spread(pods, self._nodes, following.seconds):
             self._screen.sentence(line)
-        for line in self._schedulers.summary(pod.scheduler for pod in pods):
-            self._screen.sentence(line, style="yellow")
         if following.failing:
             self._screen.write("Scheduling fails; the table says why.", style="red")
 
@@ -147,15 +141,32 @@ class Report:
             self._screen.table(("PENDING", "SUCH AS", "WHY"), rows)
 
     async def _reason(self, pod: PodState) -> str:
-        problem = self._schedulers.problem(pod.scheduler)
-        decision = await self._scheduler.decision(pod.namespace, pod.name)
+        decision = await self._decision(pod)
         given = pod.node and not decision  # such as a pod that was created with a node
-        if problem and not given and pod.outcome is not Outcome.DELETED:
-            return f"{problem} ({pod.problem})" if pod.problem else problem
+        if pod.scheduler not in self._profiles and not given and pod.outcome is not Outcome.DELETED:
+            return not_asked(pod, self._profiles)
         return why(pod, decision, await explained(self._gateway, pod.namespace, pod.name))
+
+    async def _decision(self, pod: PodState) -> Answer | None:
+        """Return the stand-in's newest decision about a pod; None if it has none."""
+        try:
+            return await self._scheduler.request("GET", f"/decisions/{pod.namespace}/{pod.name}")
+        except ApiError:
+            return None
 
 
 # ---- one pod
+
+
+def not_asked(pod: PodState, profiles: Sequence[str]) -> str:
+    """Return why Moorage was not asked about a pod of another schedulerName than *profiles*."""
+    text = (
+        f"schedulerName is {DEFAULT}: Moorage was not asked"
+        if pod.scheduler == DEFAULT
+        else f"no scheduler here serves schedulerName {pod.scheduler}"
+    )
+    cause = f" ({pod.problem})" if pod.problem else ""
+    return f"{text}; set spec.schedulerName: {profiles[0]}{cause}"
 
 
 def why(pod: PodState, scheduler: Answer | None, gateway: Answer) -> str:
@@ -229,53 +240,25 @@ def _place(pod: PodState) -> str:
 # ---- which pods are worth a row of a large workload
 
 
-async def most_interesting(
-    pods: Sequence[PodState], count: int, scheduler: StandIn
-) -> list[PodState]:
-    """Return *count* pods: without a node, then outvoted or tied ones, then a sample of the others.
+def most_interesting(pods: Sequence[PodState], count: int) -> list[PodState]:
+    """Return *count* pods: those without a node, then a sample of those with one.
 
     Of those without a node, one for each problem comes before a second one with the same. Pods that
     were not tried yet come last.
     """
-    without = [pod for kind in WITHOUT_NODE for pod in pods if pod.outcome is kind]
-    if len(without) >= count:
-        return _each_problem_first(without)[:count]
-    bound = _sample([pod for pod in pods if pod.outcome is Outcome.BOUND], LOOKED_AT)
-    decisions = await asyncio.gather(*(scheduler.decision(p.namespace, p.name) for p in bound))
-    ranks = [_rank(decision) for decision in decisions]
-    chosen: list[PodState] = []
-    for rank in range(3):
-        left = count - len(without) - len(chosen)
-        chosen += _sample([p for p, r in zip(bound, ranks, strict=True) if r == rank], left)
+    without = _each_problem_first([p for kind in WITHOUT_NODE for p in pods if p.outcome is kind])
+    bound = [pod for pod in pods if pod.outcome is Outcome.BOUND]
     waiting = [pod for pod in pods if pod.outcome is Outcome.WAITING]
-    return [*_each_problem_first(without), *chosen, *waiting][:count]
-
-
-def _rank(decision: Answer | None) -> int:
-    """Return 0 if the best node by Moorage's scores was outvoted, 1 for a tie, else 2."""
-    scores = (decision or {}).get("scores")
-    if not decision or not scores:
-        return 2
-    if scores.get("preferred"):
-        return 0
-    return 1 if scores["equals"] else 2
+    left = max(count - len(without), 0)
+    taken = min(left, len(bound))
+    sample = [bound[index * len(bound) // taken] for index in range(taken)]
+    return [*without, *sample, *waiting][:count]
 
 
 def _each_problem_first(pods: Sequence[PodState]) -> list[PodState]:
     first = {(pod.outcome, pod.scheduler, pod.problem): pod for pod in reversed(pods)}
     uids = {pod.uid for pod in first.values()}
     return sorted(pods, key=lambda pod: pod.uid not in uids)
-
-
-def _sample(pods: Sequence[PodState], count: int) -> list[PodState]:
-    """Return at most *count* of the pods, evenly taken."""
-    if len(pods) <= count:
-        return list(pods)
-    return [pods[index] for index in _evenly(len(pods), count)]
-
-
-def _evenly(length: int, count: int) -> Iterator[int]:
-    return (index * length // count for index in range(count))
 
 
 # ---- all pods together

@@ -2,35 +2,34 @@
 
 import asyncio
 import shlex
+import shutil
+import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
+import click
 
 from cli.certs.folders import CertificateOptions, keep_certificates
 from cli.config.policies import Policy, choose_policy
 from cli.shared.failures import clear_failures
 from cli.shared.gateway.client import Gateway
+from cli.shared.manifests import Object
 from cli.shared.screen import Screen
-from cli.up.asked import Schedulers
-from cli.up.clients.cluster import connected
-from cli.up.clients.gateway import background_shown, gateway_at, wait_until_ready
-from cli.up.clients.standin import StandIn
-from cli.up.files.directory import run_directory
-from cli.up.files.kubeconfig import KubeconfigFile, reserve
+from cli.up.cluster import check_serves, create
 from cli.up.following import Following
-from cli.up.objects.controlled import expected_pods
-from cli.up.objects.workload import Workload, read_workload
-from cli.up.placing import Placing
+from cli.up.kubeconfig import KubeconfigFile, reserve
 from cli.up.processes import Processes, ProcessFailedError, start_here
 from cli.up.processes.scheduling import read_scheduler_config
 from cli.up.processes.stack import Addresses, StackOptions, start_stack
-from cli.up.reloading.reloader import Reloader, Retry
+from cli.up.readiness import background_shown, gateway_at, wait_for_nodes, wait_until_ready
+from cli.up.reloading import Reloader, Retry
 from cli.up.result import Report, show_addresses
+from cli.up.workload import Workload, read_workload
 from moorage_host.process.lifecycle import stop_signals
-from sandbox.client import ApiError
+from sandbox.client import Api, ApiError
 
 INTERRUPTED = 130
 """Exit code if a signal came before the result."""
@@ -75,7 +74,7 @@ def up(options: UpOptions) -> int:
     profiles, scale = policy.resolved.profile_names, policy.resolved.score_scale
     given = options.nodes, options.pods, profiles
     workload = Workload() if options.kubeconfig else read_workload(*given)
-    with _kubeconfig(options) as kubeconfig, run_directory() as run, clear_failures():
+    with _kubeconfig(options) as kubeconfig, _run_directory() as run, clear_failures():
         for note in (*policy.notes, *workload.notes):
             screen.sentence(f"Note: {note}", style="yellow")
         certificates = run.path / "certs" if options.tls else None
@@ -84,7 +83,7 @@ def up(options: UpOptions) -> int:
         stack = StackOptions(
             directory=run.path,
             kubeconfig=options.kubeconfig,
-            config=run.write("policy.yaml", policy.text) if policy.text else options.config,
+            config=_policy_file(run.path, policy) or options.config,
             profiles=profiles,
             plugins=options.plugins,
             scorers=options.scorers,
@@ -98,6 +97,36 @@ def up(options: UpOptions) -> int:
         code = asyncio.run(work.run(workload))
         run.failed = code not in (0, INTERRUPTED)
     return code
+
+
+@dataclass(slots=True, kw_only=True)
+class _Run:
+    """The directory of a run, with logs and what the processes read; it stays if the run failed."""
+
+    path: Path
+    failed: bool = True
+
+
+@contextmanager
+def _run_directory() -> Iterator[_Run]:
+    """Make the directory; at the end of the block remove it, or print where it is."""
+    run = _Run(path=Path(tempfile.mkdtemp(prefix="moorage-")))
+    try:
+        yield run
+    finally:
+        if run.failed:
+            click.echo(f"The logs of this run are in {run.path}", err=True)
+        else:
+            shutil.rmtree(run.path, ignore_errors=True)
+
+
+def _policy_file(directory: Path, policy: Policy) -> Path | None:
+    """Write a policy that was made of the plugins alone."""
+    if not policy.text:
+        return None
+    file = directory / "policy.yaml"
+    file.write_text(policy.text)
+    return file
 
 
 class _Up:
@@ -168,44 +197,89 @@ class _Up:
             self._screen.write(f"Certificates: {self._stack.certificates}", style="dim")
         return addresses
 
-    async def _define(self, workload: Workload, api: str) -> None:
+    async def _define(self, workload: Workload, url: str) -> None:
         """Create the definitions: the gateway reads the kinds of all plugins before it is ready."""
-        async with connected(api) as cluster:
-            await cluster.create(workload.only_definitions(), lambda _: None)
-            await cluster.check_serves(self._policy.readers())
+        async with Api(url) as api:
+            await create(api, workload.only_definitions())
+            await check_serves(api, self._policy.readers())
 
     async def _schedule(self, workload: Workload, addresses: Addresses, gateway: Gateway) -> int:
         """Have the workload scheduled on the embedded cluster; return the exit code."""
-        schedulers = Schedulers(ours=tuple(self._stack.profiles))
         async with (
             _news_of_deaths(),
-            connected(addresses.api) as cluster,
-            aiohttp.ClientSession() as session,
+            Api(addresses.api) as api,
+            Api(addresses.scheduler) as scheduler,
         ):
-            scheduler = StandIn(session, addresses.scheduler)
-            made = expected_pods(workload.controlled)
-            following = Following(cluster, (), schedulers, made=made)
+            following = Following(api, self._stack.profiles, workload.made_pods)
             rows, nodes = self._options.rows, len(workload.nodes)
-            placing = Placing(
-                screen=self._screen,
-                cluster=cluster,
-                gateway=gateway,
-                workload=workload,
-                following=following,
-                report=Report(self._screen, schedulers, scheduler, gateway, rows=rows, nodes=nodes),
-                once=self._options.once,
-                timeout=self._options.timeout,
-                reloads=bool(self._stack.plugins),
-                stop=self._stop,
-                has_result=self._has_result,
+            report = Report(
+                self._screen, self._stack.profiles, scheduler, gateway, rows=rows, nodes=nodes
             )
 
             async def retry() -> str:
                 following.ask_again()
-                return _tried(await scheduler.retry())
+                return await _tried(scheduler)
 
             async with self._reloading(gateway, retry):
-                return await placing.run()
+                try:
+                    await self._create(workload, api, gateway, following)
+                    settled = await self._settled(following)
+                except asyncio.CancelledError:
+                    if self._stop.is_set():  # what has been decided is worth showing
+                        await following.catch_up()
+                        self._screen.sentence("Interrupted; this has been decided so far:")
+                        await report.result(following)
+                    raise
+                await report.result(following)
+                self._has_result.set()
+                if not settled:
+                    self._screen.write(
+                        f"Not settled within {self._options.timeout:g} s.", style="red"
+                    )
+                if self._options.once:
+                    return 0 if settled and not following.failing else 1
+                await self._stay(following, report)
+                return 0
+
+    async def _create(
+        self, workload: Workload, api: Api, gateway: Gateway, following: Following
+    ) -> None:
+        """Create the objects, the pods once the gateway knows the nodes."""
+        with self._screen.progress("Creating objects", workload.size) as progress:
+            count = iter(range(1, workload.size + 1))
+            await create(api, workload.without_pods(), lambda _: progress(next(count)))
+            await wait_for_nodes(gateway, len(workload.nodes))
+
+            def created(obj: Object) -> None:
+                if obj["kind"] == "Pod":
+                    following.expect(obj)
+                progress(next(count))
+
+            await create(api, workload.only_pods(), created)
+
+    async def _settled(self, following: Following) -> bool:
+        """Wait until all pods have a verdict; return whether they do in time."""
+        try:
+            async with asyncio.timeout(self._options.timeout if self._options.once else None):
+                await following.catch_up()
+                expected, done = following.expected, following.decided
+                with self._screen.progress("Scheduling pods", expected, done) as progress:
+                    await following.until_settled(progress)
+        except TimeoutError:
+            return False
+        return True
+
+    async def _stay(self, following: Following, report: Report) -> None:
+        """Show changes until cancelled, then what was deleted, and totals."""
+        self._screen.write("The cluster stays up; Ctrl-C stops it.")
+        if self._stack.plugins:
+            self._screen.sentence("Plugins are loaded again when their files change.")
+        try:
+            async for pod in following.changes():
+                await report.change(pod)
+        finally:
+            report.show_deleted()
+            report.totals(following)
 
     async def _serve(self, addresses: Addresses, gateway: Gateway, problem: str) -> int:
         """Serve a cluster that is not ours, until cancelled."""
@@ -245,7 +319,12 @@ class _Up:
             reloading.cancel()
 
 
-def _tried(pods: int) -> str:
+async def _tried(scheduler: Api) -> str:
+    """Have the stand-in try all pending pods again at once; return how many in words."""
+    try:
+        pods = (await scheduler.request("POST", "/retry"))["pods"]
+    except ApiError:  # it is being started again, and tries all pods then
+        return ""
     what = "1 pending pod is" if pods == 1 else f"{pods} pending pods are"
     return f": {what} tried again" if pods else ""
 

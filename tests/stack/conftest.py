@@ -7,10 +7,10 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from cli.up.clients.cluster import connected
-from cli.up.clients.gateway import gateway_at, wait_until_ready
 from cli.up.processes import Processes
 from cli.up.processes.stack import StackOptions, start_stack
+from cli.up.readiness import gateway_at, wait_until_ready
+from sandbox.client import Api
 from tests.stack.stack import Stack
 
 PLUGINS = Path(__file__).parent / "plugins"
@@ -39,7 +39,7 @@ async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack
         async with gateway_at(addresses.admin) as gateway:
             assert await wait_until_ready(gateway) == ""
         async with (
-            connected(addresses.api) as cluster,
+            Api(addresses.api) as cluster,
             aiohttp.ClientSession() as session,
             processes.kept(),
         ):

@@ -11,11 +11,12 @@ from typing import Any
 
 import aiohttp
 
-from cli.up.clients.cluster import Cluster
-from cli.up.objects.manifests import Object
-from cli.up.objects.workload import Workload
+from cli.shared.manifests import Object
+from cli.up.cluster import PODS, create
 from cli.up.processes import Processes
 from cli.up.processes.stack import Addresses
+from cli.up.workload import Workload
+from sandbox.client import Api
 
 PATIENCE = 60.0
 KEPT = {
@@ -32,7 +33,7 @@ class Stack:
     """A running stack, and shorthand for what tests ask of it."""
 
     addresses: Addresses
-    cluster: Cluster
+    cluster: Api
     session: aiohttp.ClientSession
     processes: Processes
     messages: list[str]
@@ -43,10 +44,10 @@ class Stack:
     ) -> list[Object]:
         """Create nodes, wait until the gateway knows them, then create pods; return the pods."""
         nodes = list(nodes)
-        await self.cluster.create(Workload(nodes=nodes), lambda _: None)
+        await create(self.cluster, Workload(nodes=nodes))
         for node in nodes:
             await self.knows(node["metadata"]["name"])
-        return await self.cluster.create(Workload(pods=list(pods)), lambda _: None)
+        return await create(self.cluster, Workload(pods=list(pods)))
 
     async def knows(self, node: str) -> None:
         """Wait until the gateway's cache has a node."""
@@ -84,7 +85,7 @@ class Stack:
 
     async def pods(self) -> dict[str, Object]:
         """Return all pods by name."""
-        found = await self.cluster.pods()
+        found, _ = await self.cluster.list(PODS)
         return {obj["metadata"]["name"]: obj for obj in found}
 
     async def places(self) -> dict[str, str]:

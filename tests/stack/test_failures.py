@@ -9,7 +9,7 @@ import signal
 
 import pytest
 
-from cli.up.objects.manifests import Object
+from cli.shared.manifests import Object
 from tests.stack.stack import Stack, node, pod
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

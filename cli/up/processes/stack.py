@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from cli.up.files.kubeconfig import kubeconfig
+from cli.up.kubeconfig import kubeconfig
 from cli.up.processes.keeping import Processes
 from cli.up.processes.ports import free_ports
 from cli.up.processes.process import Process

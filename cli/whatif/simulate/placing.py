@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from cli.up.objects.manifests import Object
+from cli.shared.manifests import Object
 from cli.whatif.simulate.moorage import InProcess, WhyNot, why_not, why_pending
 from cli.whatif.simulate.reading import FINISHED, ClusterObjects, key_of, readable, uid_of
 from moorage.errors import ConfigurationError, PluginFailedError

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from cli.up.objects.manifests import Object, read_located
+from cli.shared.manifests import Object, read_located
 from moorage.errors import ConfigurationError
 from moorage.models import ObjectKind, decode_pod
 from moorage.rules import selects_object

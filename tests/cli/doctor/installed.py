@@ -17,7 +17,7 @@ from cli.certs.folders import CertificateOptions, identities, keep_certificates,
 from cli.certs.issuing import Issued
 from cli.doctor.installation.installation import Installation, read_installation
 from cli.shared.gateway.options import GatewayOptions
-from cli.up.files.kubeconfig import kubeconfig
+from cli.up.kubeconfig import kubeconfig
 from cli.up.processes import free_ports
 from sandbox.apiserver import ApiServer
 from sandbox.apiserver.settings import Settings

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.up.reloading.checking import check
+from cli.up.checking import check
 from tests.cli.up.test_up import MAX_TEMPERATURE
 
 
@@ -52,7 +52,7 @@ async def test_what_is_wrong_is_named_with_its_place_first(
 async def test_a_file_that_never_ends_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cli.up.reloading.checking.CHECK_SECONDS", 0.5)
+    monkeypatch.setattr("cli.up.checking.CHECK_SECONDS", 0.5)
     (tmp_path / "a.py").write_text("while True: pass\n")
     found = await check(None, [tmp_path / "a.py"])
     assert found.problem == "the plugins are not loaded after 0.5 s"

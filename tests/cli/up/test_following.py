@@ -8,31 +8,32 @@ from typing import Any
 import aiohttp
 import pytest
 
-from cli.up.asked import Schedulers
-from cli.up.clients.cluster import Cluster, connected
+from cli.up.cluster import create
 from cli.up.following import Following, Outcome, PodState
-from cli.up.objects.workload import Workload
+from cli.up.workload import Workload
 from moorage.errors import ConfigurationError, causes
 from sandbox.apiserver import ApiServer, Fault
+from sandbox.client import Api
 from tests.cli.support import PATIENCE, Object, node, pod, until
 
 PODS = "/api/v1/namespaces/default/pods"
 EVENTS = "/api/v1/namespaces/default/events"
-SCHEDULERS = Schedulers(ours=("moorage",))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
     """A cluster, and what kube-scheduler does to it."""
 
-    cluster: Cluster
+    api: Api
     session: aiohttp.ClientSession
     server: ApiServer
 
     async def create(self, *pods: Object, made: int = 0) -> Following:
         nodes = [node("n")]
-        created = await self.cluster.create(Workload(nodes=nodes, pods=[*pods]), lambda _: None)
-        return Following(self.cluster, created, SCHEDULERS, made)
+        following = Following(self.api, ["moorage"], made)
+        for each in await create(self.api, Workload(nodes=nodes, pods=[*pods])):
+            following.expect(each)
+        return following
 
     async def bind(self, name: str) -> None:
         target = {"target": {"kind": "Node", "name": "n"}}
@@ -79,9 +80,9 @@ async def world() -> AsyncIterator[World]:
     async with (
         ApiServer() as server,
         aiohttp.ClientSession(server.url) as session,
-        connected(server.url) as cluster,
+        Api(server.url) as api,
     ):
-        yield World(cluster=cluster, session=session, server=server)
+        yield World(api=api, session=session, server=server)
 
 
 class Settling:
@@ -169,6 +170,15 @@ async def test_a_deleted_pod_needs_no_verdict(world: World) -> None:
     assert following.pods[0].outcome is Outcome.DELETED
 
 
+async def test_a_pod_that_is_deleted_before_anybody_looks_is_not_waited_for(world: World) -> None:
+    following = await world.create(pod("a"), pod("b"))
+    await world.delete("a")
+    await world.bind("b")
+    await Settling(following).end()
+    outcomes = {state.name: state.outcome for state in following.pods}
+    assert outcomes == {"a": Outcome.DELETED, "b": Outcome.BOUND}
+
+
 def test_a_pod_is_preempted_if_kube_scheduler_has_marked_it() -> None:
     victim = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
     drained = {**victim, "reason": "EvictionByEvictionAPI"}
@@ -189,7 +199,7 @@ async def test_later_changes_are_told_once_and_new_pods_too(world: World) -> Non
             told.append((state.name, state.outcome))  # noqa: PERF401 - read while it grows
 
     telling = asyncio.create_task(tell())
-    await world.cluster.create(Workload(pods=[pod("c")]), lambda _: None)
+    await create(world.api, Workload(pods=[pod("c")]))
     await world.bind("a")
     await until(lambda: told)
     await world.bind("c")
@@ -226,7 +236,7 @@ async def test_a_pod_that_stays_pending_is_told_once_until_it_is_asked_for_again
             told.append((state.name, state.outcome, state.problem))  # noqa: PERF401
 
     telling = asyncio.create_task(tell())
-    await world.cluster.create(Workload(pods=[pod("a"), pod("b")]), lambda _: None)
+    await create(world.api, Workload(pods=[pod("a"), pod("b")]))
     await world.fail("a", "Unschedulable", "1 too hot")
     await world.fail("a", "Unschedulable", "2 too hot")
     await world.bind("b")
@@ -260,7 +270,7 @@ async def test_an_object_that_the_api_server_refuses_is_named(world: World) -> N
 
 async def test_namespaces_and_priority_classes_may_be_there_already(world: World) -> None:
     twice = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}] * 2
-    await world.cluster.create(Workload(namespaces=twice), lambda _: None)
+    await create(world.api, Workload(namespaces=twice))
 
 
 async def test_a_pod_whose_scheduler_does_not_run_is_not_waited_for(world: World) -> None:
@@ -282,7 +292,7 @@ async def test_pods_that_controllers_make_are_waited_for(
     assert following.expected == 1
     settling = Settling(following)
     assert await settling.undecided()
-    await world.cluster.create(Workload(pods=[pod("web-1")]), lambda _: None)
+    await create(world.api, Workload(pods=[pod("web-1")]))
     assert await settling.undecided()
     await world.bind("web-1")
     await settling.end()

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cli.up.clients.cluster import connected
+from cli.up.cluster import PODS
+from sandbox.client import Api
 from tests.cli.support import PATIENCE, moorage, pod
 
 SLOW = """\
@@ -34,9 +35,9 @@ async def test_what_was_decided_is_shown(tmp_path: Path, number: signal.Signals)
         tmp_path, "up", "--once", "--plugin", file, "--nodes=2", "--pods=pods.yaml"
     ) as command:
         await command.line("export KUBECONFIG=")
-        async with asyncio.timeout(PATIENCE), connected(command.api) as cluster:
-            async for _ in cluster.follow():
-                pods = await cluster.pods()
+        async with asyncio.timeout(PATIENCE), Api(command.api) as api:
+            async for _ in api.follow(PODS):
+                pods, _ = await api.list(PODS)
                 if sum("nodeName" in pod["spec"] for pod in pods) == 3:
                     break
         command.signal(number)

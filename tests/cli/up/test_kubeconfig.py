@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from cli.shared.gateway.embedded import embedded_admin
-from cli.up.files.kubeconfig import KubeconfigFile, default_path, reserve
+from cli.up.kubeconfig import KubeconfigFile, default_path, reserve
 from moorage.errors import ConfigurationError
 
 API = "http://127.0.0.1:1"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cli.up.following import Outcome, PodState
-from cli.up.result import why
+from cli.up.result import not_asked, why
 
 Answer = Mapping[str, Any]
 
@@ -111,3 +111,15 @@ def test_a_deleted_pod_was_preempted_only_if_kube_scheduler_has_marked_it() -> N
     gone = replace(BOUND, outcome=Outcome.DELETED)
     assert why(gone, None, {}) == "by a client or by what made it"
     assert why(replace(gone, preempted=True), None, {}) == "preempted for a more important pod"
+
+
+def test_what_makes_moorage_decide_is_told_for_pods_of_other_schedulers() -> None:
+    cure = "set spec.schedulerName: batch"
+    theirs = replace(BOUND, scheduler="default-scheduler")
+    assert not_asked(theirs, ["batch", "moorage"]) == (
+        f"schedulerName is default-scheduler: Moorage was not asked; {cure}"
+    )
+    misspelt = replace(PENDING, scheduler="moorge", problem="")
+    assert not_asked(misspelt, ["batch"]) == (
+        f"no scheduler here serves schedulerName moorge; {cure}"
+    )

@@ -4,8 +4,9 @@ import re
 import signal
 from pathlib import Path
 
-from cli.up.clients.cluster import connected
-from cli.up.objects.workload import Workload
+from cli.up.cluster import create as create_all
+from cli.up.workload import Workload
+from sandbox.client import Api
 from tests.cli.support import Command, moorage, pod
 from tests.cli.up.test_up import MAX_TEMPERATURE
 
@@ -94,5 +95,5 @@ async def test_it_shows_when_background_work_begins_to_fail_and_when_that_ends(
 
 
 async def create(command: Command, name: str) -> None:
-    async with connected(command.api) as cluster:
-        await cluster.create(Workload(pods=[pod(name, schedulerName="moorage")]), lambda _: None)
+    async with Api(command.api) as api:
+        await create_all(api, Workload(pods=[pod(name, schedulerName="moorage")]))

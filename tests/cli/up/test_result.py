@@ -1,37 +1,10 @@
 """Which pods of a large workload are shown, and the summary of all."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-import aiohttp
-import pytest
-from aiohttp import web
-
-from cli.up.clients.standin import StandIn
 from cli.up.following import Outcome, PodState
 from cli.up.result import by_problem, deletions, most_interesting, spread, totals
-
-OUTVOTED, TIED = {"outvoted-0", "outvoted-1"}, {f"tied-{i}" for i in range(3)}
-
-
-@pytest.fixture
-async def scheduler() -> AsyncIterator[StandIn]:
-    """The stand-in's port, with a decision about each pod."""
-
-    async def show(request: web.Request) -> web.Response:
-        pod = request.match_info["pod"]
-        preferred = {"node": "m"} if pod in OUTVOTED else None
-        scores = {"preferred": preferred, "equals": int(pod in TIED)}
-        return web.json_response({"node": "n", "scores": scores})
-
-    app = web.Application()
-    app.router.add_get("/decisions/{namespace}/{pod}", show)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    async with aiohttp.ClientSession() as session:
-        yield StandIn(session, f"http://127.0.0.1:{runner.addresses[0][1]}")
-    await runner.cleanup()
 
 
 def pod(name: str, outcome: Outcome = Outcome.BOUND, problem: str = "") -> PodState:
@@ -47,31 +20,31 @@ def names(pods: Sequence[PodState]) -> list[str]:
     return [each.name for each in pods]
 
 
-async def test_failures_come_first_then_pending_outvoted_and_tied_pods_and_a_sample(
-    scheduler: StandIn,
-) -> None:
+def test_failures_come_first_then_pending_pods_and_a_sample_of_all_others() -> None:
     pods = [
         *(pod(f"bound-{i}") for i in range(100)),
-        *map(pod, sorted(OUTVOTED | TIED)),
         pod("waiting", Outcome.WAITING),
         unschedulable("p-1", "9 a"),
         unschedulable("p-2", "9 a"),
         unschedulable("p-3", "9 b"),
         pod("fails", Outcome.FAILING, "boom"),
     ]
-    shown = names(await most_interesting(pods, 20, scheduler))
+    shown = names(most_interesting(pods, 20))
     assert shown[:4] == ["fails", "p-1", "p-3", "p-2"]
-    assert set(shown[4:6]) == OUTVOTED
-    assert set(shown[6:9]) == TIED
     assert len(shown) == 20
-    assert all(name.startswith("bound-") for name in shown[9:])
-    assert shown[9] == "bound-0"
+    assert all(name.startswith("bound-") for name in shown[4:])
+    assert shown[4] == "bound-0"
     assert int(shown[-1].removeprefix("bound-")) > 80  # from all of them, not the first ones
 
 
-async def test_every_problem_is_shown_before_one_is_shown_twice(scheduler: StandIn) -> None:
+def test_pods_that_were_not_tried_come_last() -> None:
+    pods = [pod("waiting", Outcome.WAITING), pod("bound"), unschedulable("p", "9 a")]
+    assert names(most_interesting(pods, 3)) == ["p", "bound", "waiting"]
+
+
+def test_every_problem_is_shown_before_one_is_shown_twice() -> None:
     pods = [*(unschedulable(f"a-{i}", "9 a") for i in range(30)), unschedulable("b", "9 b")]
-    assert names(await most_interesting(pods, 3, scheduler)) == ["a-0", "b", "a-1"]
+    assert names(most_interesting(pods, 3)) == ["a-0", "b", "a-1"]
 
 
 def test_pods_with_the_same_problem_are_counted_whatever_the_number_of_nodes() -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from cli.up.reloading.watching import changes
+from cli.up.reloading import changes
 from tests.cli.support import PATIENCE
 
 
 @pytest.fixture(autouse=True)
 def _often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cli.up.reloading.watching.LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("cli.up.reloading.LOOK_SECONDS", 0.01)
 
 
 class Watched:

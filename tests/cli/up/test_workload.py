@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.up.objects.workload import DEFAULT_NODES, Workload, read_workload
+from cli.up.workload import DEFAULT_NODES, Workload, read_workload
 from moorage.errors import ConfigurationError
 from tests.cli.support import Object, dump, node, pod
 

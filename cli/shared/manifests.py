@@ -12,11 +12,6 @@ from moorage.errors import ConfigurationError
 Object = dict[str, Any]
 
 
-def read_objects(path: Path) -> Iterator[Object]:
-    """Yield the objects in a file, those in lists one by one; see `read_located`."""
-    return (obj for _, obj in read_located(path))
-
-
 def read_located(path: Path) -> Iterator[tuple[str, Object]]:
     """Yield the objects in a file, those in lists one by one, each with its place for messages.
 
@@ -68,7 +63,7 @@ def _documents(path: Path) -> list[Any]:
     try:
         text = path.read_text(encoding="utf-8")
         # The YAML parser reads JSON too, but a large dump would take it minutes.
-        if text.lstrip().startswith("{"):
+        if text.lstrip().startswith("{") and "\n---" not in text:
             return [json.loads(text)]
         return list(yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
     except OSError as error:

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from cli.up.objects.controlled import CONTROLLED, Owners, is_managed, pod_spec, require_template
-from cli.up.objects.manifests import Object, read_objects
+from cli.shared.manifests import Object, read_located
 from moorage.errors import ConfigurationError
 
 DEFAULT_NODES = 3
@@ -26,7 +26,12 @@ LEFT_OUT = {"Node": "--nodes is given", "Pod": "--pods is given"}
 
 FINISHED = ("Succeeded", "Failed")
 
-DEFINITION = "CustomResourceDefinition"
+CONTROLLED = ("Deployment", "ReplicaSet", "StatefulSet", "Job")
+"""Kinds whose pods the embedded cluster makes, unless those come with them."""
+
+NOT_MANAGED = "sandbox.moorage.io/not-managed"
+"""The annotation of an object whose pods it does not make."""
+
 NOT_FROM_DUMPS = ("Event", "Lease", "Endpoints", "EndpointSlice", "ControllerRevision", "CSINode")
 """Kinds that a cluster writes about itself: those of another one mean nothing here."""
 
@@ -57,6 +62,11 @@ class Workload:
         """How many objects there are, without definitions."""
         before = (self.namespaces, self.priority_classes, self.further, self.nodes)
         return sum(map(len, (*before, self.pods, self.controlled)))
+
+    @property
+    def made_pods(self) -> int:
+        """How many pods the cluster will make, as far as their number is known beforehand."""
+        return sum(map(_made, self.controlled))
 
     def only_definitions(self) -> "Workload":
         """Return what must be there before the gateway can watch the kinds that plugins read."""
@@ -117,7 +127,7 @@ def _count(text: str | None) -> int:
 def _take(workload: Workload, file: str, taken: _Taken) -> None:
     left: Counter[str] = Counter()
     seen: set[tuple[str, str, str, str]] = set()
-    for obj in read_objects(Path(file)):
+    for _, obj in read_located(Path(file)):
         kind, metadata = obj["kind"], obj["metadata"]
         name, group = metadata.get("name"), str(obj.get("apiVersion", "")).partition("/")[0]
         key = (group, kind, metadata.get("namespace", "default"), name or "")
@@ -142,12 +152,12 @@ def _take_one(workload: Workload, obj: Object, taken: _Taken, file: str) -> bool
         case "PriorityClass":
             if not obj["metadata"].get("name", "").startswith(BUILT_IN_CLASSES):
                 workload.priority_classes.append(obj)
-        case kind if kind == DEFINITION:
+        case "CustomResourceDefinition":
             workload.definitions.append(obj)
         case kind if kind in CONTROLLED:
             if not (taken.pods or kind == "StatefulSet"):
                 return False
-            require_template(obj, file)
+            _require_template(obj, file)
             workload.controlled.append(obj)
         case "Pod":
             return _take_pod(workload, obj, taken, file)
@@ -174,13 +184,45 @@ def _take_pod(workload: Workload, pod: Object, taken: _Taken, file: str) -> bool
 
 def _leave_out_owners(workload: Workload) -> Iterator[str]:
     """Leave out what would make the pods of the file a second time."""
-    kept = list(Owners(workload.pods).keep(workload.controlled))
-    before, after = (Counter(o["kind"] for o in objects) for objects in (workload.controlled, kept))
-    # Plugins read StatefulSets, so those whose pods come with them are there before the pods.
-    workload.further += [obj for obj in kept if not is_managed(obj)]
-    workload.controlled = [obj for obj in kept if is_managed(obj)]
-    for kind, count in (before - after).items():
+    owners = {key for pod in workload.pods for key in _controllers(pod)}
+    managed: list[Object] = []
+    left = Counter[str]()
+    for obj in workload.controlled:
+        kind, metadata = obj["kind"], obj["metadata"]
+        key = (kind, metadata.get("namespace", "default"), metadata.get("name", ""))
+        is_done = bool((obj.get("status") or {}).get("completionTime"))
+        if is_done or next(_controllers(obj), None):  # then its own controller makes it again
+            left[kind] += 1
+        elif key not in owners:
+            managed.append(obj)
+        elif kind == "StatefulSet":  # plugins read them, so they are there before the pods
+            metadata["annotations"] = {**(metadata.get("annotations") or {}), NOT_MANAGED: ""}
+            workload.further.append(obj)
+        else:
+            left[kind] += 1
+    workload.controlled = managed
+    for kind, count in left.items():
         yield f"{count} of kind {kind} left out: their pods come with them, or they are done"
+
+
+def _controllers(obj: Object) -> Iterator[tuple[str, str, str]]:
+    metadata = obj["metadata"]
+    for reference in metadata.get("ownerReferences") or ():
+        kind, name = str(reference.get("kind")), str(reference.get("name"))
+        namespace = metadata.get("namespace", "default")
+        if reference.get("controller"):
+            yield kind, namespace, name
+        if reference.get("controller") and kind == "ReplicaSet":
+            yield "Deployment", namespace, name.rpartition("-")[0]
+
+
+def _require_template(obj: Object, file: str) -> None:
+    spec: Any = obj
+    for key in ("spec", "template", "spec"):
+        spec = spec.get(key) if isinstance(spec, dict) else None
+    if not isinstance(spec, dict):
+        name = obj["metadata"].get("name")
+        raise ConfigurationError(f"{file}: {obj['kind']} {name} has no spec.template.spec")
 
 
 def _adopt(workload: Workload, profiles: Sequence[str]) -> None:
@@ -195,7 +237,9 @@ def _adopt(workload: Workload, profiles: Sequence[str]) -> None:
         if namespace and namespace not in names:
             names.add(namespace)
             workload.namespaces.append(_named("v1", "Namespace", namespace))
-    for spec in (*(pod["spec"] for pod in workload.pods), *map(pod_spec, workload.controlled)):
+    specs = [pod["spec"] for pod in workload.pods]
+    specs += [obj["spec"]["template"]["spec"] for obj in workload.controlled]
+    for spec in specs:
         wanted = spec.get("priorityClassName") or ""
         if wanted and wanted not in classes and not wanted.startswith(BUILT_IN_CLASSES):
             classes.add(wanted)
@@ -208,6 +252,14 @@ def _adopt(workload: Workload, profiles: Sequence[str]) -> None:
         f"pods of schedulerName {scheduler} are scheduled as {profiles[0]} here: {count}"
         for scheduler, count in renamed.items()
     ]
+
+
+def _made(obj: Object) -> int:
+    spec = obj["spec"]
+    if obj["kind"] != "Job":
+        return int(spec.get("replicas", 1))
+    completions = spec.get("completions", spec.get("parallelism", 1))
+    return 0 if spec.get("suspend") else min(completions, spec.get("parallelism", 1))
 
 
 def _homeless(workload: Workload) -> Iterator[str]:

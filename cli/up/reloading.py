@@ -1,24 +1,43 @@
-"""Takes changed plugin files into use: tries them, then replaces the services that run them."""
+"""Takes changed plugin files into use: tries them, then replaces the services that run them.
+
+That files have changed is noticed by looking at them again and again: editors, mounts and
+containers differ in the events that they cause, while looks always work and cost nothing for a few
+files.
+"""
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from pathlib import Path
 
 from cli.config.policies import Policy
 from cli.shared.failures import described
 from cli.shared.gateway.client import Gateway
 from cli.shared.screen import Screen
-from cli.up.clients.gateway import counts, wait_for_counts
+from cli.up.checking import Checked, check
 from cli.up.processes import Processes, ProcessFailedError
 from cli.up.processes.stack import StackOptions
-from cli.up.reloading.checking import Checked, check
-from cli.up.reloading.watching import changes
+from cli.up.readiness import counts, wait_for_counts
 from moorage.errors import MoorageError, causes
+from moorage_host.plugins.registry import is_plugin_file
 from moorage_host.policy import Kind
 
 SERVICES = {"filter": "filter", "score": "scorer", "bind": "binder"}
 """The service that runs plugins of a kind, by the first part of the names of its processes."""
+
+LOOK_SECONDS = 0.25
+"""Time between two looks. Editors write in steps: a change counts once two looks found the same."""
+
+Marks = Mapping[Path, tuple[int, int, int]]
+"""Files with time of change, size and inode."""
 
 Retry = Callable[[], Awaitable[str]]
 """Has pending pods tried again; returns what is shown about that."""
@@ -112,3 +131,41 @@ class Reloader:
 
     def _names(self, kind: Kind) -> Sequence[str]:
         return [n for n in self._processes.names if n.partition("-")[0] == SERVICES[kind]]
+
+
+async def changes(paths: Sequence[Path]) -> AsyncIterator[list[Path]]:
+    """Yield the files that changed, appeared or are gone, for ever.
+
+    Args:
+        paths: Python files, other files, and folders, of which the Python files count.
+    """
+    known = before = _marks(paths)
+    while True:
+        await asyncio.sleep(LOOK_SECONDS)
+        now = _marks(paths)
+        if now == before != known:
+            changed = [
+                path for path in known.keys() | now.keys() if known.get(path) != now.get(path)
+            ]
+            known = now
+            yield sorted(changed)
+        before = now
+
+
+def _marks(paths: Sequence[Path]) -> Marks:
+    found = {}
+    for path in paths:
+        for file in _files(path):
+            try:
+                stat = file.stat()
+            except OSError:  # between two steps of an editor
+                continue
+            found[file] = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+    return found
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if path.is_dir():
+        yield from filter(is_plugin_file, path.glob("*.py"))
+    else:
+        yield path

@@ -1,1 +1,0 @@
-"""Clients of the processes that `moorage up` starts."""

@@ -1,1 +1,0 @@
-"""Files that `moorage up` writes, and removes in the end."""

@@ -1,1 +1,0 @@
-"""The objects that `moorage up` creates: read from files, or generated."""

@@ -1,1 +1,0 @@
-"""Takes plugin files into use when they change, without losing the cluster."""
