@@ -18,11 +18,11 @@ from gateway.cycle.cycles import make_cycles
 from gateway.cycle.queue import CycleQueue
 from gateway.decisions.decisions import Decisions, make_decisions
 from gateway.decisions.serving.routes import ActivePolicy, decision_routes, read_pod
-from gateway.edge import Edge, make_app, run_edge
+from gateway.edge import Edge, run_edge
 from gateway.inspector.inspector import Inspector, make_inspector
 from gateway.journal.journal import Journal
 from gateway.leadership import Leadership, make_leadership
-from gateway.leadership.handover import hand_over
+from gateway.leadership.election import Election
 from gateway.policy.policy import PolicyHolder
 from gateway.policy.reload import PolicyReloader, ReloadMetrics
 from gateway.replicas.pool import ReplicaPool
@@ -41,6 +41,9 @@ from moorage_host.rpc.channel import require_reachable
 from moorage_host.tls.security import Security, securing
 from moorage_host.tracing.sink import span_sink
 from moorage_host.tracing.span import SpanSink
+
+QUIET_SECONDS = 1.0
+"""When calls have stopped for so long, they go to the next gateway, and wait there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,10 +105,11 @@ async def running(
                 registry=registry,
             )
         )
-        edge = await stack.enter_async_context(_edge(rooms, settings, security, registry))
+        edge = Edge(rooms.cycles, settings, registry, rooms.inspector.last_calls)
+        port = await stack.enter_async_context(_listening(edge, settings, security))
         phase.name = "serving"
-        yield Running(extender=address(settings.extender_host, edge.port), admin=admin)
-        if not await hand_over(rooms.leadership.election, edge.app, settings):
+        yield Running(extender=address(settings.extender_host, port), admin=admin)
+        if not await _hand_over(rooms.leadership.election, edge, settings):
             phase.name = "shutting down"
             await asyncio.sleep(settings.shutdown_delay)
         phase.name = "shutting down"
@@ -241,23 +245,34 @@ async def _background(rooms: _Rooms, settings: GatewaySettings) -> AsyncIterator
 
 
 @asynccontextmanager
-async def _edge(
-    rooms: _Rooms,
-    settings: GatewaySettings,
-    security: Security,
-    registry: CollectorRegistry,
-) -> AsyncIterator[Edge]:
+async def _listening(
+    edge: Edge, settings: GatewaySettings, security: Security
+) -> AsyncIterator[int]:
     host, port = settings.extender_host, settings.extender_port
     async with AsyncExitStack() as stack:
-        app = make_app(rooms.cycles, settings, registry, rooms.inspector.last_calls)
         try:
-            edge = await stack.enter_async_context(run_edge(app, host, port, security))
+            bound = await stack.enter_async_context(run_edge(edge, host, port, security))
         except OSError as error:
             raise ConfigurationError(
                 f"cannot listen on {address(host, port)} for kube-scheduler: {cause_of(error)}; "
                 "choose another --extender-port or --extender-host"
             ) from error
-        yield edge
+        yield bound
+
+
+async def _hand_over(election: Election | None, edge: Edge, settings: GatewaySettings) -> bool:
+    """Release the Lease once calls go elsewhere; return False if this process has none.
+
+    The next gateway gets ready as soon as it sees that this one is leaving. Until calls go there,
+    this one stays ready and answers them.
+    """
+    if election is None or not await election.leave():
+        return False
+    edge.draining = True
+    await edge.until_calls_stop(QUIET_SECONDS, settings.shutdown_delay)
+    await edge.until_answered(settings.http_timeout)
+    await election.release()
+    return True
 
 
 def _readiness_checks(rooms: _Rooms, settings: GatewaySettings) -> Mapping[str, Check]:

@@ -16,13 +16,12 @@ class LastCalls:
         self._clock = clock
         self._calls: dict[tuple[str, str], tuple[int, float]] = {}
 
-    def accepted(self, caller: str, verb: str) -> None:
-        """Note a call of somebody who may call."""
-        self._note(caller, verb)
-
-    def refused(self, caller: str) -> None:
-        """Note a call of somebody who may not call."""
-        self._note(caller, "")
+    def note(self, caller: str, verb: str) -> None:
+        """Note a call; the verb is "" for somebody who may not call."""
+        count, _ = self._calls.pop((caller, verb), (0, 0.0))
+        self._calls[caller, verb] = count + 1, self._clock()
+        if len(self._calls) > KEPT:
+            del self._calls[next(iter(self._calls))]
 
     def shown(self) -> list[dict[str, Any]]:
         """Return them, the newest first; without a verb for those that were refused."""
@@ -37,9 +36,3 @@ class LastCalls:
             }
             for (caller, verb), (count, last) in reversed(self._calls.items())
         ]
-
-    def _note(self, caller: str, verb: str) -> None:
-        count, _ = self._calls.pop((caller, verb), (0, 0.0))
-        self._calls[caller, verb] = count + 1, self._clock()
-        if len(self._calls) > KEPT:
-            del self._calls[next(iter(self._calls))]

@@ -39,11 +39,9 @@ class PrioritizeOutcome(msgspec.Struct, kw_only=True, eq=False):
     Attributes:
         scores: Whole numbers from 0 to the policy's `scoreScale`, aligned with the nodes of the
             request. Empty means no opinion.
-        encoded: The edge's answer, if it was encoded before the call.
     """
 
     scores: Sequence[int]
-    encoded: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -82,7 +83,8 @@ class Cluster:
 
     def synced(self) -> bool:
         """Whether nodes and pods have been read."""
-        return all(reflector.synced.is_set() for reflector in self._reflectors.values())
+        nodes, pods = self._reflectors["nodes"], self._reflectors["pods"]
+        return nodes.synced.is_set() and pods.synced.is_set()
 
     async def until_synced(self) -> None:
         """Wait until nodes and pods have been read."""
@@ -104,7 +106,8 @@ class Cluster:
 
     def is_stale(self) -> bool:
         """Whether nodes or pods are too old to decide by."""
-        return self.age() > self._max_age
+        nodes, pods = self._reflectors["nodes"], self._reflectors["pods"]
+        return time.monotonic() - min(nodes.last_heard, pods.last_heard) > self._max_age
 
     def problem(self, max_interruption: float) -> str | None:
         """Return why nodes and pods are not as they should be, if they are not.

@@ -1,7 +1,14 @@
-"""The edge that kube-scheduler calls: HTTP in front of `gateway.calls.Cycles`."""
+"""The edge that kube-scheduler calls: HTTP in front of `gateway.calls.Cycles`.
 
-from gateway.edge.app import make_app
-from gateway.edge.server import Edge, run_edge
+edge      answers the four verbs, from request to response
+paths     which verb and which plugin answer at a path
+requests  reads bodies, only as far as they are needed; any casing
+answers   writes bodies with Go's exact field names, and responses that keep its connections open
+server    listens, drains
+"""
+
+from gateway.edge.edge import Edge
+from gateway.edge.server import run_edge
 from gateway.settings.edge import EdgeSettings
 
-__all__ = ["Edge", "EdgeSettings", "make_app", "run_edge"]
+__all__ = ["Edge", "EdgeSettings", "run_edge"]

@@ -18,10 +18,16 @@ class EdgeMetrics:
     """Counters and histograms of one edge, their children bound up front.
 
     Attributes:
-        http_timeout: Shows the setting, for alerts about calls that come near to it.
+        requests: Counts calls that are over, by verb and result.
+        seconds: Takes how long such a call took.
+        hidden: Counts failed prioritize calls, by result.
+        nodes: Takes how many nodes a call brought, and how many its answer names, by verb.
+        bad: Counts calls that were not understood, by verb and reason; the verb "none" is a path
+            that names no verb.
     """
 
-    def __init__(self, registry: CollectorRegistry) -> None:
+    def __init__(self, registry: CollectorRegistry, http_timeout: float = 0.0) -> None:
+        """Register them; *http_timeout* is shown, for alerts about calls that come near to it."""
         requests = Counter(
             "moorage_extender_requests_total",
             "Extender calls answered, by verb and result.",
@@ -42,17 +48,17 @@ class EdgeMetrics:
             buckets=_NODES,
             registry=registry,
         )
-        self._bad = Counter(
+        self.bad = Counter(
             "moorage_extender_bad_requests_total",
             "Calls that could not be understood, by verb and reason.",
             ("verb", "reason"),
             registry=registry,
         )
-        self.http_timeout = Gauge(
+        Gauge(
             "moorage_extender_http_timeout_seconds",
             "The setting --http-timeout: how long kube-scheduler waits for an answer.",
             registry=registry,
-        )
+        ).set(http_timeout)
         hidden = Counter(
             "moorage_extender_hidden_failures_total",
             "Failed prioritize calls: kube-scheduler places pods without our scores, silently.",
@@ -60,27 +66,10 @@ class EdgeMetrics:
             registry=registry,
         )
         each = [(verb, result) for verb in get_args(Verb) for result in get_args(Result)]
-        self._requests = {key: requests.labels(*key) for key in each}
-        self._duration = {key: duration.observer(*key) for key in each}
-        self._hidden = {result: hidden.labels(result) for result in get_args(Result)[1:]}
-        self._nodes = {
+        self.requests = {key: requests.labels(*key) for key in each}
+        self.seconds = {key: duration.observer(*key) for key in each}
+        self.hidden = {result: hidden.labels(result) for result in get_args(Result)[1:]}
+        self.nodes = {
             verb: (nodes.observer(verb, "in"), nodes.observer(verb, "out"))
             for verb in ("filter", "prioritize", "preempt")
         }
-
-    def answered(self, verb: Verb, result: Result, seconds: float) -> None:
-        """Count a call that is over."""
-        self._requests[verb, result].inc()
-        self._duration[verb, result](seconds)
-        if verb == "prioritize" and result != "ok":
-            self._hidden[result].inc()
-
-    def bad_request(self, verb: Verb | Literal["none"], reason: str) -> None:
-        """Count a call that was not understood; verb "none" is a path that names no verb."""
-        self._bad.labels(verb, reason).inc()
-
-    def nodes(self, verb: Verb, received: int, answered: int) -> None:
-        """Count the nodes that a call brought and that its answer names."""
-        came, left = self._nodes[verb]
-        came(received)
-        left(answered)

@@ -3,11 +3,10 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 from aiohttp import web
 
-from gateway.edge.app import App
+from gateway.edge.edge import Edge
 from moorage_host.http.connections import Connections, Limits
 from moorage_host.tls.contexts import server_context
 from moorage_host.tls.security import LOOPBACK, Security
@@ -16,19 +15,11 @@ _POLL_SECONDS = 0.05
 _READ_BUFFER = 1 << 20  # bytes; with aiohttp's own, reading stops and restarts every 128 kB
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edge:
-    """An edge that is listening: its port, and what answers."""
-
-    port: int
-    app: App
-
-
 @asynccontextmanager
 async def run_edge(
-    app: App, host: str, port: int, security: Security = LOOPBACK
-) -> AsyncIterator[Edge]:
-    """Listen while the block runs; port 0 takes a free one.
+    edge: Edge, host: str, port: int, security: Security = LOOPBACK
+) -> AsyncIterator[int]:
+    """Listen while the block runs; give the port, of which 0 takes a free one.
 
     When the block ends no connection is accepted any more. Open ones are served until their callers
     leave or `http_drain_time` is over, then calls in progress and binds are waited for.
@@ -38,7 +29,7 @@ async def run_edge(
         ConfigurationError: The address can be reached from elsewhere, and plain text is not allowed
             there.
     """
-    settings = app.settings
+    settings = edge.settings
     security.require(f"listen on {host}:{port} for kube-scheduler", host)
     certificates = security.certificates
     context = server_context(certificates, "required") if certificates is not None else None
@@ -48,11 +39,11 @@ async def run_edge(
         headers=settings.http_headers,
         header_bytes=settings.http_header_bytes,
     )
-    connections = Connections(limits, app.refusals, context)
+    connections = Connections(limits, edge.refusals, context)
     server = web.Server(
-        connections.busy(app.handle),
+        edge.handle,
         access_log=None,
-        logger=app.refusals.logger(),
+        logger=edge.refusals.logger(),
         handler_cancellation=True,
         keepalive_timeout=settings.http_keep_alive,
         auto_decompress=False,
@@ -61,15 +52,15 @@ async def run_edge(
     )
     async with connections.listening(server, host, port, backlog=settings.http_backlog) as listener:
         try:
-            yield Edge(port=listener.sockets[0].getsockname()[1], app=app)
+            yield listener.sockets[0].getsockname()[1]
         finally:
-            app.draining = True
+            edge.draining = True
             listener.close()
             await _until_unused(server, settings.http_drain_time)
             server.pre_shutdown()
             # aiohttp waits so long twice: before it stops reading a request's body, and after.
             await server.shutdown(settings.shutdown_grace / 2)
-            await app.finish(settings.shutdown_grace)
+            await edge.until_bound(settings.shutdown_grace)
 
 
 async def _until_unused(server: web.Server, seconds: float) -> None:

@@ -8,10 +8,8 @@ import msgspec
 
 from gateway.calls import NodeSet
 from gateway.cluster.state import ClusterState
-from gateway.edge.json.errors import BadRequestError, decoding
-from gateway.edge.json.names import NodeNamesCache
-from gateway.edge.json.nodes import GivenNodesCache
-from gateway.edge.json.requests import PodCache, RequestCaches, read_scheduling
+from gateway.edge.bodies import BadRequestError
+from gateway.edge.requests import RequestReader, decoding
 from gateway.policy.policy import PolicyHolder
 from gateway.settings import GatewaySettings
 from moorage.models import NodeManifest, Pod, decode_node, decode_pod
@@ -97,10 +95,7 @@ class Reader:
 
     async def extender_question(self, body: bytes) -> tuple[Question, NodeSet]:
         """Read ExtenderArgs; nothing of it is kept for the next call. Raises BadRequestError."""
-        caches = RequestCaches(
-            names=NodeNamesCache(), nodes=GivenNodesCache(0), pods=PodCache(self._pod_limit)
-        )
-        request = await read_scheduling(body, caches, "", 0.0)
+        request = await RequestReader(pod_limit=self._pod_limit, nodes_kept=0).scheduling(body)
         nodes = request.nodes
         given = None if nodes.given is None else [each.manifest for each in nodes.given]
         question = _about(

@@ -17,11 +17,9 @@ from gateway.calls import CallFailedError, FilterOutcome, NodeSet
 from gateway.cluster.cluster import Cluster
 from gateway.cycle.bind_check import STALE
 from gateway.cycle.phases.filtering import UNKNOWN_NODE
-from gateway.edge.exchange import NOT_UNDERSTOOD
-from gateway.edge.in_flight import BytesInFlight
-from gateway.edge.json import answers
-from gateway.edge.json.errors import TOO_LARGE, BadRequestError
-from gateway.edge.messages import read_body
+from gateway.edge import answers
+from gateway.edge.bodies import TOO_LARGE, BadRequestError, Bodies
+from gateway.edge.edge import NOT_UNDERSTOOD
 from gateway.policy.policy import PolicyHolder
 from gateway.replicas.pool import ReplicaPool
 from gateway.settings import GatewaySettings
@@ -189,7 +187,7 @@ class Questions:
 
     def __init__(self, settings: GatewaySettings) -> None:
         self._limit = settings.simulate_body_limit
-        self._in_flight = BytesInFlight(self._limit * settings.simulate_calls)
+        self._bodies = Bodies(self._limit * settings.simulate_calls)
         self._turns = Turns(settings.simulate_calls, settings.simulate_waiting)
 
     async def answer(self, request: web.Request, respond: Respond) -> bytes:
@@ -205,8 +203,11 @@ class Questions:
                 "later, or raise --simulate-calls or --simulate-waiting"
             )
         async with self._turns.turn():
-            with self._in_flight.body() as counted:
-                return await respond(await read_body(request, self._limit, counted))
+            body = await self._bodies.read(request, self._limit)
+            try:
+                return await respond(body)
+            finally:
+                self._bodies.held -= len(body)
 
 
 def simulate_routes(

@@ -14,7 +14,7 @@ from gateway.cluster.watch.limits import Restart
 from gateway.cycle.phases.filtering import UNKNOWN_NODE
 from gateway.decisions.records import Decision, DecisionItem, Outcome, PluginRecord
 from gateway.decisions.serving.nodes import NodeItem
-from gateway.edge.exchange import INTERNAL, NOT_UNDERSTOOD, TOO_SLOW
+from gateway.edge.edge import INTERNAL, NOT_UNDERSTOOD, TOO_SLOW
 from gateway.edge.metrics import Result, Verb
 from gateway.settings import GatewaySettings
 from moorage.execution.breaker import OVERRUNS, SUSPENSION_SECONDS

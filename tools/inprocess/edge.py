@@ -21,7 +21,7 @@ from gateway.calls import (
     PreemptOutcome,
     PrioritizeOutcome,
 )
-from gateway.edge import EdgeSettings, make_app, run_edge
+from gateway.edge import Edge, EdgeSettings, run_edge
 
 DATA = Path(__file__).parents[2] / "tests" / "data"
 
@@ -155,9 +155,9 @@ async def serving(
 ) -> AsyncIterator[ServedEdge]:
     """Serve an edge on a free port."""
     cycles, registry = cycles or ScriptedCycles(), CollectorRegistry()
-    app = make_app(cycles, EdgeSettings(**{"http_drain_time": 0.0} | settings), registry)
-    async with run_edge(app, "127.0.0.1", 0) as edge:
-        yield ServedEdge(port=edge.port, cycles=cycles, registry=registry)
+    edge = Edge(cycles, EdgeSettings(**{"http_drain_time": 0.0} | settings), registry)
+    async with run_edge(edge, "127.0.0.1", 0) as port:
+        yield ServedEdge(port=port, cycles=cycles, registry=registry)
 
 
 def go_request(method: str, path: str, body: bytes) -> bytes:

@@ -49,15 +49,6 @@ class TokenReviewer(Protocol):
         """
 
 
-def caller_of(request: web.BaseRequest) -> str:
-    """Return who calls, for people: the address, and the names in the certificate if there are."""
-    connection = connection_of(request)
-    address = request.remote or "unknown"
-    if connection is None or not connection.identities:
-        return address
-    return f"{', '.join(sorted(connection.identities))} at {address}"
-
-
 class Callers:
     """Those whom certificates name.
 

@@ -11,19 +11,17 @@ import os
 import socket
 import ssl
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from aiohttp import web
 
 from moorage_host.http.refusals import Refusals
 from moorage_host.tls.identities import http_identities
-
-RequestT = TypeVar("RequestT", bound=web.BaseRequest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,23 +100,6 @@ class Connections:
             for task in (watching, *self._handshakes):
                 task.cancel()
 
-    def busy(
-        self, handler: Callable[[RequestT], Awaitable[web.StreamResponse]]
-    ) -> Callable[[RequestT], Awaitable[web.StreamResponse]]:
-        """Return a handler that notes which connections have a request."""
-
-        async def handle(request: RequestT) -> web.StreamResponse:
-            connection = connection_of(request)
-            if connection is None:
-                return await handler(request)
-            connection.become(State.BUSY)
-            try:
-                return await handler(request)
-            finally:
-                connection.become(State.IDLE)
-
-        return handle
-
     def add(self, connection: "Connection") -> None:
         """Take a new connection; if there are too many, close another one or this one."""
         self._open.add(connection)
@@ -190,6 +171,7 @@ class Connection(asyncio.Protocol):
 
     Attributes:
         identities: DNS names in the caller's certificate; None in plain text.
+        caller: Who calls, for people: the address, and these names if there are.
         give_up: Ends the handshake, if there is one.
     """
 
@@ -202,6 +184,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
         self.identities: frozenset[str] | None = None
+        self.caller = ""
         self.give_up: Callable[[], object] = _do_nothing
 
     def become(self, state: State) -> None:
@@ -223,13 +206,15 @@ class Connection(asyncio.Protocol):
         self.become(State.SILENT)
         if transport.get_extra_info("sslcontext") is not None:
             self.identities = http_identities(transport.get_extra_info("peercert"))
+        names = ", ".join(sorted(self.identities or ()))
+        self.caller = f"{names} at {self.peer}" if names else self.peer or "unknown"
         self._handler.connection_made(transport)
         self._connections.add(self)
 
     def data_received(self, data: bytes) -> None:
         """Hand it over."""
         if self.state is State.SILENT or self.state is State.IDLE:
-            self.become(State.HEAD)
+            self.state, self.since = State.HEAD, self._loop.time()
         self._handler.data_received(data)
 
     def eof_received(self) -> None:

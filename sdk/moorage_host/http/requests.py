@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from aiohttp import hdrs, web
+from multidict import istr
 
 from moorage_host.http.refusals import Reason, Refusals
 
 _HOSTS_CACHED = 256
 _SHOWN = 100  # characters
-_SITE = "Sec-Fetch-Site"
+_SITE = istr("Sec-Fetch-Site")
 _JSON = "application/json"
 
 
@@ -66,23 +67,20 @@ class RequestChecks:
 
     def refusal(self, request: web.BaseRequest) -> Refusal | None:
         """Return why a request is refused, and count it; None if it is not."""
-        found = self._find(request)
-        if found is not None:
-            self._refusals.note(found.reason, found.text)
-        return found
-
-    def _find(self, request: web.BaseRequest) -> Refusal | None:
         headers = request.headers
         hosts = headers.getall(hdrs.HOST, ())
         if len(hosts) != 1:
-            return Refusal(status=400, reason="host", text="a request needs one Host header")
-        if not self._allows(hosts[0]):
-            return _wrong_host(hosts[0])
-        if self._is_of_a_page(request, hosts[0]):
-            return _FROM_A_PAGE
-        if self._json_only and request.method == hdrs.METH_POST and request.content_type != _JSON:
-            return _NOT_JSON
-        return None
+            found = Refusal(status=400, reason="host", text="a request needs one Host header")
+        elif not self._allows(hosts[0]):
+            found = _wrong_host(hosts[0])
+        elif (hdrs.ORIGIN in headers or _SITE in headers) and self._is_of_a_page(request, hosts[0]):
+            found = _FROM_A_PAGE
+        elif self._json_only and request.method == hdrs.METH_POST and not _is_json(request):
+            found = _NOT_JSON
+        else:
+            return None
+        self._refusals.note(found.reason, found.text)
+        return found
 
     def _is_of_a_page(self, request: web.BaseRequest, host: str) -> bool:
         """Whether a web page has sent a request, other than one of this port that reads."""
@@ -118,6 +116,10 @@ def _wrong_host(host: str) -> Refusal:
         reason="host",
         text=f'this port is not "{shown}"; use its address, or name it with --allowed-host',
     )
+
+
+def _is_json(request: web.BaseRequest) -> bool:
+    return request.headers.get(hdrs.CONTENT_TYPE) == _JSON or request.content_type == _JSON
 
 
 def _without_port(host: str) -> str:

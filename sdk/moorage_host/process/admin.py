@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector
 
 from moorage.errors import ConfigurationError
 from moorage_host.http.callers import Callers, TokenReviewer
-from moorage_host.http.connections import Connections, Limits
+from moorage_host.http.connections import Connections, Limits, State, connection_of
 from moorage_host.http.reading import ForbiddenError, UncheckedError, refusal_of
 from moorage_host.http.refusals import Refusals
 from moorage_host.http.requests import RequestChecks
@@ -66,7 +66,7 @@ async def admin_server(
     certificates = security.certificates
     context = server_context(certificates, "optional") if certificates is not None else None
     connections = Connections(_limits(settings), refusals, context)
-    checked = _checking(RequestChecks(settings.allowed_host, refusals, own_pages=True), connections)
+    checked = _checking(RequestChecks(settings.allowed_host, refusals, own_pages=True))
     authorized = _authorizing(settings, reviewer, refusals)
     app = web.Application(middlewares=[checked, authorized, _errors_as_json])
     app.router.add_get("/livez", _live)
@@ -136,12 +136,19 @@ async def _listening(
         yield listener.sockets[0].getsockname()[1]
 
 
-def _checking(checks: RequestChecks, connections: Connections) -> Middleware:
+def _checking(checks: RequestChecks) -> Middleware:
     @web.middleware
     async def checked(request: web.Request, handler: Handler) -> web.StreamResponse:
         if (refusal := checks.refusal(request)) is not None:
             return refusal.response()
-        return await connections.busy(handler)(request)
+        connection = connection_of(request)
+        if connection is None:
+            return await handler(request)
+        connection.state = State.BUSY
+        try:
+            return await handler(request)
+        finally:
+            connection.become(State.IDLE)
 
     return checked
 

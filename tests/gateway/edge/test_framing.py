@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from gateway.calls import CycleRequest, FilterOutcome
-from gateway.edge import EdgeSettings, make_app, run_edge
+from gateway.edge import Edge, EdgeSettings, run_edge
 from tools.inprocess.edge import (
     CHUNKED_HEAD,
     ScriptedCycles,
@@ -213,14 +213,14 @@ async def test_a_caller_that_hangs_up_while_sending_is_no_failure_of_ours() -> N
 
 async def test_a_stopping_edge_serves_open_connections_and_asks_them_to_leave() -> None:
     registry = CollectorRegistry()
-    app = make_app(ScriptedCycles(), EdgeSettings(http_drain_time=30.0), registry)
-    running = run_edge(app, "127.0.0.1", 0)
-    edge = await running.__aenter__()
-    served = ServedEdge(port=edge.port, cycles=ScriptedCycles(), registry=registry)
+    edge = Edge(ScriptedCycles(), EdgeSettings(http_drain_time=30.0), registry)
+    running = run_edge(edge, "127.0.0.1", 0)
+    port = await running.__aenter__()
+    served = ServedEdge(port=port, cycles=ScriptedCycles(), registry=registry)
     async with served.connect() as wire, asyncio.TaskGroup() as group:
         assert "connection" not in (await wire.post("/filter", BODY)).headers
         group.create_task(running.__aexit__(None, None, None))
-        await refusing(edge.port)
+        await refusing(port)
         answer = await wire.post("/filter", BODY)
         assert answer.json["NodeNames"] == ["a", "b"]
         assert answer.headers["connection"] == "close"

@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 from prometheus_client import REGISTRY, CollectorRegistry
 
-from gateway.edge import EdgeSettings, make_app, run_edge
+from gateway.edge import Edge, EdgeSettings, run_edge
 from moorage.errors import ConfigurationError
 from moorage_host.tls.certificate import read_certificate
 from moorage_host.tls.contexts import client_context
@@ -35,9 +35,9 @@ def certificates(tmp_path: Path) -> Certificates:
 async def serving(certificates: Certificates, **settings: Any) -> AsyncIterator[str]:
     """Serve an edge; give its URL."""
     options = EdgeSettings(**{"http_drain_time": 0.0} | settings)
-    app = make_app(ScriptedCycles(), options, CollectorRegistry())
-    async with run_edge(app, "127.0.0.1", 0, Security(certificates=certificates)) as edge:
-        yield f"https://127.0.0.1:{edge.port}/filter"
+    edge = Edge(ScriptedCycles(), options, CollectorRegistry())
+    async with run_edge(edge, "127.0.0.1", 0, Security(certificates=certificates)) as port:
+        yield f"https://127.0.0.1:{port}/filter"
 
 
 def scheduler(folder: Path) -> ssl.SSLContext:
@@ -155,7 +155,7 @@ async def test_certificates_are_rotated_under_calls_without_a_failed_one(
 
 
 async def test_plain_text_is_for_loopback() -> None:
-    app = make_app(ScriptedCycles(), EdgeSettings(), CollectorRegistry())
+    edge = Edge(ScriptedCycles(), EdgeSettings(), CollectorRegistry())
     with pytest.raises(ConfigurationError, match=r"0\.0\.0\.0:0 for kube-scheduler.*--tls"):
-        async with run_edge(app, "0.0.0.0", 0, LOOPBACK):
+        async with run_edge(edge, "0.0.0.0", 0, LOOPBACK):
             pytest.fail("it must not listen")

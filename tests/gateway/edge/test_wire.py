@@ -10,28 +10,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.calls import CycleRequest, FilterOutcome, GivenNode, NodeSet
-from gateway.edge.json.answers import filter_answer, prioritize_answer
-from gateway.edge.json.errors import BadRequestError
-from gateway.edge.json.names import NodeNamesCache
-from gateway.edge.json.nodes import GivenNodesCache
-from gateway.edge.json.requests import PodCache, RequestCaches, read_scheduling
+from gateway.edge.answers import filter_answer, prioritize_answer
+from gateway.edge.bodies import BadRequestError
+from gateway.edge.requests import RequestReader
 from tools.inprocess.edge import names_args, node, nodes_args, pod, text
 
 NAMES = st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=8)
 
 
-def empty_caches(nodes: int = 10) -> RequestCaches:
-    return RequestCaches(
-        names=NodeNamesCache(), nodes=GivenNodesCache(nodes), pods=PodCache(1 << 20)
-    )
+def new_reader(nodes: int = 10) -> RequestReader:
+    return RequestReader(pod_limit=1 << 20, nodes_kept=nodes)
 
 
-def read(body: bytes, caches: RequestCaches) -> CycleRequest:
-    return asyncio.run(read_scheduling(body, caches, plugin="", deadline=0.0))
+def read(body: bytes, reader: RequestReader) -> CycleRequest:
+    return asyncio.run(reader.scheduling(body))
 
 
-def answered(outcome: FilterOutcome, caches: RequestCaches) -> bytes:
-    caches.names.keep(outcome.feasible)
+def answered(outcome: FilterOutcome, reader: RequestReader) -> bytes:
+    reader.keep(outcome.feasible)
     return filter_answer(outcome)
 
 
@@ -41,25 +37,25 @@ def casings(key: str) -> st.SearchStrategy[str]:
 
 @given(names=NAMES)
 def test_names_are_read_as_json_reads_them(names: list[str]) -> None:
-    caches = empty_caches()
+    reader = new_reader()
     body = text({"Pod": pod(), "Nodes": None, "NodeNames": names}).encode()
     for _ in range(2):
-        request = read(body, caches)
+        request = read(body, reader)
         assert list(request.nodes.names) == names
-        answered(FilterOutcome(feasible=request.nodes), caches)
+        answered(FilterOutcome(feasible=request.nodes), reader)
 
 
 @given(names=NAMES, data=st.data())
 def test_any_part_of_the_names_is_written_as_json(names: list[str], data: st.DataObject) -> None:
-    caches = empty_caches()
+    reader = new_reader()
     body = json.dumps({"Pod": pod(), "NodeNames": names}, ensure_ascii=False).encode()
-    request = read(body, caches)
+    request = read(body, reader)
     kept = np.array([data.draw(st.booleans()) for _ in names], np.bool_)
     subset = request.nodes.restricted(kept)
     feasible = list(subset.names)
     reasons = dict.fromkeys(set(request.nodes.names) - set(feasible), 'a "reason"')
     outcome = FilterOutcome(feasible=subset, failed=reasons)
-    answer = json.loads(answered(outcome, caches))
+    answer = json.loads(answered(outcome, reader))
     assert answer["NodeNames"] == feasible
     assert (answer["FailedNodes"] or {}) == reasons
 
@@ -75,7 +71,7 @@ def test_scores_are_written_as_json(names: list[str], data: st.DataObject) -> No
 def test_casing_makes_no_difference(keys: tuple[str, ...], names: list[str]) -> None:
     values: tuple[Any, ...] = (pod(), None, names)
     body = text(dict(zip(keys, values, strict=True))).encode()
-    request = read(body, empty_caches())
+    request = read(body, new_reader())
     assert list(request.nodes.names) == names
     assert request.pod_json == text(pod()).encode()
 
@@ -92,7 +88,7 @@ def test_casing_makes_no_difference(keys: tuple[str, ...], names: list[str]) -> 
 )
 def test_bodies_that_only_look_like_go_s_are_read_as_a_whole(tail: str) -> None:
     body = ('{"Pod":' + text(pod()) + tail).encode()
-    assert list(read(body, empty_caches()).nodes.names) == ["b"]
+    assert list(read(body, new_reader()).nodes.names) == ["b"]
 
 
 @given(cut=st.integers(0, 10_000), byte=st.binary(min_size=0, max_size=2))
@@ -101,7 +97,7 @@ def test_a_damaged_body_is_refused_or_is_json(cut: int, byte: bytes) -> None:
     at = cut % len(whole)
     body = whole[:at] + byte + whole[at + 1 :]
     try:
-        read(body, empty_caches())
+        read(body, new_reader())
     except BadRequestError:
         return
     json.loads(body.decode(errors="replace"))  # as Go reads text that is not UTF-8
@@ -109,26 +105,26 @@ def test_a_damaged_body_is_refused_or_is_json(cut: int, byte: bytes) -> None:
 
 @pytest.mark.parametrize("limit", [2, 3, 10])
 def test_unchanged_nodes_keep_their_manifest_and_changed_ones_do_not(limit: int) -> None:
-    caches = empty_caches(limit)
-    before = given_nodes({"a": "1", "b": "1"}, caches)
-    after = given_nodes({"b": "1", "a": "2"}, caches)
+    reader = new_reader(limit)
+    before = given_nodes({"a": "1", "b": "1"}, reader)
+    after = given_nodes({"b": "1", "a": "2"}, reader)
     assert after["b"].manifest is before["b"].manifest
     assert after["a"].manifest.metadata.labels == {"version": "2"}
-    again = given_nodes({"a": "1", "b": "1"}, caches)
+    again = given_nodes({"a": "1", "b": "1"}, reader)
     assert again["a"].manifest is before["a"].manifest
 
 
 def test_no_more_nodes_are_kept_than_twice_the_limit() -> None:
-    caches = empty_caches(2)
-    first = given_nodes({"a": "1"}, caches)
-    given_nodes(dict.fromkeys("bcdef", "1"), caches)
-    assert given_nodes({"a": "1"}, caches)["a"].manifest is not first["a"].manifest
+    reader = new_reader(2)
+    first = given_nodes({"a": "1"}, reader)
+    given_nodes(dict.fromkeys("bcdef", "1"), reader)
+    assert given_nodes({"a": "1"}, reader)["a"].manifest is not first["a"].manifest
 
 
-def given_nodes(versions: dict[str, str], caches: RequestCaches) -> dict[str, GivenNode]:
+def given_nodes(versions: dict[str, str], reader: RequestReader) -> dict[str, GivenNode]:
     items = [node(name, version=version) for name, version in versions.items()]
     args = nodes_args() | {"Nodes": {"metadata": {}, "items": items}}
-    nodes = read(text(args).encode(), caches).nodes
+    nodes = read(text(args).encode(), reader).nodes
     return {given.manifest.name: given for given in nodes.given or ()}
 
 
@@ -144,16 +140,16 @@ async def test_a_call_can_be_given_up_while_its_nodes_are_read_and_others_go_on(
             await asyncio.sleep(0)
 
     others = asyncio.create_task(other())
-    request = await read_scheduling(body, empty_caches(1000), plugin="", deadline=0.0)
+    request = await new_reader(1000).scheduling(body)
     others.cancel()
     assert len(request.nodes) == 500
     assert turns > 5
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0):
-            await read_scheduling(body, empty_caches(1000), plugin="", deadline=0.0)
+            await new_reader(1000).scheduling(body)
 
 
 def test_a_pod_that_no_api_server_takes_is_refused() -> None:
     body = text(names_args("a") | {"Pod": pod() | {"x": "y" * (1 << 20)}}).encode()
     with pytest.raises(BadRequestError, match="the pod has more than 1048576 bytes"):
-        read(body, empty_caches())
+        read(body, new_reader())

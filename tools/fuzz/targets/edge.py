@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from cli.up.processes import free_ports
 from gateway.calls import CycleRequest, FilterOutcome
-from gateway.edge import EdgeSettings, make_app
+from gateway.edge import Edge, EdgeSettings
 from tools.fuzz.targets.mutations import mutated_json
 from tools.fuzz.targets.target import Target, WrongError, require
 from tools.inprocess.edge import ScriptedCycles
@@ -60,14 +60,14 @@ class Bodies(Target):
     async def open(self, stack: AsyncExitStack) -> None:
         self._registry = CollectorRegistry()
         cycles = ScriptedCycles(on_filter=_first_half)
-        self._app = make_app(cycles, EdgeSettings(), self._registry)
+        self._edge = Edge(cycles, EdgeSettings(), self._registry)
         self._cycles = cycles
 
     async def case(self, data: bytes) -> None:
         call = _Call(PATHS.get(data[:1], "/filter"), data[1:])
-        route = self._app._routes.find(call.path)  # what comes before needs a connection
+        route = self._edge._paths.find(call.path)  # what comes before needs a connection
         assert route is not None
-        response = await route.exchange.respond(cast("web.BaseRequest", call), route.plugin)
+        response = await self._edge.respond(cast("web.BaseRequest", call), route)
         await response.prepare(cast("web.BaseRequest", call))
         check_answer(call.path, response.status, _body(call.writer.written))
         self._cycles.scheduling.clear()

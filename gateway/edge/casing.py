@@ -1,6 +1,6 @@
 """Gives a request Go's casing, the way Go's decoder would read it: any casing, the last one counts.
 
-The slow path of `gateway.edge.json.requests`: kube-scheduler never needs it, other callers may.
+The slow path of `gateway.edge.requests`: kube-scheduler never needs it, other callers may.
 """
 
 from collections.abc import Callable, Mapping
