@@ -75,7 +75,12 @@ class RequestChecks:
             found = _wrong_host(hosts[0])
         elif (hdrs.ORIGIN in headers or _SITE in headers) and self._is_of_a_page(request, hosts[0]):
             found = _FROM_A_PAGE
-        elif self._json_only and request.method == hdrs.METH_POST and not _is_json(request):
+        elif (
+            self._json_only
+            and request.method == hdrs.METH_POST
+            and headers.get(hdrs.CONTENT_TYPE) != _JSON
+            and request.content_type != _JSON  # without parameters, such as a charset
+        ):
             found = _NOT_JSON
         else:
             return None
@@ -116,10 +121,6 @@ def _wrong_host(host: str) -> Refusal:
         reason="host",
         text=f'this port is not "{shown}"; use its address, or name it with --allowed-host',
     )
-
-
-def _is_json(request: web.BaseRequest) -> bool:
-    return request.headers.get(hdrs.CONTENT_TYPE) == _JSON or request.content_type == _JSON
 
 
 def _without_port(host: str) -> str:
