@@ -296,8 +296,14 @@ def _readiness_notes(rooms: _Rooms) -> Mapping[str, Check]:
         problems = (each for runner in runners for each in runner.background_problems())
         return "; ".join(problems) or None
 
+    def scorer() -> str | None:
+        if rooms.scorers.ready or rooms.scorers.is_filling:
+            return None
+        return f"pods are placed without scores: {rooms.scorers.problem}"
+
     return {
         "policy": lambda: rooms.reloader.note() if rooms.reloader else None,
+        "scorer": scorer,
         "plugins": plugins,
         "binder": rooms.leadership.barriers.note,
         "journal": lambda: next((each.note() for each in rooms.journal), None),

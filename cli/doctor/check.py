@@ -1,7 +1,9 @@
-"""What a check is: a small function from an installation to what it found."""
+"""What a check is: a function from an installation to what is wrong, each with what to do.
+
+The name of the function is that of the check; its docstring says what holds where nothing is wrong.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 import msgspec
@@ -25,87 +27,68 @@ class Level(StrEnum):
     OK = "ok"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
-    """What a check yields; see `Finding`."""
-
-    level: Level
-    evidence: str
-    change: str = ""
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """What a check found.
 
     Attributes:
-        group: The group of the check.
-        check: Its name.
+        group: The group of the check; `examine` sets it.
+        check: Its name; `examine` sets it.
         level: How bad it is.
         evidence: What was seen, or why nothing was.
         change: What to do about it; "" where nothing is wrong.
     """
 
-    group: str
-    check: str
+    group: str = ""
+    check: str = ""
     level: Level
     evidence: str
     change: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """One thing that is checked.
-
-    Attributes:
-        name: Its name.
-        about: What holds where nothing is wrong, in one sentence.
-        run: Looks, and yields all that is wrong; what is ok counts if nothing else is yielded.
-    """
-
-    name: str
-    about: str
-    run: Callable[[Installation], Iterator[Result]]
-
-    def findings(self, group: str, installation: Installation) -> Iterator[Finding]:
-        """Yield what the check finds; what it needs and nobody could read is not checked."""
-        results = []
-        try:
-            for result in self.run(installation):
-                results.append(result)  # noqa: PERF402 - what came before an error counts
-        except NotReadError as error:
-            results.append(unchecked(str(error)))
-        bad = [r for r in results if r.level in (Level.PROBLEM, Level.WARNING)]
-        bad.sort(key=lambda each: list(Level).index(each.level))
-        fine = sorted(results, key=lambda each: each.level is not Level.UNCHECKED)[:1]
-        for number, each in enumerate(bad[:MOST] or fine, 1):
-            more = len(bad) - MOST if number == MOST else 0
-            yield Finding(
-                group=group,
-                check=self.name,
-                level=each.level,
-                evidence=each.evidence + (f" (and {more} more)" if more > 0 else ""),
-                change=each.change,
-            )
+Check = Callable[[Installation], Iterator[Finding]]
+"""Yields all that is wrong; raises `NotReadError` where it cannot know."""
 
 
-def ok(evidence: str) -> Result:
-    """Return that nothing is wrong."""
-    return Result(level=Level.OK, evidence=evidence)
-
-
-def warning(evidence: str, change: str) -> Result:
-    """Return what works now, but may break or be unintended."""
-    return Result(level=Level.WARNING, evidence=evidence, change=change)
-
-
-def problem(evidence: str, change: str) -> Result:
+def problem(evidence: str, change: str) -> Finding:
     """Return what keeps pods from being placed as the policy says."""
-    return Result(level=Level.PROBLEM, evidence=evidence, change=change)
+    return Finding(level=Level.PROBLEM, evidence=evidence, change=change)
 
 
-def unchecked(reason: str) -> Result:
-    """Return that nobody knows, and why."""
-    return Result(level=Level.UNCHECKED, evidence=reason)
+def warning(evidence: str, change: str) -> Finding:
+    """Return what works now, but may break or be unintended."""
+    return Finding(level=Level.WARNING, evidence=evidence, change=change)
+
+
+def name_of(check: Check) -> str:
+    """Return the name of a check."""
+    return check.__name__.replace("_", "-")
+
+
+def about(check: Check) -> str:
+    """Return what holds where nothing is wrong, in one line."""
+    return " ".join((check.__doc__ or "").split())
+
+
+def examine(group: str, check: Check, installation: Installation) -> Iterator[Finding]:
+    """Yield what a check finds, the worst first; what it needs and nobody could read is unchecked.
+
+    An answer that lacks a field counts as not read: a gateway may be of another version.
+    """
+    found = []
+    try:
+        for each in check(installation):
+            found.append(each)  # noqa: PERF402 - what came before an error counts
+    except NotReadError as error:
+        found.append(Finding(level=Level.UNCHECKED, evidence=str(error)))
+    except KeyError as error:
+        text = f"what was read has no {error}, as from another version of Moorage"
+        found.append(Finding(level=Level.UNCHECKED, evidence=text))
+    bad = [each for level in list(Level)[:2] for each in found if each.level is level]
+    fine = found or [Finding(level=Level.OK, evidence=about(check))]
+    for number, each in enumerate(bad[:MOST] or fine, 1):
+        more = f" (and {len(bad) - MOST} more)" if number == MOST < len(bad) else ""
+        evidence = each.evidence + more
+        yield msgspec.structs.replace(each, group=group, check=name_of(check), evidence=evidence)
 
 
 def listed(names: Sequence[str]) -> str:

@@ -2,16 +2,25 @@
 
 import asyncio
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
+import msgspec
 
 from cli.shared.failures import clear_failures
 from cli.shared.gateway.options import GatewayOptions, gateway_options
+from cli.shared.screen import Screen
+
+if TYPE_CHECKING:
+    from cli.doctor.check import Finding
 
 INSTALL = Path(__file__).resolve().parents[2] / "deploy" / "install"
 """The rendered release, in a checkout and in a wheel."""
+
+STYLES = {"problem": "bold red", "warning": "yellow", "not checked": "dim", "ok": "green"}
+"""Levels, the worst first, with how they are shown."""
 
 
 @click.command()
@@ -19,13 +28,6 @@ INSTALL = Path(__file__).resolve().parents[2] / "deploy" / "install"
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A KubeSchedulerConfiguration on disk, where kube-scheduler's own is not in a ConfigMap.",
-)
-@click.option(
-    "--plugin",
-    "plugins",
-    type=click.Path(exists=True, path_type=Path),
-    multiple=True,
-    help="A Python file or folder with plugins of yours, to compare managedResources.",
 )
 @click.option(
     "--layout",
@@ -45,7 +47,6 @@ INSTALL = Path(__file__).resolve().parents[2] / "deploy" / "install"
 def doctor(
     *,
     config: Path | None,
-    plugins: tuple[Path, ...],
     layout: str | None,
     strict: bool,
     output: Literal["text", "json"],
@@ -58,14 +59,34 @@ def doctor(
     be checked, else 0.
     """
     with clear_failures(code=2):
-        from cli.doctor.check import Level
         from cli.doctor.groups import findings
         from cli.doctor.installation.installation import read_installation
-        from cli.doctor.output import show
 
-        read = asyncio.run(read_installation(options, config, plugins, layout or ""))
-        found = list(findings(read))
-        show(found, output, verbose=verbose)
-    bad = {Level.PROBLEM, Level.WARNING} if strict else {Level.PROBLEM}
-    if any(each.level in bad for each in found):
+        found = list(findings(asyncio.run(read_installation(options, config, layout or ""))))
+    counts = {level: sum(each.level == level for each in found) for level in STYLES}
+    if output == "json":
+        content = {"counts": counts, "checks": found}
+        click.echo(msgspec.json.format(msgspec.json.encode(content)).decode())
+    else:
+        _show(found, counts, verbose=verbose)
+    if counts["problem"] or (strict and counts["warning"]):
         sys.exit(1)
+
+
+def _show(found: "Sequence[Finding]", counts: dict[str, int], *, verbose: bool) -> None:
+    """Write findings in words, the worst first; what is ok if it is *verbose*."""
+    screen = Screen()
+    unchecked: dict[str, list[str]] = {}
+    for level in STYLES:
+        for each in found:
+            if each.level == "not checked" == level:
+                unchecked.setdefault(each.evidence, []).append(each.check)
+            elif each.level == level and (verbose or each.change):
+                screen.sentence(f"{level}: {each.check}: {each.evidence}", STYLES[level])
+                if each.change:
+                    screen.sentence(f"  to do: {each.change}")
+    for reason, names in unchecked.items():
+        screen.sentence(f"not checked: {', '.join(names)}: {reason}", STYLES["not checked"])
+    hint = "" if verbose or not counts["ok"] else " (--verbose lists these)"
+    shown = ", ".join(f"{count} {level}" for level, count in counts.items() if count)
+    screen.sentence(f"{shown}{hint}", "bold")

@@ -1,19 +1,41 @@
-"""All checks in their groups, in the order in which a user would look."""
+"""The one table of checks, in the order in which a user would look."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from cli.doctor.check import Check, Finding
-from cli.doctor.checks import configuration, profiles, reaching, release, running, tls, versions
+from cli.doctor.check import Check, Finding, examine
+from cli.doctor.checks import configuration, reaching, release, running, versions
 from cli.doctor.installation.installation import Installation
 
 GROUPS: Mapping[str, Sequence[Check]] = {
-    "Moorage runs": running.CHECKS,
-    "It is what the release has": release.CHECKS,
-    "kube-scheduler reaches it": reaching.CHECKS,
-    "kube-scheduler's configuration": configuration.CHECKS,
-    "Profiles and pods": profiles.CHECKS,
-    "Certificates": tls.CHECKS,
-    "Versions and clocks": versions.CHECKS,
+    "Moorage runs": (
+        running.processes_ready,
+        running.pods_ready,
+        running.leader,
+        running.policy_active,
+        running.plugins_work,
+        running.own_pods,
+    ),
+    "It is what the release has": (
+        release.release_objects,
+        release.release_rights,
+        release.release_fields,
+    ),
+    "kube-scheduler reaches it": (
+        reaching.scheduler_known,
+        reaching.extender_address,
+        reaching.certificates,
+        reaching.extender_events,
+        reaching.extender_called,
+        reaching.calls_answered,
+    ),
+    "kube-scheduler's configuration": (
+        configuration.extender_entry,
+        configuration.extender_verbs,
+        configuration.extender_resources,
+        configuration.profiles,
+        configuration.pods_waiting,
+    ),
+    "Versions and clocks": (versions.versions, versions.scheduler_version, versions.clocks),
 }
 
 
@@ -21,4 +43,4 @@ def findings(installation: Installation) -> Iterator[Finding]:
     """Yield what each check finds."""
     for group, checks in GROUPS.items():
         for check in checks:
-            yield from check.findings(group, installation)
+            yield from examine(group, check, installation)

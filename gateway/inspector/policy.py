@@ -50,4 +50,5 @@ def _plugins(resolved: ResolvedPolicy) -> Iterator[dict[str, Any]]:
                     "points": sorted(info.points),
                     "readsPlacements": info.reads_placements,
                     "reads": [to_builtins(each) for each in info.reads],
+                    "managedResources": info.managed_resources,
                 }

@@ -22,6 +22,12 @@ def common_declarations(replicas: Iterable[Sequence[PluginInfo]]) -> list[Plugin
     return [reduce(_common, each) for each in versions.values()]
 
 
+def _resources(one: PluginInfo, last: PluginInfo) -> tuple[str, ...]:
+    """Return the resources of both, () where one of them concerns all pods."""
+    both = one.managed_resources, last.managed_resources
+    return tuple(sorted({*both[0], *both[1]})) if all(both) else ()
+
+
 def _common(one: PluginInfo, last: PluginInfo) -> PluginInfo:
     alike = {
         key: last.default_args[key]
@@ -44,4 +50,5 @@ def _common(one: PluginInfo, last: PluginInfo) -> PluginInfo:
         weight=min(one.weight, last.weight),
         time_budget=max(one.time_budget, last.time_budget),
         origin=max(one.origin, last.origin),
+        managed_resources=_resources(one, last),
     )

@@ -274,4 +274,5 @@ def _info(plugin: pb.Plugin) -> PluginInfo:
         reads_snapshot=plugin.reads_snapshot,
         weight=plugin.default_weight or 1,
         time_budget=from_duration(plugin.time_budget) or DEFAULT_TIME_BUDGET,
+        managed_resources=tuple(plugin.managed_resources),
     )

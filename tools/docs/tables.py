@@ -7,6 +7,7 @@ from typing import Any
 import click
 from prometheus_client import CollectorRegistry
 
+from cli.doctor.check import about, name_of
 from cli.doctor.groups import GROUPS
 from cli.legacy.names import (
     MANDATORY,
@@ -158,7 +159,7 @@ def doctor(_: str) -> str:
     return table(
         ("", "check", "ok if"),
         (
-            (group if not number else "", code(check.name), escaped(check.about))
+            (group if not number else "", code(name_of(check)), escaped(about(check)))
             for group, checks in GROUPS.items()
             for number, check in enumerate(checks)
         ),

@@ -1,6 +1,8 @@
-"""Checks kube-scheduler's configuration against the policy and the gateway."""
+"""Checks each extender entry against the one that the active policy needs, and profiles."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from urllib.parse import urlsplit
 
 from cli.config.extender import (
     IN_TREE_SUM,
@@ -10,91 +12,155 @@ from cli.config.extender import (
     Verb,
     entries_for,
     extender_weight,
+    tls_fields,
 )
-from cli.doctor.check import Check, Result, listed, ok, problem, warning
+from cli.doctor.check import Finding, Level, listed, problem, warning
+from cli.doctor.installation.certificates import GATEWAY, Identity
 from cli.doctor.installation.installation import Entry, Installation
-from cli.doctor.installation.objects import NotReadError, known
-from moorage_host.policy import KINDS, Kind, PluginInfo
-from sandbox.scheduler.config import ExtenderConfig
-
-SAMPLED_FROM = 100
-"""Nodes from which kube-scheduler looks at a sample, unless its configuration has another share."""
+from cli.doctor.installation.objects import NotReadError, Object, known
+from cli.doctor.installation.pods import name_of
+from moorage.errors import suggestion
+from moorage_host.policy import KINDS, PluginInfo
+from sandbox.scheduler.config import DEFAULT_NAME, TLS, ExtenderConfig
 
 ALL = 100
 
 PRINT = "print the entry again: moorage config extender POLICY"
 
+LOOPBACK = ("127.", "localhost", "::1")
 
-def settings(installation: Installation) -> Iterator[Result]:
-    """Look at nodeCacheCapable, the sample, the time limit and the weight."""
+SECONDS = 30.0
+"""How long a pod may wait for the first look of a scheduler."""
+
+Row = tuple[Level, str, object, object, str]
+"""How bad it is if a field has another value: the field, what it is, what is needed, the effect."""
+
+
+def extender_entry(installation: Installation) -> Iterator[Finding]:
+    """Each entry has the fields that `moorage config extender` prints for the active policy.
+
+    kube-scheduler sends names of all nodes, waits as long as the gateway, verifies its certificate
+    and presents one, has a weight with which a lead of a tenth beats all in-tree scores, and lets
+    pods wait while Moorage is down.
+    """
+    rows: list[tuple[str, Row]] = []
     for entry in installation.entries:
-        extender = entry.extender
-        asks_about_nodes = extender.filter_verb or extender.prioritize_verb
-        if not extender.node_cache_capable and asks_about_nodes:
-            yield warning(
-                f"{entry.place}: nodeCacheCapable is false: whole nodes are sent, and "
-                "kube-scheduler 1.33 and later then scores every node as empty "
-                "(kubernetes/kubernetes#141781)",
-                "set nodeCacheCapable: true",
-            )
-        yield from _timeout(entry, installation.own.http_timeout)
-        if extender.prioritize_verb:
-            yield from _weight(entry, installation.policy.score_scale)
+        rows += ((entry.place, row) for row in _fields(installation, entry))
+        rows += ((entry.place, row) for row in _tls(installation, entry.extender))
     for scheduler, configuration in installation.configurations:
         for profile in configuration.profiles:
             share = profile.percentage_of_nodes_to_score
             share = configuration.percentage_of_nodes_to_score if share is None else share
-            if share < ALL:
-                shown = f"percentageOfNodesToScore is {share or 'not set'}"
-                yield warning(
-                    f"{scheduler.source}, profile {profile.scheduler_name}: {shown}: from "
-                    f"{SAMPLED_FROM} nodes up Moorage sees a sample, and a pod may wait although a "
-                    "node outside of it suits",
-                    "set percentageOfNodesToScore: 100, unless the time that it costs with "
-                    "thousands of nodes matters more",
-                )
-    yield ok("nodeCacheCapable, percentageOfNodesToScore, httpTimeout and weight fit")
+            effect = (
+                "from 100 nodes up Moorage sees a sample, and a pod may wait although a node "
+                "outside of it suits; 100 costs time with thousands of nodes"
+            )
+            place = f"{scheduler.source}, profile {profile.scheduler_name}"
+            field = "percentageOfNodesToScore"
+            rows.append((place, (Level.WARNING, field, share or "not set", ALL, effect)))
+    for place, (level, field, found, wanted, effect) in rows:
+        if found != wanted:
+            evidence = f"{place}: {field} is {_shown(found)}: {effect}"
+            change = f"set {field} to {_shown(wanted)}"
+            yield Finding(level=level, evidence=evidence, change=change)
 
 
-def _timeout(entry: Entry, own: float) -> Iterator[Result]:
-    theirs = entry.extender.timeout
-    if theirs is None:
-        yield problem(
-            f"{entry.place}: httpTimeout {entry.extender.http_timeout} is negative: a call without "
-            "an answer stops all scheduling",
-            f"set httpTimeout: {own:g}s",
-        )
-    elif theirs != own:
-        found = problem if theirs < own else warning
+def _fields(installation: Installation, entry: Entry) -> Iterator[Row]:
+    """Yield the fields that are as the gateway and the policy need them."""
+    extender, own = entry.extender, installation.replicas["gateway"]
+    if extender.filter_verb or extender.prioritize_verb:
         effect = (
-            "kube-scheduler gives up before the gateway answers"
-            if theirs < own
-            else "the gateway gives up earlier than it has to"
+            "whole nodes are sent, and kube-scheduler 1.33 and later then scores every node as "
+            "empty (kubernetes/kubernetes#141781)"
         )
-        yield found(
-            f"{entry.place}: httpTimeout is {theirs:g} s, the gateway's --http-timeout {own:g} s: "
-            f"{effect}",
-            f"start the gateway with --http-timeout={theirs:g}s",
+        yield Level.WARNING, "nodeCacheCapable", extender.node_cache_capable, True, effect
+    theirs, ours = extender.timeout, own["httpTimeout"]
+    if theirs is None:
+        level, effect = Level.PROBLEM, "a call without an answer stops all scheduling"
+    elif theirs < ours:
+        level, effect = Level.PROBLEM, "kube-scheduler gives up before the gateway answers"
+    else:
+        level, effect = Level.WARNING, "the gateway gives up earlier than it has to"
+    found = extender.http_timeout if theirs is None else f"{theirs:g}s"
+    effect += "; or change the gateway's --http-timeout"
+    yield level, "httpTimeout", found, f"{ours:g}s", effect
+    if extender.prioritize_verb:
+        scale = installation.policy["scoreScale"]
+        effect = (
+            f"with scoreScale {scale} that is at most {extender.weight * POINTS * scale:,} beside "
+            f"{IN_TREE_SUM:,} of kube-scheduler's own: a lead of a tenth may lose"
         )
+        needed = max(extender.weight, extender_weight(scale))
+        yield Level.WARNING, "weight", extender.weight, needed, effect
+    if extender.bind_verb and "bind" in _union(_planned(installation, ignorable=True)):
+        effect = "a bind that a plugin refuses is done by kube-scheduler instead"
+        yield Level.PROBLEM, "ignorable", extender.ignorable, False, effect
+    elif not _places_our_pods(installation, entry):
+        effect = "while Moorage is down, pods are placed without its rules"
+        yield Level.WARNING, "ignorable", extender.ignorable, False, effect
+    prefix = own["extenderPrefix"].rstrip("/")
+    path = urlsplit(extender.url_prefix).path.rstrip("/")
+    effect = "kube-scheduler gets 404; it is the gateway's --extender-prefix"
+    yield Level.PROBLEM, "the path of urlPrefix", path, prefix, effect
 
 
-def _weight(entry: Entry, scale: int) -> Iterator[Result]:
-    given, expected = entry.extender.weight, extender_weight(scale)
-    if given < expected:
-        yield warning(
-            f"{entry.place}: weight {given} with scoreScale {scale} is at most "
-            f"{given * POINTS * scale:,} beside {IN_TREE_SUM:,} of kube-scheduler's own: a lead of "
-            "a tenth may lose",
-            f"set weight: {expected}, unless in-tree scores are meant to decide",
+def _tls(installation: Installation, extender: ExtenderConfig) -> Iterator[Row]:
+    """Yield the fields with which both sides know each other."""
+    url, tls = urlsplit(extender.url_prefix), extender.tls_config or TLS()
+    secured = installation.report.is_secured
+    if url.scheme != "https":
+        level = Level.PROBLEM if secured else Level.WARNING
+        effect = (
+            "plain text, and the gateway has certificates"
+            if secured
+            else "plain text: who reaches that port can have any pod bound; see `moorage certs`"
         )
+        if secured or not str(url.hostname).startswith(LOOPBACK):
+            yield level, "the scheme of urlPrefix", url.scheme, "https", effect
+        return
+    effect = "kube-scheduler believes any server"
+    yield Level.PROBLEM, "tlsConfig.insecure", tls.insecure, False, effect
+    wanted = tls_fields(extender.url_prefix)["tlsConfig"]
+    assert isinstance(wanted, dict)  # noqa: S101 - it is an https URL
+    if extender.enable_https and not tls.insecure:
+        effect = "kube-scheduler verifies no certificate, and does not report that"
+        yield Level.PROBLEM, *_file("caFile", tls.ca_file, wanted), effect
+    elif not tls.insecure:
+        effect = "the authorities of kube-scheduler's image count"
+        yield Level.WARNING, *_file("caFile", tls.ca_file, wanted), effect
+    if secured:
+        effect = "kube-scheduler presents no certificate, and the gateway ends such connections"
+        yield Level.PROBLEM, *_file("certFile", tls.cert_file, wanted), effect
+        yield Level.PROBLEM, *_file("keyFile", tls.key_file, wanted), effect
+    gateway, name = installation.identities.get(GATEWAY), tls.server_name or url.hostname
+    if isinstance(gateway, Identity) and name not in gateway.names:
+        effect = f"the gateway's certificate is for {listed(gateway.names)}"
+        yield Level.PROBLEM, "tlsConfig.serverName", name, wanted["serverName"], effect
 
 
-def verbs(installation: Installation) -> Iterator[Result]:
-    """Compare the verbs with those that `moorage config extender` would print."""
+def _file(field: str, found: str, wanted: Mapping[str, str]) -> tuple[str, str, str]:
+    return f"tlsConfig.{field}", found, found or wanted[field]
+
+
+def _shown(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value) or "empty"
+
+
+def _places_our_pods(installation: Installation, entry: Entry) -> bool:
+    """Whether an extender is asked about Moorage's own pods, which must start without it."""
+    names = {
+        each["spec"]["template"]["spec"].get("schedulerName", DEFAULT_NAME)
+        for each in installation.objects.of("deployments")
+    }
+    return bool(names & set(known(entry.scheduler.configuration).scheduler_names))
+
+
+def extender_verbs(installation: Installation) -> Iterator[Finding]:
+    """The verbs are those that `moorage config extender` prints for the active policy."""
     wanted = _union(_planned(installation))
     for scheduler, configuration in installation.configurations:
         entries = [each for each in installation.entries if each.scheduler is scheduler]
-        offered = {verb for entry in entries for verb in VERBS if _verb(entry.extender, verb)}
+        offered = {verb for each in entries for verb in VERBS if _verb(each.extender, verb)}
         binding = next((each for each in configuration.extenders if each.bind_verb), None)
         for verb in VERBS:
             if verb in wanted and verb not in offered:
@@ -111,53 +177,11 @@ def verbs(installation: Installation) -> Iterator[Result]:
                     "costs time",
                     f"leave it out; {PRINT}",
                 )
-    yield ok(f"the verbs are those that the policy needs: {listed(list(wanted))}")
 
 
-def ignorable(installation: Installation) -> Iterator[Result]:
-    """Look what happens to pods while Moorage is down."""
-    for entry in installation.entries:
-        if not entry.extender.ignorable:
-            continue
-        if entry.extender.bind_verb and "bind" in _union(_planned(installation, ignorable=True)):
-            yield problem(
-                f"{entry.place} has bindVerb and is ignorable: a bind that a plugin refuses is "
-                "done by kube-scheduler instead",
-                f"give binds an entry of their own that is not ignorable; {PRINT} --ignorable",
-            )
-        elif not _places_our_pods(installation, entry):
-            yield warning(
-                f"{entry.place} is ignorable: while Moorage is down, pods are placed without its "
-                "rules",
-                "set ignorable: false if its filters must always hold",
-            )
-    if any(entry.extender.ignorable for entry in installation.entries):
-        yield ok("the extender is ignorable, as Moorage's own pods need it that it asks about")
-    yield ok("no extender is ignorable: while Moorage is down, pods wait")
-
-
-def _places_our_pods(installation: Installation, entry: Entry) -> bool:
-    """Whether an extender is asked about Moorage's own pods, which must start without it."""
-    configuration = known(entry.scheduler.configuration)
-    names = {
-        each["spec"]["template"]["spec"].get("schedulerName", "default-scheduler")
-        for each in installation.objects.of("deployments")
-    }
-    return bool(names & set(configuration.scheduler_names))
-
-
-def resources(installation: Installation) -> Iterator[Result]:
-    """Compare managedResources with what plugins declare."""
+def extender_resources(installation: Installation) -> Iterator[Finding]:
+    """The managedResources let all pods through that enabled plugins concern."""
     planned = _planned(installation)
-    strange = [
-        each.name
-        for each in installation.policy.plugins
-        if each.name not in installation.managed_resources and not each.only_shadow
-    ]
-    if strange:
-        raise NotReadError(
-            f"plugins are not known here: {listed(strange)}; give each with --plugin PATH"
-        )
     wanted = {name for entry in planned for name in entry.resources}
     is_limited = all(entry.resources for entry in planned)
     for entry in installation.entries:
@@ -180,18 +204,74 @@ def resources(installation: Installation) -> Iterator[Result]:
                 f"{listed(sorted(wanted))} only: other pods come to Moorage for nothing",
                 PRINT,
             )
-    yield ok("managedResources let all pods through that plugins concern")
+
+
+def profiles(installation: Installation) -> Iterator[Finding]:
+    """kube-scheduler has each profile of the policy, and the policy each of its own."""
+    names, ours = installation.scheduler_names, installation.policy["profiles"]
+    for each in set(ours) - set(names):
+        yield problem(
+            f"no kube-scheduler that asks Moorage has the profile {each}{suggestion(each, names)}: "
+            "pods that name it get nothing of the policy",
+            f"add schedulerName: {each} to profiles in kube-scheduler's configuration, and restart "
+            "it; or remove the profile from the policy",
+        )
+    for each in set(names) - {*ours, DEFAULT_NAME}:
+        yield warning(
+            f"kube-scheduler asks about pods of {each}{suggestion(each, ours)}, which is no "
+            "profile of the policy: they pass all filters and get no scores",
+            "add the profile to the policy, or leave it to another kube-scheduler",
+        )
+
+
+def pods_waiting(installation: Installation) -> Iterator[Finding]:
+    """A scheduler has looked at each pod that has waited for 30 s."""
+    try:
+        served = {DEFAULT_NAME, *installation.scheduler_names}
+    except NotReadError:
+        served = {DEFAULT_NAME}
+    lost: dict[str, list[str]] = {}
+    for pod in installation.objects.of("waiting pods"):
+        if _is_lost(pod, installation.now):
+            lost.setdefault(pod["spec"].get("schedulerName", DEFAULT_NAME), []).append(name_of(pod))
+    for name, names in lost.items():
+        if name in served:
+            yield problem(
+                f"no scheduler has looked at {listed(names)} of {name}",
+                "see whether that kube-scheduler runs and leads: its pods, its log and its Lease",
+            )
+        else:
+            yield problem(
+                f"no scheduler has looked at {listed(names)}: schedulerName is {name}"
+                f"{suggestion(name, served)}",
+                "correct schedulerName (pods must be created again), or add the profile to "
+                "kube-scheduler and policy",
+            )
+
+
+def _is_lost(pod: Object, now: datetime) -> bool:
+    """Whether a pod waits, not by its own gates, and no scheduler has reported about it."""
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    if pod["spec"].get("schedulingGates") or any(c["type"] == "PodScheduled" for c in conditions):
+        return False
+    created = datetime.fromisoformat(pod["metadata"]["creationTimestamp"])
+    return (now - created).total_seconds() > SECONDS
 
 
 def _planned(installation: Installation, *, ignorable: bool = False) -> Sequence[ExtenderEntry]:
     """Return the entries that the active policy needs."""
-    plugins: dict[Kind, list[PluginInfo]] = {kind: [] for kind in KINDS}
-    for each in installation.policy.plugins:
-        for kind in KINDS:
-            if each.kind == kind and not each.only_shadow:
-                managed = installation.managed_resources.get(each.name, ())
-                plugins[kind].append(each.info(managed))
-    return entries_for(plugins, ignorable=ignorable)
+    live = [each for each in installation.policy["plugins"] if not each["onlyShadow"]]
+    infos = {kind: [_info(each) for each in live if each["kind"] == kind] for kind in KINDS}
+    return entries_for(infos, ignorable=ignorable)
+
+
+def _info(plugin: Object) -> PluginInfo:
+    return PluginInfo(
+        name=plugin["name"],
+        points=frozenset(plugin["points"]),
+        reads_placements=plugin["readsPlacements"],
+        managed_resources=tuple(plugin["managedResources"]),
+    )
 
 
 def _union(entries: Sequence[ExtenderEntry]) -> Mapping[Verb, Sequence[str]]:
@@ -199,35 +279,5 @@ def _union(entries: Sequence[ExtenderEntry]) -> Mapping[Verb, Sequence[str]]:
 
 
 def _verb(extender: ExtenderConfig, verb: Verb) -> str:
-    offered: Mapping[Verb, str] = {
-        "filter": extender.filter_verb,
-        "prioritize": extender.prioritize_verb,
-        "preempt": extender.preempt_verb,
-        "bind": extender.bind_verb,
-    }
-    return offered[verb]
-
-
-CHECKS = (
-    Check(
-        name="config-settings",
-        about="kube-scheduler sends names of all nodes, waits as long as the gateway, and has a "
-        "weight that fits the policy's scoreScale: a lead of a tenth beats all in-tree scores.",
-        run=settings,
-    ),
-    Check(
-        name="config-verbs",
-        about="The verbs are those that `moorage config extender` prints for the active policy.",
-        run=verbs,
-    ),
-    Check(
-        name="config-ignorable",
-        about="While Moorage is down pods wait; binds are never ignorable.",
-        run=ignorable,
-    ),
-    Check(
-        name="config-resources",
-        about="managedResources let all pods through that enabled plugins concern.",
-        run=resources,
-    ),
-)
+    name: str = getattr(extender, f"{verb}_verb")
+    return name

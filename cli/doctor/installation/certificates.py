@@ -1,8 +1,7 @@
-"""Reads the certificates of each process: from the Secrets that its pods mount."""
+"""Reads the certificates of gateway and kube-scheduler from the Secrets that their pods mount."""
 
-import asyncio
 import base64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -13,22 +12,20 @@ from cli.doctor.installation.objects import CORE, Missing, Object, get
 from cli.doctor.installation.pods import scheduler_in, services_in
 from cli.doctor.installation.schedulers import INLINE, Scheduler
 from moorage_host.kube import KubeClient
-from moorage_host.tls.certificate import AUTHORITIES, CHAIN, KEY, is_signed, missing_usages
+from moorage_host.tls.certificate import AUTHORITIES, CHAIN, is_signed
 
-SCHEDULER = "scheduler"
-"""The name of kube-scheduler's own certificate among the others."""
+GATEWAY, SCHEDULER = "gateway", "scheduler"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """A certificate of an installation, and the authorities that its owner believes.
+    """A certificate, and the authorities that its owner believes.
 
     Attributes:
         place: Where it is, for people.
         names: Its DNS names and addresses.
         not_before: When it begins to be valid.
         not_after: When it expires.
-        lacks: The usages that it needs and does not allow.
         chain: The certificate and what is between it and its authority.
         authorities: The authorities.
     """
@@ -37,7 +34,6 @@ class Identity:
     names: tuple[str, ...]
     not_before: datetime
     not_after: datetime
-    lacks: tuple[str, ...]
     chain: tuple[x509.Certificate, ...]
     authorities: tuple[x509.Certificate, ...]
 
@@ -47,34 +43,41 @@ class Identity:
 
 
 Identities = Mapping[str, Identity | Missing]
-"""The certificates by whose they are: "gateway", "filter", "scheduler" ..."""
+"""The certificates by whose they are: "gateway", "scheduler"."""
 
 
 async def read_identities(
     client: KubeClient | None, pods: Sequence[Object], schedulers: Sequence[Scheduler]
 ) -> Identities:
-    """Read the Secret of each service that runs, and what kube-scheduler presents."""
-    secrets: dict[str, tuple[str, str]] = {}
-    for pod in pods:
-        namespace = pod["metadata"]["namespace"]
-        for service, container in services_in(pod):
-            if name := _secret(pod, container):
-                secrets[service] = namespace, name
-    files: dict[str, Identity | Missing] = {}
+    """Read what the gateway and kube-scheduler present."""
+    found: dict[str, Identity | Missing] = {}
     for scheduler in schedulers:
-        mounted = next((_scheduler_secret(pod) for pod in scheduler.pods), "")
-        if mounted:
-            secrets[SCHEDULER] = scheduler.pods[0]["metadata"]["namespace"], mounted
-        elif (found := _of_files(scheduler)) is not None:
-            files[SCHEDULER] = found
+        if (files := _of_files(scheduler)) is not None:
+            found[SCHEDULER] = files
     if client is None:
-        return files
-    read = await asyncio.gather(*(_of_secret(client, *each) for each in secrets.values()))
-    return dict(zip(secrets, read, strict=True)) | files
+        return found
+    owners = [
+        (GATEWAY, pod, container)
+        for pod in pods
+        for service, container in services_in(pod)
+        if service == GATEWAY
+    ]
+    owners += [
+        (SCHEDULER, pod, container)
+        for scheduler in schedulers
+        for pod in scheduler.pods[:1]
+        if (container := scheduler_in(pod)) is not None
+    ]
+    secrets = {
+        whose: (pod["metadata"]["namespace"], secret)
+        for whose, pod, container in owners
+        if (secret := _secret(pod, container))
+    }
+    return found | {whose: await _of_secret(client, *each) for whose, each in secrets.items()}
 
 
 def identity(place: str, data: Mapping[str, bytes]) -> Identity | Missing:
-    """Return what tls.crt and ca.crt hold; the key is not looked at."""
+    """Return what tls.crt and ca.crt hold."""
     try:
         chain = x509.load_pem_x509_certificates(data[CHAIN])
         authorities = x509.load_pem_x509_certificates(data[AUTHORITIES])
@@ -82,13 +85,11 @@ def identity(place: str, data: Mapping[str, bytes]) -> Identity | Missing:
         return Missing(f"{place} has no {error.args[0]}")
     except ValueError:
         return Missing(f"{place} holds no certificates in PEM, or damaged ones")
-    leaf = chain[0]
     return Identity(
         place=place,
-        names=tuple(_names(leaf)),
-        not_before=leaf.not_valid_before_utc,
-        not_after=leaf.not_valid_after_utc,
-        lacks=tuple(missing_usages(leaf)),
+        names=_names(chain[0]),
+        not_before=chain[0].not_valid_before_utc,
+        not_after=chain[0].not_valid_after_utc,
         chain=tuple(chain),
         authorities=tuple(authorities),
     )
@@ -98,12 +99,9 @@ async def _of_secret(client: KubeClient, namespace: str, name: str) -> Identity 
     answer = await get(client, f"{CORE}/namespaces/{namespace}/secrets/{name}")
     if isinstance(answer, Missing):
         return answer
-    data = {
-        key: base64.b64decode(value)
-        for key, value in (answer.get("data") or {}).items()
-        if key != KEY
-    }
-    return identity(f"Secret {namespace}/{name}", data)
+    content = answer.get("data") or {}
+    public = {key: base64.b64decode(content[key]) for key in (CHAIN, AUTHORITIES) if key in content}
+    return identity(f"Secret {namespace}/{name}", public)
 
 
 def _of_files(scheduler: Scheduler) -> Identity | Missing | None:
@@ -129,12 +127,7 @@ def _secret(pod: Object, container: Object) -> str:
     return ""
 
 
-def _scheduler_secret(pod: Object) -> str:
-    container = scheduler_in(pod)
-    return _secret(pod, container) if container is not None else ""
-
-
-def _names(leaf: x509.Certificate) -> Iterable[str]:
+def _names(leaf: x509.Certificate) -> tuple[str, ...]:
     try:
         names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:

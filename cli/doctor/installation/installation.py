@@ -1,13 +1,12 @@
 """An installation: all that was read of it at one time; what cannot be read stops nothing."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from cli.doctor.installation.certificates import Identities, read_identities
-from cli.doctor.installation.gateway import GatewayReport, Own, Policy, Replicas, read_gateway
 from cli.doctor.installation.objects import (
     ApiServer,
     Missing,
@@ -19,8 +18,12 @@ from cli.doctor.installation.objects import (
     read_api_server,
     read_objects,
 )
-from cli.doctor.installation.pods import runs
-from cli.doctor.installation.processes import Processes, read_processes
+from cli.doctor.installation.processes import (
+    GatewayReport,
+    Processes,
+    read_gateway,
+    read_processes,
+)
 from cli.doctor.installation.release import Release, read_release
 from cli.doctor.installation.schedulers import Scheduler, find_schedulers
 from cli.shared.gateway.client import connected
@@ -29,6 +32,8 @@ from cli.shared.gateway.options import GatewayOptions
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, KubeError, connect
 from sandbox.scheduler.config import Configuration, ExtenderConfig
+
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +63,8 @@ class Installation:
         schedulers: The kube-schedulers with a configuration of their own.
         gateway: What the gateway that decides reports.
         processes: What each process reports.
-        identities: The certificates.
+        identities: The certificates of gateway and kube-scheduler.
         release: What the release has beside what the cluster has.
-        managed_resources: Those that plugins declare that are known here, by plugin.
     """
 
     namespace: str
@@ -72,7 +76,6 @@ class Installation:
     processes: Processes = field(default_factory=dict)
     identities: Identities = field(default_factory=dict)
     release: Release | Missing
-    managed_resources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def report(self) -> GatewayReport:
@@ -86,18 +89,13 @@ class Installation:
         return self.gateway
 
     @property
-    def replicas(self) -> Replicas:
-        """What the gateway reports of who takes part."""
+    def replicas(self) -> Object:
+        """What the gateway answers to `GET /replicas`."""
         return known(self.report.replicas)
 
     @property
-    def own(self) -> Own:
-        """What the gateway reports of itself."""
-        return self.replicas.gateway
-
-    @property
-    def policy(self) -> Policy:
-        """What the gateway reports of the active policy."""
+    def policy(self) -> Object:
+        """What the gateway answers to `GET /policy`."""
         return known(self.report.policy)
 
     @property
@@ -107,19 +105,15 @@ class Installation:
         Raises:
             NotReadError: There is none, or its configuration could not be read.
         """
+        read = [(each, each.configuration) for each in self.schedulers]
         found = [
-            (scheduler, scheduler.configuration)
-            for scheduler in self.schedulers
-            if not isinstance(scheduler.configuration, Missing)
-            and scheduler.configuration.extenders
+            (scheduler, configuration)
+            for scheduler, configuration in read
+            if not isinstance(configuration, Missing) and configuration.extenders
         ]
         if found:
             return found
-        unread = [
-            each.configuration.reason
-            for each in self.schedulers
-            if isinstance(each.configuration, Missing)
-        ]
+        unread = [each.reason for _, each in read if isinstance(each, Missing)]
         raise NotReadError(
             "; ".join(unread) or "no kube-scheduler with an extender was found: give --config FILE"
         )
@@ -142,40 +136,33 @@ class Installation:
         ]
         return [each for each in every if self._may_be_ours(each.extender)] or every
 
-    def pods(self, service: str) -> Iterator[Object]:
-        """Yield the pods that run a service of Moorage.
+    @property
+    def scheduler_names(self) -> Sequence[str]:
+        """The profiles of the kube-schedulers that ask an extender.
 
         Raises:
-            NotReadError: The pods could not be read.
+            NotReadError: No configuration could be read.
         """
-        return (pod for pod in self.objects.of("pods") if runs(pod, service))
+        return [name for _, found in self.configurations for name in found.scheduler_names]
 
     def _may_be_ours(self, extender: ExtenderConfig) -> bool:
         """Whether an address can be that of the gateway."""
-        tls = extender.tls_config
-        words = (extender.url_prefix, tls.server_name if tls else "")
-        return any("moorage" in word or "gateway" in word for word in words) or any(
-            f"//{host}" in extender.url_prefix for host in self._addresses()
-        )
-
-    def _addresses(self) -> Iterator[str]:
-        yield from ("127.0.0.1", "localhost", "[::1]")
-        try:
-            for service in self.objects.of("services"):
-                yield service["spec"].get("clusterIP") or "None"
-        except NotReadError:
-            return
+        url, tls = extender.url_prefix, extender.tls_config
+        services = self.objects.lists["services"]
+        addresses = [] if isinstance(services, Missing) else [s["spec"] for s in services]
+        hosts = (*LOOPBACK, *(each.get("clusterIP") or "None" for each in addresses))
+        words = f"{url} {tls.server_name if tls else ''}"
+        return "moorage" in words or "gateway" in words or any(f"//{host}" in url for host in hosts)
 
 
 async def read_installation(
-    options: GatewayOptions, config: Path | None, plugins: Sequence[Path], layout: str = ""
+    options: GatewayOptions, config: Path | None, layout: str = ""
 ) -> Installation:
     """Read everything that the options lead to.
 
     Args:
         options: Where the gateway and the cluster are.
         config: A configuration of kube-scheduler on disk.
-        plugins: Files and folders with plugins, for the resources that they declare.
         layout: The layout of the release that is installed; "" is the one that is likely.
 
     Raises:
@@ -185,44 +172,33 @@ async def read_installation(
     """
     namespace = options.gateway.partition("/")[0]
     async with _cluster(options) as client:
-        if isinstance(client, Missing):
-            reachable, objects = None, no_objects(client.reason)
-        else:
-            reachable, objects = client, await read_objects(client, namespace)
-        gateway = await _gateway(options, reachable)
-        schedulers = find_schedulers(objects, config)
-        if reachable is None and isinstance(gateway, Missing):
+        cluster = None if isinstance(client, Missing) else client
+        gateway = await _gateway(options, cluster)
+        if cluster is None and isinstance(gateway, Missing):
             raise GatewayError(gateway.reason)
+        absent = client if isinstance(client, Missing) else Missing("it was not read")
+        objects = await read_objects(cluster, namespace) if cluster else no_objects(absent.reason)
+        schedulers = find_schedulers(objects, config)
+        pods = objects.lists["pods"]
+        pods = () if isinstance(pods, Missing) else pods
         read = Installation(
             namespace=namespace,
             now=datetime.now(UTC),
             objects=objects,
-            api_server=client if isinstance(client, Missing) else await read_api_server(client),
+            api_server=absent,
             schedulers=schedulers,
             gateway=gateway,
-            release=Missing("there is no cluster"),
-            managed_resources=_managed_resources(plugins),
+            identities=await read_identities(cluster, pods, schedulers),
+            release=absent,
         )
-        return await _with_details(read, options, reachable, layout)
-
-
-async def _with_details(
-    read: Installation, options: GatewayOptions, client: KubeClient | None, layout: str
-) -> Installation:
-    """Read what depends on the first things that were read."""
-    try:
-        pods = read.objects.of("pods")
-    except NotReadError:
-        pods = ()
-    identities = await read_identities(client, pods, read.schedulers)
-    if client is None:
-        return replace(read, identities=identities)
-    return replace(
-        read,
-        identities=identities,
-        processes=await read_processes(options, client, pods),
-        release=await read_release(client, read.objects, read.namespace, layout),
-    )
+        if cluster is None:
+            return read
+        return replace(
+            read,
+            api_server=await read_api_server(cluster),
+            processes=await read_processes(options, cluster, pods),
+            release=await read_release(cluster, objects, namespace, layout),
+        )
 
 
 @asynccontextmanager
@@ -246,20 +222,6 @@ async def _gateway(options: GatewayOptions, client: KubeClient | None) -> Gatewa
         async with connected(options, client) as gateway:
             pod = gateway.pod
             is_secured = pod.is_secured if pod else options.admin.startswith("https:")
-            report = await read_gateway(gateway, pod=str(pod or ""), is_secured=is_secured)
-            answers = (report.replicas, report.policy, report.process)
-            is_silent = all(isinstance(each, Missing) for each in answers)
-            return report.replicas if is_silent and isinstance(report.replicas, Missing) else report
+            return await read_gateway(gateway, pod=str(pod or ""), is_secured=is_secured)
     except (GatewayError, TimeoutError) as error:
         return Missing(str(error))
-
-
-def _managed_resources(plugins: Sequence[Path]) -> Mapping[str, tuple[str, ...]]:
-    from cli.config.policies import load_registries
-
-    found = {}
-    for registry in load_registries(plugins).values():
-        for name in registry:
-            if (registered := registry.get(name)) is not None:
-                found[name] = tuple(registered.kind.managed_resources)
-    return found

@@ -37,7 +37,6 @@ PATHS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "services": (f"{CORE}/namespaces/NAMESPACE/services", {}),
     "configmaps": (f"{CORE}/namespaces/NAMESPACE/configmaps", {}),
     "deployments": (f"{APPS}/namespaces/NAMESPACE/deployments", {}),
-    "endpointslices": ("/apis/discovery.k8s.io/v1/namespaces/NAMESPACE/endpointslices", {}),
     "leases": ("/apis/coordination.k8s.io/v1/namespaces/NAMESPACE/leases", {}),
     "waiting pods": (
         f"{CORE}/pods",

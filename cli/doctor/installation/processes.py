@@ -1,6 +1,7 @@
-"""Reads probes and metrics of each process, through the API server."""
+"""Reads what processes report: probes and metrics of each, and what the gateway knows of others."""
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +24,6 @@ AT_ONCE = 4
 MOST = 60
 """Processes that are asked in all."""
 
-
 METRICS = (
     "moorage_build_info",
     "moorage_extender_hidden_failures_total",
@@ -32,7 +32,6 @@ METRICS = (
     "moorage_neutral_scores_total",
     "moorage_plugin_failures_total",
     "moorage_rounded_scores_total",
-    "moorage_tls_certificate_expiry_timestamp_seconds",
 )
 """The metrics that checks look at; reading all takes long."""
 
@@ -48,11 +47,11 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """A process of Moorage.
+    """What the admin port of a process of Moorage answers.
 
     Attributes:
         service: What it runs, such as "filter".
-        problems: Why it is not ready, by the name of the check.
+        problems: Why it is not ready, by the name of the check of its `/readyz`.
         notes: What it notes although it is ready, by name.
         samples: Its metrics.
     """
@@ -79,6 +78,52 @@ class Process:
 
 Processes = Mapping[str, Process | Missing]
 """The processes by the name of the pod and what runs in it: "filter-7d9c (filter)"."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayReport:
+    """What the gateway that decides reports.
+
+    Attributes:
+        place: Where it is, for people.
+        pod: NAMESPACE/POD; "" if it was reached by its address.
+        is_secured: Whether its ports have certificates.
+        replicas: Its `GET /replicas`: itself, its callers, its replicas.
+        policy: Its `GET /policy`.
+        process: Its probes and metrics.
+        skew: Its clock minus the clock of this machine, in seconds.
+    """
+
+    place: str
+    pod: str
+    is_secured: bool
+    replicas: Object | Missing
+    policy: Object | Missing
+    process: Process | Missing
+    skew: float | Missing
+
+
+async def read_gateway(gateway: Gateway, *, pod: str, is_secured: bool) -> GatewayReport | Missing:
+    """Ask the gateway; what it does not answer is missing, with the reason."""
+    before = time.time()
+    replicas = await _asked(gateway, "/replicas")
+    middle = (before + time.time()) / 2
+    policy, process = await _asked(gateway, "/policy"), await read_process(gateway, "gateway")
+    if isinstance(replicas, Missing):
+        if isinstance(policy, Missing) and isinstance(process, Missing):
+            return replicas
+        skew: float | Missing = replicas
+    else:
+        skew = replicas["gateway"]["time"] - middle
+    return GatewayReport(
+        place=gateway.place,
+        pod=pod,
+        is_secured=is_secured,
+        replicas=replicas,
+        policy=policy,
+        process=process,
+        skew=skew,
+    )
 
 
 async def read_processes(
@@ -136,6 +181,14 @@ def samples(text: str) -> Sequence[Sample]:
         for family in text_string_to_metric_families("".join(wanted))
         for sample in family.samples
     ]
+
+
+async def _asked(gateway: Gateway, path: str) -> Object | Missing:
+    try:
+        found: Object = await gateway.get(path)
+    except GatewayError as error:
+        return Missing(str(error))
+    return found
 
 
 def _reasons(listed: Any, key: str) -> Mapping[str, str]:

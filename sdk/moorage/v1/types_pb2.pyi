@@ -655,6 +655,7 @@ class Plugin(_message.Message):
     DEFAULT_WEIGHT_FIELD_NUMBER: _builtins.int
     READS_PLACEMENTS_FIELD_NUMBER: _builtins.int
     VERSION_FIELD_NUMBER: _builtins.int
+    MANAGED_RESOURCES_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The name that the policy uses."""
     summary: _builtins.str
@@ -705,6 +706,10 @@ class Plugin(_message.Message):
     def time_budget(self) -> _duration_pb2.Duration:
         """The time that it may take at each extension point, unless the policy sets another."""
 
+    @_builtins.property
+    def managed_resources(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The resources without which no pod concerns it; empty where it concerns all pods."""
+
     def __init__(
         self,
         *,
@@ -724,10 +729,11 @@ class Plugin(_message.Message):
         default_weight: _builtins.int = ...,
         reads_placements: _builtins.bool = ...,
         version: _builtins.str = ...,
+        managed_resources: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "default_arguments", b"default_arguments", "pod_fields", b"pod_fields", "time_budget", b"time_budget"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "background_problem", b"background_problem", "default_arguments", b"default_arguments", "default_weight", b"default_weight", "depends_on", b"depends_on", "extension_points", b"extension_points", "name", b"name", "normalization", b"normalization", "origin", b"origin", "pod_fields", b"pod_fields", "reads", b"reads", "reads_placements", b"reads_placements", "reads_snapshot", b"reads_snapshot", "summary", b"summary", "time_budget", b"time_budget", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments_schema", b"arguments_schema", "background_problem", b"background_problem", "default_arguments", b"default_arguments", "default_weight", b"default_weight", "depends_on", b"depends_on", "extension_points", b"extension_points", "managed_resources", b"managed_resources", "name", b"name", "normalization", b"normalization", "origin", b"origin", "pod_fields", b"pod_fields", "reads", b"reads", "reads_placements", b"reads_placements", "reads_snapshot", b"reads_snapshot", "summary", b"summary", "time_budget", b"time_budget", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -65,7 +65,7 @@ class PluginInfo:
         depends_on: What its verdict or raw score of a node depends on.
         reads_placements: Whether it reads which pods are on nodes, so that Moorage has to bind.
         pod_fields: The fields of the signature that matter for it; None if all do.
-        managed_resources: What its class declares; only the command line knows it.
+        managed_resources: The resources without which no pod concerns it; () if all pods do.
         normalization: How its raw scores become 0..100; None if only its own code knows.
         reads_snapshot: Whether it is a bind plugin that reads the snapshot.
         weight: The weight of its scores where the policy gives none.

@@ -50,6 +50,7 @@ def describe_plugin(registry: Registry, name: str) -> pb.Plugin:
         default_weight=kind.weight if issubclass(kind, ScorePlugin) else 0,
         time_budget=to_duration(kind.time_budget),
         version=registered.version,
+        managed_resources=kind.managed_resources,
     )
 
 

@@ -18,7 +18,6 @@ SERVICE = f"{CORE}/services/gateway"
 GATEWAY_POD, SCHEDULER_POD = f"{CORE}/pods/gateway-1", f"{CORE}/pods/scheduler-1"
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
 POLICIES = f"/apis/networking.k8s.io/v1/namespaces/{NAMESPACE}/networkpolicies"
-SLICE = f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices/gateway-1"
 
 NOW = datetime.now(UTC)
 DAY = timedelta(days=1)
@@ -110,7 +109,7 @@ def _of_the_way() -> Iterator[Fault]:
     yield config(
         check="extender-address",
         change=text("gateway.moorage.svc:8888", "gatway.moorage.svc:8888"),
-        evidence="there is no Service gatway in namespace moorage, did you mean `gateway`?",
+        evidence="no Service gatway in namespace moorage with the gateway, did you mean `gateway`?",
         advice="compare urlPrefix",
     )
     yield config(
@@ -120,10 +119,10 @@ def _of_the_way() -> Iterator[Fault]:
         advice="write port 8888",
     )
     yield config(
-        check="extender-address",
+        check="extender-entry",
         change=text("svc:8888", "svc:8888/scheduler"),
-        evidence="is /scheduler, the gateway's --extender-prefix is empty",
-        advice="make them equal",
+        evidence="the path of urlPrefix is /scheduler: kube-scheduler gets 404",
+        advice="set the path of urlPrefix to empty",
     )
     yield config(
         check="extender-address",
@@ -139,21 +138,14 @@ def _of_the_way() -> Iterator[Fault]:
         advice="tlsConfig.serverName moorage-gateway",
     )
     yield Fault(
-        check="extender-address",
-        path=SLICE,
-        change=fields(endpoints__0__conditions={"ready": False}),
-        evidence="Service moorage/gateway has no ready endpoint",
-        advice="processes-ready",
-    )
-    yield Fault(
-        check="release-network",
+        check="release-fields",
         path=f"{POLICIES}/gateway",
         change=fields(spec__ingress=[]),
         evidence="NetworkPolicy moorage/gateway: spec.ingress lacks",
         advice="apply deploy/install/second-scheduler.yaml again",
     )
     yield Fault(
-        check="release-network",
+        check="release-fields",
         path=f"{CORE}/services/filter",
         change=fields(spec__selector={"app": "filter"}),
         evidence="Service moorage/filter: spec.selector.app.kubernetes.io/name is not set",
@@ -176,67 +168,67 @@ def _of_the_configuration() -> Iterator[Fault]:
         advice="correct it",
     )
     yield config(
-        check="config-settings",
+        check="extender-entry",
         change=text("nodeCacheCapable: true", "nodeCacheCapable: false"),
         level="warning",
         evidence="kubernetes/kubernetes#141781",
-        advice="set nodeCacheCapable: true",
+        advice="set nodeCacheCapable to true",
     )
     yield config(
-        check="config-settings",
+        check="extender-entry",
         change=text("percentageOfNodesToScore: 100", "percentageOfNodesToScore: 0"),
         level="warning",
         evidence="profile moorage: percentageOfNodesToScore is not set",
-        advice="set percentageOfNodesToScore: 100",
+        advice="set percentageOfNodesToScore to 100",
     )
     yield config(
-        check="config-settings",
+        check="extender-entry",
         change=text("httpTimeout: 5s", "httpTimeout: 1s"),
-        evidence="httpTimeout is 1 s, the gateway's --http-timeout 5 s",
-        advice="--http-timeout=1s",
+        evidence="httpTimeout is 1s: kube-scheduler gives up before the gateway answers",
+        advice="set httpTimeout to 5s",
     )
     yield config(
-        check="config-settings",
+        check="extender-entry",
         change=text("httpTimeout: 5s", "httpTimeout: -1s"),
-        evidence="is negative",
-        advice="set httpTimeout: 5s",
+        evidence="httpTimeout is -1s: a call without an answer stops all scheduling",
+        advice="set httpTimeout to 5s",
     )
     yield config(
-        check="config-settings",
+        check="extender-entry",
         change=text("httpTimeout: 5s", "httpTimeout: 30s"),
         level="warning",
         evidence="gives up earlier than it has to",
-        advice="--http-timeout=30s",
+        advice="set httpTimeout to 5s",
     )
     yield config(
-        check="config-settings",
+        check="extender-entry",
         change=text("weight: 15", "weight: 1"),
         level="warning",
-        evidence="weight 1 with scoreScale 100 is at most 1,000 beside 1,400",
-        advice="set weight: 15",
+        evidence="weight is 1: with scoreScale 100 that is at most 1,000 beside 1,400",
+        advice="set weight to 15",
     )
     yield config(
-        check="config-verbs",
+        check="extender-verbs",
         change=text("prioritizeVerb: prioritize", "prioritizeVerb: ''"),
         evidence="has no prioritizeVerb, which is needed for ImageLocality",
         advice="moorage config extender",
     )
     yield config(
-        check="config-verbs",
+        check="extender-verbs",
         change=text("ignorable: false", "ignorable: false\n  bindVerb: bind"),
         level="warning",
         evidence="has a bindVerb that no enabled plugin needs",
         advice="leave it out",
     )
     yield config(
-        check="config-ignorable",
+        check="extender-entry",
         change=text("ignorable: false", "ignorable: true"),
         level="warning",
-        evidence="is ignorable: while Moorage is down, pods are placed without its rules",
-        advice="set ignorable: false",
+        evidence="ignorable is true: while Moorage is down, pods are placed without its rules",
+        advice="set ignorable to false",
     )
     yield config(
-        check="config-resources",
+        check="extender-resources",
         change=text(
             "ignorable: false",
             "ignorable: false\n  managedResources: [{name: example.com/gpu}]",
@@ -261,67 +253,60 @@ def _of_the_configuration() -> Iterator[Fault]:
 
 def _of_certificates() -> Iterator[Fault]:
     yield config(
-        check="tls-verified",
+        check="extender-entry",
         change=text("    caFile: /etc/moorage/tls/ca.crt\n", ""),
-        evidence="enableHTTPS without a CA: kube-scheduler verifies no certificate",
-        advice="tlsConfig.caFile to the ca.crt",
+        evidence="tlsConfig.caFile is empty: kube-scheduler verifies no certificate",
+        advice="set tlsConfig.caFile to /etc/moorage/tls/ca.crt",
     )
     yield config(
-        check="tls-verified",
+        check="extender-entry",
         change=text("    caFile: /etc/moorage/tls/ca.crt\n", "    insecure: true\n"),
-        evidence="believes any server",
-        advice="remove it",
+        evidence="tlsConfig.insecure is true: kube-scheduler believes any server",
+        advice="set tlsConfig.insecure to false",
     )
     yield config(
-        check="tls-verified",
+        check="extender-entry",
         change=text("https://", "http://"),
-        evidence="is plain text, and the gateway has certificates",
-        advice="write https://",
+        evidence="plain text, and the gateway has certificates",
+        advice="set the scheme of urlPrefix to https",
     )
     yield config(
-        check="tls-verified",
+        check="extender-entry",
         change=text("serverName: moorage-gateway", "serverName: moorage"),
-        evidence="expects moorage; the gateway's certificate is for moorage-gateway",
-        advice="set tlsConfig.serverName: moorage-gateway",
+        evidence="serverName is moorage: the gateway's certificate is for moorage-gateway",
+        advice="set tlsConfig.serverName to moorage-gateway",
     )
     yield config(
-        check="tls-client",
+        check="extender-entry",
         change=text("    certFile: /etc/moorage/tls/tls.crt\n", ""),
-        evidence="kube-scheduler presents no certificate",
-        advice="set tlsConfig.certFile and keyFile",
+        evidence="tlsConfig.certFile is empty: kube-scheduler presents no certificate",
+        advice="set tlsConfig.certFile to /etc/moorage/tls/tls.crt",
     )
     secret = partial(Fault, path=f"{CORE}/secrets/scheduler-tls")
     yield secret(
-        check="tls-client",
+        check="certificates",
         change=certificate("kube-scheduler"),
         evidence="scheduler-tls is for kube-scheduler; the gateway accepts moorage-scheduler",
         advice="--scheduler-identity",
     )
     yield secret(
-        check="tls-names",
+        check="certificates",
         change=certificate("moorage-scheduler"),
         evidence="has signed Secret moorage/",
         advice="by one authority",
     )
     yield secret(
-        check="tls-expiry",
+        check="certificates",
         change=certificate("moorage-scheduler", begin=NOW - 2 * DAY),
         evidence="Secret moorage/scheduler-tls expired at",
         advice="renew it",
     )
     yield secret(
-        check="tls-expiry",
+        check="certificates",
         change=certificate("moorage-scheduler", begin=NOW - 0.9 * DAY),
         level="warning",
         evidence="less than a third of its life is left",
         advice="renew it",
-    )
-    yield Fault(
-        check="tls-names",
-        path=f"{CORE}/secrets/filter-tls",
-        change=certificate("filter"),
-        evidence="filter-tls is for filter, not for moorage-filter",
-        advice="with the DNS name moorage-filter",
     )
 
 
@@ -397,7 +382,7 @@ def _of_what_runs() -> Iterator[Fault]:
         advice="wait a minute",
     )
     yield Fault(
-        check="versions-scheduler",
+        check="scheduler-version",
         path=SCHEDULER_POD,
         change=fields(spec__containers__0__image="registry.k8s.io/kube-scheduler:v1.38.0"),
         evidence="moorage/scheduler-1 is 1.38, newer than the API server, 1.36",

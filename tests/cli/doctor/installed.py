@@ -77,7 +77,7 @@ class Installed:
 
     async def read(self, **options: Any) -> Installation:
         """Read it as the command does."""
-        return await read_installation(self.options, options.get("config"), ())
+        return await read_installation(self.options, options.get("config"))
 
     @asynccontextmanager
     async def started(self) -> AsyncIterator["Installed"]:
@@ -129,7 +129,6 @@ class Installed:
         for obj in others:
             if obj["kind"] == "Deployment":
                 self._run(obj)
-        self.api.create("/apis/discovery.k8s.io/v1/namespaces/moorage/endpointslices", _slice())
         self.api.create(f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases", _lease())
         user = _pod("web", {"schedulerName": "moorage", "containers": [{"name": "c"}]})
         user["metadata"]["namespace"] = "default"
@@ -328,19 +327,4 @@ def _lease() -> Object:
         "kind": "Lease",
         "metadata": {"name": "moorage-scheduler", "namespace": NAMESPACE},
         "spec": spec,
-    }
-
-
-def _slice() -> Object:
-    return {
-        "apiVersion": "discovery.k8s.io/v1",
-        "kind": "EndpointSlice",
-        "metadata": {
-            "name": "gateway-1",
-            "namespace": NAMESPACE,
-            "labels": {"kubernetes.io/service-name": "gateway"},
-        },
-        "addressType": "IPv4",
-        "endpoints": [{"addresses": [HOST], "conditions": {"ready": True}}],
-        "ports": [{"name": "extender", "port": 8888}],
     }

@@ -54,8 +54,10 @@ async def test_the_exit_code_is_for_ci(installed: Installed) -> None:
     there = f"--kubeconfig={installed.kubeconfig}"
     code, out, _ = await run(there, "-o", "json")
     assert (code, json.loads(out)["counts"]["problem"]) == (0, 0), out
-    wanted = ("--http-timeout=1s", "set weight: 15")
-    timeout, weight = (each for each in faults() if each.advice in wanted)
+    timeout, weight = (
+        next(each for each in faults() if start in each.evidence)
+        for start in ("httpTimeout is 1s", "weight is 1")
+    )
     for fault, options, expected in (
         (weight, (), 0),
         (weight, ("--strict",), 1),

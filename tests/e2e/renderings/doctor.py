@@ -10,10 +10,8 @@ from cli.shared.gateway.options import GatewayOptions
 from tests.e2e.renderings.cluster import NODES, Cluster
 from tests.e2e.renderings.installation import OUR_NAMESPACE, Installation
 from tests.e2e.renderings.node.pods import Pod
-from tools.planes.embedded import Object
 from tools.planes.kubelet import HOST, Streams, kubelet
 
-SLICES = f"/apis/discovery.k8s.io/v1/namespaces/{OUR_NAMESPACE}/endpointslices"
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{OUR_NAMESPACE}/deployments"
 
 EXPECTED = {
@@ -41,7 +39,7 @@ async def examined(installation: Installation) -> list[str]:
             }
             path = f"/api/v1/nodes/{name}/status"
             await cluster.api.call("PATCH", path, {"status": status})
-        read = await read_installation(options, None, ())
+        read = await read_installation(options, None)
     lost = {"leader"} if len(pods) < _wanted(installation) else set()
     return [
         f"{each.level}: {each.check}: {each.evidence}; change: {each.change}"
@@ -65,26 +63,14 @@ def _wanted(installation: Installation) -> int:
 
 
 async def _control(installation: Installation, pods: Iterable[Pod]) -> None:
-    """Write what controllers would: EndpointSlices, and the status of Deployments."""
+    """Write what controllers would: the status of Deployments."""
     api = installation.cluster.api
     ready = [pod for pod in pods if pod.ready]
     for obj in installation.objects:
         if obj["metadata"].get("namespace") != OUR_NAMESPACE:
             continue
         name = obj["metadata"]["name"]
-        if obj["kind"] == "Service" and obj["spec"].get("clusterIP") != "None":
-            await api.call("POST", SLICES, _slice(name, obj["spec"], ready))
         if obj["kind"] == "Deployment":
             count = sum(pod.name.startswith(f"{name}-") for pod in ready)
             status = {"replicas": obj["spec"].get("replicas", 1), "readyReplicas": count}
             await api.call("PATCH", f"{DEPLOYMENTS}/{name}/status", {"status": status})
-
-
-def _slice(service: str, spec: Object, pods: Iterable[Pod]) -> Object:
-    behind = [
-        {"addresses": [pod.endpoint.address], "conditions": {"ready": True}}
-        for pod in pods
-        if spec["selector"].items() <= pod.endpoint.labels.items()
-    ]
-    metadata = {"name": f"{service}-1", "labels": {"kubernetes.io/service-name": service}}
-    return {"metadata": metadata, "addressType": "IPv4", "endpoints": behind, "ports": []}

@@ -1,5 +1,6 @@
 """What replicas with different versions of a plugin declare together, whoever greeted last."""
 
+from dataclasses import replace
 from itertools import permutations
 
 from gateway.policy.declarations import common_declarations
@@ -17,6 +18,7 @@ OLD = PluginInfo(
     pod_fields=("spec.tolerations",),
     normalization=Normalization.MAXIMUM,
     weight=5,
+    managed_resources=("example.com/gpu",),
     time_budget=0.1,
 )
 NEW = PluginInfo(
@@ -44,10 +46,18 @@ def test_the_most_careful_of_each_holds_whoever_greeted_last() -> None:
         assert likes.depends_on is Scope.CLUSTER
         assert likes.reads_placements
         assert likes.reads_snapshot
+        assert likes.managed_resources == ()
         assert set(likes.pod_fields or ()) == {"spec.tolerations", "metadata.labels"}
         assert likes.normalization is None
         assert (likes.weight, likes.time_budget) == (2, 0.4)
         assert likes.default_args == {"same": True}
+
+
+def test_a_plugin_concerns_the_resources_of_all_versions() -> None:
+    newer = replace(OLD, managed_resources=("example.com/fpga",))
+    for replicas in permutations(([OLD], [newer])):
+        (likes,) = common_declarations(replicas)
+        assert likes.managed_resources == ("example.com/fpga", "example.com/gpu")
 
 
 def test_replicas_that_agree_declare_what_each_does() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,31 @@ async def test_the_gateway_notes_failures_in_the_background_while_they_last(tmp_
         await noted(found, "Ranks")
         (report,) = (await decision(found, "b"))["filter"]["plugins"]
         assert report["note"] == "asked"
+
+
+async def test_the_gateway_notes_that_there_is_no_scorer(tmp_path: Path) -> None:
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    Reads.works = True
+    async with (
+        filter_service(Reads) as filters,
+        AsyncExitStack() as scorers,
+        gateway(
+            tmp_path,
+            filters=filters,
+            scorer=await scorers.enter_async_context(scorer_service(Ranks)),
+            config=tmp_path / "policy.yaml",
+        ) as found,
+    ):
+        await found.node("n1")
+        await ready(found)
+        await scorers.aclose()
+        async with asyncio.timeout(10):
+            notes: dict[str, str] = {}
+            while "scorer" not in notes:
+                status, answer = await found.get("/readyz")
+                assert status == 200
+                notes = {each["name"]: each["note"] for each in answer.get("notes", ())}
+        assert notes["scorer"].startswith("pods are placed without scores: ")
 
 
 async def noted(found: Gateway, *names: str) -> str:
