@@ -61,16 +61,13 @@ async def _serve(options: Options) -> None:
 
 
 async def _run(settings: Settings, options: Options, stop: asyncio.Event) -> None:
-    async with ApiServer(settings) as api, asyncio.TaskGroup() as group:
-        tasks = (
-            [group.create_task(Controllers(api.cluster).run())] if options.run_controllers else []
-        )
+    async with ApiServer(settings) as api:
+        if options.run_controllers:
+            Controllers(api.cluster)
         if options.kubeconfig_out:
             options.kubeconfig_out.write_text(api.kubeconfig())
         announce("serving", service="api-server", api=api.url)
         await stop.wait()
-        for task in tasks:
-            task.cancel()
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import msgspec
 from sandbox.apiserver import ApiServer
 from sandbox.apiserver.resources.paths import parse
 from sandbox.apiserver.store.binding import bind
-from sandbox.controllers.objects import RESOURCES
+from sandbox.controllers import RESOURCES
 from tools.inprocess.api import Api, Object, until
 
 NAMESPACE = "default"

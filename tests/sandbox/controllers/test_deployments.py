@@ -2,7 +2,7 @@
 
 import re
 
-from sandbox.controllers.objects import NO_ROLLOUT
+from sandbox.controllers import NO_ROLLOUT
 from tests.sandbox.controllers.support import Workloads
 
 

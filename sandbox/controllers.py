@@ -1,0 +1,543 @@
+"""Controllers of workloads: they make and delete the pods of Deployments, Jobs and their like.
+
+They run in the process of the embedded API server, on its state, if `--run-controllers` is given.
+Whatever changes, the workload that it belongs to is compared with its pods again. Nobody replaces
+running pods: a changed template applies to new pods only.
+"""
+
+import asyncio
+import hashlib
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+import structlog
+
+from sandbox.apiserver.errors import StatusError
+from sandbox.apiserver.kinds.names import SUFFIX_LETTERS
+from sandbox.apiserver.requests.bodies import check_object
+from sandbox.apiserver.resources.paths import Target, parse
+from sandbox.apiserver.resources.resource import Object
+from sandbox.apiserver.store.cluster import Cluster
+from sandbox.apiserver.store.metadata import Deletion
+from sandbox.apiserver.store.store import Change, now, stamp
+
+_log = structlog.get_logger()
+
+RESOURCES: Final = {
+    resource.kind: resource
+    for resource in (
+        parse("/api/v1/pods").resource,
+        parse("/api/v1/events").resource,
+        parse("/apis/apps/v1/deployments").resource,
+        parse("/apis/apps/v1/replicasets").resource,
+        parse("/apis/apps/v1/statefulsets").resource,
+        parse("/apis/batch/v1/jobs").resource,
+    )
+}
+"""The resource of each kind."""
+
+NOT_MANAGED: Final = "sandbox.moorage.io/not-managed"
+"""The annotation of a workload whose pods somebody else makes."""
+
+NO_ROLLOUT: Final = (
+    "The template has changed. The sandbox makes no rollouts: new pods get the new template, "
+    "pods that are there keep theirs until they are deleted."
+)
+
+MOST_AT_ONCE = 100
+"""Pods that are made or deleted in one step, so that clients get answers in between."""
+
+SETTLE_SECONDS = 0.1
+"""Changes of an object within this time are handled together."""
+
+FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 0.5, 30.0
+
+MOST_RETRIES = 10
+"""Tries after a failure; then only another change brings the object back."""
+
+Key: TypeAlias = tuple[str, str, str]
+"""Kind, namespace and name of an object that controllers look after."""
+
+
+class Objects:
+    """Reads and writes objects; every write has the API server's checks."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def find(self, kind: str, namespace: str, name: str) -> Object | None:
+        """Return an object; None if there is none, or none of this kind is looked after."""
+        resource = RESOURCES.get(kind)
+        return self._cluster.store.find(resource.stored_as, namespace, name) if resource else None
+
+    def owned(self, kind: str, owner: Object) -> Iterator[Object]:
+        """Yield the objects of a kind that an object controls, in the order of their creation."""
+        uid = owner["metadata"]["uid"]
+        for key in self._cluster.store.owners.dependents(uid):
+            obj = self._cluster.store.find(*key) if key[0] == RESOURCES[kind].stored_as else None
+            if obj and (controller_of(obj) or {}).get("uid") == uid:
+                yield obj
+
+    def pods_of(self, owner: Object) -> list[Object]:
+        """Return the pods that an object controls, those that are being deleted left out."""
+        pods = self.owned("Pod", owner)
+        return [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
+
+    def active_pods(self, owner: Object) -> list[Object]:
+        """Return the pods that an object controls and that have not ended."""
+        return list(filter(is_active, self.pods_of(owner)))
+
+    def create(self, obj: Object, owner: Object) -> Object:
+        """Create an object that *owner* controls; an event says so if it is refused.
+
+        Raises:
+            StatusError: It is refused.
+        """
+        resource = RESOURCES[obj["kind"]]
+        target = Target(resource=resource, namespace=owner["metadata"]["namespace"])
+        try:
+            return self._cluster.create(target, check_object(resource, obj)).object
+        except StatusError as error:
+            self.record(owner, "Warning", "FailedCreate", f"Error creating: {error}")
+            raise
+
+    def update(self, obj: Object) -> Object:
+        """Replace all of an object but its status."""
+        return self._cluster.update(_target(obj), obj).object
+
+    def set_status(self, obj: Object, status: Object) -> None:
+        """Write the status of an object, if it differs."""
+        current = self.find(obj["kind"], obj["metadata"]["namespace"], obj["metadata"]["name"])
+        if current is None:
+            return
+        if obj["kind"] != "Job":  # its status has no such field
+            status = {"observedGeneration": obj["metadata"]["generation"]} | status
+        self._cluster.update(_target(obj, "status"), current | {"status": status})
+
+    def delete(self, obj: Object) -> None:
+        """Delete an object."""
+        self._cluster.delete(_target(obj), Deletion(uid=obj["metadata"]["uid"]))
+
+    def record(
+        self, obj: Object, kind: Literal["Normal", "Warning"], reason: str, message: str
+    ) -> None:
+        """Write an event about an object, unless the same was written of its generation before."""
+        metadata, time = obj["metadata"], stamp(now())
+        told = f"{metadata['uid']} {metadata.get('generation')} {reason} {message}"
+        number = hashlib.blake2b(told.encode(), digest_size=8).hexdigest()
+        about = {key: metadata[key] for key in ("name", "namespace", "uid")}
+        event = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": f"{metadata['name']}.{number}", "namespace": about["namespace"]},
+            "involvedObject": {"apiVersion": obj["apiVersion"], "kind": obj["kind"], **about},
+            "type": kind,
+            "reason": reason,
+            "message": message,
+            "source": {"component": f"{obj['kind'].lower()}-controller"},
+            "firstTimestamp": time,
+            "lastTimestamp": time,
+            "count": 1,
+        }
+        target = Target(resource=RESOURCES["Event"], namespace=metadata["namespace"])
+        with suppress(StatusError):  # it is there already, or the namespace is being deleted
+            self._cluster.create(target, event)
+
+
+class Controllers:
+    """Looks after the workloads of one cluster from now on.
+
+    Args:
+        cluster: The state of the API server.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._objects = Objects(cluster)
+        self._timers: dict[Key, asyncio.TimerHandle] = {}
+        self._failures: dict[Key, int] = {}
+        for kind in (*_RECONCILE, "Pod"):
+            cluster.store.listen(RESOURCES[kind].stored_as, self._changed)
+
+    def _changed(self, change: Change) -> None:
+        """Have the workload reconciled that an object belongs to in the end: a pod's Deployment."""
+        obj = change.item.object
+        while reference := controller_of(obj):
+            space = obj["metadata"]["namespace"]
+            owner = self._objects.find(reference["kind"], space, reference["name"])
+            if owner is None or owner["metadata"]["uid"] != reference["uid"]:
+                return
+            obj = owner
+        if obj["kind"] in _RECONCILE:
+            metadata = obj["metadata"]
+            self._await((obj["kind"], metadata["namespace"], metadata["name"]), SETTLE_SECONDS)
+
+    def _await(self, key: Key, seconds: float) -> None:
+        """Have an object reconciled after this time, or sooner if it is due sooner already."""
+        loop, known = asyncio.get_running_loop(), self._timers.get(key)
+        if known and known.when() <= loop.time() + seconds:
+            return
+        if known:
+            known.cancel()
+        self._timers[key] = loop.call_later(seconds, self._reconcile, key)
+
+    def _reconcile(self, key: Key) -> None:
+        del self._timers[key]
+        kind, _, name = key
+        failures, obj = self._failures.pop(key, 0), self._objects.find(*key)
+        if obj is None or not _is_managed(obj):
+            return
+        try:
+            _RECONCILE[kind](self._objects, obj)
+        except StatusError as error:
+            _log.warning("not reconciled", kind=kind, name=name, error=str(error))
+        except Exception:  # noqa: BLE001 - their fields are hardly checked, and others go on
+            _log.exception("not reconciled", kind=kind, name=name)
+            message = "the sandbox cannot read the spec; the log of the API server says why"
+            self._objects.record(obj, "Warning", "FailedReconcile", message)
+        else:
+            return
+        self._failures[key] = failures + 1
+        if failures < MOST_RETRIES:
+            self._await(key, min(FIRST_RETRY_SECONDS * 2.0**failures, LAST_RETRY_SECONDS))
+
+
+def _reconcile_deployment(objects: Objects, deployment: Object) -> None:
+    """Give the ReplicaSet of the present template the pods that the earlier ones do not have.
+
+    There is a ReplicaSet for each template. Those of earlier ones keep their pods, and are deleted
+    with their last pod.
+    """
+    number = _template_hash(deployment)
+    owned = list(objects.owned("ReplicaSet", deployment))
+    current = next((o for o in owned if o["metadata"].get("labels", {}).get(HASH) == number), None)
+    earlier = [each for each in owned if each is not current]
+    current = current or objects.create(_replica_set(deployment, number), deployment)
+    wanted = deployment["spec"]["replicas"]
+    room = max(0, wanted - len(objects.active_pods(current)))
+    try:
+        for replica_set in earlier:
+            kept = min(len(objects.active_pods(replica_set)), room)
+            _scale(objects, deployment, replica_set, kept)
+            room -= kept
+            wanted -= kept
+        if earlier and wanted < deployment["spec"]["replicas"]:
+            objects.record(deployment, "Warning", "NoRollout", NO_ROLLOUT)
+        _scale(objects, deployment, current, wanted)
+        for replica_set in earlier:
+            if not objects.active_pods(replica_set):
+                objects.delete(replica_set)
+    finally:
+        new = objects.active_pods(current)
+        old = [pod for each in earlier for pod in objects.active_pods(each)]
+        objects.set_status(deployment, _deployment_status(deployment, new, old))
+
+
+HASH = "pod-template-hash"
+
+
+def _replica_set(deployment: Object, number: str) -> Object:
+    spec = deployment["spec"]
+    template, selector = spec["template"], spec.get("selector") or {}
+    given = template.get("metadata") or {}
+    labels = given.get("labels", {}) | {HASH: number}
+    matched = selector.get("matchLabels", {}) | {HASH: number}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {
+            "name": f"{deployment['metadata']['name']}-{number}",
+            "labels": labels,
+            "ownerReferences": [_owner_reference(deployment)],
+        },
+        "spec": {
+            "replicas": 0,
+            "selector": selector | {"matchLabels": matched},
+            "template": template | {"metadata": given | {"labels": labels}},
+        },
+    }
+
+
+def _scale(objects: Objects, deployment: Object, replica_set: Object, wanted: int) -> None:
+    before = replica_set["spec"]["replicas"]
+    if before != wanted:
+        spec = replica_set["spec"] | {"replicas": wanted}
+        replica_set = objects.update(replica_set | {"spec": spec})
+        name, way = replica_set["metadata"]["name"], "up" if wanted > before else "down"
+        message = f"Scaled {way} replica set {name} from {before} to {wanted}"
+        objects.record(deployment, "Normal", "ScalingReplicaSet", message)
+    _reconcile_replica_set(objects, replica_set)
+
+
+def _deployment_status(deployment: Object, new: list[Object], old: list[Object]) -> Object:
+    ready, wanted = sum(map(is_ready, [*new, *old])), deployment["spec"]["replicas"]
+    if ready >= wanted:
+        available = _condition("Available", True, "MinimumReplicasAvailable")
+        progressing = _condition("Progressing", True, "NewReplicaSetAvailable")
+    else:
+        available = _condition("Available", False, "MinimumReplicasUnavailable")
+        progressing = _condition("Progressing", True, "ReplicaSetUpdated")
+    if old:
+        # Makes `kubectl rollout status` end with an error: it would wait for ever.
+        progressing = _condition("Progressing", False, "ProgressDeadlineExceeded", NO_ROLLOUT)
+    return {
+        "replicas": len(new) + len(old),
+        "updatedReplicas": len(new),
+        "readyReplicas": ready,
+        "availableReplicas": ready,
+        "unavailableReplicas": max(0, wanted - ready),
+        "conditions": [_dated(each, deployment) for each in (available, progressing)],
+    }
+
+
+def _reconcile_replica_set(objects: Objects, replica_set: Object) -> None:
+    """Make or delete pods until there are as many as wanted; a pod that has ended is replaced."""
+    try:
+        name, wanted = replica_set["metadata"]["name"], replica_set["spec"]["replicas"]
+        for _ in range(_missing_after_deletion(objects, replica_set, wanted)):
+            objects.create(_pod_of(replica_set, generateName=f"{name}-"), replica_set)
+    finally:
+        pods = objects.active_pods(replica_set)
+        status = {"replicas": len(pods), "fullyLabeledReplicas": len(pods)}
+        objects.set_status(replica_set, status | _readiness(pods))
+
+
+def _missing_after_deletion(objects: Objects, owner: Object, wanted: int) -> int:
+    """Delete the active pods that are too many; return how many are to be made now."""
+    active = objects.active_pods(owner)
+    for pod in sorted(active, key=_worth)[: max(0, len(active) - wanted)]:
+        objects.delete(pod)
+    return min(wanted - len(active), MOST_AT_ONCE)
+
+
+def _worth(pod: Object) -> tuple[bool, bool, float]:
+    """Return a key that sorts the pods first that can go most easily: unplaced, unready, young."""
+    created = datetime.fromisoformat(pod["metadata"]["creationTimestamp"])
+    return bool(pod["spec"].get("nodeName")), is_ready(pod), -created.timestamp()
+
+
+POD_NAME = "statefulset.kubernetes.io/pod-name"
+POD_INDEX = "apps.kubernetes.io/pod-index"
+REVISION = "controller-revision-hash"
+
+
+def _reconcile_stateful_set(objects: Objects, stateful_set: Object) -> None:
+    """Make the missing pods from the lowest number on, or delete those with too high numbers."""
+    revision = f"{stateful_set['metadata']['name']}-{_template_hash(stateful_set)}"
+
+    def updated() -> int:
+        labels = (pod["metadata"].get("labels", {}) for pod in objects.pods_of(stateful_set))
+        return sum(each.get(REVISION) == revision for each in labels)
+
+    try:
+        for pod in objects.pods_of(stateful_set):
+            if not is_active(pod):
+                objects.delete(pod)
+        _complete(objects, stateful_set, revision)
+        if updated() < len(objects.pods_of(stateful_set)):
+            objects.record(stateful_set, "Warning", "NoRollout", NO_ROLLOUT)
+    finally:
+        pods = objects.pods_of(stateful_set)
+        status = {"replicas": len(pods), "updatedReplicas": updated()}
+        objects.set_status(stateful_set, status | _readiness(pods))
+
+
+def _complete(objects: Objects, stateful_set: Object, revision: str) -> None:
+    """Make missing pods; once all are there (and ready, if one waits for another) delete others."""
+    spec = stateful_set["spec"]
+    start = (spec.get("ordinals") or {}).get("start", 0)
+    pods = {pod["metadata"]["name"]: pod for pod in objects.pods_of(stateful_set)}
+    made = 0
+    for number in range(start, start + spec["replicas"]):
+        name = f"{stateful_set['metadata']['name']}-{number}"
+        pod = pods.pop(name, None)
+        if pod is None:
+            labels = {POD_NAME: name, POD_INDEX: str(number), REVISION: revision}
+            made_pod = _pod_of(stateful_set, name=name, labels=labels)
+            made_pod["spec"] |= {"hostname": name, "subdomain": spec.get("serviceName", "")}
+            objects.create(made_pod, stateful_set)
+            made += 1
+        in_turn = spec["podManagementPolicy"] != "Parallel"
+        if made == MOST_AT_ONCE or (in_turn and not (pod and is_ready(pod))):
+            return
+    for pod in pods.values():
+        objects.delete(pod)
+
+
+INDEX = "batch.kubernetes.io/job-completion-index"
+
+
+def _reconcile_job(objects: Objects, job: Object) -> None:
+    """Make pods that run until enough of them have succeeded, or delete those that are too many."""
+    end = _end(job, objects.pods_of(job))
+    wanted = 0 if end else _wanted(job, objects.pods_of(job))
+    try:
+        for _ in range(_missing_after_deletion(objects, job, wanted)):
+            objects.create(_pod_of_job(job, objects.pods_of(job)), job)
+    finally:
+        objects.set_status(job, _job_status(job, objects.pods_of(job), end))
+
+
+def _end(job: Object, pods: list[Object]) -> Object | None:
+    """Return the condition with which the Job has ended, if it has."""
+    for known in job.get("status", {}).get("conditions", ()):
+        if known["type"] in ("Complete", "Failed"):
+            return {key: known[key] for key in ("type", "status", "reason", "message")}
+    if _count(pods, "Failed") > job["spec"]["backoffLimit"]:
+        message = "Job has reached the specified backoff limit"
+        return _condition("Failed", True, "BackoffLimitExceeded", message)
+    succeeded, completions = _count(pods, "Succeeded"), job["spec"].get("completions")
+    is_last = not any(map(is_active, pods))
+    if succeeded and is_last if completions is None else succeeded >= completions:
+        return _condition("Complete", True, "CompletionsReached", "Reached expected number of pods")
+    return None
+
+
+def _wanted(job: Object, pods: list[Object]) -> int:
+    """Return how many pods should run."""
+    spec = job["spec"]
+    if spec.get("suspend"):
+        return 0
+    succeeded, most = _count(pods, "Succeeded"), int(spec["parallelism"])
+    completions = spec.get("completions")
+    if completions is None:  # the first success says that there is no more work
+        return sum(map(is_active, pods)) if succeeded else most
+    return min(most, int(completions) - succeeded)
+
+
+def _pod_of_job(job: Object, pods: list[Object]) -> Object:
+    prefix = f"{job['metadata']['name']}-"
+    if job["spec"]["completionMode"] != "Indexed":
+        return _pod_of(job, generateName=prefix)
+    taken = {pod["metadata"]["labels"].get(INDEX) for pod in pods if _phase(pod) != "Failed"}
+    index = next(each for each in map(str, range(len(pods) + 1)) if each not in taken)
+    pod = _pod_of(job, generateName=f"{prefix}{index}-", labels={INDEX: index})
+    pod["metadata"]["annotations"][INDEX] = index
+    return pod
+
+
+def _count(pods: list[Object], wanted: str) -> int:
+    return sum(_phase(pod) == wanted for pod in pods)
+
+
+def _job_status(job: Object, pods: list[Object], end: Object | None) -> Object:
+    before = job.get("status", {})
+    active = list(filter(is_active, pods))
+    status = {
+        "startTime": before.get("startTime") or stamp(now()),
+        "active": len(active),
+        "ready": sum(map(is_ready, active)),
+        "succeeded": _count(pods, "Succeeded"),
+        "failed": _count(pods, "Failed"),
+    }
+    if end:
+        status["conditions"] = [_dated(end, job)]
+        if end["type"] == "Complete":
+            status["completionTime"] = before.get("completionTime") or stamp(now())
+    return status
+
+
+_RECONCILE: Final[Mapping[str, Callable[[Objects, Object], None]]] = {
+    "Deployment": _reconcile_deployment,
+    "ReplicaSet": _reconcile_replica_set,
+    "StatefulSet": _reconcile_stateful_set,
+    "Job": _reconcile_job,
+}
+"""Make what there is of an object's pods what its spec wants, a bounded step at a time.
+
+Each is synchronous, so that nothing changes meanwhile; what it writes brings the object back.
+It raises StatusError if the API server refuses what it makes.
+"""
+
+
+def _is_managed(obj: Object) -> bool:
+    metadata = obj["metadata"]
+    annotations = metadata.get("annotations", {})
+    return not metadata.get("deletionTimestamp") and NOT_MANAGED not in annotations
+
+
+def _target(obj: Object, subresource: str = "") -> Target:
+    metadata = obj["metadata"]
+    return Target(
+        resource=RESOURCES[obj["kind"]],
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        subresource=subresource,
+    )
+
+
+def controller_of(obj: Object) -> Object | None:
+    """Return the owner reference of the object's controller, if it has one."""
+    references = obj["metadata"].get("ownerReferences") or ()
+    return next((each for each in references if each.get("controller")), None)
+
+
+def _template_hash(workload: Object) -> str:
+    """Return a short text that differs for different templates: digits written as letters."""
+    template = msgspec.json.encode(workload["spec"]["template"], order="sorted")
+    letters = (ord(digit) % len(SUFFIX_LETTERS) for digit in str(zlib.crc32(template)))
+    return "".join(map(SUFFIX_LETTERS.__getitem__, letters))
+
+
+def _owner_reference(owner: Object) -> Object:
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def _pod_of(owner: Object, *, labels: Object | None = None, **name: str) -> Object:
+    """Return a pod made from the template of *owner*, with a name or a generateName."""
+    template = owner["spec"]["template"]
+    given = template.get("metadata") or {}
+    metadata: dict[str, Any] = {
+        "labels": {**given.get("labels", {}), **(labels or {})},
+        "annotations": dict(given.get("annotations", {})),
+        "finalizers": list(given.get("finalizers", ())),
+        "ownerReferences": [_owner_reference(owner)],
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": name | metadata,
+        "spec": dict(template.get("spec") or {}),
+    }
+
+
+def _phase(pod: Object) -> str:
+    return str(pod.get("status", {}).get("phase", "Pending"))
+
+
+def is_active(pod: Object) -> bool:
+    """Whether the pod has not ended."""
+    return _phase(pod) not in ("Succeeded", "Failed")
+
+
+def is_ready(pod: Object) -> bool:
+    """Whether the pod is ready."""
+    conditions = pod.get("status", {}).get("conditions", ())
+    return any((each["type"], each["status"]) == ("Ready", "True") for each in conditions)
+
+
+def _readiness(pods: list[Object]) -> Object:
+    ready = sum(map(is_ready, pods))
+    return {"readyReplicas": ready, "availableReplicas": ready}
+
+
+def _condition(kind: str, status: bool, reason: str, message: str = "") -> Object:
+    return {"type": kind, "status": str(status), "reason": reason, "message": message}
+
+
+def _dated(new: Object, obj: Object) -> Object:
+    """Return a condition with the time since when it has this status in the object."""
+    conditions = obj.get("status", {}).get("conditions", ())
+    old: Object = next((each for each in conditions if each["type"] == new["type"]), {})
+    since = old.get("lastTransitionTime") if old.get("status") == new["status"] else None
+    return new | {"lastTransitionTime": since or stamp(now())}
