@@ -22,7 +22,6 @@ from sandbox.apiserver.requests.bodies import check_object
 from sandbox.apiserver.resources.paths import Target, parse
 from sandbox.apiserver.resources.resource import Object
 from sandbox.apiserver.store.cluster import Cluster
-from sandbox.apiserver.store.metadata import Deletion
 from sandbox.apiserver.store.store import Change, now, stamp
 
 _log = structlog.get_logger()
@@ -120,7 +119,7 @@ class Objects:
 
     def delete(self, obj: Object) -> None:
         """Delete an object."""
-        self._cluster.delete(_target(obj), Deletion(uid=obj["metadata"]["uid"]))
+        self._cluster.delete(_target(obj), uid=obj["metadata"]["uid"])
 
     def record(
         self, obj: Object, kind: Literal["Normal", "Warning"], reason: str, message: str

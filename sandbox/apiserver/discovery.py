@@ -19,7 +19,6 @@ from sandbox.apiserver.resources.resource import SUBRESOURCE_VERBS, Resource
 from sandbox.apiserver.schemas import KIND, METADATA, REFERENCE, Schema, built_in, definitions
 from sandbox.apiserver.settings import Settings
 
-_AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
 _KINDS = {
     "binding": ("", "v1", "Binding"),
     "eviction": ("policy", "v1", "Eviction"),
@@ -28,10 +27,6 @@ _KINDS = {
 """Subresources that take a kind of their own; the others take the resource's."""
 
 _INFO = {"title": "Moorage sandbox", "version": "v1"}
-# Clients ask for ...spec.v2@v1.0+protobuf, which is no valid media type to answer with.
-_V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-# An openapi.v2.Document with nothing but swagger = "2.0".
-_V2_EMPTY = b"\x0a\x032.0"
 
 
 def add_routes(router: web.UrlDispatcher, resources: ResourceTable, settings: Settings) -> None:
@@ -49,7 +44,6 @@ def add_routes(router: web.UrlDispatcher, resources: ResourceTable, settings: Se
     router.add_get("/api/{version}", documents.resources)
     router.add_get("/apis/{group}", documents.group)
     router.add_get("/apis/{group}/{version}", documents.resources)
-    router.add_get("/openapi/v2", _show_v2)
     router.add_get("/openapi/v3", documents.openapi_index)
     router.add_get("/openapi/v3/{key:.+}", documents.openapi)
 
@@ -66,17 +60,17 @@ class Documents:
     def __init__(self, resources: ResourceTable) -> None:
         self._resources = resources
 
-    async def core(self, request: web.Request) -> web.Response:
+    async def core(self, _: web.Request) -> web.Response:
         """Answer /api."""
         versions = self._resources.versions()[""]
-        plain = {"kind": "APIVersions", "versions": versions, "serverAddressByClientCIDRs": []}
-        return self._answer(request, plain, core=True)
+        return _json(
+            {"kind": "APIVersions", "versions": versions, "serverAddressByClientCIDRs": []}
+        )
 
-    async def groups(self, request: web.Request) -> web.Response:
+    async def groups(self, _: web.Request) -> web.Response:
         """Answer /apis."""
         groups = [self._group(group) for group in self._resources.versions() if group]
-        plain = {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
-        return self._answer(request, plain, core=False)
+        return _json({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 
     async def group(self, request: web.Request) -> web.Response:
         """Answer /apis/GROUP."""
@@ -88,7 +82,8 @@ class Documents:
     async def resources(self, request: web.Request) -> web.Response:
         """Answer /api/v1 and /apis/GROUP/VERSION."""
         group, version = request.match_info.get("group", ""), request.match_info["version"]
-        listed = [each for row in self._in(group, version) for each in _described(row)]
+        rows = (row for row in self._resources.rows if (row.group, row.version) == (group, version))
+        listed = [each for row in rows for each in _described(row)]
         if not listed:
             raise no_such_path()
         return _json(
@@ -121,9 +116,6 @@ class Documents:
             rows.setdefault(f"{'apis' if row.group else 'api'}/{row.api_version}", []).append(row)
         return rows
 
-    def _in(self, group: str, version: str) -> list[Resource]:
-        return [row for row in self._resources.rows if (row.group, row.version) == (group, version)]
-
     def _group(self, group: str) -> dict[str, Any]:
         versions = [
             {"groupVersion": f"{group}/{version}", "version": version}
@@ -131,88 +123,31 @@ class Documents:
         ]
         return {"name": group, "versions": versions, "preferredVersion": versions[0]}
 
-    def _answer(self, request: web.Request, plain: object, *, core: bool) -> web.Response:
-        accept = request.headers.get("Accept", "")
-        if "as=APIGroupDiscoveryList" not in accept:
-            return _json(plain)
-        version = "v2" if "v=v2;" in accept else "v2beta1"
-        items = [
-            {
-                "metadata": {"name": group, "creationTimestamp": None},
-                "versions": [self._aggregated(group, each) for each in versions],
-            }
-            for group, versions in self._resources.versions().items()
-            if bool(group) != core
-        ]
-        body = {
-            "kind": "APIGroupDiscoveryList",
-            "apiVersion": f"apidiscovery.k8s.io/{version}",
-            "metadata": {},
-            "items": items,
-        }
-        return _json(body, _AGGREGATED.format(version))
-
-    def _aggregated(self, group: str, version: str) -> dict[str, Any]:
-        resources = [_aggregated_resource(row) for row in self._in(group, version)]
-        return {"version": version, "freshness": "Current", "resources": resources}
-
 
 def _described(resource: Resource) -> Iterator[dict[str, Any]]:
+    names = {"shortNames": resource.short_names, "categories": resource.categories}
     for name in ("", *resource.subresources):
         yield {
             "name": f"{resource.plural}/{name}" if name else resource.plural,
             "singularName": "" if name else resource.singular,
             "namespaced": resource.namespaced,
-            "kind": _kind(resource, name)["kind"],
-            "verbs": _verbs(resource, name),
-        } | ({} if name else _names(resource))
-
-
-def _aggregated_resource(resource: Resource) -> dict[str, Any]:
-    subresources = [
-        {
-            "subresource": name,
-            "responseKind": _kind(resource, name),
-            "verbs": _verbs(resource, name),
+            "verbs": SUBRESOURCE_VERBS[name] if name else resource.verbs,
+            **_kind(resource, name),
+            **({} if name else names),
         }
-        for name in resource.subresources
-    ]
-    return {
-        "resource": resource.plural,
-        "responseKind": _kind(resource, ""),
-        "scope": "Namespaced" if resource.namespaced else "Cluster",
-        "singularResource": resource.singular,
-        "verbs": resource.verbs,
-        "subresources": subresources,
-    } | _names(resource)
 
 
-def _verbs(resource: Resource, subresource: str) -> Sequence[str]:
-    return SUBRESOURCE_VERBS[subresource] if subresource else resource.verbs
-
-
-def _names(resource: Resource) -> dict[str, Any]:
-    return {"shortNames": resource.short_names, "categories": resource.categories}
-
-
-def _kind(resource: Resource, subresource: str) -> dict[str, str]:
+def _kind(resource: Resource, subresource: str = "") -> dict[str, str]:
     own = (resource.group, resource.version, resource.kind)
     return dict(zip(("group", "version", "kind"), _KINDS.get(subresource, own), strict=True))
 
 
-def _json(document: object, content_type: str = "application/json") -> web.Response:
-    headers = {"Content-Type": content_type}
-    return web.Response(body=msgspec.json.encode(document), headers=headers)
+def _json(document: object) -> web.Response:
+    return web.Response(body=msgspec.json.encode(document), content_type="application/json")
 
 
 async def _healthy(_: web.Request) -> web.Response:
     return web.Response(text="ok")
-
-
-async def _show_v2(request: web.Request) -> web.Response:
-    if "protobuf" in request.headers.get("Accept", ""):
-        return web.Response(body=_V2_EMPTY, headers={"Content-Type": _V2_PROTOBUF})
-    return _json({"swagger": "2.0", "info": _INFO, "paths": {}, "definitions": {}})
 
 
 def _digest(rows: Sequence[Resource]) -> str:
@@ -229,7 +164,7 @@ def _document(rows: Sequence[Resource]) -> Schema:
             wanted += _references(known)
         else:
             own = row.schema or _without_schema(row)
-            schemas[f"{row.version}.{row.kind}"] = {**own, KIND: [_group_version_kind(row)]}
+            schemas[f"{row.version}.{row.kind}"] = {**own, KIND: [_kind(row)]}
             wanted += _references(own)
     while wanted:
         name = wanted.pop()
@@ -279,9 +214,5 @@ def _patch(row: Resource) -> dict[str, Any]:
         "parameters": parameters,
         "responses": {"200": {"description": "OK"}},
         "x-kubernetes-action": "patch",
-        KIND: _group_version_kind(row),
+        KIND: _kind(row),
     }
-
-
-def _group_version_kind(row: Resource) -> dict[str, str]:
-    return {"group": row.group, "version": row.version, "kind": row.kind}

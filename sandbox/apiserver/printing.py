@@ -1,17 +1,15 @@
-"""What clients are answered with: whole objects, metadata only, or the Table of `kubectl get`."""
+"""What clients are answered with: whole objects, or the Table of `kubectl get`."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from sandbox.apiserver.errors import not_acceptable
-from sandbox.apiserver.resources.resource import Object, PrintedColumn, Resource, value_at
+from sandbox.apiserver.resources.resource import Column, Object, Resource, value_at
 from sandbox.apiserver.store.store import Change, Item, encode
-
-PARTIAL: Final = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
 
 _ROLE = "node-role.kubernetes.io/"
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "y": 365 * 86_400}
@@ -30,10 +28,9 @@ _BUILT_IN: Final[Mapping[str, str]] = {
     " *Container-Runtime=status.nodeInfo.containerRuntimeVersion?<unknown>",
     "/pods": "Ready=@ready_containers Status=@pod_state Restarts=@restarts Age"
     " *IP=status.podIP?<none> *Node=spec.nodeName?<none>"
-    " *Nominated_Node=status.nominatedNodeName?<none> *Readiness_Gates=@readiness_gates",
+    " *Nominated_Node=status.nominatedNodeName?<none>",
     "events": "Last_Seen=@last_seen Type=type Reason=reason Object=@object"
-    " *Subobject=involvedObject.fieldPath *Source=@source Message=@message"
-    " *First_Seen=@first_seen *Count=@count *Name=metadata.name",
+    " *Source=@source Message=@message *Count=@count *Name=metadata.name",
     "/namespaces": "Status=status.phase Age",
     "/configmaps": "Data=@entries Age",
     "/secrets": "Type=type Data=@entries Age",
@@ -57,55 +54,38 @@ _BUILT_IN: Final[Mapping[str, str]] = {
 """Columns after the name: TITLE=PATH?DEFAULT, or TITLE=@CELL; with a star only with -o wide."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
-    """One column: its title and how to fill it from an object and the present time."""
-
-    name: str
-    cell: Callable[[Object, datetime], Any]
-    type: str = "string"
-    wide: bool = False
-    """Shown with -o wide only."""
-
-    def definition(self) -> dict[str, Any]:
-        """Return how the Table describes the column."""
-        return {
-            "name": self.name,
-            "type": self.type,
-            "format": "name" if self.name == "Name" and not self.wide else "",
-            "description": self.name,
-            "priority": 1 if self.wide else 0,
-        }
-
-
 def table(resource: Resource, objects: Iterable[Object], include: str, metadata: Object) -> Object:
     """Return a Table; `include` is Metadata, Object or None: how much of an object each row has."""
-    columns, now = _columns_of(resource), datetime.now(UTC)
+    columns, now = resource.columns or _built_in(resource.stored_as), datetime.now(UTC)
 
     def row(obj: Object) -> Object:
         cells: Object = {"cells": [column.cell(obj, now) for column in columns]}
-        shown = {"Object": obj, "None": None}.get(include, PARTIAL | {"metadata": obj["metadata"]})
+        partial = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
+        partial["metadata"] = obj["metadata"]
+        shown = {"Object": obj, "None": None}.get(include, partial)
         return cells | ({"object": shown} if shown else {})
 
     return {
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",
         "metadata": metadata,
-        "columnDefinitions": [column.definition() for column in columns],
+        "columnDefinitions": [_definition(column) for column in columns],
         "rows": [row(obj) for obj in objects],
     }
 
 
-def _columns_of(resource: Resource) -> Sequence[Column]:
-    """Return the columns of a resource, by default the name and the age."""
-    if resource.columns:
-        dated = any(column.type == "date" for column in resource.columns)
-        return (_NAME, *map(_from_path, resource.columns), *(() if dated else (_AGE,)))
-    return _built_in(resource.stored_as)
+def _definition(column: Column) -> dict[str, Any]:
+    return {
+        "name": column.name,
+        "type": column.type,
+        "format": "name" if column.name == "Name" and not column.wide else "",
+        "description": column.name,
+        "priority": 1 if column.wide else 0,
+    }
 
 
 @cache
-def _built_in(storage: str) -> Sequence[Column]:
+def _built_in(storage: str) -> tuple[Column, ...]:
     columns = tuple(map(_read, _BUILT_IN.get(storage, "Age").split()))
     return columns if storage == "events" else (_NAME, *columns)
 
@@ -118,25 +98,40 @@ def _read(word: str) -> Column:
     if place.startswith("@"):
         return Column(name=name, cell=_CELLS[place[1:]], wide=wide)
     path, _, default = place.partition("?")
-    return _from_path(PrintedColumn(name=name, path=path, wide=wide, default=default))
+    return _field(name, path, wide=wide, default=default)
 
 
-def _from_path(column: PrintedColumn) -> Column:
-    """Make a column that shows the field at a path, or the age of it if it is a date."""
-    is_date = column.type == "date"
+def _field(
+    name: str, path: str, kind: str = "string", *, wide: bool = False, default: str = ""
+) -> Column:
+    """Return a column that shows the field at a path, or the age of it if it is a date."""
 
     def cell(obj: Object, now: datetime) -> Any:
-        value = value_at(obj, column.path)
-        if is_date:
+        value = value_at(obj, path)
+        if kind == "date":
             return age(value if isinstance(value, str) else None, now)
-        return column.default if value in (None, "") else value
+        return default if value in (None, "") else value
 
-    kind = "string" if is_date else column.type
-    return Column(name=column.name, cell=cell, type=kind, wide=column.wide)
+    return Column(name=name, cell=cell, type="string" if kind == "date" else kind, wide=wide)
 
 
-_NAME = _from_path(PrintedColumn(name="Name", path="metadata.name"))
-_AGE = _from_path(PrintedColumn(name="Age", path="metadata.creationTimestamp", type="date"))
+_NAME = _field("Name", "metadata.name")
+_AGE = _field("Age", "metadata.creationTimestamp", "date")
+
+
+def columns_of(given: Sequence[Object]) -> tuple[Column, ...]:
+    """Return the columns that a custom resource definition asks for; none if it names none."""
+    shown = (
+        _field(
+            each["name"],
+            each["jsonPath"].removeprefix("."),
+            each["type"],
+            wide=each.get("priority", 0) > 0,
+        )
+        for each in given
+    )
+    dated = any(each["type"] == "date" for each in given)
+    return (_NAME, *shown, *(() if dated else (_AGE,))) if given else ()
 
 
 def age(text: str | None, present: datetime) -> str:
@@ -192,12 +187,6 @@ def _restarts(pod: Object) -> str:
     return str(sum(int(status.get("restartCount", 0)) for status in statuses))
 
 
-def _readiness_gates(pod: Object) -> str:
-    gates, conditions = pod["spec"].get("readinessGates", ()), _conditions(pod)
-    met = sum(conditions.get(str(gate.get("conditionType"))) == "True" for gate in gates)
-    return f"{met}/{len(gates)}" if gates else "<none>"
-
-
 def _node_state(node: Object) -> str:
     ready = {"True": "Ready", None: "Unknown"}.get(_conditions(node).get("Ready"), "NotReady")
     return f"{ready},SchedulingDisabled" if node.get("spec", {}).get("unschedulable") else ready
@@ -205,8 +194,8 @@ def _node_state(node: Object) -> str:
 
 def _roles(node: Object) -> str:
     labels = node["metadata"].get("labels", {})
-    roles = {key.removeprefix(_ROLE) for key in labels if key.startswith(_ROLE)}
-    return ",".join(sorted((roles | {labels.get("kubernetes.io/role", "")}) - {""})) or "<none>"
+    roles = sorted(key.removeprefix(_ROLE) for key in labels if key.startswith(_ROLE))
+    return ",".join(filter(None, roles)) or "<none>"
 
 
 def _address(node: Object, kind: str) -> str:
@@ -220,10 +209,8 @@ def _about(event: Object) -> str:
 
 
 def _source(event: Object) -> str:
-    source = event.get("source", {})
-    component = source.get("component") or event.get("reportingComponent", "")
-    host = source.get("host") or event.get("reportingInstance", "")
-    return f"{component}, {host}" if host else component
+    component = event.get("source", {}).get("component")
+    return str(component or event.get("reportingComponent", ""))
 
 
 def _last_seen(event: Object, now: datetime) -> str:
@@ -266,11 +253,7 @@ _CELLS: Mapping[str, Callable[[Object, datetime], Any]] = {
     "ready_containers": lambda pod, _: _ready_containers(pod),
     "pod_state": lambda pod, _: pod_state(pod),
     "restarts": lambda pod, _: _restarts(pod),
-    "readiness_gates": lambda pod, _: _readiness_gates(pod),
     "last_seen": _last_seen,
-    "first_seen": lambda event, now: age(
-        event.get("firstTimestamp") or event.get("eventTime"), now
-    ),
     "object": lambda event, _: _about(event),
     "source": lambda event, _: _source(event),
     "message": lambda event, _: str(event.get("message", "")).strip(),
@@ -284,39 +267,31 @@ _CELLS: Mapping[str, Callable[[Object, datetime], Any]] = {
 }
 
 
-_GROUP = "meta.k8s.io"
-
-
 @dataclass(frozen=True, slots=True)
 class Format:
     """One form of answers."""
 
-    form: Literal["whole", "table", "partial"] = "whole"
+    table: bool = False
     include: str = "Metadata"
     """How much of each object a Table carries: Metadata, Object or None."""
 
     def one(self, resource: Resource, item: Item) -> bytes:
         """Write an object."""
-        if self.form == "whole" and not resource.view:
-            return item.raw
-        obj = resource.view.show(item.object) if resource.view else item.object
-        if self.form == "table":
-            return encode(self._table(resource, [item.object], obj["metadata"]))
-        return encode(PARTIAL | {"metadata": obj["metadata"]} if self.form == "partial" else obj)
+        if self.table:
+            return encode(self._table(resource, [item.object], item.object["metadata"]))
+        return encode(resource.view.show(item.object)) if resource.view else item.raw
 
     def many(self, resource: Resource, items: Iterable[Item], metadata: Object) -> bytes:
         """Write a list with this list metadata."""
-        if self.form == "table":
+        if self.table:
             return encode(self._table(resource, [item.object for item in items], metadata))
         head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version}
-        if self.form == "partial":
-            head = {"kind": "PartialObjectMetadataList", "apiVersion": f"{_GROUP}/v1"}
         start = encode(head | {"metadata": metadata})[:-1]
         return start + b',"items":[' + b",".join(self.one(resource, i) for i in items) + b"]}\n"
 
     def line(self, resource: Resource, kind: str, change: Change) -> bytes:
         """Write a watch event; encoded once for all watchers of the same form."""
-        key = (kind, f"{resource.api_version} {self.form} {self.include}")
+        key = (kind, f"{resource.api_version} {self.table} {self.include}")
         line = change.lines.get(key)
         if line is None:
             item = change.item
@@ -349,21 +324,10 @@ def negotiate(accept: str, query: Mapping[str, str]) -> Format:
         parameters = dict(part.partition("=")[::2] for part in rest)
         if media_type not in ("application/json", "application/*", "*/*"):
             continue
-        form = _form(parameters)
-        if form:
-            return Format(form, query.get("includeObject", "Metadata"))
+        wanted, known = parameters.get("as", ""), parameters.get("v") in ("v1", "v1beta1")
+        if not wanted or (wanted == "Table" and parameters.get("g") == "meta.k8s.io" and known):
+            return Format(bool(wanted), query.get("includeObject", "Metadata"))
     raise not_acceptable()
-
-
-def _form(parameters: dict[str, Any]) -> Literal["whole", "table", "partial"] | None:
-    wanted = parameters.get("as", "")
-    if not wanted:
-        return "whole"
-    if parameters.get("g") != _GROUP or parameters.get("v") not in ("v1", "v1beta1"):
-        return None
-    if wanted == "Table":
-        return "table"
-    return "partial" if wanted.startswith("PartialObjectMetadata") else None
 
 
 def _stamped(old: Item, new: Item) -> Item:

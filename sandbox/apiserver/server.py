@@ -11,7 +11,7 @@ from moorage_host.http.refusals import Refusals
 from moorage_host.http.requests import RequestChecks
 from sandbox.apiserver import discovery, faults
 from sandbox.apiserver.requests.audit import AuditLog
-from sandbox.apiserver.requests.http import Edge, failures_as_status
+from sandbox.apiserver.requests.handling import Requests, failures_as_status
 from sandbox.apiserver.settings import Settings
 from sandbox.apiserver.store.cluster import Cluster
 from sandbox.apiserver.store.kubelet import Kubelet
@@ -78,11 +78,11 @@ class ApiServer:
             middlewares=[failures_as_status, _checking()],
             client_max_size=self.settings.max_body_bytes,
         )
-        edge = Edge(self.cluster, self.faults, self.settings, self._audit)
+        requests = Requests(self.cluster, self.faults, self.settings, self._audit)
         discovery.add_routes(application.router, self.cluster.resources, self.settings)
         faults.add_routes(application.router, self.faults)
-        application.router.add_route("*", "/api/{path:.*}", edge.handle)
-        application.router.add_route("*", "/apis/{path:.*}", edge.handle)
+        application.router.add_route("*", "/api/{path:.*}", requests.handle)
+        application.router.add_route("*", "/apis/{path:.*}", requests.handle)
         return application
 
 

@@ -9,7 +9,6 @@ import msgspec
 from moorage_host.kube import KubeClient
 from sandbox.apiserver import ApiServer, Fault
 from sandbox.apiserver.resources.paths import parse
-from sandbox.apiserver.store.cluster import Deletion
 
 Object = dict[str, Any]
 COUNTED = 1000
@@ -48,7 +47,7 @@ class Api:
         return self.create("/api/v1/nodes", obj)
 
     def delete(self, path: str) -> None:
-        self.server.cluster.delete(parse(path), Deletion())
+        self.server.cluster.delete(parse(path))
 
     def label(self, path: str, **labels: str) -> None:
         old = self.read(path)

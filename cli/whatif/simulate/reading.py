@@ -19,7 +19,7 @@ from moorage_host.kube import KubeError, connect
 from moorage_host.kube.client import KubeClient
 from sandbox.apiserver.errors import StatusError
 from sandbox.apiserver.kinds import pods as pod_rules
-from sandbox.apiserver.kinds.priorities import SYSTEM_CLASSES, resolve_priority
+from sandbox.apiserver.kinds.pods import SYSTEM_CLASSES, resolve_priority
 from sandbox.apiserver.resources.builtin import BUILT_IN
 
 READ_SECONDS: Final = 30.0

@@ -36,8 +36,6 @@ class Hooks:
     validate_update: Callable[[Object, Object], Iterable[Cause]] = lambda new, old: ()
     """Yield the fields of the new object (first) that may not differ from the old one."""
     name_syntax: Syntax = DNS_SUBDOMAIN
-    readable: Callable[[bytes], object] | None = None
-    """Decodes the object as our own clients will; raises msgspec.DecodeError if they could not."""
     keeps_status: bool = False
     """A new object keeps the status that the client sent."""
     returned_when_deleted: bool = False

@@ -1,4 +1,4 @@
-"""Pods: what the server fills in, which pods and which changes of pods are invalid.
+"""Pods, nodes and priority classes: what the server fills in, and what is invalid.
 
 The defaults are those that schedulers and kubectl look at, the checks those that users meet.
 """
@@ -7,19 +7,17 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from moorage.models.decoding.codec import decode_pod
 from moorage.units.quantity import QuantityError, scaled
 from sandbox.apiserver.errors import (
     Cause,
+    forbidden,
     forbidden_value,
     invalid_value,
     required,
     unsupported_value,
 )
-from sandbox.apiserver.kinds.hooks import Hooks
+from sandbox.apiserver.kinds.hooks import Hooks, Reader
 from sandbox.apiserver.kinds.names import DNS_LABEL
-from sandbox.apiserver.kinds.nodes import EFFECTS, quantity_cause
-from sandbox.apiserver.kinds.priorities import resolve_priority
 from sandbox.apiserver.resources.resource import Object
 
 _SPEC = {
@@ -35,6 +33,7 @@ _CONTAINER = {
     "terminationMessagePath": "/dev/termination-log",
     "terminationMessagePolicy": "File",
 }
+EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _EVICTING_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 EVICTION_SECONDS = 300
 
@@ -225,12 +224,23 @@ def _container(path: str, container: Object, names: set[str]) -> Iterator[Cause]
 def _resources(path: str, resources: Object) -> Iterator[Cause]:
     for kind in ("limits", "requests"):
         for name, value in resources.get(kind, {}).items():
-            yield from quantity_cause(f"{path}.{kind}[{name}]", name, value)
+            yield from _quantity_cause(f"{path}.{kind}[{name}]", name, value)
     limits = resources.get("limits", {})
     for name, value in resources.get("requests", {}).items():
         if name in limits and _exceeds(name, value, limits[name]):
             why = f"must be less than or equal to {name} limit of {limits[name]}"
             yield invalid_value(f"{path}.requests", value, why)
+
+
+def _quantity_cause(path: str, name: str, value: object) -> Iterator[Cause]:
+    """Yield what is wrong with a quantity of a resource, if anything."""
+    try:
+        if isinstance(value, str | int | float) and scaled(name, value) >= 0:
+            return
+        problem = "must be greater than or equal to 0"
+    except QuantityError as error:
+        problem = str(error)
+    yield invalid_value(path, value, problem)
 
 
 def _exceeds(name: str, request: str, limit: str) -> bool:
@@ -253,6 +263,46 @@ def _toleration(path: str, toleration: Object) -> Iterator[Cause]:
         yield unsupported_value(f"{path}.effect", effect, EFFECTS)
 
 
+CLASSES = "scheduling.k8s.io/priorityclasses"
+SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+HIGHEST_USER_VALUE = 1_000_000_000
+LOWER_PRIORITY = "PreemptLowerPriority"
+
+
+def resolve_priority(store: Reader, pod: Object) -> None:
+    """Set the pod's priority, class name and preemption policy from its PriorityClass.
+
+    Raises:
+        StatusError: 403, the class does not exist or the pod brought another priority.
+    """
+    spec, name = pod["spec"], pod["metadata"].get("name", "")
+    found = _class_of(store, spec.get("priorityClassName", ""))
+    if found is None:
+        wanted = spec["priorityClassName"]
+        raise forbidden("pods", name, f"no PriorityClass with name {wanted} was found")
+    if found:
+        spec["priorityClassName"] = found["metadata"]["name"]
+    value, policy = found.get("value", 0), found.get("preemptionPolicy", LOWER_PRIORITY)
+    if spec.get("priority", value) != value:
+        raise forbidden("pods", name, _MISMATCH.format("integer value of priority", spec, value))
+    spec["priority"] = value
+    spec.setdefault("preemptionPolicy", policy)
+
+
+_MISMATCH = (
+    "the {0} ({1[priority]}) must not be provided in pod spec; "
+    "priority admission controller computed {2} from the given PriorityClass name"
+)
+
+
+def _class_of(store: Reader, name: str) -> Object | None:
+    if name:
+        return store.find(CLASSES, "", name)
+    defaults = [each for each in store.objects(CLASSES) if each.get("globalDefault")]
+    # With several defaults Kubernetes takes the lowest.
+    return min(defaults, key=lambda each: int(each.get("value", 0)), default={})
+
+
 def _keep_admitted(new: Object, old: Object) -> None:
     """Leave alone what admission decided, if an update leaves it out."""
     for key in ("priority", "preemptionPolicy"):
@@ -260,13 +310,60 @@ def _keep_admitted(new: Object, old: Object) -> None:
             new["spec"].setdefault(key, old["spec"][key])
 
 
-HOOKS = Hooks(
+PODS = Hooks(
     default=default,
     on_create=reset_status,
     on_update=_keep_admitted,
     admit=resolve_priority,
     validate=validate,
     validate_update=validate_update,
-    readable=decode_pod,
     returned_when_deleted=True,
+)
+
+
+def _default_node(node: Object) -> None:
+    """Fill in. There is no not-ready taint: no controller would lift it here."""
+    node.setdefault("spec", {})
+    status = node.setdefault("status", {})
+    for kind in ("capacity", "allocatable"):
+        if kind in status:
+            status[kind] = {name: str(value) for name, value in status[kind].items()}
+    if "capacity" in status:
+        status.setdefault("allocatable", dict(status["capacity"]))
+
+
+def _validate_node(node: Object) -> Iterator[Cause]:
+    for index, taint in enumerate(node["spec"].get("taints", ())):
+        path = f"spec.taints[{index}]"
+        if not taint.get("key"):
+            yield required(f"{path}.key")
+        if taint.get("effect") not in EFFECTS:
+            yield unsupported_value(f"{path}.effect", taint.get("effect", ""), EFFECTS)
+    for kind in ("capacity", "allocatable"):
+        for name, value in node["status"].get(kind, {}).items():
+            yield from _quantity_cause(f"status.{kind}[{name}]", name, value)
+
+
+NODES = Hooks(default=_default_node, validate=_validate_node, keeps_status=True)
+
+
+def _default_class(priority_class: Object) -> None:
+    priority_class.setdefault("value", 0)
+    priority_class.setdefault("preemptionPolicy", LOWER_PRIORITY)
+
+
+def _validate_class(priority_class: Object) -> Iterator[Cause]:
+    name, value = priority_class["metadata"].get("name"), priority_class["value"]
+    if value > HIGHEST_USER_VALUE and SYSTEM_CLASSES.get(str(name)) != value:
+        why = f"maximum allowed value of a user defined priority is {HIGHEST_USER_VALUE}"
+        yield forbidden_value("value", why)
+
+
+def _validate_class_update(new: Object, old: Object) -> Iterator[Cause]:
+    if new.get("value", 0) != old.get("value", 0):
+        yield forbidden_value("value", "may not be changed in an update.")
+
+
+PRIORITY_CLASSES = Hooks(
+    default=_default_class, validate=_validate_class, validate_update=_validate_class_update
 )

@@ -3,7 +3,7 @@
 from base64 import b64encode
 from collections.abc import Mapping
 
-from sandbox.apiserver.kinds import events, nodes, pods, priorities, reviews, workloads
+from sandbox.apiserver.kinds import events, pods, reviews, workloads
 from sandbox.apiserver.kinds.hooks import Hooks
 from sandbox.apiserver.kinds.names import DNS_LABEL, PATH_SEGMENT
 from sandbox.apiserver.resources import custom
@@ -79,26 +79,24 @@ _BY_STORAGE: Mapping[str, Hooks] = {
         f"rbac.authorization.k8s.io/{kind}": Hooks(name_syntax=PATH_SEGMENT)
         for kind in ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
     },
-    "/pods": pods.HOOKS,
-    "/nodes": nodes.HOOKS,
+    "/pods": pods.PODS,
+    "/nodes": pods.NODES,
     "/namespaces": Hooks(on_create=_activate, name_syntax=DNS_LABEL),
     "/secrets": Hooks(default=_encode_secret),
     "/services": Hooks(default=_default_service),
     "/persistentvolumes": Hooks(default=_default_volume, on_create=_pending),
     "/persistentvolumeclaims": Hooks(default=_default_claim, on_create=_pending),
-    "/replicationcontrollers": workloads.OTHERS,
     "apps/daemonsets": workloads.SELECTING,
     "apps/deployments": workloads.SELECTING,
     "apps/replicasets": workloads.SELECTING,
     "apps/statefulsets": workloads.SELECTING,
-    "batch/cronjobs": workloads.OTHERS,
-    "batch/jobs": workloads.OTHERS,
+    "batch/jobs": workloads.JOBS,
     "authentication.k8s.io/selfsubjectreviews": Hooks(on_create=_name_user),
     "authentication.k8s.io/tokenreviews": reviews.TOKEN_REVIEWS,
     "authorization.k8s.io/selfsubjectaccessreviews": Hooks(on_create=_allow),
     "authorization.k8s.io/selfsubjectrulesreviews": Hooks(on_create=_allow_all),
     "authorization.k8s.io/subjectaccessreviews": reviews.ACCESS_REVIEWS,
-    priorities.CLASSES: priorities.HOOKS,
+    pods.CLASSES: pods.PRIORITY_CLASSES,
     custom.DEFINITIONS: Hooks(
         default=custom.default_names, on_create=_establish, validate=custom.check
     ),

@@ -18,24 +18,13 @@ _DEFAULTS: Mapping[str, Object] = {
         },
     },
     "ReplicaSet": {"replicas": 1},
-    "ReplicationController": {"replicas": 1},
     "StatefulSet": {
         "replicas": 1, "revisionHistoryLimit": 10, "podManagementPolicy": "OrderedReady",
         "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
     },
-    "DaemonSet": {
-        "revisionHistoryLimit": 10,
-        "updateStrategy": {
-            "type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}
-        },
-    },
     "Job": {
         "parallelism": 1, "backoffLimit": 6, "completionMode": "NonIndexed", "suspend": False,
         "manualSelector": False, "podReplacementPolicy": "TerminatingOrFailed",
-    },
-    "CronJob": {
-        "concurrencyPolicy": "Allow", "suspend": False, "successfulJobsHistoryLimit": 3,
-        "failedJobsHistoryLimit": 1,
     },
 }  # fmt: skip
 
@@ -44,7 +33,7 @@ def _default(obj: Object) -> None:
     spec = obj.setdefault("spec", {})
     if obj["kind"] == "Job" and "parallelism" not in spec:
         spec.setdefault("completions", 1)
-    for key, value in deepcopy(_DEFAULTS[obj["kind"]]).items():
+    for key, value in deepcopy(_DEFAULTS.get(obj["kind"], {})).items():
         spec.setdefault(key, value)
     for claim in spec.get("volumeClaimTemplates", ()):
         claim.setdefault("apiVersion", "v1")
@@ -94,4 +83,4 @@ SELECTING = Hooks(
     validate=_validate,
     validate_update=_validate_update,
 )
-OTHERS = Hooks(default=_default, on_create=_reset_status)
+JOBS = Hooks(default=_default, on_create=_reset_status)

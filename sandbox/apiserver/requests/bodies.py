@@ -1,21 +1,46 @@
-"""Reads what clients send: JSON or YAML, and whether it is an object of the expected kind."""
+"""What clients send: JSON or YAML, and whether it is an object of the expected kind."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 import yaml
 
 from sandbox.apiserver.errors import bad_request, invalid, unsupported_media_type
-from sandbox.apiserver.kinds.registry import hooks_of
+from sandbox.apiserver.printing import Format
 from sandbox.apiserver.requests import protobuf
-from sandbox.apiserver.requests.call import Call
 from sandbox.apiserver.resources.custom import DEFINITIONS
+from sandbox.apiserver.resources.paths import Target
 from sandbox.apiserver.resources.resource import Object, Resource
 from sandbox.apiserver.schemas import METADATA, Examination, Schema, built_in, fill_in_defaults
 from sandbox.apiserver.store.store import encode
 
 MEDIA_TYPES = ("application/json", "application/yaml", protobuf.MEDIA_TYPE)
 _NOT_KEPT = ("selfLink", "managedFields")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request about objects."""
+
+    target: Target
+    query: Mapping[str, str]
+    format: Format
+    media_type: str
+    body: bytes
+    warnings: list[str] = field(default_factory=list)
+    """What headers of the answer warn of, whether or not the call succeeds."""
+
+    @property
+    def dry_run(self) -> bool:
+        """Check everything, change nothing."""
+        return self.query.get("dryRun") == "All"
+
+    @property
+    def field_validation(self) -> str:
+        """What becomes of unknown fields: Strict refuses them, Warn keeps them with a warning."""
+        return self.query.get("fieldValidation") or "Warn"
 
 
 def decode(body: bytes, media_type: str) -> Any:
@@ -153,12 +178,6 @@ def _check_fields(resource: Resource, obj: Object) -> Examination:
     if found.causes:
         raise bad_request(_unusable(resource, kind, str(found.causes[0])))
     fill_in_defaults(resource.schema, obj)
-    readable = hooks_of(resource).readable
-    if readable and kind == resource.kind:
-        try:
-            readable(encode(obj))
-        except msgspec.DecodeError as error:
-            raise bad_request(_unusable(resource, kind, str(error))) from error
     return found
 
 

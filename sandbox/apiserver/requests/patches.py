@@ -1,6 +1,11 @@
-"""Carries out a PATCH and the subresource scale: what the path shows is changed and stored."""
+"""Changes what a path shows of an object: patches of each kind, and the subresource scale.
 
-from collections.abc import Callable
+A strategic merge patch is a JSON merge patch that knows which lists are merged, and by which key:
+those of the Kubernetes types. A list that is not named here is replaced as a whole (tolerations and
+taints among them).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jsonpatch
@@ -13,11 +18,9 @@ from sandbox.apiserver.errors import (
     invalid_value,
     unsupported_media_type,
 )
-from sandbox.apiserver.requests.bodies import decode, read_object, without_nulls
-from sandbox.apiserver.requests.call import Call
-from sandbox.apiserver.requests.strategic import apply_strategic
+from sandbox.apiserver.requests.bodies import Call, decode, read_object, without_nulls
 from sandbox.apiserver.resources.paths import Target
-from sandbox.apiserver.resources.resource import Object, ReplicaPaths, Resource, value_at
+from sandbox.apiserver.resources.resource import Object, Resource
 from sandbox.apiserver.store.cluster import Cluster
 from sandbox.apiserver.store.store import Item
 
@@ -25,22 +28,19 @@ SCALE = Resource(group="autoscaling", version="v1", plural="scales", kind="Scale
 _SHOWN = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
-def scale_of(paths: ReplicaPaths, obj: Object) -> Object:
+def scale_of(obj: Object) -> Object:
     """Return the Scale of an object."""
-    status: Object = {"replicas": value_at(obj, paths.present) or 0}
-    if selector := _as_text(value_at(obj, paths.selector)):
-        status["selector"] = selector
     metadata = obj["metadata"]
     return {
         "kind": SCALE.kind,
         "apiVersion": SCALE.api_version,
         "metadata": {key: metadata[key] for key in _SHOWN if key in metadata},
-        "spec": {"replicas": value_at(obj, paths.wanted) or 0},
-        "status": status,
+        "spec": {"replicas": obj.get("spec", {}).get("replicas", 0)},
+        "status": {"replicas": obj.get("status", {}).get("replicas", 0)},
     }
 
 
-def scaled(paths: ReplicaPaths, obj: Object, scale: Object) -> Object:
+def scaled(obj: Object, scale: Object) -> Object:
     """Return the object with the number of replicas of a Scale, as an update of that version.
 
     Raises:
@@ -48,36 +48,11 @@ def scaled(paths: ReplicaPaths, obj: Object, scale: Object) -> Object:
     """
     replicas = (scale.get("spec") or {}).get("replicas", 0)
     if replicas < 0:
-        causes: list[Cause] = [
-            invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")
-        ]
+        causes = [invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")]
         raise invalid(SCALE.kind, obj["metadata"]["name"], causes, group=SCALE.group)
     given = {k: v for k, v in scale["metadata"].items() if k in ("name", "uid", "resourceVersion")}
     metadata = {k: v for k, v in obj["metadata"].items() if k != "resourceVersion"} | given
-    return _with(obj, paths.wanted.split("."), replicas) | {"metadata": metadata}
-
-
-def _with(obj: Any, keys: list[str], value: object) -> Object:
-    inner = obj if isinstance(obj, dict) else {}
-    first, *rest = keys
-    return inner | {first: _with(inner.get(first), rest, value) if rest else value}
-
-
-def _as_text(selector: Any) -> str:
-    """Write a label selector, or a map of labels, as a query has it."""
-    if not isinstance(selector, dict):
-        return selector or ""
-    labels = selector if _is_map_of_labels(selector) else selector.get("matchLabels") or {}
-    parts = [f"{key}={value}" for key, value in sorted(labels.items())]
-    for each in selector.get("matchExpressions") or () if labels is not selector else ():
-        key, operator, values = each["key"], each["operator"], ",".join(each.get("values") or ())
-        forms = {"Exists": key, "DoesNotExist": f"!{key}"}
-        parts.append(forms.get(operator, f"{key} {operator.lower()} ({values})"))
-    return ",".join(parts)
-
-
-def _is_map_of_labels(selector: Object) -> bool:
-    return all(isinstance(value, str) for value in selector.values())
+    return obj | {"spec": obj.get("spec", {}) | {"replicas": replicas}, "metadata": metadata}
 
 
 MAX_OPERATIONS = 10_000
@@ -108,7 +83,7 @@ def patch(cluster: Cluster, call: Call) -> tuple[Item, bool]:
 def shown(target: Target, stored: Object) -> Object:
     """Return what the path of a request shows of a stored object."""
     if target.subresource == "scale":
-        return scale_of(target.resource.replicas, stored)
+        return scale_of(stored)
     return target.resource.view.show(stored) if target.resource.view else stored
 
 
@@ -121,14 +96,19 @@ def replace(cluster: Cluster, call: Call, value: Any, known: Object | None = Non
     target = call.target
     if target.subresource == "scale":
         scale = read_object(call, value, SCALE, known=known)
-        obj = scaled(target.resource.replicas, cluster.get(target).object, scale)
+        obj = scaled(cluster.get(target).object, scale)
     else:
         obj = read_object(call, value, known=known)
     return cluster.update(target, obj, dry_run=call.dry_run)
 
 
-def merge(old: Any, change: Object) -> Object:
-    """Apply a JSON merge patch (RFC 7386): null removes, objects merge."""
+def merge(old: Any, change: Any) -> Object:
+    """Apply a JSON merge patch (RFC 7386): null removes, objects merge.
+
+    Raises:
+        StatusError: 400, the patch is no object.
+    """
+    _require_object(change)
     result = dict(old) if isinstance(old, dict) else {}
     for key, value in change.items():
         if value is None:
@@ -166,23 +146,152 @@ def apply_json_patch(old: Object, operations: Any) -> Any:
         raise invalid("JSONPatch", "", [cause]) from error
 
 
-def _merged(old: Object, change: Any) -> Object:
-    return merge(old, _object(change))
+MERGE_KEYS: Mapping[str, str] = {
+    "addresses": "type",
+    "conditions": "type",
+    "containers": "name",
+    "env": "name",
+    "ephemeralContainers": "name",
+    "hostAliases": "ip",
+    "imagePullSecrets": "name",
+    "initContainers": "name",
+    "ownerReferences": "uid",
+    "podIPs": "ip",
+    "ports": "containerPort",
+    "resourceClaims": "name",
+    "schedulingGates": "name",
+    "topologySpreadConstraints": "topologyKey",
+    "volumeDevices": "devicePath",
+    "volumeMounts": "mountPath",
+    "volumes": "name",
+}
+"""Lists of objects that are merged: the key that identifies an element."""
+
+SETS = frozenset(("finalizers", "podCIDRs"))
+"""Lists of plain values that are merged: the union."""
+
+_DELETE_VALUES = "$deleteFromPrimitiveList/"
+_ORDER = "$setElementOrder/"
+_RETAIN = "$retainKeys"
+_DIRECTIVE = "$patch"
 
 
-def _strategic(old: Object, change: Any) -> Object:
-    return apply_strategic(old, _object(change))
+def apply_strategic(old: Any, patch: Any) -> Object:
+    """Return the old object with a strategic merge patch applied.
+
+    Raises:
+        StatusError: 400, the patch is no object, or a directive or a list in it is malformed.
+    """
+    _require_object(patch)
+    directive = patch.get(_DIRECTIVE, "merge")
+    if directive == "replace":
+        return {key: value for key, value in patch.items() if key != _DIRECTIVE}
+    if directive == "delete":
+        return {}
+    result = dict(old) if isinstance(old, dict) else {}
+    if _RETAIN in patch:
+        result = {k: v for k, v in result.items() if k in _list(patch, _RETAIN)}
+    for key, value in patch.items():
+        if key.startswith(_DELETE_VALUES):
+            _remove_values(result, key.removeprefix(_DELETE_VALUES), _list(patch, key))
+        elif not key.startswith("$"):
+            _apply_field(result, key, value)
+    for key in patch:
+        if key.startswith(_ORDER):
+            _reorder(result, key.removeprefix(_ORDER), _list(patch, key))
+    return result
 
 
-def _object(value: Any) -> Object:
-    if not isinstance(value, dict):
+def merge_list(field: str, old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
+    """Return a list with the elements of another merged in, by the rules for lists of that name.
+
+    Raises:
+        StatusError: 400, an element lacks the key that identifies it.
+    """
+    if field in SETS:
+        return [*old, *(each for each in new if each not in old)]
+    key = MERGE_KEYS.get(field)
+    if key is None or not all(isinstance(each, dict) for each in (*old, *new)):
+        return list(new)
+    return _merge_elements(field, key, old, new)
+
+
+def _apply_field(result: Object, key: str, value: Any) -> None:
+    if value is None:
+        result.pop(key, None)
+    elif isinstance(value, dict):
+        if value.get(_DIRECTIVE) == "delete":
+            result.pop(key, None)
+        else:
+            result[key] = apply_strategic(result.get(key), value)
+    elif isinstance(value, list):
+        old = result.get(key)
+        result[key] = merge_list(key, old if isinstance(old, list) else [], value)
+    else:
+        result[key] = value
+
+
+def _merge_elements(
+    field: str, key: str, old: Sequence[Object], new: Sequence[Object]
+) -> list[Object]:
+    if any(each.get(_DIRECTIVE) == "replace" for each in new):
+        return [each for each in new if _DIRECTIVE not in each]
+    merged: dict[Any, Object] = {_identity(field, key, each): each for each in old}
+    for each in new:
+        identity = _identity(field, key, each)
+        if each.get(_DIRECTIVE) == "delete":
+            merged.pop(identity, None)
+        else:
+            merged[identity] = apply_strategic(merged.get(identity), each)
+    return list(merged.values())
+
+
+def _identity(field: str, key: str, element: Object) -> Any:
+    value = element.get(key)
+    if value is None and key == "containerPort":
+        value = element.get("port")  # of a Service
+    if not isinstance(value, str | int):
+        raise bad_request(f"each element of {field} needs its merge key {key}")
+    # One port number may be served with two protocols.
+    return (value, element.get("protocol", "TCP")) if key == "containerPort" else value
+
+
+def _remove_values(result: Object, field: str, values: Sequence[Any]) -> None:
+    if isinstance(result.get(field), list):
+        result[field] = [each for each in result[field] if each not in values]
+
+
+def _reorder(result: Object, field: str, order: Sequence[Any]) -> None:
+    elements, key = result.get(field), MERGE_KEYS.get(field, "")
+    if not isinstance(elements, list):
+        return
+    wanted = [each.get(key) if isinstance(each, dict) else each for each in order]
+    present = [each.get(key) if isinstance(each, dict) else each for each in elements]
+    places = {present[i]: i for i in range(len(present)) if isinstance(present[i], str | int)}
+    if len(places) != len(elements) or not set(places) <= {*filter(_hashable, wanted)}:
+        return  # elements that others added keep their places
+    result[field] = [elements[places[each]] for each in wanted if each in places]
+
+
+def _hashable(value: Any) -> bool:
+    return isinstance(value, str | int)
+
+
+def _require_object(patch: Any) -> None:
+    if not isinstance(patch, dict):
         raise bad_request("the patch must be an object")
+
+
+def _list(patch: Object, key: str) -> list[Any]:
+    value = patch[key]
+    if not isinstance(value, list):
+        raise bad_request(f"{key} must be a list")
     return value
 
 
 _KINDS: dict[str, Callable[[Object, Any], Any]] = {
     "application/json-patch+json": apply_json_patch,
-    "application/merge-patch+json": _merged,
-    "application/strategic-merge-patch+json": _strategic,
-    APPLY: _strategic,
+    "application/merge-patch+json": merge,
+    "application/strategic-merge-patch+json": apply_strategic,
+    APPLY: apply_strategic,
 }

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sandbox.apiserver.resources import events
+from sandbox.apiserver.kinds import events
 from sandbox.apiserver.resources.resource import ALL_VERBS, Resource
 
 # Scope: N is namespaced, C is for the whole cluster. A dash stands for nothing.

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sandbox.apiserver.errors import Cause, invalid_value, unsupported_value
+from sandbox.apiserver.printing import columns_of
 from sandbox.apiserver.resources.builtin import BUILT_IN
-from sandbox.apiserver.resources.resource import Object, PrintedColumn, ReplicaPaths, Resource, View
+from sandbox.apiserver.resources.resource import Object, Resource, View
 from sandbox.apiserver.schemas import METADATA
 
 DEFINITIONS = "apiextensions.k8s.io/customresourcedefinitions"
@@ -35,12 +36,11 @@ def _resource(spec: Object, version: Object, stored: str) -> Resource:
         namespaced=spec["scope"] == "Namespaced",
         short_names=tuple(names.get("shortNames", ())),
         categories=tuple(names.get("categories", ())),
-        subresources=tuple(
-            name for name in ("status", "scale") if name in version.get("subresources", {})
-        ),
-        replicas=_replicas(version.get("subresources", {}).get("scale", {})),
-        selectable={_path(field): "" for field in version.get("selectableFields", ())},
-        columns=tuple(map(_column, version.get("additionalPrinterColumns", ()))),
+        subresources=("status",) if "status" in version.get("subresources", {}) else (),
+        selectable={
+            each["jsonPath"].removeprefix("."): "" for each in version.get("selectableFields", ())
+        },
+        columns=columns_of(version.get("additionalPrinterColumns", ())),
         schema=_schema(version.get("schema", {}).get("openAPIV3Schema", {})),
         view=None if name == stored else _other_version(group, name, stored),
     )
@@ -52,26 +52,6 @@ def _schema(own: Object) -> Object:
     every = {"apiVersion": text, "kind": text, "metadata": METADATA}
     properties = own.get("properties", {}) | every
     return {**own, "type": "object", "properties": properties} if own else {}
-
-
-def _replicas(scale: Object) -> ReplicaPaths:
-    names = {"wanted": "specReplicasPath", "present": "statusReplicasPath",
-             "selector": "labelSelectorPath"}  # fmt: skip
-    return ReplicaPaths(**{key: scale.get(n, "").removeprefix(".") for key, n in names.items()})
-
-
-def _column(column: Object) -> PrintedColumn:
-    return PrintedColumn(
-        name=column["name"],
-        path=_path(column),
-        type=column["type"],
-        wide=column.get("priority", 0) > 0,
-    )
-
-
-def _path(field: Object) -> str:
-    path: str = field["jsonPath"]
-    return path.removeprefix(".")
 
 
 def _other_version(group: str, version: str, stored: str) -> View:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, TypeAlias
 
 Object: TypeAlias = dict[str, Any]
@@ -27,23 +28,14 @@ class View:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrintedColumn:
-    """A column of `kubectl get`: its title, and the path to the field that it shows."""
+class Column:
+    """A column of `kubectl get`: its title, and how to fill it at a time."""
 
     name: str
-    path: str
+    cell: Callable[[Object, datetime], Any]
     type: str = "string"
     wide: bool = False
-    default: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaPaths:
-    """Where an object has the wanted and the present number of its replicas, and their labels."""
-
-    wanted: str = "spec.replicas"
-    present: str = "status.replicas"
-    selector: str = "spec.selector"
+    """Shown with -o wide only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +54,8 @@ class Resource:
     subresources: tuple[str, ...] = ()
     selectable: Mapping[str, str] = field(default_factory=dict)
     """Fields that a field selector may name, in addition to name and namespace: path to default."""
-    columns: tuple[PrintedColumn, ...] = ()
+    columns: tuple[Column, ...] = ()
     """What a custom resource definition prints; built-in kinds have theirs in `printing`."""
-    replicas: ReplicaPaths = ReplicaPaths()
-    """What the subresource scale reads and writes, if there is one."""
     schema: Mapping[str, Any] = field(default_factory=dict)
     """The OpenAPI schema of a custom resource."""
     view: View | None = None

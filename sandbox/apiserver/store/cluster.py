@@ -10,7 +10,7 @@ from typing import Any
 from sandbox.apiserver import errors
 from sandbox.apiserver.kinds import names
 from sandbox.apiserver.kinds.hooks import Hooks
-from sandbox.apiserver.kinds.priorities import SYSTEM_CLASSES
+from sandbox.apiserver.kinds.pods import SYSTEM_CLASSES
 from sandbox.apiserver.kinds.registry import hooks_of
 from sandbox.apiserver.kinds.reviews import ACCOUNTS, read_accounts
 from sandbox.apiserver.resources.custom import DEFINITIONS, served_resources
@@ -18,16 +18,12 @@ from sandbox.apiserver.resources.paths import ResourceTable, Target, parse
 from sandbox.apiserver.resources.resource import Object, Resource
 from sandbox.apiserver.settings import Settings
 from sandbox.apiserver.store import metadata as metadata_of
-from sandbox.apiserver.store import namespaces
-from sandbox.apiserver.store.metadata import (
-    Deletion,
-    check_identity,
-    check_preconditions,
-)
-from sandbox.apiserver.store.selection import Selection
+from sandbox.apiserver.store.metadata import check_identity, check_preconditions
 from sandbox.apiserver.store.store import Change, Collection, Item, Store, now, stamp
 
-__all__ = ["Cluster", "Deletion"]
+NAMESPACES = "/namespaces"
+INITIAL = ("default", "kube-node-lease", "kube-public", "kube-system")
+_UNDELETABLE = ("default", "kube-public", "kube-system")
 
 
 class Cluster:
@@ -41,7 +37,7 @@ class Cluster:
         self.store = Store(settings.history)
         self.resources = ResourceTable()
         self.store.listen(DEFINITIONS, self._serve_definition)
-        for name in namespaces.INITIAL:
+        for name in INITIAL:
             self._create_initial("/api/v1/namespaces", name)
         for name, value in SYSTEM_CLASSES.items():
             path = "/apis/scheduling.k8s.io/v1/priorityclasses"
@@ -73,13 +69,6 @@ class Cluster:
             raise target.not_found()
         return item
 
-    def list(self, selection: Selection) -> list[Item]:
-        """Return the selected objects in the order of namespace and name."""
-        items = self.collection(selection.resource).list(selection.namespace)
-        if selection.is_all:
-            return items
-        return [item for item in items if selection.matches(item.object)]
-
     def create(self, target: Target, obj: Object, *, dry_run: bool = False) -> Item:
         """Store a new object, which the call may change, and return it as stored.
 
@@ -90,7 +79,7 @@ class Cluster:
         metadata = metadata_of.complete_new(target, obj, self.collection(resource))
         name = metadata.get("name", "")
         if resource.namespaced:
-            namespaces.require_open(self.store, target.space, resource.plural, name)
+            _require_open(self.store, target.space, resource.plural, name)
         if resource.has_status and not hooks.keeps_status:
             obj.pop("status", None)
         hooks.default(obj)
@@ -103,7 +92,7 @@ class Cluster:
             return Item(obj, self.store.revision)
         item = self.store.put(resource.stored_as, obj)
         if self.store.owners.is_orphaned(metadata):
-            self.delete(replace(target, name=name), Deletion())
+            self.delete(replace(target, name=name))
         return item
 
     def update(self, target: Target, obj: Object, *, dry_run: bool = False) -> Item:
@@ -128,24 +117,41 @@ class Cluster:
             return Item(new, old.revision)
         return self._put_or_finish(resource, new)
 
-    def delete(self, target: Target, deletion: Deletion) -> Item:
+    def delete(
+        self,
+        target: Target,
+        *,
+        uid: str = "",
+        version: str = "",
+        propagation: str = "Background",
+        dry_run: bool = False,
+    ) -> Item:
         """Delete an object, or mark it as being deleted while it has finalizers; return it.
+
+        Args:
+            target: The object.
+            uid: Delete only the object with this UID.
+            version: Delete only this version.
+            propagation: What becomes of dependents: Background and Foreground delete them, Orphan
+                leaves them.
+            dry_run: Only check.
 
         Raises:
             StatusError: 403, 404 or 409.
         """
         item = self.get(target)
         metadata = item.object["metadata"]
-        check_preconditions(target, metadata, uid=deletion.uid, version=deletion.resource_version)
-        is_namespace = target.resource.stored_as == namespaces.NAMESPACES
-        if is_namespace:
-            namespaces.require_deletable(target.name)
-        if deletion.dry_run:
+        check_preconditions(target, metadata, uid=uid, version=version)
+        is_namespace = target.resource.stored_as == NAMESPACES
+        if is_namespace and target.name in _UNDELETABLE:
+            why = "this namespace may not be deleted"
+            raise errors.forbidden("namespaces", target.name, why)
+        if dry_run:
             return item
         if is_namespace:
             return self._delete_namespace(target, item)
-        if deletion.propagation in ("Foreground", "Orphan"):
-            self._release_dependents(metadata["uid"], delete=deletion.propagation == "Foreground")
+        if propagation in ("Foreground", "Orphan"):
+            self._release_dependents(metadata["uid"], delete=propagation == "Foreground")
             if self.collection(target.resource).get(target.space, target.name) is None:
                 return item  # its dependents own it
         if metadata.get("finalizers"):
@@ -156,7 +162,7 @@ class Cluster:
         space = metadata.get("namespace", "")
         item = self.store.remove(resource.stored_as, space, metadata["name"])
         self._release_dependents(metadata["uid"], delete=True)
-        namespaces.remove_if_empty(self.store, space)
+        _remove_if_empty(self.store, space)
         return item
 
     def _release_dependents(self, uid: str, *, delete: bool) -> None:
@@ -170,7 +176,7 @@ class Cluster:
             others = [each for each in references if each.get("uid", "") != uid]
             if delete and not any(self._exists(each, space) for each in others):
                 resource = self.resources.stored_in(storage)
-                self.delete(Target(resource=resource, namespace=space, name=name), Deletion())
+                self.delete(Target(resource=resource, namespace=space, name=name))
             else:
                 kept = {"ownerReferences": others} if others else {}
                 self.store.put(storage, obj | {"metadata": metadata | kept})
@@ -200,14 +206,14 @@ class Cluster:
                 if collection.get(target.name, name) is None:
                     continue  # deleted with its owner
                 resource = self.resources.stored_in(storage)
-                self.delete(Target(resource=resource, namespace=target.name, name=name), Deletion())
-        namespaces.remove_if_empty(self.store, target.name)
+                self.delete(Target(resource=resource, namespace=target.name, name=name))
+        _remove_if_empty(self.store, target.name)
         return item
 
     def _put_or_finish(self, resource: Resource, new: Object) -> Item:
         metadata = new["metadata"]
         item = self.store.put(resource.stored_as, new)
-        waits = metadata.get("finalizers") or resource.stored_as == namespaces.NAMESPACES
+        waits = metadata.get("finalizers") or resource.stored_as == NAMESPACES
         if metadata.get("deletionTimestamp") and not waits:
             self._remove(resource, metadata)
         return item
@@ -239,3 +245,28 @@ def _check(resource: Resource, hooks: Hooks, obj: Object, causes: Iterable[error
     if found:
         name = obj["metadata"].get("name", "")
         raise errors.invalid(resource.kind, name, found, group=resource.group)
+
+
+def _require_open(store: Store, namespace: str, resource: str, name: str) -> None:
+    """Refuse a new object in a namespace that is missing or going away.
+
+    Raises:
+        StatusError: 404 or 403.
+    """
+    found = store.find(NAMESPACES, "", namespace)
+    if found is None:
+        raise errors.not_found("namespaces", namespace)
+    if found["metadata"].get("deletionTimestamp"):
+        why = (
+            f"unable to create new content in namespace {namespace} because it is being terminated"
+        )
+        raise errors.forbidden(resource, name, why)
+
+
+def _remove_if_empty(store: Store, name: str) -> None:
+    """Remove a terminating namespace once nothing is left in it."""
+    found = store.find(NAMESPACES, "", name)
+    if found is None or not found["metadata"].get("deletionTimestamp"):
+        return
+    if not any(each.has_any(name) for each in store.collections().values()):
+        store.remove(NAMESPACES, "", name)

@@ -2,7 +2,6 @@
 
 import uuid
 from copy import deepcopy
-from dataclasses import dataclass
 
 from sandbox.apiserver.errors import bad_request, conflict
 from sandbox.apiserver.kinds import names
@@ -13,19 +12,6 @@ from sandbox.apiserver.store.store import Collection, now, stamp
 MODIFIED = (
     "the object has been modified; please apply your changes to the latest version and try again"
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deletion:
-    """What a DELETE asks for beyond the object."""
-
-    uid: str = ""
-    """Delete only the object with this UID."""
-    resource_version: str = ""
-    """Delete only this version."""
-    propagation: str = "Background"
-    """What becomes of dependents: Background and Foreground delete them, Orphan leaves them."""
-    dry_run: bool = False
 
 
 def check_identity(target: Target, given: Object, there: Object) -> None:

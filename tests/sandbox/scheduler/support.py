@@ -12,7 +12,7 @@ from aiohttp import web
 from cli.conformance.recordings import recorded_requests, recording_names
 from sandbox.apiserver import ApiServer
 from sandbox.apiserver.resources.paths import parse
-from sandbox.apiserver.store.selection import Selection
+from sandbox.apiserver.store.lists import Selection, selected
 from sandbox.scheduler import Configuration, Scheduler, parse_configuration, running
 from sandbox.scheduler.cluster.cache import KnownPod
 from tools.inprocess.api import Api, Object
@@ -169,7 +169,8 @@ class World:
     def events(self, pod: str) -> list[Object]:
         resource = parse("/apis/events.k8s.io/v1/namespaces/default/events").resource
         view = resource.view
-        items = self.server.cluster.list(Selection(resource=resource, namespace="default"))
+        selection = Selection(resource=resource, namespace="default")
+        items = selected(self.server.cluster.store, selection)
         shown = [view.show(item.object) if view else item.object for item in items]
         return [event for event in shown if event["regarding"]["name"] == pod]
 

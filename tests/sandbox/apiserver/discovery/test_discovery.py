@@ -6,8 +6,6 @@ from sandbox.apiserver.resources.builtin import BUILT_IN
 from sandbox.apiserver.resources.resource import Resource
 from tests.sandbox.apiserver.support import EVENTS, Http
 
-AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz"])
 async def test_health_is_ok(http: Http, path: str) -> None:
@@ -35,18 +33,6 @@ async def test_groups_lead_to_versions_and_versions_to_resources(http: Http) -> 
     assert (await http.get("/api")).body["versions"] == ["v1"]
 
 
-@pytest.mark.parametrize(("path", "expected"), [("/api", {""}), ("/apis", {"events.k8s.io"})])
-async def test_everything_can_be_asked_at_once(http: Http, path: str, expected: set[str]) -> None:
-    reply = await http.get(path, accept=f"{AGGREGATED},application/json")
-    assert reply.headers["Content-Type"] == AGGREGATED
-    assert reply.body["kind"] == "APIGroupDiscoveryList"
-    groups = {each["metadata"]["name"]: each for each in reply.body["items"]}
-    assert expected <= set(groups)
-    for group in groups.values():
-        for resource in group["versions"][0]["resources"]:
-            assert resource["scope"] in ("Namespaced", "Cluster")
-
-
 @pytest.mark.parametrize("resource", BUILT_IN, ids=lambda row: f"{row.group}/{row.plural}")
 async def test_every_resource_supports_server_side_validation(
     http: Http, resource: Resource
@@ -59,14 +45,6 @@ async def test_every_resource_supports_server_side_validation(
     patches = {p["patch"]["x-kubernetes-group-version-kind"]["kind"]: p["patch"] for p in paths}
     parameters = [each["name"] for each in patches[resource.kind]["parameters"]]
     assert "fieldValidation" in parameters
-
-
-async def test_old_clients_get_an_empty_openapi_v2(http: Http) -> None:
-    assert (await http.get("/openapi/v2")).body["swagger"] == "2.0"
-    accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-    reply = await http.get("/openapi/v2", accept=accept)
-    assert reply.headers["Content-Type"] == accept.replace("@", ".")
-    assert reply.text == b"\x0a\x032.0"
 
 
 async def test_an_event_is_the_same_in_both_api_versions(http: Http) -> None:

@@ -154,15 +154,6 @@ async def test_the_events_of_a_watch_can_be_tables(http: Http) -> None:
     assert cells(event["object"])["Name"] == "web"
 
 
-async def test_metadata_alone_can_be_asked_for(http: Http) -> None:
-    await http.create(PODS, pod())
-    accept = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
-    body = (await http.get(PODS, accept=accept)).body
-    assert body["kind"] == "PartialObjectMetadataList"
-    assert body["items"][0]["metadata"]["name"] == "web"
-    assert "spec" not in body["items"][0]
-
-
 @pytest.mark.parametrize(
     ("seconds", "expected"),
     [

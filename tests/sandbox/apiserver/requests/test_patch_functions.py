@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sandbox.apiserver.errors import StatusError
-from sandbox.apiserver.requests.patches import apply_json_patch, merge
-from sandbox.apiserver.requests.strategic import apply_strategic
+from sandbox.apiserver.requests.patches import apply_json_patch, apply_strategic, merge
 
 plain = st.recursive(
     st.booleans() | st.integers() | st.text(max_size=3),

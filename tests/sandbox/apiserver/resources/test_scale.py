@@ -1,8 +1,7 @@
-"""The subresource scale: what kubectl scale and autoscalers read and write."""
+"""The subresource scale: what kubectl scale reads and writes."""
 
 import pytest
 
-from tests.sandbox.apiserver.resources.definitions import DEFINITIONS, RACKS, definition, version
 from tests.sandbox.apiserver.resources.test_any_kind import WORKLOAD
 from tests.sandbox.apiserver.support import Http
 
@@ -16,10 +15,7 @@ async def test_the_number_of_replicas_is_read_and_written(http: Http, plural: st
     await http.patch(f"{path}/x/status", {"status": {"replicas": 1}})
     scale = (await http.get(f"{path}/x/scale")).body
     assert (scale["kind"], scale["apiVersion"]) == ("Scale", "autoscaling/v1")
-    assert (scale["spec"], scale["status"]) == (
-        {"replicas": 1},
-        {"replicas": 1, "selector": "app=x"},
-    )
+    assert (scale["spec"], scale["status"]) == ({"replicas": 1}, {"replicas": 1})
     scale["spec"]["replicas"] = 3
     assert (await http.send("PUT", f"{path}/x/scale", scale)).body["spec"] == {"replicas": 3}
     stale = await http.send("PUT", f"{path}/x/scale", scale)
@@ -30,13 +26,3 @@ async def test_the_number_of_replicas_is_read_and_written(http: Http, plural: st
     assert stored["metadata"]["generation"] == 3
     negative = await http.patch(f"{path}/x/scale", {"spec": {"replicas": -1}})
     assert (negative.code, negative.body["reason"]) == (422, "Invalid")
-
-
-async def test_a_definition_says_where_its_replicas_are(http: Http) -> None:
-    paths = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}
-    served = version(subresources={"status": {}, "scale": paths})
-    await http.create(DEFINITIONS, definition(served))
-    await http.create(RACKS, {"metadata": {"name": "r1"}, "spec": {"size": 2}})
-    assert (await http.get(f"{RACKS}/r1/scale")).body["spec"] == {"replicas": 2}
-    await http.patch(f"{RACKS}/r1/scale", {"spec": {"replicas": 4}})
-    assert (await http.get(f"{RACKS}/r1")).body["spec"] == {"size": 4}

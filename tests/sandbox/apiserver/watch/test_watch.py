@@ -8,9 +8,8 @@ import pytest
 from sandbox.apiserver import ApiServer, Settings
 from sandbox.apiserver.printing import Format
 from sandbox.apiserver.resources.paths import parse
-from sandbox.apiserver.store.selection import select
 from sandbox.apiserver.store.store import Change, Item, Signal
-from sandbox.apiserver.watch import Watch, WatchOptions
+from sandbox.apiserver.watch import Watch
 from tests.sandbox.apiserver.support import NODES, PODS, Http, labelled, node, pod
 from tools.inprocess.api import until
 
@@ -207,31 +206,17 @@ class CountedSignal(Signal):
 async def test_an_idle_watch_without_bookmarks_sleeps_until_it_ends(api: ApiServer) -> None:
     nodes = parse("/api/v1/nodes").resource
     changed = api.cluster.collection(nodes).changed = CountedSignal()
-    options = WatchOptions(
-        since=None,
-        initial=False,
-        bookmarks=False,
-        end_of_initial=False,
-        timeout_seconds=0.1,
-        bookmark_seconds=0.01,
-    )
-    watch = Watch(api.cluster, select(nodes, None, {}), Format(), options)
+    settings = Settings(watch_seconds=0.1, bookmark_seconds=0.01)
+    now = {"resourceVersion": str(api.cluster.store.revision)}
+    watch = Watch(api.cluster, parse("/api/v1/nodes"), now, Format(), settings)
     assert [chunk async for chunk in watch.chunks()] == []
     assert changed.waits <= 3, "it woke up again and again once a bookmark would have been due"
 
 
 async def test_a_change_just_before_the_first_event_is_told_once(api: ApiServer) -> None:
     nodes = parse("/api/v1/nodes/n1")
-    selection = select(nodes.resource, None, {})
-    options = WatchOptions(
-        since=None,
-        initial=True,
-        bookmarks=False,
-        end_of_initial=False,
-        timeout_seconds=0.05,
-        bookmark_seconds=60,
-    )
-    watch = Watch(api.cluster, selection, Format(), options)
+    settings = Settings(watch_seconds=0.05)
+    watch = Watch(api.cluster, parse("/api/v1/nodes"), {}, Format(), settings)
     api.cluster.create(nodes, node())
     chunks = [chunk async for chunk in watch.chunks()]
     assert len(b"".join(chunks).splitlines()) == 1
