@@ -19,7 +19,7 @@ from moorage_host.process.admin import admin_server
 from moorage_host.process.lifecycle import AdminSettings, ProcessSettings, process
 from moorage_host.settings import parse_settings, setting
 from sandbox.scheduler.config import DEFAULT_CONFIGURATION, DEFAULT_NAME, load_configuration
-from sandbox.scheduler.cycle.decision import Decisions
+from sandbox.scheduler.cycle.attempt import Decisions
 from sandbox.scheduler.scheduler import Scheduler
 
 

@@ -1,4 +1,4 @@
-"""What becomes of an attempt: a binding, or a condition, an event and another try later.
+"""What an attempt writes to the API server: a binding, events, or a condition.
 
 Events go out in the background and may be lost; equal ones are counted in one event's series, as
 client-go's recorder does.
@@ -16,13 +16,9 @@ import structlog
 
 from moorage.models import Pod
 from sandbox.client import Api, ApiError
-from sandbox.scheduler.cluster.cache import Cache, KnownPod
-from sandbox.scheduler.cluster.informer import Informer
-from sandbox.scheduler.cycle.diagnosis import Diagnosis
-from sandbox.scheduler.cycle.preemption import Plan
+from sandbox.scheduler.cache import KnownPod
 from sandbox.scheduler.extenders.answers import bind_answer
 from sandbox.scheduler.extenders.client import Extender, ExtenderError, bind_body
-from sandbox.scheduler.queue import QueuedPod, SchedulingQueue
 
 _log = structlog.get_logger()
 
@@ -59,7 +55,7 @@ async def bind(api: Api, extenders: Sequence[Extender], pod: Pod, node: str) -> 
         "target": {"kind": "Node", "name": node},
     }
     try:
-        await api.request("POST", f"{_path(pod)}/binding", binding)
+        await api.request("POST", f"{path_of(pod)}/binding", binding)
     except ApiError as error:
         raise BindError(f'running Bind plugin "DefaultBinder": {error}') from error
 
@@ -70,7 +66,7 @@ async def _ask(extender: Extender, pod: Pod, node: str) -> None:
         raise ExtenderError(refusal)
 
 
-_STRATEGIC = "application/strategic-merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
 NOTE_LIMIT = 1024  # characters of an event's note
 _QUEUED_EVENTS = 1000
 _REMEMBERED_EVENTS = 4096
@@ -157,7 +153,7 @@ class Recorder:
         if not series:  # client-go writes later counts only every few minutes
             change = {"series": earlier["series"]}
             path = f"{path}/{earlier['metadata']['name']}"
-            await self._api.request("PATCH", path, change, _STRATEGIC)
+            await self._api.request("PATCH", path, change, STRATEGIC)
 
     def _keep(self, key: tuple[str, ...], event: dict[str, Any]) -> None:
         self._written[key] = event
@@ -165,9 +161,12 @@ class Recorder:
             self._written.popitem(last=False)
 
 
+Reason = Literal["Unschedulable", "SchedulerError"]
+
+
 def status_patch(
     pod: KnownPod,
-    reason: Literal["Unschedulable", "SchedulerError"],
+    reason: Reason,
     message: str,
     nominated: str | None,
 ) -> dict[str, Any] | None:
@@ -207,94 +206,6 @@ def truncated(message: str) -> str:
     return message if len(message) <= NOTE_LIMIT else message[: NOTE_LIMIT - 4] + " ..."
 
 
-Reason = Literal["Unschedulable", "SchedulerError"]
-
-
-class Failures:
-    """Ends attempts that did not place their pod."""
-
-    def __init__(
-        self, api: Api, cache: Cache, queue: SchedulingQueue, recorder: Recorder, pods: Informer
-    ) -> None:
-        self._api = api
-        self._cache = cache
-        self._queue = queue
-        self._recorder = recorder
-        self._pods = pods
-
-    async def rejected(self, queued: QueuedPod, diagnosis: Diagnosis) -> None:
-        """End an attempt in which no node fitted."""
-        plugins = frozenset(diagnosis.plugins)
-        await self._end(queued, "Unschedulable", str(diagnosis), plugins, diagnosis.nominated)
-
-    async def broken(self, queued: QueuedPod, error: Exception, reason: Reason) -> None:
-        """End an attempt that an error broke off."""
-        _log.warning("attempt failed", pod=queued.pod.key, reason=reason, error=str(error))
-        await self._end(queued, reason, str(error), frozenset(), "")
-
-    async def evict(self, preemptor: KnownPod, plan: Plan) -> None:
-        """Delete a plan's victims and release the room held for less important pods.
-
-        Raises:
-            ApiError: The API server refused one of these.
-        """
-        for victim in plan.victims:
-            if not victim.pod.metadata.deletion_timestamp:
-                await self._delete(victim, preemptor, plan.node)
-        for other in self._cache.held(plan.node):
-            if other.pod.spec.priority < preemptor.pod.spec.priority:
-                self._cache.nominate(other, "")
-                await self._patch(other, {"nominatedNodeName": None})
-
-    async def _end(
-        self,
-        queued: QueuedPod,
-        reason: Reason,
-        message: str,
-        plugins: frozenset[str],
-        nominated: str | None,
-    ) -> None:
-        pod = self._cache.pods.get(queued.pod.uid)
-        if pod is None or pod.pod.spec.node_name:
-            # Deleted, or bound after all although the answer got lost.
-            self._queue.done(queued)
-        else:
-            queued.pod = pod
-            self._queue.retry(queued, plugins)
-            if nominated is not None:
-                self._cache.nominate(pod, nominated)
-        self._recorder.failed(queued.pod.pod, message)
-        if patch := status_patch(queued.pod, reason, message, nominated):
-            await self._try_patch(queued.pod, patch)
-
-    async def _try_patch(self, pod: KnownPod, status: dict[str, object]) -> None:
-        try:
-            await self._patch(pod, status)
-        except ApiError as error:
-            _log.warning("status not written", pod=pod.key, error=str(error))
-
-    async def _patch(self, pod: KnownPod, status: dict[str, object]) -> None:
-        path, body = f"{_path(pod.pod)}/status", {"status": status}
-        self._pods.learn(await self._api.request("PATCH", path, body, _STRATEGIC))
-
-    async def _delete(self, victim: KnownPod, preemptor: KnownPod, node: str) -> None:
-        conditions = victim.document.get("status", {}).get("conditions") or []
-        scheduler = preemptor.pod.spec.scheduler_name
-        condition = {
-            "type": "DisruptionTarget",
-            "status": "True",
-            "lastProbeTime": None,
-            "reason": "PreemptionByScheduler",
-            "message": f"{scheduler}: preempting to accommodate a higher priority pod",
-        }
-        try:
-            await self._patch(victim, {"conditions": with_condition(conditions, condition)})
-            await self._api.request("DELETE", _path(victim.pod))
-        except ApiError as error:
-            if error.code != 404:  # gone already is what was wanted
-                raise
-        self._recorder.preempted(victim.pod, preemptor.pod, node)
-
-
-def _path(pod: Pod) -> str:
+def path_of(pod: Pod) -> str:
+    """Return the path of a pod."""
     return f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"

@@ -10,18 +10,25 @@ from typing import Any
 import structlog
 
 from moorage.errors import PluginFailedError
-from sandbox.client import Api, ApiError
-from sandbox.scheduler.cluster.cache import Cache, KnownPod
-from sandbox.scheduler.cluster.informer import Informer
+from sandbox.client import Api, ApiError, Informer
+from sandbox.scheduler.cache import Cache, KnownPod
 from sandbox.scheduler.config import Configuration
+from sandbox.scheduler.cycle.attempt import Attempt, Decisions, NoNodesError
 from sandbox.scheduler.cycle.cycle import Cycle
-from sandbox.scheduler.cycle.decision import Attempt, Decisions
-from sandbox.scheduler.cycle.diagnosis import Diagnosis, NoNodesError
 from sandbox.scheduler.cycle.extending import Extenders
 from sandbox.scheduler.cycle.in_tree import InTreePlugins
-from sandbox.scheduler.cycle.preemption import NAME, Preemption, PreemptionError
+from sandbox.scheduler.cycle.preemption import NAME, Plan, Preemption, PreemptionError
 from sandbox.scheduler.extenders.client import Extender, ExtenderError
-from sandbox.scheduler.outcomes import BindError, Failures, Recorder, bind
+from sandbox.scheduler.outcomes import (
+    STRATEGIC,
+    BindError,
+    Reason,
+    Recorder,
+    bind,
+    path_of,
+    status_patch,
+    with_condition,
+)
 from sandbox.scheduler.queue import ClusterEvent, QueuedPod, SchedulingQueue
 
 _log = structlog.get_logger()
@@ -71,14 +78,12 @@ class Scheduler:
             max_backoff=configuration.pod_max_backoff_seconds,
             clock=clock,
         )
-        nodes = Informer(api, "/api/v1/nodes", self._node_set, self._node_gone)
-        pods = Informer(api, "/api/v1/pods", self._pod_set, self._pod_gone)
-        self._informers = (nodes, pods)
+        self._nodes = Informer(api, "/api/v1/nodes", self._node_set, self._node_gone)
+        self._pods = Informer(api, "/api/v1/pods", self._pod_set, self._pod_gone)
         self._recorder = Recorder(api)
         self._cycle = Cycle(configuration, self.cache, Extenders(extenders), rng)
         self._preemption = Preemption(self.cache, extenders, rng)
         self._api, self._extenders = api, extenders
-        self._failures = Failures(api, self.cache, self.queue, self._recorder, pods)
 
     async def run(self) -> None:
         """Schedule until `stop`; binding cycles under way are given a moment to end."""
@@ -87,7 +92,7 @@ class Scheduler:
             for connection in connections:
                 await stack.enter_async_context(connection)
             async with asyncio.TaskGroup() as group:
-                following = [group.create_task(i.run()) for i in self._informers]
+                following = [group.create_task(i.run()) for i in (self._nodes, self._pods)]
                 writing = group.create_task(self._recorder.run())
                 loop = group.create_task(self._loop(group))
                 await self._stop.wait()
@@ -107,8 +112,8 @@ class Scheduler:
 
     async def wait_until_synced(self) -> None:
         """Wait until nodes and pods have been listed."""
-        for informer in self._informers:
-            await informer.synced.wait()
+        await self._nodes.synced.wait()
+        await self._pods.synced.wait()
 
     async def _finish(self) -> None:
         try:
@@ -142,20 +147,21 @@ class Scheduler:
             self._recorder.failed(pod, f"skip schedule deleting pod: {queued.pod.key}")
             self.queue.done(queued)
             return
-        attempt = Attempt(pod=queued.pod, diagnosis=Diagnosis(len(self.cache.nodes)))
+        attempt = Attempt(pod=queued.pod, nodes=len(self.cache.nodes))
         try:
             node = await self._cycle.choose(attempt, *self._profiles[pod.spec.scheduler_name])
         except NoNodesError as error:
-            await self._failures.broken(queued, error, "Unschedulable")
+            await self._break_off(queued, error, "Unschedulable")
         except (ExtenderError, PluginFailedError) as error:
-            await self._failures.broken(queued, error, "SchedulerError")
+            await self._break_off(queued, error, "SchedulerError")
         else:
             self.decisions.add(attempt, node or "")
             if node:
                 self._assume(queued, node, group)
             else:
-                await self._preempt(queued, attempt.diagnosis)
-                await self._failures.rejected(queued, attempt.diagnosis)
+                await self._preempt(attempt)
+                plugins = frozenset(attempt.plugins)
+                await self._fail(queued, "Unschedulable", attempt.message, plugins, attempt.hold)
 
     def _assume(self, queued: QueuedPod, node: str, group: asyncio.TaskGroup) -> None:
         self.queue.done(queued)
@@ -173,26 +179,93 @@ class Scheduler:
         except BindError as error:
             self.cache.forget(queued.pod.uid)
             self.queue.happened(ClusterEvent.POD_DELETED)
-            await self._failures.broken(queued, error, "SchedulerError")
+            await self._break_off(queued, error, "SchedulerError")
             self._wake.set()
         else:
             self._recorder.scheduled(queued.pod.pod, node)
 
-    async def _preempt(self, queued: QueuedPod, diagnosis: Diagnosis) -> None:
-        profile, plugins = self._profiles[queued.pod.pod.spec.scheduler_name]
+    async def _preempt(self, attempt: Attempt) -> None:
+        """Make room for a pod that fits nowhere, and note in *attempt* how that went."""
+        profile, plugins = self._profiles[attempt.pod.pod.spec.scheduler_name]
         if NAME not in profile.post_filters:
-            diagnosis.nominated = ""
+            attempt.hold = ""
             return
         try:
-            plan = await self._preemption.plan(queued.pod, plugins, diagnosis)
-            await self._failures.evict(queued.pod, plan)
+            plan = await self._preemption.plan(attempt, plugins)
+            await self._evict(attempt.pod, plan)
         except (PluginFailedError, ApiError, PreemptionError) as error:
-            diagnosis.aftermath = f"preemption: {error}"
+            attempt.aftermath = f"preemption: {error}"
             if isinstance(error, PreemptionError) and error.hopeless:
-                diagnosis.nominated = ""
+                attempt.hold = ""
         else:
-            diagnosis.aftermath = f"preemption: {plan}"
-            diagnosis.nominated = plan.node
+            attempt.aftermath = f"preemption: {plan}"
+            attempt.hold = plan.node
+
+    async def _evict(self, preemptor: KnownPod, plan: Plan) -> None:
+        """Delete a plan's victims and release the room held for less important pods.
+
+        Raises:
+            ApiError: The API server refused one of these.
+        """
+        for victim in plan.victims:
+            if not victim.pod.metadata.deletion_timestamp:
+                await self._delete(victim, preemptor, plan.node)
+        for other in self.cache.held(plan.node):
+            if other.pod.spec.priority < preemptor.pod.spec.priority:
+                self.cache.nominate(other, "")
+                await self._patch(other, {"nominatedNodeName": None})
+
+    async def _delete(self, victim: KnownPod, preemptor: KnownPod, node: str) -> None:
+        conditions = victim.document.get("status", {}).get("conditions") or []
+        scheduler = preemptor.pod.spec.scheduler_name
+        condition = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "lastProbeTime": None,
+            "reason": "PreemptionByScheduler",
+            "message": f"{scheduler}: preempting to accommodate a higher priority pod",
+        }
+        try:
+            await self._patch(victim, {"conditions": with_condition(conditions, condition)})
+            await self._api.request("DELETE", path_of(victim.pod))
+        except ApiError as error:
+            if error.code != 404:  # gone already is what was wanted
+                raise
+        self._recorder.preempted(victim.pod, preemptor.pod, node)
+
+    async def _break_off(self, queued: QueuedPod, error: Exception, reason: Reason) -> None:
+        """End an attempt that an error broke off."""
+        _log.warning("attempt failed", pod=queued.pod.key, reason=reason, error=str(error))
+        await self._fail(queued, reason, str(error), frozenset(), "")
+
+    async def _fail(
+        self,
+        queued: QueuedPod,
+        reason: Reason,
+        message: str,
+        plugins: frozenset[str],
+        hold: str | None,
+    ) -> None:
+        """End an attempt that did not place its pod; it is tried again later."""
+        pod = self.cache.pods.get(queued.pod.uid)
+        if pod is None or pod.pod.spec.node_name:
+            # Deleted, or bound after all although the answer got lost.
+            self.queue.done(queued)
+        else:
+            queued.pod = pod
+            self.queue.retry(queued, plugins)
+            if hold is not None:
+                self.cache.nominate(pod, hold)
+        self._recorder.failed(queued.pod.pod, message)
+        if patch := status_patch(queued.pod, reason, message, hold):
+            try:
+                await self._patch(queued.pod, patch)
+            except ApiError as error:
+                _log.warning("status not written", pod=queued.pod.key, error=str(error))
+
+    async def _patch(self, pod: KnownPod, status: dict[str, object]) -> None:
+        path, body = f"{path_of(pod.pod)}/status", {"status": status}
+        self._pods.learn(await self._api.request("PATCH", path, body, STRATEGIC))
 
     def _pod_set(self, document: dict[str, Any]) -> None:
         """Take in a pod that is new or has changed."""

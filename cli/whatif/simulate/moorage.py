@@ -19,10 +19,9 @@ from moorage import PluginFailedError
 from moorage.execution import Profile, Supervisor
 from moorage_host.plugins.host import Policy
 from moorage_host.plugins.replica import Engine
-from sandbox.scheduler.cluster.cache import Cache, KnownPod
+from sandbox.scheduler.cache import Cache, KnownPod
 from sandbox.scheduler.config import ExtenderConfig
-from sandbox.scheduler.cycle.decision import Attempt
-from sandbox.scheduler.cycle.diagnosis import EXTENDER, Rejection
+from sandbox.scheduler.cycle.attempt import EXTENDER, Attempt, Rejection
 from sandbox.scheduler.cycle.extending import Offered
 from sandbox.scheduler.extenders.client import Extender, ExtenderError
 
@@ -93,9 +92,7 @@ class InProcess:
         for name, position in zip(nodes, np.searchsorted(outcome.rows, rows).tolist(), strict=True):
             if reason := outcome.reason(position):
                 self.rejected[name] = reason
-                attempt.diagnosis.rejections[name] = Rejection(
-                    EXTENDER, (reason.text,), reason.unresolvable
-                )
+                attempt.rejections[name] = Rejection(EXTENDER, (reason.text,), reason.unresolvable)
         feasible: Offered = {n: json for n, json in nodes.items() if n not in self.rejected}
         if outcome.claimants and feasible:
             self.claimants = outcome.claimants
@@ -190,7 +187,7 @@ def why_not(attempt: Attempt, moorage: InProcess, chosen: str, other: str) -> Wh
     """Return why *chosen* was chosen and not *other*, which is empty if that is no node."""
     if not other:
         return WhyNot(text="a node fits here")
-    if rejection := attempt.diagnosis.rejections.get(other):
+    if rejection := attempt.rejections.get(other):
         plugin, reason = _rejection(moorage, other, rejection)
         return WhyNot(text=f"{plugin} rejects {other}: {reason}", plugin=plugin)
     if claimants := moorage.claimants:
@@ -209,17 +206,16 @@ def why_not(attempt: Attempt, moorage: InProcess, chosen: str, other: str) -> Wh
 
 def why_pending(attempt: Attempt, moorage: InProcess) -> str:
     """Return why a pod fits nowhere: `2 Insufficient cpu (NodeResourcesFit)`, most nodes first."""
-    diagnosis = attempt.diagnosis
     counts = Counter(
-        _rejection(moorage, node, rejection) for node, rejection in diagnosis.rejections.items()
+        _rejection(moorage, node, rejection) for node, rejection in attempt.rejections.items()
     )
-    left = diagnosis.nodes - len(diagnosis.rejections)
-    if left and (reason := diagnosis.conflict or diagnosis.elsewhere):
+    left = attempt.nodes - len(attempt.rejections)
+    if left and (reason := attempt.conflict or attempt.elsewhere):
         counts["NodeAffinity", reason] += left
     reasons = ", ".join(
         f"{count} {reason} ({plugin})" for (plugin, reason), count in counts.most_common()
     )
-    return f"0/{diagnosis.nodes} nodes: {reasons}"
+    return f"0/{attempt.nodes} nodes: {reasons}"
 
 
 def _rejection(moorage: InProcess, node: str, rejection: Rejection) -> tuple[str, str]:

@@ -14,11 +14,10 @@ from cli.whatif.simulate.reading import FINISHED, ClusterObjects, key_of, readab
 from moorage.errors import ConfigurationError, PluginFailedError
 from moorage.models import ObjectName
 from moorage.snapshot.placements import time_from_creation
-from sandbox.scheduler.cluster.cache import Cache, KnownPod
+from sandbox.scheduler.cache import Cache, KnownPod
 from sandbox.scheduler.config import Configuration
+from sandbox.scheduler.cycle.attempt import Attempt, NoNodesError
 from sandbox.scheduler.cycle.cycle import Cycle
-from sandbox.scheduler.cycle.decision import Attempt
-from sandbox.scheduler.cycle.diagnosis import Diagnosis, NoNodesError
 from sandbox.scheduler.cycle.in_tree import InTreePlugins
 from sandbox.scheduler.extenders.client import ExtenderError
 from sandbox.scheduler.queue import ClusterEvent, QueuedPod, SchedulingQueue
@@ -131,7 +130,7 @@ class Placing:
 
     async def _try(self, queued: QueuedPod, queue: SchedulingQueue) -> None:
         pod = queued.pod
-        attempt = Attempt(pod=pod, diagnosis=Diagnosis(len(self._cache.nodes)))
+        attempt = Attempt(pod=pod, nodes=len(self._cache.nodes))
         self._rng.seed(f"{self._seed}/{pod.key}")
         try:
             node = await self._cycle.choose(attempt, *self._profiles[pod.pod.spec.scheduler_name])
@@ -141,7 +140,7 @@ class Placing:
             return
         self._note(pod, self._placement(attempt, node))
         if node is None:
-            queue.retry(queued, frozenset(attempt.diagnosis.plugins))
+            queue.retry(queued, frozenset(attempt.plugins))
             return
         queue.done(queued)
         self._cache.assume(pod, node)

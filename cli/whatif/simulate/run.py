@@ -17,7 +17,7 @@ from cli.whatif.simulate.placing import Placed, Placing, copy_of, left_out
 from cli.whatif.simulate.reading import PodsToPlace, read_cluster, read_dump, read_pods
 from moorage.models import ObjectKind
 from moorage_host.plugins.host import PluginHost
-from sandbox.scheduler.cluster.cache import Cache, KnownPod
+from sandbox.scheduler.cache import Cache, KnownPod
 from sandbox.scheduler.config import Configuration, parse_configuration
 
 NAMES = ("A", "B")

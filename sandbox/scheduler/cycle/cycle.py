@@ -13,18 +13,18 @@ import numpy as np
 import structlog
 
 from moorage import Nodes
-from sandbox.scheduler.cluster.cache import Cache, KnownPod, NodeInfo
+from sandbox.scheduler.cache import Cache, KnownPod, NodeInfo
 from sandbox.scheduler.config import Configuration, Profile
-from sandbox.scheduler.cycle.decision import Attempt
-from sandbox.scheduler.cycle.diagnosis import EXTENDER, NoNodesError, Rejection
-from sandbox.scheduler.cycle.extending import Extending, Offered
-from sandbox.scheduler.cycle.in_tree import (
-    InTreePlugins,
+from sandbox.scheduler.cycle.attempt import (
+    EXTENDER,
+    Attempt,
+    NoNodesError,
     PluginScore,
     Points,
-    Verdicts,
-    named_nodes,
+    Rejection,
 )
+from sandbox.scheduler.cycle.extending import Extending, Offered
+from sandbox.scheduler.cycle.in_tree import InTreePlugins, Verdicts, named_nodes
 from sandbox.scheduler.extenders.client import ExtenderError
 
 _log = structlog.get_logger()
@@ -80,8 +80,8 @@ class Cycle:
             raise NoNodesError
         names = named_nodes(attempt.pod.pod) if plugins.narrows else None
         if names is not None and not names:
-            attempt.diagnosis.conflict = CONFLICT
-            attempt.diagnosis.plugins.add("NodeAffinity")
+            attempt.conflict = CONFLICT
+            attempt.plugins.add("NodeAffinity")
             return None
         feasible = await self._on_nominated(attempt, plugins)
         attempt.nominated = bool(feasible)
@@ -97,7 +97,7 @@ class Cycle:
         if node is None:
             return {}
         if rejection := await rejection_of(self._cache, attempt.pod, plugins, node):
-            attempt.diagnosis.reject(node.name, rejection)
+            attempt.reject(node.name, rejection)
             return {}
         try:
             return await self._extenders.filter(attempt, {node.name: node.wire})
@@ -114,8 +114,8 @@ class Cycle:
     ) -> Offered:
         nodes = self._in_turn(named)
         if named is not None:
-            attempt.diagnosis.elsewhere = ELSEWHERE
-            attempt.diagnosis.plugins.add("NodeAffinity")
+            attempt.elsewhere = ELSEWHERE
+            attempt.plugins.add("NodeAffinity")
         percentage = profile.percentage_of_nodes_to_score
         enough = sample_size(len(nodes), self._percentage if percentage is None else percentage)
         verdicts = await plugins.filter(attempt.pod.pod, nodes)
@@ -125,8 +125,8 @@ class Cycle:
         names = self._cache.names
         for position in verdicts.codes[:evaluated].nonzero()[0].tolist():
             if rejection := verdicts.of(position):
-                attempt.diagnosis.reject(names[nodes.rows[position]], rejection)
-        processed = len(found) + len(attempt.diagnosis.rejections)
+                attempt.reject(names[nodes.rows[position]], rejection)
+        processed = len(found) + len(attempt.rejections)
         self._start = (self._start + processed) % len(self._cache.nodes)
         sample = map(names.__getitem__, nodes.rows[found].tolist())
         if self._extenders.names_only:
@@ -135,7 +135,7 @@ class Cycle:
             offered = {name: self._cache.nodes[name].wire for name in sample}
         feasible = await self._extenders.filter(attempt, offered)
         if len(feasible) != len(offered):
-            attempt.diagnosis.plugins.add(EXTENDER)
+            attempt.plugins.add(EXTENDER)
         return feasible
 
     def _in_turn(self, named: frozenset[str] | None) -> Nodes:

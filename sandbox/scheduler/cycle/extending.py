@@ -6,9 +6,8 @@ from typing import Any, Protocol
 
 import structlog
 
-from sandbox.scheduler.cluster.cache import KnownPod
-from sandbox.scheduler.cycle.decision import Attempt
-from sandbox.scheduler.cycle.diagnosis import EXTENDER, Rejection
+from sandbox.scheduler.cache import KnownPod
+from sandbox.scheduler.cycle.attempt import EXTENDER, Attempt, Rejection
 from sandbox.scheduler.extenders.answers import (
     FilterAnswer,
     filter_answer,
@@ -89,7 +88,7 @@ async def _filtered(extender: Extender, attempt: Attempt, nodes: Offered) -> Off
     if answer.error:
         raise ExtenderError(answer.error)
     survivors = _survivors(extender.name, answer, nodes, names_only)
-    rejections = attempt.diagnosis.rejections
+    rejections = attempt.rejections
     for node, reason in answer.failed.items():
         rejections[node] = Rejection(EXTENDER, (reason,))
     for node, reason in answer.unresolvable.items():

@@ -18,7 +18,7 @@ from moorage.execution import Profile as RunningProfile
 from moorage.plugin.base import Plugin
 from moorage_host.policy.arguments import check_arguments
 from sandbox.scheduler.config import DEFAULTS, Profile
-from sandbox.scheduler.cycle.diagnosis import Rejection
+from sandbox.scheduler.cycle.attempt import PluginScore, Rejection
 from services.filter.engine import run_filters
 from services.filter.plugins import BUILT_INS as FILTERS
 from services.scorer.engine import run_scores
@@ -42,10 +42,6 @@ _SCORES: Final[Mapping[str, type[ScorePlugin]]] = {
 }
 
 
-Points = npt.NDArray[np.int64]
-"""One whole number for each node; sums wrap around as in Go."""
-
-
 class Verdicts(NamedTuple):
     """For each node 0 if it passes, i if `rejections[i - 1]` rejects it."""
 
@@ -56,14 +52,6 @@ class Verdicts(NamedTuple):
         """Return why the node at *position* is rejected, None if it passes."""
         code = int(self.codes[position])
         return self.rejections[code - 1] if code else None
-
-
-class PluginScore(msgspec.Struct, frozen=True):
-    """What an in-tree plugin gives the nodes, 0..100, and its weight."""
-
-    plugin: str
-    weight: int
-    scores: Points
 
 
 class InTreePlugins:

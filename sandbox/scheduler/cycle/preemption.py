@@ -4,14 +4,14 @@ As DefaultPreemption does, extenders' filters are not consulted, only their pree
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import structlog
 
-from sandbox.scheduler.cluster.cache import Cache, KnownPod, NodeInfo
+from sandbox.scheduler.cache import Cache, KnownPod, NodeInfo
+from sandbox.scheduler.cycle.attempt import Attempt, Rejection, summary
 from sandbox.scheduler.cycle.cycle import rejection_of
-from sandbox.scheduler.cycle.diagnosis import Diagnosis, Rejection, summary
 from sandbox.scheduler.cycle.in_tree import InTreePlugins
 from sandbox.scheduler.extenders.answers import preempt_answer
 from sandbox.scheduler.extenders.client import Extender, ExtenderError, preempt_body
@@ -66,15 +66,16 @@ class Preemption:
         self._extenders = extenders
         self._rng = rng
 
-    async def plan(self, pod: KnownPod, plugins: InTreePlugins, diagnosis: Diagnosis) -> Plan:
+    async def plan(self, attempt: Attempt, plugins: InTreePlugins) -> Plan:
         """Return who has to go from where.
 
         Raises:
             PreemptionError: Nobody can or may be preempted for this pod.
             PluginFailedError: An in-tree plugin cannot evaluate the pod.
         """
-        self._require_eligible(pod, diagnosis)
-        candidates = await self._candidates(pod, plugins, diagnosis)
+        pod = attempt.pod
+        self._require_eligible(pod, attempt.rejections)
+        candidates = await self._candidates(pod, plugins, attempt.rejections)
         for extender in self._extenders:
             if not extender.config.preempt_verb or not extender.is_interested(pod.pod):
                 continue
@@ -85,20 +86,19 @@ class Preemption:
             raise PreemptionError("no candidate node for preemption")
         return self._pick(candidates)
 
-    def _require_eligible(self, pod: KnownPod, diagnosis: Diagnosis) -> None:
+    def _require_eligible(self, pod: KnownPod, rejections: Mapping[str, Rejection]) -> None:
         if pod.pod.spec.preemption_policy == "Never":
             raise PreemptionError("not eligible due to preemptionPolicy=Never.")
         node = self._cache.nomination(pod)
-        rejection = diagnosis.rejections.get(node)
+        rejection = rejections.get(node)
         if node not in self._cache.nodes or (rejection and rejection.unresolvable):
             return
         if any(victim.pod.metadata.deletion_timestamp for victim in self._lower(pod, node)):
             raise PreemptionError("not eligible due to a terminating pod on the nominated node.")
 
     async def _candidates(
-        self, pod: KnownPod, plugins: InTreePlugins, diagnosis: Diagnosis
+        self, pod: KnownPod, plugins: InTreePlugins, rejections: Mapping[str, Rejection]
     ) -> dict[str, Victims]:
-        rejections = diagnosis.rejections
         curable = [
             node
             for name, node in self._cache.nodes.items()

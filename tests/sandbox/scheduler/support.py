@@ -14,7 +14,7 @@ from sandbox.apiserver import ApiServer
 from sandbox.apiserver.resources.paths import parse
 from sandbox.apiserver.store.lists import Selection, selected
 from sandbox.scheduler import Configuration, Scheduler, parse_configuration, running
-from sandbox.scheduler.cluster.cache import KnownPod
+from sandbox.scheduler.cache import KnownPod
 from tools.inprocess.api import Api, Object
 
 Script = Callable[[Object], Any]

@@ -1,6 +1,6 @@
 from typing import Any
 
-from sandbox.scheduler.cluster.cache import Cache, KnownPod
+from sandbox.scheduler.cache import Cache, KnownPod
 from tests.sandbox.scheduler.support import known_pod, requesting
 
 CPU = 1000  # millicores

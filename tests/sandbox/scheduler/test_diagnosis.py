@@ -1,5 +1,6 @@
-from sandbox.scheduler.cycle.diagnosis import Diagnosis, Rejection, summary
+from sandbox.scheduler.cycle.attempt import Attempt, Rejection, summary
 from sandbox.scheduler.outcomes import NOTE_LIMIT, truncated
+from tests.sandbox.scheduler.support import known_pod
 
 
 def rejection(*reasons: str) -> Rejection:
@@ -20,18 +21,27 @@ def test_nodes_without_a_reason_do_not_add_up() -> None:
 
 
 def test_nodes_that_were_not_evaluated_can_have_a_reason() -> None:
-    diagnosis = Diagnosis(3, {"a": rejection("no")}, elsewhere="elsewhere")
-    assert str(diagnosis) == "0/3 nodes are available: 1 no, 2 elsewhere."
+    attempt = Attempt(
+        pod=known_pod(), nodes=3, rejections={"a": rejection("no")}, elsewhere="elsewhere"
+    )
+    assert attempt.message == "0/3 nodes are available: 1 no, 2 elsewhere."
 
 
 def test_the_outcome_of_preemption_comes_after_the_reasons() -> None:
-    diagnosis = Diagnosis(1, {"a": rejection("no")}, aftermath="preemption: in vain")
-    assert str(diagnosis) == "0/1 nodes are available: 1 no. preemption: in vain"
+    aftermath = "preemption: in vain"
+    rejections = {"a": rejection("no")}
+    attempt = Attempt(pod=known_pod(), nodes=1, rejections=rejections, aftermath=aftermath)
+    assert attempt.message == "0/1 nodes are available: 1 no. preemption: in vain"
 
 
 def test_a_conflict_is_the_only_reason() -> None:
-    diagnosis = Diagnosis(2, conflict="pod affinity terms conflict", aftermath="preemption: no")
-    assert str(diagnosis) == (
+    attempt = Attempt(
+        pod=known_pod(),
+        nodes=2,
+        conflict="pod affinity terms conflict",
+        aftermath="preemption: no",
+    )
+    assert attempt.message == (
         "0/2 nodes are available: pod affinity terms conflict. preemption: no"
     )
 

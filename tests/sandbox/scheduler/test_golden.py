@@ -14,11 +14,10 @@ import pytest
 from moorage import Pod
 from moorage.models.decoding.codec import encode
 from sandbox.scheduler import parse_configuration
-from sandbox.scheduler.cluster.cache import Cache, KnownPod
+from sandbox.scheduler.cache import Cache, KnownPod
 from sandbox.scheduler.config import Configuration
+from sandbox.scheduler.cycle.attempt import Attempt
 from sandbox.scheduler.cycle.cycle import Cycle
-from sandbox.scheduler.cycle.decision import Attempt
-from sandbox.scheduler.cycle.diagnosis import Diagnosis
 from sandbox.scheduler.cycle.extending import Extenders
 from sandbox.scheduler.cycle.in_tree import InTreePlugins
 from sandbox.scheduler.cycle.preemption import Preemption, PreemptionError
@@ -47,13 +46,13 @@ async def attempt(case: Scored | Filtered, profile: str, pod: Object) -> tuple[A
     cache, rng = cluster(case.version, case.cluster), random.Random(1)
     profiles = {profile.scheduler_name: profile for profile in configuration().profiles}
     plugins = InTreePlugins(profiles[profile], frozenset())
-    tried = Attempt(pod=KnownPod(pod), diagnosis=Diagnosis(len(cache.nodes)))
+    tried = Attempt(pod=KnownPod(pod), nodes=len(cache.nodes))
     cycle = Cycle(configuration(), cache, Extenders([]), rng)
     node = await cycle.choose(tried, profiles[profile], plugins)
     if node is None:
         with pytest.raises(PreemptionError) as caught:
-            await Preemption(cache, [], rng).plan(tried.pod, plugins, tried.diagnosis)
-        tried.diagnosis.aftermath = f"preemption: {caught.value}"
+            await Preemption(cache, [], rng).plan(tried, plugins)
+        tried.aftermath = f"preemption: {caught.value}"
     return tried, node
 
 
@@ -75,7 +74,7 @@ async def test_scores_and_reasons_are_those_of_kube_scheduler(
             tried, node = await attempt(case, case.profile, document(case.pod))
             assert feasible(tried, node) == sorted(case.feasible)
             if case.message:
-                assert str(tried.diagnosis) == case.message
+                assert tried.message == case.message
             given = {
                 each.plugin: dict(zip(tried.names, each.scores.tolist(), strict=True))
                 for each in tried.in_tree
@@ -103,10 +102,10 @@ async def test_rejections_are_those_of_kube_scheduler(
             assert feasible(tried, node) == sorted(case.feasible)
             assert (case.alone is None) == (node is not None)
             if case.alone:
-                assert str(tried.diagnosis) == case.alone
+                assert tried.message == case.alone
             unmet = document(case.pod)
             resources = unmet["spec"]["containers"][0].setdefault("resources", {})
             resources["requests"] = {**resources.get("requests", {}), UNMET: "1"}
             tried, node = await attempt(case, case.plugin, unmet)
             assert node is None
-            assert str(tried.diagnosis) == case.filled
+            assert tried.message == case.filled

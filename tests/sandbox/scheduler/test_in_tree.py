@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from moorage.errors import ConfigurationError
-from sandbox.scheduler.cluster.cache import Cache, KnownPod
-from sandbox.scheduler.cycle.diagnosis import Rejection
+from sandbox.scheduler.cache import Cache, KnownPod
+from sandbox.scheduler.cycle.attempt import Rejection
 from sandbox.scheduler.cycle.in_tree import InTreePlugins, named_nodes
 from tests.sandbox.scheduler.support import World, configuration, known_pod, requesting
 from tools.inprocess.api import Object, until
@@ -121,13 +121,12 @@ async def test_in_tree_scores_decide_where_no_extender_does(world: World) -> Non
         decision = scheduler.decisions.get("default", "web")
     assert world.place("web") == "large"
     assert decision
-    assert decision.scores
-    chosen = decision.scores.chosen
-    points = {each.plugin: each.score * each.weight for each in chosen.plugins}
+    chosen = decision["scores"]["chosen"]
+    points = {each["plugin"]: each["score"] * each["weight"] for each in chosen["plugins"]}
     assert points["TaintToleration"] == 300
-    assert chosen.in_tree == sum(points.values())
-    assert chosen.in_tree > decision.scores.runner_up.in_tree
-    assert chosen.extenders is None
+    assert chosen["inTree"] == sum(points.values())
+    assert chosen["inTree"] > decision["scores"]["runnerUp"]["inTree"]
+    assert chosen["extenders"] is None
 
 
 @pytest.mark.parametrize(("weight", "place"), [(1, "idle"), (50, "busy")])
@@ -144,10 +143,8 @@ async def test_extender_scores_are_added_to_in_tree_scores(
         decision = scheduler.decisions.get("default", "web")
     assert world.place("web") == place
     assert decision
-    assert decision.scores
-    scores = decision.scores
-    assert scores.chosen.extenders == (100 * weight if place == "busy" else 0)
-    assert {scores.chosen.node, scores.runner_up.node} == {"idle", "busy"}
-    assert (scores.preferred.node if scores.preferred else "") == (
-        "busy" if place == "idle" else ""
-    )
+    scores = decision["scores"]
+    chosen, runner_up = scores["chosen"], scores["runnerUp"]
+    assert chosen["extenders"] == (100 * weight if place == "busy" else 0)
+    assert {chosen["node"], runner_up["node"]} == {"idle", "busy"}
+    assert (scores["preferred"] or {}).get("node") == ("busy" if place == "idle" else None)

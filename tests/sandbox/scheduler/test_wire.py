@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from sandbox.scheduler.cluster.cache import KnownPod
+from sandbox.scheduler.cache import KnownPod
 from sandbox.scheduler.config import ExtenderConfig
 from sandbox.scheduler.extenders.client import Extender, bind_body, filter_body, preempt_body
 from sandbox.scheduler.extenders.gojson import node_json, pod_json

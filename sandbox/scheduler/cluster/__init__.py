@@ -1,1 +1,0 @@
-"""What the scheduler reads from the API server and writes to it."""
