@@ -124,10 +124,10 @@ class Objects:
     def record(
         self, obj: Object, kind: Literal["Normal", "Warning"], reason: str, message: str
     ) -> None:
-        """Write an event about an object, unless the same was written of its generation before."""
+        """Write an event about an object, unless the same was written about this generation before."""
         metadata, time = obj["metadata"], stamp(now())
-        told = f"{metadata['uid']} {metadata.get('generation')} {reason} {message}"
-        number = hashlib.blake2b(told.encode(), digest_size=8).hexdigest()
+        written = f"{metadata['uid']} {metadata.get('generation')} {reason} {message}"
+        number = hashlib.blake2b(written.encode(), digest_size=8).hexdigest()
         about = {key: metadata[key] for key in ("name", "namespace", "uid")}
         event = {
             "apiVersion": "v1",
