@@ -124,7 +124,7 @@ class Objects:
     def record(
         self, obj: Object, kind: Literal["Normal", "Warning"], reason: str, message: str
     ) -> None:
-        """Write an event about an object, unless the same was written about this generation before."""
+        """Write an event about an object, unless it was written about this generation before."""
         metadata, time = obj["metadata"], stamp(now())
         written = f"{metadata['uid']} {metadata.get('generation')} {reason} {message}"
         number = hashlib.blake2b(written.encode(), digest_size=8).hexdigest()
