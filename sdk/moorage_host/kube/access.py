@@ -13,7 +13,7 @@ import msgspec
 
 from moorage_host.http.callers import Review
 from moorage_host.kube.client import KubeClient
-from moorage_host.kube.errors import KubeError
+from moorage_host.kube.response import KubeError
 from moorage_host.turns import Turns
 
 TOKENS = "/apis/authentication.k8s.io/v1/tokenreviews"

@@ -1,23 +1,22 @@
 """Sends requests to the API server and hands back raw bodies.
 
-Built by `moorage_host.kube.connect`. The Kubernetes client library supplies addresses, TLS and
-tokens; its models are never used, because they cost milliseconds per object.
+The Kubernetes client library's models are never used, because they cost milliseconds per object,
+nor is its session: that asks a thread for the environment's proxies, and another one for
+`~/.netrc`, before each request, which takes longer than the request itself.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import aiohttp
+from aiohttp.helpers import get_env_proxy_for_url
 from yarl import URL
 
-from moorage_host.kube.errors import KubeStatusError, KubeUnreachableError
-from moorage_host.kube.response import Response
-from moorage_host.kube.session import open_session, proxy_options
-
-if TYPE_CHECKING:
-    from kubernetes_asyncio.client import ApiClient
+from moorage_host.kube.config import SERVICE_ACCOUNT, ApiServer, find_server
+from moorage_host.kube.response import KubeStatusError, KubeUnreachableError, Response
 
 CONNECT_TIMEOUT = 10.0
 
@@ -25,33 +24,57 @@ LONGEST_STRETCH = 1 << 16
 """Bytes of a stream after which others may run: a reader that always finds more in its buffer
 would never let them."""
 
+READ_AHEAD = 1 << 21
+"""Bytes of an answer that may wait to be read; lines of a watch are up to 1.5 MB long."""
+
+_FAILURES = (OSError, aiohttp.ClientError)
+
+
+async def connect(
+    kubeconfig: Path | None = None,
+    *,
+    context: str | None = None,
+    service_account: Path = SERVICE_ACCOUNT,
+    refresh_interval: float = 60.0,
+) -> "KubeClient":
+    """Return a client for the API server; no request is sent yet.
+
+    Args:
+        kubeconfig: A kubeconfig file. Without one, the pod's service account is used if there is
+            one, else the files of the environment variable KUBECONFIG, else ~/.kube/config.
+        context: A context of the kubeconfig instead of its current one.
+        service_account: The folder with a service account's token and ca.crt.
+        refresh_interval: How often to look for a new token, in seconds.
+
+    Raises:
+        ConfigurationError: There is no configuration, or it is broken.
+    """
+    return KubeClient(await find_server(kubeconfig, context, service_account, refresh_interval))
+
 
 class KubeClient:
     """A connection to one API server; the caller closes it."""
 
-    def __init__(self, api: "ApiClient") -> None:
-        from kubernetes_asyncio.config import ConfigException
-
-        self._failures = (OSError, aiohttp.ClientError, ConfigException)
-        self._api = api
-        self._session = open_session(api)
-        self._way = proxy_options(api.configuration)
+    def __init__(self, server: ApiServer) -> None:
+        self._server = server
+        # Callers bound what they send; a limit here would let a burst of writes starve a watch.
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ssl=server.tls),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            read_bufsize=READ_AHEAD,
+        )
+        # A proxy comes from the kubeconfig, else from the environment (HTTPS_PROXY, NO_PROXY ...).
+        proxy = {} if "proxy" in server.options else _environment_proxy(server.host)
+        self._way = {"allow_redirects": False, **proxy, **server.options}
 
     @property
     def host(self) -> str:
         """The URL of the API server."""
-        return str(self._api.configuration.host)
+        return self._server.host
 
     async def token(self) -> str:
-        """Return the bearer token that requests carry now; "" if they carry none.
-
-        Raises:
-            KubeUnreachableError: The kubeconfig's plugin for credentials failed.
-        """
-        try:
-            return (await self._authorization()).removeprefix("Bearer ")
-        except self._failures as error:
-            raise KubeUnreachableError(f"no credentials for {self.host}: {error}") from error
+        """Return the bearer token that requests carry now; "" if they carry none."""
+        return (await self._server.authorization()).removeprefix("Bearer ")
 
     async def request(
         self,
@@ -86,7 +109,7 @@ class KubeClient:
                 method, self._url(path, query), data=body, **options
             ) as answer:
                 return await _read(what, answer)
-        except self._failures as error:
+        except _FAILURES as error:
             raise _explained(error, what, self.host, timeout) from error
 
     async def stream_lines(
@@ -133,7 +156,7 @@ class KubeClient:
                     if since_pause > LONGEST_STRETCH:
                         since_pause = 0
                         await asyncio.sleep(0)
-        except self._failures as error:
+        except _FAILURES as error:
             raise _explained(error, what, self.host, silence) from error
 
     async def open_websocket(
@@ -166,14 +189,13 @@ class KubeClient:
             if answer.status == refusal.status:
                 answer.check()
             raise KubeStatusError(what, status=refusal.status, message=refusal.message) from refusal
-        except self._failures as error:
+        except _FAILURES as error:
             raise _explained(error, what, self.host, timeout) from error
         return tunnel
 
     async def close(self) -> None:
         """Close all connections; running requests fail."""
         await self._session.close()
-        await self._api.close()
 
     def _url(self, path: str, query: Mapping[str, str] | None) -> URL:
         text = f"{self.host}{path}"
@@ -182,17 +204,10 @@ class KubeClient:
     async def _options(
         self, headers: dict[str, str], timeout: aiohttp.ClientTimeout
     ) -> dict[str, Any]:
-        headers = {**self._api.default_headers, "Accept": "application/json", **headers}
-        if authorization := await self._authorization():
+        headers = {"User-Agent": "moorage", "Accept": "application/json", **headers}
+        if authorization := await self._server.authorization():
             headers["Authorization"] = authorization
-        return {"headers": headers, "timeout": timeout, "allow_redirects": False, **self._way}
-
-    async def _authorization(self) -> str:
-        configuration = self._api.configuration
-        if "BearerToken" not in configuration.api_key:
-            return ""
-        # Runs the hook that renews tokens.
-        return str(await configuration.get_api_key_with_prefix("BearerToken"))
+        return {"headers": headers, "timeout": timeout, **self._way}
 
 
 async def _read(what: str, answer: aiohttp.ClientResponse) -> Response:
@@ -203,6 +218,12 @@ async def _read(what: str, answer: aiohttp.ClientResponse) -> Response:
 def _explained(error: Exception, what: str, host: str, limit: float) -> Exception:
     if isinstance(error, TimeoutError):
         return TimeoutError(f"{what}: nothing heard from {host} for {limit:g} s")
-    if isinstance(error, aiohttp.ClientError | OSError):
-        return KubeUnreachableError(f"{what}: cannot reach {host}: {error}")
-    return KubeUnreachableError(f"{what}: no credentials for {host}: {error}")
+    return KubeUnreachableError(f"{what}: cannot reach {host}: {error}")
+
+
+def _environment_proxy(host: str) -> dict[str, Any]:
+    try:
+        proxy, auth = get_env_proxy_for_url(URL(host))
+    except LookupError:
+        return {}
+    return {"proxy": proxy.with_user(auth.login).with_password(auth.password) if auth else proxy}

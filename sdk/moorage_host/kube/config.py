@@ -1,99 +1,95 @@
 """Finds the API server and the credentials for it.
 
-Importing kubernetes_asyncio takes seconds and 110 MB, so it is imported here, when a process really
-connects.
+A pod's service account is read here: an address, a certificate and a token. Kubeconfigs have many
+kinds of credentials, so the Kubernetes client library reads them. Importing that costs up to a
+second of processor time and 110 MB, so it is imported only then.
 """
 
 import os
+import ssl
 import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import structlog
 
 from moorage.errors import ConfigurationError
-from moorage_host.kube.client import KubeClient
-
-if TYPE_CHECKING:
-    from kubernetes_asyncio.client import ApiClient, Configuration
-    from kubernetes_asyncio.config.kube_config import KubeConfigLoader
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 _log = structlog.get_logger()
 
 
-async def connect(
-    kubeconfig: Path | None = None,
-    *,
-    context: str | None = None,
-    service_account: Path = SERVICE_ACCOUNT,
-    refresh_interval: float = 60.0,
-) -> KubeClient:
-    """Return a client for the API server; no request is sent yet.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiServer:
+    """An API server and how to reach it.
 
-    Args:
-        kubeconfig: A kubeconfig file. Without one, the pod's service account is used if there is
-            one, else the files of the environment variable KUBECONFIG, else ~/.kube/config.
-        context: A context of the kubeconfig instead of its current one.
-        service_account: The folder with a service account's token and ca.crt.
-        refresh_interval: How often to look for a new token in a kubeconfig's files and plugins, in
-            seconds. A service account's is looked for every minute.
+    Attributes:
+        host: Its URL.
+        tls: What it must show, and what is shown to it.
+        authorization: Returns the header of that name as of now; "" if there is none.
+        options: aiohttp's options of each request: proxy, and the name to expect of the server.
+    """
+
+    host: str
+    tls: ssl.SSLContext
+    authorization: Callable[[], Awaitable[str]]
+    options: Mapping[str, Any]
+
+
+async def find_server(
+    kubeconfig: Path | None,
+    context: str | None,
+    service_account: Path,
+    refresh_interval: float,
+) -> ApiServer:
+    """Return what `moorage_host.kube.connect` connects to, which has the arguments' meaning.
 
     Raises:
         ConfigurationError: There is no configuration, or it is broken.
     """
-    from kubernetes_asyncio.client import Configuration
-
-    configuration = Configuration()
-    # Callers bound what they send; a limit here would let a burst of writes starve a watch.
-    configuration.connection_pool_maxsize = 0
-    if kubeconfig is None and context is None and _is_in_cluster(service_account):
-        _load_service_account(configuration, service_account)
-    else:
-        loader = await _load_files(configuration, kubeconfig, context)
-        _keep_fresh(configuration, loader, refresh_interval)
-    return KubeClient(_open(configuration))
-
-
-def _is_in_cluster(service_account: Path) -> bool:
-    return "KUBERNETES_SERVICE_HOST" in os.environ and (service_account / "token").exists()
+    in_cluster = "KUBERNETES_SERVICE_HOST" in os.environ and (service_account / "token").exists()
+    if kubeconfig is None and context is None and in_cluster:
+        try:
+            return _of_service_account(service_account, refresh_interval)
+        except (OSError, ValueError, KeyError) as error:
+            raise ConfigurationError(
+                f"cannot use the service account in {service_account}: {error}; "
+                "mount a service account token or pass --kubeconfig"
+            ) from error
+    return await _of_files(_files(kubeconfig), context, refresh_interval)
 
 
-def _load_service_account(configuration: "Configuration", folder: Path) -> None:
-    from kubernetes_asyncio.config import load_incluster_config
+def _of_service_account(folder: Path, refresh_interval: float) -> ApiServer:
+    host, port = (os.environ[f"KUBERNETES_SERVICE_{each}"] for each in ("HOST", "PORT"))
+    token, due = _token(folder), time.monotonic() + refresh_interval
 
-    try:
-        load_incluster_config(
-            configuration,
-            token_filename=str(folder / "token"),
-            cert_filename=str(folder / "ca.crt"),
-        )
-    except Exception as error:
-        raise ConfigurationError(
-            f"cannot use the service account in {folder}: {error}; "
-            "mount a service account token or pass --kubeconfig"
-        ) from error
+    async def authorization() -> str:
+        nonlocal token, due
+        if time.monotonic() >= due:
+            due = time.monotonic() + refresh_interval
+            try:
+                token = _token(folder)
+            except (OSError, ValueError) as error:
+                # The old token may still be good; the API server decides.
+                _log.warning("Credentials were not renewed", error=str(error))
+        return token
+
+    return ApiServer(
+        host=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
+        tls=ssl.create_default_context(cafile=folder / "ca.crt"),
+        authorization=authorization,
+        options={},
+    )
 
 
-async def _load_files(
-    configuration: "Configuration", kubeconfig: Path | None, context: str | None
-) -> "KubeConfigLoader":
-    from kubernetes_asyncio.config import load_kube_config
-
-    files = _files(kubeconfig)
-    try:
-        return await load_kube_config(
-            config_file=files,
-            context=context,
-            client_configuration=configuration,
-            persist_config=False,
-        )
-    except Exception as error:
-        raise ConfigurationError(
-            f"cannot use the kubeconfig {files}: {error or type(error).__name__}; "
-            "try `kubectl cluster-info` with the same file and context"
-        ) from error
+def _token(folder: Path) -> str:
+    text = (folder / "token").read_text().strip()
+    if not text:
+        raise ValueError("its token is empty")
+    return f"Bearer {text}"
 
 
 def _files(kubeconfig: Path | None) -> str:
@@ -107,37 +103,56 @@ def _files(kubeconfig: Path | None) -> str:
     )
 
 
-def _keep_fresh(
-    configuration: "Configuration", loader: "KubeConfigLoader", interval: float
-) -> None:
-    """Renew tokens from files and credential plugins; the library only renews service accounts'."""
-    user = loader._user
-    if user is not None and "exec" in user and not hasattr(loader, "exec_plugin_expiry"):
-        return  # A credential without an end is kept until the process ends, as kubectl does.
-    due = time.monotonic() + interval
+async def _of_files(files: str, context: str | None, refresh_interval: float) -> ApiServer:
+    from kubernetes_asyncio.client import Configuration
+    from kubernetes_asyncio.config import load_kube_config
 
-    async def refresh(configuration: "Configuration") -> None:
-        nonlocal due
-        if time.monotonic() < due:
-            return
-        due = time.monotonic() + interval
-        try:
-            await loader.load_and_set(configuration)
-        except Exception as error:  # noqa: BLE001 (the old token may still be good; the API server decides)
-            _log.warning("Credentials were not renewed", error=str(error))
-
-    configuration.refresh_api_key_hook = refresh
-
-
-def _open(configuration: "Configuration") -> "ApiClient":
-    from kubernetes_asyncio.client import ApiClient
-
+    found = Configuration()
     try:
-        api = ApiClient(configuration)
+        loader = await load_kube_config(
+            config_file=files, context=context, client_configuration=found, persist_config=False
+        )
+    except Exception as error:
+        raise ConfigurationError(
+            f"cannot use the kubeconfig {files}: {error or type(error).__name__}; "
+            "try `kubectl cluster-info` with the same file and context"
+        ) from error
+    try:
+        tls = ssl.create_default_context(cafile=found.ssl_ca_cert)
+        if found.cert_file:
+            tls.load_cert_chain(found.cert_file, keyfile=found.key_file)
     except (OSError, ValueError) as error:
         raise ConfigurationError(
-            f"cannot use the certificates for {configuration.host}: {error}; "
+            f"cannot use the certificates for {found.host}: {error}; "
             "check certificate-authority, client-certificate and client-key"
         ) from error
-    api.user_agent = "moorage"
-    return api
+    if not found.verify_ssl:
+        tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    if found.disable_strict_ssl_verification:
+        tls.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    user = loader._user
+    # A credential without an end is kept until the process ends, as kubectl does.
+    lasts = user is not None and "exec" in user and not hasattr(loader, "exec_plugin_expiry")
+    due = time.monotonic() + refresh_interval
+
+    async def authorization() -> str:
+        nonlocal due
+        if not lasts and time.monotonic() >= due:
+            due = time.monotonic() + refresh_interval
+            try:
+                await loader.load_and_set(found)
+            except Exception as error:  # noqa: BLE001 - the old token may still be good
+                _log.warning("Credentials were not renewed", error=str(error))
+        return str(found.api_key.get("BearerToken", ""))
+
+    options = {
+        "proxy": found.proxy,
+        "proxy_headers": found.proxy_headers,
+        "server_hostname": found.tls_server_name,
+    }
+    return ApiServer(
+        host=found.host,
+        tls=tls,
+        authorization=authorization,
+        options={name: value for name, value in options.items() if value},
+    )

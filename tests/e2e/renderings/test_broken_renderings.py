@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from moorage_host.kube.errors import KubeStatusError
+from moorage_host.kube.response import KubeStatusError
 from tests.e2e.renderings.cluster import Cluster, KubectlError
 from tests.e2e.renderings.installation import Installation
 from tests.e2e.renderings.node.pods import Pod

@@ -4,7 +4,6 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -193,18 +192,45 @@ async def test_a_service_account_is_found_and_its_token_renewed(
 ) -> None:
     tls = _certificate(tmp_path)
     (tmp_path / "token").write_text("first")
-    # The library reads the file again when its own minute is over.
-    monkeypatch.setattr(
-        "kubernetes_asyncio.config.incluster_config.TOKEN_REFRESH_PERIOD", timedelta(0)
-    )
     async with authorizing_server(tls) as server:
         monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
         monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(server.port))
-        client = await connect(service_account=tmp_path)
+        client = await connect(service_account=tmp_path, refresh_interval=0)
         assert (await client.request("GET", "/whoami", timeout=5)).body == b"Bearer first"
         (tmp_path / "token").write_text("second")
         assert (await client.request("GET", "/whoami", timeout=5)).body == b"Bearer second"
+        (tmp_path / "token").unlink()
+        assert (await client.request("GET", "/whoami", timeout=5)).body == b"Bearer second"
         await client.close()
+
+
+@pytest.mark.parametrize(("file", "text"), [("token", " "), ("ca.crt", "no certificate")])
+async def test_a_broken_service_account_is_named_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, text: str
+) -> None:
+    _certificate(tmp_path)
+    (tmp_path / "token").write_text("good")
+    (tmp_path / file).write_text(text)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "::1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    with pytest.raises(ConfigurationError, match=r"service account in .*--kubeconfig"):
+        await connect(service_account=tmp_path)
+
+
+def test_a_pod_does_not_load_the_kubernetes_client(
+    tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    """Loading it takes up to a second of processor time at each start."""
+    _certificate(tmp_path)
+    (tmp_path / "token").write_text("good")
+    code = (
+        "import asyncio, pathlib, sys; from moorage_host.kube import connect\n"
+        f"asyncio.run(connect(service_account=pathlib.Path({str(tmp_path)!r})))\n"
+        "sys.exit('kubernetes_asyncio' in sys.modules)"
+    )
+    address = {"KUBERNETES_SERVICE_HOST": "::1", "KUBERNETES_SERVICE_PORT": "443"}
+    folder, env = pytestconfig.rootpath, {"PYTHONPATH": "sdk", **address}
+    assert subprocess.run([sys.executable, "-c", code], cwd=folder, env=env).returncode == 0
 
 
 def _plugin(folder: Path, *, expires: str | None) -> dict[str, Any]:
