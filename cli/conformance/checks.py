@@ -5,19 +5,17 @@ The first line of a test's documentation is what docs/reference/conformance.md s
 """
 
 import asyncio
-import json
 import time
 from collections.abc import Iterator
-from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
-from cli.conformance.client import IDLE_SECONDS, connected
+from cli.conformance.filtering import survivors
 from cli.conformance.findings import Severity
 from cli.conformance.judging import Reading
 from cli.conformance.kit import KIT, check_of
-from cli.conformance.probe import NO_SUCH_NODE, Probe, probing
+from cli.conformance.probe import IDLE_SECONDS, NO_SUCH_NODE, Probe, connected, probing
 from cli.conformance.recordings import recording_names
 from cli.conformance.requests import PREFIX, Answer, Object, Request, node, written
 from sandbox.scheduler.config import ExtenderConfig
@@ -129,7 +127,7 @@ def test_filter_repeated(probe: Probe) -> None:
     """
     request = probe.requests.scheduling("filter", names=[*probe.requests.nodes, NO_SUCH_NODE])
     answers = [probe.send(request) for _ in range(2)]
-    one, other = (_rejected(answer) for answer in answers)
+    one, other = (each.failed | each.unresolvable for each in map(_read, answers))
     changed = [name for name in one if name in other and one[name] != other[name]]
     if changed:
         probe.report(
@@ -152,33 +150,14 @@ def test_filter_group(probe: Probe) -> None:
         probe.cycle(pod)
 
 
-def test_filter_no_nodes(probe: Probe) -> None:
-    """An empty list, both fields null, both fields absent."""
-    pod = probe.requests.pod()
-    names_only = probe.config.node_cache_capable
-    empty: Object = {"NodeNames": [], "Nodes": None} if names_only else {"Nodes": {"items": []}}
-    for fields in (empty, {"NodeNames": None, "Nodes": None}, {}):
-        request = Request("filter", written({"Pod": pod, **fields}))
-        answer = probe.send(request)
-        if answer.failure or answer.status >= 500:
-            probe.report(
-                request,
-                answer,
-                Severity.STYLE,
-                "never sends this; other callers do, such as simulators and forks of the cluster "
-                "autoscaler",
-            )
-
-
-def _rejected(answer: Answer) -> dict[str, str]:
-    """Return the reasons in a filter answer, if kube-scheduler can read it."""
+def _read(answer: Answer) -> FilterAnswer:
+    """Return a filter answer as kube-scheduler reads it; an empty one if it cannot."""
     if answer.failure or answer.status != 200:
-        return {}
+        return filter_answer({})
     try:
-        reading: FilterAnswer = filter_answer(decode_answer(answer.body))
+        return filter_answer(decode_answer(answer.body))
     except AnswerError:
-        return {}
-    return reading.failed | reading.unresolvable
+        return filter_answer({})
 
 
 # ---- prioritize and preempt
@@ -340,21 +319,6 @@ def test_http_escapes(probe: Probe) -> None:
     probe.cycle(pod)
 
 
-def test_http_any_case(probe: Probe) -> None:
-    """Keys in lower case: Go reads them in any."""
-    for verb in probe.offered("filter", "prioritize"):
-        request = probe.requests.scheduling(verb)
-        lower = Request(verb, written({key.lower(): item for key, item in request.args.items()}))
-        answer, usual = probe.send(lower), probe.send(request)
-        if answer.status != usual.status or _kept(answer.body) != _kept(usual.body):
-            probe.report(
-                lower,
-                answer,
-                Severity.STYLE,
-                "never sends this; other callers do, and extenders in Go understand it",
-            )
-
-
 def test_http_malformed(probe: Probe) -> None:
     """Bodies that are no JSON, then a good one: they must not end the process."""
     for verb in probe.offered("filter", "prioritize", "preempt"):
@@ -380,7 +344,7 @@ def test_http_not_managed(probe: Probe) -> None:
     for verb in probe.offered("filter"):
         request = probe.requests.scheduling(verb, pod)
         answer = probe.send(request)
-        if answer.status != 200 or _kept(answer.body) != sorted(request.names):
+        if sorted(survivors(probe.config, _read(answer))) != sorted(request.names):
             probe.report(
                 request,
                 answer,
@@ -388,19 +352,6 @@ def test_http_not_managed(probe: Probe) -> None:
                 "does not ask about this pod; a caller without managedResources does, and the pod "
                 "needs nothing of this extender",
             )
-
-
-def _kept(body: bytes) -> Any:
-    """Return the survivors of a filter answer or the hosts of a prioritize answer, sorted."""
-    try:
-        value = json.loads(body)
-    except ValueError:
-        return None
-    if isinstance(value, dict):
-        fields = {key.lower(): item for key, item in value.items()}
-        nodes = (fields.get("nodes") or {}).get("items") or ()
-        return sorted(fields.get("nodenames") or [item["metadata"]["name"] for item in nodes])
-    return value if value is None else sorted(json.dumps(item, sort_keys=True) for item in value)
 
 
 # ---- connections
@@ -431,20 +382,6 @@ def test_http_abandoned(probe: Probe) -> None:
         request = probe.requests.scheduling(verb)
         probe.run(leave(request))
         probe.ask(request)
-
-
-def test_http_chunked_request(probe: Probe) -> None:
-    """A request without a Content-Length, as proxies send it."""
-    for verb in probe.offered("filter", "prioritize")[:1]:
-        request = Request(verb, probe.requests.scheduling(verb).body, is_chunked=True)
-        answer = probe.send(request)
-        if answer.failure or answer.status != 200:
-            probe.report(
-                request,
-                answer,
-                Severity.STYLE,
-                "always sends a Content-Length; a proxy may not",
-            )
 
 
 def test_http_idle(probe: Probe) -> None:
@@ -487,7 +424,7 @@ async def _until_closed(probe: Probe, request: Request) -> float | None:
 
 
 def _head(probe: Probe, request: Request) -> bytes:
-    url = urlsplit(probe.client.url(request.verb))
+    url = urlsplit(probe.url(request.verb))
     lines = (
         f"POST {url.path or '/'} HTTP/1.1",
         f"Host: {url.netloc.rpartition('@')[2]}",

@@ -22,7 +22,8 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--config",
     type=FILE,
-    help="A KubeSchedulerConfiguration; all of its extenders are checked, or that with the URL.",
+    help="A KubeSchedulerConfiguration; all of its extenders are checked, or that with the URL. "
+    "Without it nodeCacheCapable is true and httpTimeout 5s.",
 )
 @click.option(
     "--verbs",
@@ -32,12 +33,6 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @click.option("--bind", is_flag=True, help="Check bind too, with pods that do not exist.")
 @click.option(
-    "--node-cache-capable",
-    type=bool,
-    metavar="true|false",
-    help="Whether kube-scheduler sends names, or whole nodes.  [default: true]",
-)
-@click.option(
     "--node",
     "nodes",
     multiple=True,
@@ -45,20 +40,10 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     help="A node that the extender knows, for requests to be about; several times.",
 )
 @click.option(
-    "--managed-resource",
-    "resources",
-    multiple=True,
-    metavar="NAME",
-    help="One of its managedResources; several times.",
-)
-@click.option("--timeout", metavar="DURATION", help="Its httpTimeout.  [default: 5s]")
-@click.option(
     "--tls",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="For https://: folder with tls.crt, tls.key and ca.crt, to present and to verify.",
 )
-@click.option("--ca-file", type=FILE, help="For https://: ca.crt to verify the extender with.")
-@click.option("--server-name", default="", help="The name in its certificate, if not the host.")
 @click.option("--scheduler-name", default="", help="The schedulerName of all pods.")
 @click.option(
     "--score-scale",
@@ -112,10 +97,9 @@ def kit_of(given: Mapping[str, Any]) -> "Kit":
         raise ConfigurationError(
             "the checks are tests of pytest: install it with `pip install 'moorage[testing]'`"
         ) from error
-    about = ("url", "config", "verbs", "bind", "node_cache_capable", "resources", "timeout")
-    tls = ("tls", "ca_file", "server_name")
+    about = ("url", "config", "verbs", "bind", "tls")
     return Kit(
-        extenders=extenders(**{name: given[name] for name in (*about, *tls)}),
+        extenders=extenders(**{name: given[name] for name in about}),
         nodes=given["nodes"] or RECORDED_NODES,
         scheduler_name=given["scheduler_name"],
         best_score=given["score_scale"],

@@ -79,7 +79,7 @@ class Kit:
         """Begin a check; skip it if it does not concern the extender, or takes long."""
         probe.check = check
         verb = next((verb for verb in VERBS if check.startswith(f"{verb}-")), None)
-        if verb and not probe.client.offers(verb):
+        if verb and not probe.offers(verb):
             why = "asked for with --bind only" if verb == "bind" else f"no {verb} verb"
         elif check == "http-not-managed" and not probe.requests.resource:
             why = "no managedResources"

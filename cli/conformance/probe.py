@@ -1,12 +1,18 @@
-"""What checks send requests with, and where findings go."""
+"""Sends the requests of checks as kube-scheduler's HTTP client does, and keeps what was found."""
 
 import asyncio
+import io
+import ssl
+import time
 from collections import Counter, defaultdict
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
+from urllib.parse import urljoin, urlsplit
 
-from cli.conformance.client import Client, connected
+import aiohttp
+
 from cli.conformance.filtering import survivors
 from cli.conformance.findings import ALL, Exchange, Finding, Severity
 from cli.conformance.judging import Reading, judge
@@ -15,9 +21,22 @@ from cli.conformance.requests import Answer, Object, Request, Requests
 from moorage.errors import ConfigurationError
 from sandbox.scheduler.config import ExtenderConfig
 from sandbox.scheduler.extenders.answers import FilterAnswer
+from sandbox.scheduler.extenders.client import extender_context
 
 SECONDS = 5.0
 """For the first connection."""
+
+IDLE_SECONDS = 90.0
+"""How long Go keeps an idle connection."""
+
+MOST_REDIRECTS = 10
+"""How many Go follows."""
+
+HEADERS = {
+    "User-Agent": "Go-http-client/1.1",
+    "Content-Type": "application/json",
+    "Accept-Encoding": "gzip",
+}
 
 NO_SUCH_NODE = "moorage-conformance-no-such-node"
 
@@ -29,16 +48,17 @@ class Probe:
 
     Attributes:
         requests: What is sent.
-        client: Sends it.
         check: The check that runs.
         findings: What was found, by check.
         sent: How many requests were sent, by verb.
         replayed: The versions of kube-scheduler whose recorded requests were sent.
     """
 
-    def __init__(self, requests: Requests, client: Client, runner: asyncio.Runner) -> None:
+    def __init__(
+        self, requests: Requests, session: aiohttp.ClientSession, runner: asyncio.Runner
+    ) -> None:
         self.requests = requests
-        self.client = client
+        self._session = session
         self.check = ""
         self.findings: defaultdict[str, list[Finding]] = defaultdict(list)
         self.sent: Counter[Verb] = Counter()
@@ -50,6 +70,14 @@ class Probe:
     def config(self) -> ExtenderConfig:
         """The extender's entry."""
         return self.requests.config
+
+    def offers(self, verb: Verb) -> bool:
+        """Whether the extender has a verb."""
+        return bool(self.config.verb(verb))
+
+    def url(self, verb: Verb) -> str:
+        """Return where kube-scheduler would send a verb."""
+        return f"{self.config.url_prefix.rstrip('/')}/{self.config.verb(verb)}"
 
     def run(self, work: Coroutine[Any, Any, ValueT]) -> ValueT:
         """Run what is asynchronous."""
@@ -77,12 +105,12 @@ class Probe:
     def cycle(self, pod: Object | None = None, names: Sequence[str] | None = None) -> None:
         """Send filter, and prioritize for the survivors if there are several, for one pod."""
         names = self.requests.nodes if names is None else names
-        if self.client.offers("filter"):
+        if self.offers("filter"):
             reading = self.ask(self.requests.scheduling("filter", pod, names))
             names = ()
             if isinstance(reading, FilterAnswer) and not reading.error:
                 names = survivors(self.config, reading)
-        if self.client.offers("prioritize") and len(names) > 1:
+        if self.offers("prioritize") and len(names) > 1:
             self.ask(self.requests.scheduling("prioritize", pod, names))
 
     def replay(self, version: str) -> None:
@@ -115,7 +143,7 @@ class Probe:
 
     def offered(self, *verbs: Verb) -> list[Verb]:
         """Return those of some verbs that the extender has."""
-        return [verb for verb in verbs if self.client.offers(verb)]
+        return [verb for verb in verbs if self.offers(verb)]
 
     def end_pods(self) -> None:
         """Filter each pod once more, for no node that there is.
@@ -123,11 +151,15 @@ class Probe:
         Nobody binds these pods, so an extender that keeps what it decided would show them as about
         to be bound for ever. A whole node always is one that there is, so none is sent.
         """
-        if self.client.offers("filter"):
+        if self.offers("filter"):
             pods, names = list(self._pods.values()), [NO_SUCH_NODE]
             if not self.config.node_cache_capable:
                 names = []
             self._send([self.requests.scheduling("filter", pod, names) for pod in pods])
+
+    def close(self) -> None:
+        """End all connections."""
+        self._runner.run(self._session.close())
 
     def _send(self, requests: Sequence[Request]) -> list[Answer]:
         for request in requests:
@@ -135,9 +167,41 @@ class Probe:
             self._note(request)
 
         async def all_at_once() -> list[Answer]:
-            return await asyncio.gather(*map(self.client.send, requests))
+            return await asyncio.gather(*map(self._answer, requests))
 
         return self.run(all_at_once())
+
+    async def _answer(self, request: Request) -> Answer:
+        """Send a request and return the answer or the failure; redirects are followed as in Go."""
+        url, redirects = self.url(request.verb), list[int]()
+        began = time.monotonic()
+        while True:
+            answer = await self._post(url, request)
+            again = answer.status in (307, 308) and "Location" in answer.headers
+            if not again or len(redirects) == MOST_REDIRECTS:
+                break
+            redirects.append(answer.status)
+            url = urljoin(url, answer.headers["Location"])
+        seconds = time.monotonic() - began
+        return replace(answer, seconds=seconds, redirects=tuple(redirects))
+
+    async def _post(self, url: str, request: Request) -> Answer:
+        options: dict[str, Any] = {
+            "headers": {**HEADERS, **request.headers},
+            "data": io.BytesIO(request.body),
+            "allow_redirects": False,
+        }
+        tls = self.config.tls_config
+        if tls and tls.server_name:
+            options["server_hostname"] = tls.server_name
+        try:
+            async with self._session.post(url, **options) as response:
+                body = await response.read()
+                return Answer(status=response.status, headers=response.headers, body=body)
+        except TimeoutError:
+            return Answer(failure=f'Post "{url}": context deadline exceeded')
+        except (aiohttp.ClientError, ValueError, OSError) as error:
+            return Answer(failure=f'Post "{url}": {_reason(error)}')
 
     def _note(self, request: Request) -> None:
         """Keep the pod that a request is about, if it is one."""
@@ -172,15 +236,24 @@ def probing(requests: Requests) -> Iterator[Probe]:
     Raises:
         ConfigurationError: A file for TLS cannot be used.
     """
+
+    async def session() -> aiohttp.ClientSession:
+        context = extender_context(requests.config)
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS, ssl=context),
+            timeout=aiohttp.ClientTimeout(total=requests.config.timeout),
+            skip_auto_headers=("Accept", "User-Agent"),
+            max_line_size=2**16,
+            max_field_size=2**16,
+        )
+
     with asyncio.Runner() as runner:
-        client = Client(requests.config)
-        runner.run(client.open())
-        probe = Probe(requests, client, runner)
+        probe = Probe(requests, runner.run(session()), runner)
         try:
             yield probe
             probe.end_pods()
         finally:
-            runner.run(client.close())
+            probe.close()
 
 
 async def check_reachable(config: ExtenderConfig) -> None:
@@ -199,3 +272,21 @@ async def check_reachable(config: ExtenderConfig) -> None:
             "certificate signed by --ca-file?"
         ) from error
     writer.close()
+
+
+async def connected(config: ExtenderConfig) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Open a connection to an extender."""
+    url = urlsplit(config.url_prefix)
+    context: ssl.SSLContext | bool | None = None
+    if url.scheme == "https":
+        context = extender_context(config)
+    port = url.port or (443 if url.scheme == "https" else 80)
+    name = config.tls_config.server_name if config.tls_config else ""
+    options: dict[str, Any] = {"server_hostname": name} if context and name else {}
+    return await asyncio.open_connection(url.hostname, port, ssl=context, **options)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return "EOF"
+    return str(error) or type(error).__name__

@@ -37,13 +37,11 @@ class Request:
         verb: The verb; its path is in the configuration.
         body: As it is sent.
         headers: What differs from kube-scheduler's headers.
-        is_chunked: Whether it is sent without a Content-Length, which kube-scheduler never does.
     """
 
     verb: Verb
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
-    is_chunked: bool = False
 
     @cached_property
     def args(self) -> Object:

@@ -137,6 +137,11 @@ class ExtenderConfig(Strict, frozen=True):
     ignorable: bool = False
     tls_config: TLS | None = None
 
+    def verb(self, name: Literal["filter", "prioritize", "preempt", "bind"]) -> str:
+        """Return the path of a verb, "" if it is not offered."""
+        path: str = getattr(self, f"{name}_verb")
+        return path
+
     @property
     def timeout(self) -> float | None:
         """Seconds for a whole call; None means no limit, which Go makes of a negative duration."""

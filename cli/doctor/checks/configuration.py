@@ -160,7 +160,7 @@ def extender_verbs(installation: Installation) -> Iterator[Finding]:
     wanted = _union(_planned(installation))
     for scheduler, configuration in installation.configurations:
         entries = [each for each in installation.entries if each.scheduler is scheduler]
-        offered = {verb for each in entries for verb in VERBS if _verb(each.extender, verb)}
+        offered = {verb for each in entries for verb in VERBS if each.extender.verb(verb)}
         binding = next((each for each in configuration.extenders if each.bind_verb), None)
         for verb in VERBS:
             if verb in wanted and verb not in offered:
@@ -276,8 +276,3 @@ def _info(plugin: Object) -> PluginInfo:
 
 def _union(entries: Sequence[ExtenderEntry]) -> Mapping[Verb, Sequence[str]]:
     return {verb: plugins for entry in entries for verb, plugins in entry.verbs.items()}
-
-
-def _verb(extender: ExtenderConfig, verb: Verb) -> str:
-    name: str = getattr(extender, f"{verb}_verb")
-    return name
