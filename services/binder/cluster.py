@@ -10,6 +10,7 @@ from moorage.models import Pod, decode_pod
 from moorage_host.kube import KubeClient
 from moorage_host.tracing.current import step
 
+JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
@@ -37,20 +38,28 @@ class Cluster:
 
         The caller limits the time.
         """
-        metadata = {"name": binding.name, "namespace": binding.namespace, "uid": binding.uid}
-        body = {
-            "apiVersion": "v1",
-            "kind": "Binding",
-            "metadata": {**metadata, "annotations": dict(binding.annotations)},
-            "target": {"apiVersion": "v1", "kind": "Node", "name": binding.node},
+        metadata: dict[str, Any] = {
+            "name": binding.name,
+            "namespace": binding.namespace,
+            "uid": binding.uid,
         }
+        target = {"apiVersion": "v1", "kind": "Node", "name": binding.node}
+        if binding.annotations:
+            metadata["annotations"] = dict(binding.annotations)
+        body = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
+        path = f"/api/v1/namespaces/{binding.namespace}/pods/{binding.name}/binding"
         with step("POST pods/binding"):
-            await self._send("POST", f"{_pod_path(binding)}/binding", body, timeout=UNLIMITED)
+            answer = await self._client.request(
+                "POST", path, body=msgspec.json.encode(body), timeout=UNLIMITED
+            )
+        answer.check()
 
     async def read_pod(self, binding: Binding, *, timeout: float) -> Pod:
         """Return the pod of that name as it is now; it may have another uid."""
+        path = f"/api/v1/namespaces/{binding.namespace}/pods/{binding.name}"
         with step("GET pods"):
-            return decode_pod(await self._send("GET", _pod_path(binding), timeout=timeout))
+            answer = await self._client.request("GET", path, timeout=timeout)
+        return decode_pod(answer.check().body)
 
     async def set_condition(
         self, namespace: str, name: str, uid: str, condition: Mapping[str, Any]
@@ -58,37 +67,25 @@ class Cluster:
         """Write a condition into the status of the pod with this uid."""
         body = {"metadata": {"uid": uid}, "status": {"conditions": [condition]}}
         path = f"/api/v1/namespaces/{namespace}/pods/{name}/status"
-        await self._send("PATCH", path, body, content_type=STRATEGIC_PATCH)
+        await self._write("PATCH", path, body, STRATEGIC_PATCH)
 
     async def create_event(self, namespace: str, event: Mapping[str, Any]) -> None:
         """Write an Event of the group events.k8s.io."""
-        await self._send("POST", _events_path(namespace), event)
+        await self._write("POST", _events_path(namespace), event, JSON)
 
     async def change_event(self, namespace: str, name: str, change: Mapping[str, Any]) -> None:
         """Change some fields of an Event."""
         path = f"{_events_path(namespace)}/{name}"
-        await self._send("PATCH", path, change, content_type=MERGE_PATCH)
+        await self._write("PATCH", path, change, MERGE_PATCH)
 
-    async def _send(
-        self,
-        method: str,
-        path: str,
-        body: Mapping[str, Any] | None = None,
-        content_type: str = "application/json",
-        timeout: float | None = None,
-    ) -> bytes:
-        response = await self._client.request(
-            method,
-            path,
-            body=None if body is None else msgspec.json.encode(body),
-            content_type=content_type,
-            timeout=self._timeout if timeout is None else timeout,
+    async def _write(
+        self, method: str, path: str, body: Mapping[str, Any], content_type: str
+    ) -> None:
+        content = msgspec.json.encode(body)
+        answer = await self._client.request(
+            method, path, body=content, content_type=content_type, timeout=self._timeout
         )
-        return response.check().body
-
-
-def _pod_path(binding: Binding) -> str:
-    return f"/api/v1/namespaces/{binding.namespace}/pods/{binding.name}"
+        answer.check()
 
 
 def _events_path(namespace: str) -> str:

@@ -9,7 +9,7 @@ import time
 from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import structlog
 
@@ -18,6 +18,7 @@ from moorage.backoff import Backoff
 from moorage_host.kube import KubeError, KubeStatusError, micro_time
 from services.binder.binding.outcomes import BindError, Outcome, Reason
 from services.binder.cluster import Cluster
+from services.binder.metrics import BindMetrics
 
 Mode = Literal["failures", "all", "none"]
 
@@ -32,13 +33,6 @@ WITHOUT_EVENT = {Reason.NOT_FOUND, Reason.OTHER_UID, Reason.STALE_EPOCH}
 _log = structlog.get_logger()
 
 Identity = tuple[str, ...]
-
-
-class EventObserver(Protocol):
-    """Counts events."""
-
-    def event(self, result: Literal["written", "dropped", "failed"], /) -> None:
-        """Note what became of an Event; dropped means that too many were waiting."""
 
 
 @dataclass(slots=True)
@@ -68,7 +62,10 @@ class EventRecorder:
         series_window: Seconds within which the same failure counts as repeated.
         tries: How often an Event is tried to be written.
         instance: The name of this process.
-        observer: Who counts.
+        metrics: What counts.
+
+    Attributes:
+        unwanted: The end of binds that needs no Event: most binds end so.
     """
 
     def __init__(
@@ -78,14 +75,15 @@ class EventRecorder:
         mode: Mode,
         queue: int,
         instance: str,
-        observer: EventObserver,
+        metrics: BindMetrics,
         series_window: float = 360.0,
         tries: int = 3,
     ) -> None:
         self._cluster = cluster
         self._mode = mode
+        self.unwanted = None if mode == "all" else Outcome.BOUND
         self._instance = instance
-        self._observer = observer
+        self._metrics = metrics
         self._series_window = series_window
         self._tries = tries
         self._queue: asyncio.Queue[_Message] = asyncio.Queue(queue)
@@ -99,7 +97,7 @@ class EventRecorder:
         try:
             self._queue.put_nowait(message)
         except asyncio.QueueFull:
-            self._observer.event("dropped")
+            self._metrics.event("dropped")
 
     async def run(self) -> None:
         """Write Events until cancelled."""
@@ -143,10 +141,10 @@ class EventRecorder:
         try:
             await self._write_with_retries(message)
         except Exception as error:  # noqa: BLE001 - an Event must not end the process
-            self._observer.event("failed")
+            self._metrics.event("failed")
             _log.warning("An Event was not written", reason=message.reason, error=repr(error))
         else:
-            self._observer.event("written")
+            self._metrics.event("written")
 
     async def _write_with_retries(self, message: _Message) -> None:
         backoff = Backoff(0.2, 2.0)

@@ -9,10 +9,14 @@ from moorage import Binding
 from moorage_host.process.histogram import FastHistogram
 from moorage_host.process.metrics import children
 from moorage_host.tracing.current import current, plugin_span
-from services.binder.binding.fence import Stage
-from services.binder.binding.outcomes import BindError, Outcome, Point, Result
-from services.binder.binding.permit import WaitEnd
-from services.binder.events import EventRecorder
+from services.binder.binding.outcomes import (
+    BindError,
+    Outcome,
+    Point,
+    Result,
+    Stage,
+    WaitEnd,
+)
 
 BINDS = Counter(
     "moorage_binds_total",
@@ -85,19 +89,8 @@ _ended = children(BINDS)
 _bind_seconds = BIND_SECONDS.observer()
 
 
-class EventMetrics:
-    """Counts Events."""
-
-    def event(self, result: Literal["written", "dropped", "failed"]) -> None:
-        """Count an Event."""
-        EVENTS.labels(result).inc()
-
-
-class BindReporter:
-    """Counts binds and has their ends recorded as Events."""
-
-    def __init__(self, recorder: EventRecorder) -> None:
-        self._recorder = recorder
+class BindMetrics:
+    """Counts binds."""
 
     def started(self) -> None:
         """Count a bind that is under way."""
@@ -137,9 +130,12 @@ class BindReporter:
         BARRIER_SECONDS.labels("held" if is_held else "lost").observe(seconds)
 
     def ended(self, binding: Binding, result: Outcome | BindError, seconds: float) -> None:
-        """Count how a bind ended, and record it."""
+        """Count how a bind ended."""
         outcome = result.reason if isinstance(result, BindError) else result
         _ended(outcome.value).inc()
         _bind_seconds(seconds)
         BINDS_RUNNING.dec()
-        self._recorder.record(binding, result)
+
+    def event(self, result: Literal["written", "dropped", "failed"]) -> None:
+        """Count what became of an Event; dropped means that too many were waiting."""
+        EVENTS.labels(result).inc()

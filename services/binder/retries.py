@@ -8,7 +8,6 @@ change of what the pod runs.
 import asyncio
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Protocol
 
 from moorage_host.kube import KubeStatusError
 from services.binder.cluster import Cluster
@@ -22,17 +21,6 @@ GONE = frozenset((404, 409))
 """There is no such pod, or another one of the same name."""
 
 
-class PodReference(Protocol):
-    """Names a pod."""
-
-    @property
-    def namespace(self) -> str: ...  # noqa: D102
-    @property
-    def name(self) -> str: ...  # noqa: D102
-    @property
-    def uid(self) -> str: ...  # noqa: D102
-
-
 class Retries:
     """Writes to pods, to so many at the same time."""
 
@@ -40,8 +28,8 @@ class Retries:
         self._cluster = cluster
         self._slots = asyncio.Semaphore(concurrency)
 
-    async def retry(self, pods: Iterable[PodReference], plugin: str, reason: str) -> int:
-        """Write to each of the pods that are still there; return how many these are.
+    async def retry(self, pods: Iterable[tuple[str, str, str]], plugin: str, reason: str) -> int:
+        """Write to each pod, by namespace, name and uid, that is still there; return how many are.
 
         Raises:
             KubeError: The API server refuses a write, or does not answer.
@@ -56,17 +44,17 @@ class Retries:
             "lastProbeTime": now,
             "lastTransitionTime": now,
         }
-        writes = [self._write(pod, condition) for pod in pods]
+        writes = [self._write(*pod, condition) for pod in pods]
         results = await asyncio.gather(*writes, return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):
                 raise result
         return sum(map(bool, results))
 
-    async def _write(self, pod: PodReference, condition: dict[str, str]) -> bool:
+    async def _write(self, namespace: str, name: str, uid: str, condition: dict[str, str]) -> bool:
         async with self._slots:
             try:
-                await self._cluster.set_condition(pod.namespace, pod.name, pod.uid, condition)
+                await self._cluster.set_condition(namespace, name, uid, condition)
             except KubeStatusError as error:
                 if error.status not in GONE:
                     raise

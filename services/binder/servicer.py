@@ -4,7 +4,7 @@ import asyncio
 import socket
 import time
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -24,17 +24,14 @@ from moorage_host.process.metrics import count_background_failure
 from moorage_host.rpc.describe import describe_plugins
 from moorage_host.rpc.errors import CallError
 from moorage_host.rpc.serve import ServiceDefinition, Servicer
+from moorage_host.tracing.current import traceparent
 from moorage_host.tracing.span import SpanSink
-from services.binder.binding.attempt import RetryLimits
-from services.binder.binding.binder import Binder, BindLimits
+from services.binder.binding.binder import Binder
 from services.binder.binding.outcomes import BindError
-from services.binder.binding.past import PastLimits
-from services.binder.binding.permit import PermitLimits
 from services.binder.binding.policies import Policies
-from services.binder.binding.written import WrittenLimits
 from services.binder.cluster import Cluster
 from services.binder.events import EventRecorder
-from services.binder.metrics import BindReporter, EventMetrics
+from services.binder.metrics import BindMetrics
 from services.binder.plugins import BUILT_INS
 from services.binder.retries import Retries
 from services.binder.session import Sessions
@@ -42,10 +39,10 @@ from services.binder.settings import BinderSettings
 from services.binder.snapshots import Snapshots
 from services.binder.wire import (
     OUTCOMES,
+    barrier_to_proto,
     binding_from_proto,
     call_error,
     fence_from_proto,
-    fenced_to_proto,
     pods_from_proto,
     policy_from_proto,
 )
@@ -65,8 +62,14 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
 
         Raises:
             PluginLoadError: A plugin cannot be loaded.
+            ConfigurationError: Settings contradict each other.
         """
         self._settings = settings
+        if settings.retry_initial > settings.retry_maximum:
+            raise ConfigurationError(
+                f"--retry-initial is {settings.retry_initial} s, more than --retry-maximum, which "
+                f"is {settings.retry_maximum} s; lower the first or raise the second"
+            )
         self._registry = load_registry(BindPlugin, BUILT_INS, settings.plugin)
         self._policies = Policies(
             self._registry,
@@ -82,10 +85,9 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
         """Connect to the API server.
 
         Raises:
-            ConfigurationError: There is no usable kubeconfig or service account, or settings
-                contradict each other.
+            ConfigurationError: There is no usable kubeconfig or service account.
         """
-        settings, limits = self._settings, _limits(self._settings)
+        settings, metrics = self._settings, BindMetrics()
         client = await connect(settings.kubeconfig, context=settings.context)
         self._stack.push_async_callback(client.close)
         self._access.client = client
@@ -97,12 +99,17 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
             series_window=settings.event_series_window,
             tries=settings.event_tries,
             instance=f"moorage-binder-{socket.gethostname()}",
-            observer=EventMetrics(),
+            metrics=metrics,
         )
         self._stack.push_async_callback(self._policies.close)
         snapshots = Snapshots(settings.max_sessions)
         self._binder = Binder(
-            cluster, self._policies, snapshots, limits=limits, observer=BindReporter(recorder)
+            cluster,
+            self._policies,
+            snapshots,
+            limits=settings,
+            metrics=metrics,
+            events=recorder,
         )
         self._binder.spans = self._spans
         self._snapshots = snapshots
@@ -136,6 +143,7 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
 
     async def Bind(self, request: pb.BindRequest, context: Context) -> pb.BindResponse:
         """Bind a pod to a node."""
+        request.traceparent = request.traceparent or traceparent()
         binding = binding_from_proto(request)
         deadline = self._deadline(context.time_remaining())
         try:
@@ -149,9 +157,9 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
             raise call_error(error) from error
         return pb.BindResponse(outcome=OUTCOMES[outcome])
 
-    def Session(
+    def Session(  # type: ignore[override]  # the answers are written, not yielded
         self, request_iterator: AsyncIterator[pb.BinderServiceSessionRequest], context: Context
-    ) -> AsyncIterator[pb.BinderServiceSessionResponse]:
+    ) -> Awaitable[None]:
         """Bind many pods to nodes."""
         return self._sessions.run(request_iterator, context)
 
@@ -166,8 +174,7 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
     ) -> pb.BinderServiceBarrierResponse:
         """Fence the binds of earlier epochs."""
         epoch, holder = fence_from_proto(request)
-        fenced = await self._binder.fence.barrier(epoch, holder)
-        return fenced_to_proto(fenced, self._replica)
+        return barrier_to_proto(await self._binder.fence.barrier(epoch, holder), self._replica)
 
     async def RetryPods(
         self, request: pb.BinderServiceRetryPodsRequest, context: Context
@@ -212,29 +219,4 @@ def binder_service(settings: BinderSettings) -> ServiceDefinition[BinderServicer
         grpc_name="moorage.v1.BinderService",
         create=lambda: BinderServicer(settings),
         register=binder_pb2_grpc.add_BinderServiceServicer_to_server,
-    )
-
-
-def _limits(settings: BinderSettings) -> BindLimits:
-    if settings.retry_initial > settings.retry_maximum:
-        raise ConfigurationError(
-            f"--retry-initial is {settings.retry_initial} s, more than --retry-maximum, which is "
-            f"{settings.retry_maximum} s; lower the first or raise the second"
-        )
-    retries = RetryLimits(
-        initial=settings.retry_initial,
-        maximum=settings.retry_maximum,
-        reserve=settings.retry_reserve,
-    )
-    return BindLimits(
-        concurrency=settings.concurrency,
-        waiting=settings.max_waiting,
-        retries=retries,
-        past=PastLimits(pods=settings.kept_attempts, longest_wait=settings.retry_after_limit),
-        permit=PermitLimits(
-            waiting=settings.max_permit_waiting,
-            reserve=settings.permit_reserve,
-            ask_interval=settings.permit_ask_interval,
-        ),
-        written=WrittenLimits(binds=settings.written_binds, seconds=settings.written_binds_age),
     )

@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import itertools
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
@@ -13,7 +14,8 @@ from moorage.v1 import binder_pb2 as pb
 from moorage_host.rpc.convert import from_duration
 from moorage_host.rpc.errors import CallError, reason_of, report, status_of
 from moorage_host.rpc.sessions.state import check_room
-from services.binder.binding.binder import Binder, Run, too_late
+from services.binder.binding.attempt import Attempt
+from services.binder.binding.binder import Binder, too_late
 from services.binder.binding.outcomes import BindError, Outcome, PluginRun
 from services.binder.wire import (
     OUTCOMES,
@@ -29,7 +31,6 @@ Response = pb.BinderServiceSessionResponse
 
 DeadlineOf = Callable[[float | None], float]
 """Of the time that the caller has, until when a bind may work, on the monotonic clock."""
-
 
 UNREAD_ANSWERS = 1024
 """Answers that a caller has not read, after which no more binds are read of it."""
@@ -49,9 +50,7 @@ class Sessions:
         self._sessions: set[_Session] = set()
         self._is_draining = False
 
-    async def run(
-        self, requests: AsyncIterator[Request], context: Context
-    ) -> AsyncIterator[Response]:
+    async def run(self, requests: AsyncIterator[Request], context: Context) -> None:
         """Do the binds of one stream.
 
         Raises:
@@ -67,10 +66,8 @@ class Sessions:
         self._sessions.add(session)
         try:
             await context.send_initial_metadata(())  # the caller waits for somebody
-            # It is written here and nowhere else: a stream takes one message at a time.
-            while (answer := await session.answers.get()) is not None:
-                session.may_read.set()
-                yield answer
+            # Tasks of their own: each message would pass all frames of the call otherwise.
+            await asyncio.create_task(session.write(context))
             if reader.done():
                 reader.result()  # what cannot be read ends the stream
         finally:
@@ -89,25 +86,33 @@ class _Session:
     """The binds of one stream; `answers` ends with None."""
 
     def __init__(self, binder: Binder, deadline_of: DeadlineOf) -> None:
-        self.answers: asyncio.Queue[Response | None] = asyncio.Queue()
-        self.may_read = asyncio.Event()
+        self._answers: asyncio.Queue[Response | None] = asyncio.Queue()
+        self._may_read = asyncio.Event()
         self._binder = binder
         self._deadline_of = deadline_of
         self._takes_more = True
-        # Who is waited for, and what gives that up. The binds themselves are the binder's.
-        self._waits: dict[_Wait, asyncio.TimerHandle] = {}
+        # What gives up the wait for a bind that is late, by a number of our own. The binds
+        # themselves are the binder's.
+        self._waits: dict[int, asyncio.TimerHandle] = {}
+        self._numbers = itertools.count()
 
     async def read(self, requests: AsyncIterator[Request]) -> None:
         """Begin the binds, until the caller has no more."""
         async for request in requests:
-            while self.answers.qsize() >= UNREAD_ANSWERS:  # a caller must read what it asks for
-                self.may_read.clear()
-                await self.may_read.wait()
+            while self._answers.qsize() >= UNREAD_ANSWERS:  # a caller must read what it asks for
+                self._may_read.clear()
+                await self._may_read.wait()
             try:
                 self._begin(request)
             except Exception as error:  # noqa: BLE001 - every bind gets an answer
                 report(error)
                 self._answer(request.id, error)
+
+    async def write(self, context: Context) -> None:
+        """Write the answers; a stream takes one message at a time."""
+        while (answer := await self._answers.get()) is not None:
+            self._may_read.set()
+            await context.write(answer)
 
     def read_all(self, _: asyncio.Task[None]) -> None:
         """End the answers as soon as nobody waits for one: there are no more binds to come."""
@@ -116,7 +121,7 @@ class _Session:
 
     def drain(self) -> None:
         """Say that no more binds are taken, and end the answers as soon as nobody waits for one."""
-        self.answers.put_nowait(Response(ending=True))
+        self._answers.put_nowait(Response(ending=True))
         self._takes_more = False
         self._end_if_idle()
 
@@ -129,39 +134,40 @@ class _Session:
     def _begin(self, request: Request) -> None:
         if not self._takes_more:
             raise _ending()
+        bind = request.bind
         remaining = from_duration(request.timeout) if request.HasField("timeout") else None
-        deadline, binding = self._deadline_of(remaining), binding_from_proto(request.bind)
+        deadline, binding = self._deadline_of(remaining), binding_from_proto(bind)
+        policy = policy_from_proto(bind) if bind.HasField("policy") else None
         try:
-            run = self._binder.begin(
-                binding,
-                deadline=deadline,
-                epoch=request.bind.epoch,
-                policy=policy_from_proto(request.bind),
+            attempt = self._binder.begin(
+                binding, deadline=deadline, epoch=bind.epoch, policy=policy
             )
         except BindError as error:
             raise call_error(error) from error
-        wait = _Wait(request.id, run)
-        self._waits[wait] = asyncio.get_running_loop().call_later(
-            deadline - time.monotonic(), self._give_up, wait
+        number, left = next(self._numbers), deadline - time.monotonic()
+        self._waits[number] = asyncio.get_running_loop().call_later(
+            left, self._give_up, number, request.id, attempt
         )
-        run.task.add_done_callback(functools.partial(self._ended, wait))
+        attempt.task.add_done_callback(functools.partial(self._ended, number, request.id, attempt))
 
-    def _ended(self, wait: "_Wait", task: asyncio.Task[Outcome]) -> None:
-        late = self._waits.pop(wait, None)
+    def _ended(
+        self, number: int, caller_number: int, attempt: Attempt, task: asyncio.Task[Outcome]
+    ) -> None:
+        late = self._waits.pop(number, None)
         if late is None:
             return  # it was too late, or the caller hung up
         late.cancel()
+        result: Outcome | BaseException
         if task.cancelled():
-            error: BaseException | None = CallError(
-                grpc.StatusCode.UNAVAILABLE, "the binder gave the bind up; repeat it"
-            )
+            message = "the binder gave the bind up; repeat it"
+            result = CallError(grpc.StatusCode.UNAVAILABLE, message)
         else:
-            error = task.exception()
-        self._answer(wait.id, error if error is not None else task.result(), wait.run.plugins)
+            result = task.exception() or task.result()
+        self._answer(caller_number, result, attempt.plugins.values())
 
-    def _give_up(self, wait: "_Wait") -> None:
-        del self._waits[wait]
-        self._answer(wait.id, too_late(wait.run.guard.binding), wait.run.plugins)
+    def _give_up(self, number: int, caller_number: int, attempt: Attempt) -> None:
+        del self._waits[number]
+        self._answer(caller_number, too_late(attempt.binding), attempt.plugins.values())
 
     def _answer(
         self, number: int, result: Outcome | BaseException, plugins: Iterable[PluginRun] = ()
@@ -174,23 +180,14 @@ class _Session:
             assert isinstance(error, Exception)  # noqa: S101 - others end the process
             code, answer.status.message = status_of(error)  # the binder has logged it
             answer.status.code, answer.reason = code.value[0], reason_of(error)
-        self.answers.put_nowait(answer)
-        self._end_if_idle()
+        self._answers.put_nowait(answer)
+        if not self._takes_more:
+            self._end_if_idle()
 
     def _end_if_idle(self) -> None:
-        if not self._takes_more and not self._waits:
-            self.answers.put_nowait(None)
+        if not self._waits:
+            self._answers.put_nowait(None)
 
 
 def _ending() -> CallError:
     return CallError(grpc.StatusCode.UNAVAILABLE, "the binder is about to end")
-
-
-class _Wait:
-    """A caller who waits for a bind."""
-
-    __slots__ = ("id", "run")
-
-    def __init__(self, number: int, run: Run) -> None:
-        self.id = number
-        self.run = run

@@ -6,10 +6,11 @@ from typing import Literal
 
 from moorage_host.rpc.serve import ServerSettings
 from moorage_host.settings import setting
+from services.binder.binding.limits import BindLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BinderSettings(ServerSettings):
+class BinderSettings(BindLimits, ServerSettings):
     """Settings of the binder service."""
 
     max_concurrent_rpcs: int = setting(
@@ -35,29 +36,6 @@ class BinderSettings(ServerSettings):
         (), "A Python file or folder with plugins; may be given several times."
     )
     context: str | None = setting(None, "Context of the kubeconfig instead of its current one.")
-    concurrency: int = setting(64, "Binds that talk to the API server at the same time.", minimum=1)
-    max_waiting: int = setting(
-        1024, "Binds that may wait for that; more get RESOURCE_EXHAUSTED.", minimum=0
-    )
-    max_permit_waiting: int = setting(
-        1024,
-        "Binds that plugins may have wait for others (Permit); more get RESOURCE_EXHAUSTED. They "
-        "do not count in --concurrency and --max-waiting.",
-        minimum=0,
-    )
-    permit_reserve: float = setting(
-        0.5,
-        "Time before the deadline at which such a wait ends, for PreBind plugins and the write.",
-        unit="seconds",
-        minimum=0,
-    )
-    permit_ask_interval: float = setting(
-        0.05,
-        "How long binds that wait for others are not asked again after another one came that waits "
-        "too: not every pod of a large gang has to be asked for every other.",
-        unit="seconds",
-        minimum=0,
-    )
     policy_retry_interval: float = setting(
         5.0,
         "How long a policy that cannot be used is not tried again.",
@@ -83,48 +61,8 @@ class BinderSettings(ServerSettings):
         unit="seconds",
         minimum=0.1,
     )
-    retry_initial: float = setting(
-        0.1,
-        "The first wait before a request is sent again is random between 0 and this; it doubles.",
-        unit="seconds",
-        minimum=0.001,
-    )
-    retry_maximum: float = setting(
-        2.0, "Waits before a request is sent again grow up to this.", unit="seconds", minimum=0.001
-    )
-    retry_reserve: float = setting(
-        0.1,
-        "Time that must be left before the deadline for a request to be sent again, and in which "
-        "the pod is read if its bind had no answer until then.",
-        unit="seconds",
-        minimum=0,
-    )
-    retry_after_limit: float = setting(
-        600.0,
-        "How long the API server's Retry-After is kept; a longer one is taken for a mistake.",
-        unit="seconds",
-        minimum=0,
-    )
-    kept_attempts: int = setting(
-        4096,
-        "Pods whose unknown outcome or Retry-After is kept for their next attempt; the oldest is "
-        "forgotten first, which costs one request at most.",
-        minimum=1,
-    )
     retry_pods_concurrency: int = setting(
         8, "Rejected pods that are written to at the same time (RetryPods).", minimum=1
-    )
-    written_binds: int = setting(
-        30_000,
-        "Binds that a gateway which takes over can learn of (Barrier): 100 a second for 5 minutes. "
-        "About 0.6 kB each.",
-        minimum=0,
-    )
-    written_binds_age: float = setting(
-        300.0,
-        "How long they are kept. Longer than a gateway's view of the cluster may be old.",
-        unit="seconds",
-        minimum=0,
     )
     events: Literal["failures", "all", "none"] = setting(
         "failures",

@@ -1,8 +1,6 @@
 """What binds look like on the wire: requests checked and converted, outcomes and refusals named."""
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
 
 import grpc
 import msgspec
@@ -12,8 +10,7 @@ from moorage.plugin.cycle_state import decode_values
 from moorage.v1 import binder_pb2 as pb
 from moorage_host.rpc.convert import set_duration
 from moorage_host.rpc.errors import CallError
-from moorage_host.tracing.current import traceparent
-from services.binder.binding.fence import Fenced
+from services.binder.binding.fence import BarrierResult
 from services.binder.binding.outcomes import BindError, Outcome, PluginRun, Reason
 from services.binder.binding.policies import PolicyText
 
@@ -48,6 +45,7 @@ _PART = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = re.compile(rf"(?=.{{1,253}}\Z){_PART}(\.{_PART})*")
 _UID = re.compile(r"[!-~]{1,253}")
 _FORMS = {"namespace": _LABEL, "name": _SUBDOMAIN, "uid": _UID, "node": _SUBDOMAIN}
+_decode_summary = msgspec.json.Decoder(DecisionSummary).decode
 _HOLDER = re.compile(r"[!-~]{1,253}")
 
 
@@ -57,8 +55,21 @@ def binding_from_proto(request: pb.BindRequest) -> Binding:
     Raises:
         CallError: It is malformed.
     """
-    _check(request, "cannot bind", *_FORMS)
-    _check_epoch(request.epoch, "cannot bind")
+    for field, form in _FORMS.items():
+        if not form.fullmatch(getattr(request, field)):
+            raise _malformed("cannot bind", field, getattr(request, field))
+    if request.epoch > HIGHEST_EPOCH:
+        raise _too_high("cannot bind", request.epoch)
+    try:
+        decision = _decode_summary(request.decision) if request.decision else None
+    except msgspec.DecodeError as error:
+        message = f"cannot bind: decision is malformed: {error}"
+        raise CallError(grpc.StatusCode.INVALID_ARGUMENT, message) from error
+    try:
+        cycle_state = decode_values(request.cycle_state) if request.cycle_state else {}
+    except msgspec.DecodeError as error:
+        message = f"cannot bind: cycle_state is malformed: {error}"
+        raise CallError(grpc.StatusCode.INVALID_ARGUMENT, message) from error
     return Binding(
         namespace=request.namespace,
         name=request.name,
@@ -66,11 +77,11 @@ def binding_from_proto(request: pb.BindRequest) -> Binding:
         node=request.node,
         annotations=dict(request.annotations),
         profile=request.profile,
-        decision=_decision(request.decision),
-        cycle_state=_cycle_state(request.cycle_state),
+        decision=decision,
+        cycle_state=cycle_state,
         generation=request.generation,
         holder=request.holder,
-        traceparent=request.traceparent or traceparent(),
+        traceparent=request.traceparent,
     )
 
 
@@ -90,8 +101,8 @@ def plugin_to_proto(run: PluginRun) -> pb.BindPluginReport:
 
 def pods_from_proto(
     request: pb.BinderServiceRetryPodsRequest,
-) -> Sequence[pb.PodReference]:
-    """Return the pods of a request.
+) -> list[tuple[str, str, str]]:
+    """Return namespace, name and uid of the pods of a request.
 
     Raises:
         CallError: There are too many, or one has a name that none can have.
@@ -100,8 +111,10 @@ def pods_from_proto(
         message = f"{len(request.pods)} pods: send at most {RETRY_LIMIT} in one call"
         raise CallError(grpc.StatusCode.INVALID_ARGUMENT, message)
     for pod in request.pods:
-        _check(pod, "cannot have pods tried again", "namespace", "name", "uid")
-    return request.pods
+        for field in ("namespace", "name", "uid"):
+            if not _FORMS[field].fullmatch(getattr(pod, field)):
+                raise _malformed("cannot have pods tried again", field, getattr(pod, field))
+    return [(pod.namespace, pod.name, pod.uid) for pod in request.pods]
 
 
 def fence_from_proto(request: pb.BinderServiceBarrierRequest) -> tuple[int, str]:
@@ -114,7 +127,8 @@ def fence_from_proto(request: pb.BinderServiceBarrierRequest) -> tuple[int, str]
     if not request.epoch:
         message = f"{attempt}: epoch is missing, which must be 1 or more"
         raise CallError(grpc.StatusCode.INVALID_ARGUMENT, message)
-    _check_epoch(request.epoch, attempt)
+    if request.epoch > HIGHEST_EPOCH:
+        raise _too_high(attempt, request.epoch)
     if not _HOLDER.fullmatch(request.holder):
         message = (
             f"{attempt}: holder is {request.holder[:253]!r}; it must have 1 to 253 printable ASCII "
@@ -124,16 +138,16 @@ def fence_from_proto(request: pb.BinderServiceBarrierRequest) -> tuple[int, str]
     return request.epoch, request.holder
 
 
-def fenced_to_proto(fenced: Fenced, replica: str) -> pb.BinderServiceBarrierResponse:
+def barrier_to_proto(result: BarrierResult, replica: str) -> pb.BinderServiceBarrierResponse:
     """Return the answer to a barrier."""
     response = pb.BinderServiceBarrierResponse(
-        epoch=fenced.epoch,
-        holder=fenced.holder,
+        epoch=result.epoch,
+        holder=result.holder,
         replica=replica,
         moorage_version=__version__,
     )
-    set_duration(response.memory, fenced.memory)
-    for bind in fenced.binds:
+    set_duration(response.memory, result.memory)
+    for bind in result.binds:
         pod = pb.PodReference(namespace=bind.namespace, name=bind.name, uid=bind.uid)
         response.binds.add(pod=pod, node=bind.node, unknown=bind.unknown)
     return response
@@ -144,39 +158,11 @@ def call_error(error: BindError) -> CallError:
     return CallError(CODES[error.reason], str(error), error.reason.name)
 
 
-def _check(message: object, attempt: str, *fields: str) -> None:
-    for field in fields:
-        value = getattr(message, field)
-        if not _FORMS[field].fullmatch(value):
-            raise CallError(
-                grpc.StatusCode.INVALID_ARGUMENT,
-                f"{attempt}: {field} is {value[:253]!r}, which is no Kubernetes {field}"
-                if value
-                else f"{attempt}: {field} is missing",
-            )
+def _malformed(attempt: str, field: str, value: str) -> CallError:
+    problem = f"is {value[:253]!r}, which is no Kubernetes {field}" if value else "is missing"
+    return CallError(grpc.StatusCode.INVALID_ARGUMENT, f"{attempt}: {field} {problem}")
 
 
-def _check_epoch(epoch: int, attempt: str) -> None:
-    if epoch > HIGHEST_EPOCH:
-        message = f"{attempt}: epoch is {epoch}, more than {HIGHEST_EPOCH}"
-        raise CallError(grpc.StatusCode.INVALID_ARGUMENT, message)
-
-
-def _cycle_state(values: Mapping[str, bytes]) -> dict[str, Any]:
-    try:
-        return decode_values(values)
-    except msgspec.DecodeError as error:
-        raise CallError(
-            grpc.StatusCode.INVALID_ARGUMENT, f"cannot bind: cycle_state is malformed: {error}"
-        ) from error
-
-
-def _decision(content: bytes) -> DecisionSummary | None:
-    if not content:
-        return None
-    try:
-        return msgspec.json.decode(content, type=DecisionSummary)
-    except msgspec.DecodeError as error:
-        raise CallError(
-            grpc.StatusCode.INVALID_ARGUMENT, f"cannot bind: decision is malformed: {error}"
-        ) from error
+def _too_high(attempt: str, epoch: int) -> CallError:
+    message = f"{attempt}: epoch is {epoch}, more than {HIGHEST_EPOCH}"
+    return CallError(grpc.StatusCode.INVALID_ARGUMENT, message)

@@ -9,8 +9,8 @@ import pytest
 
 from moorage_host.kube import KubeClient, connect
 from sandbox.apiserver import ApiServer, Settings
+from services.binder.binding.ledger import UnresolvedBind, UnresolvedBinds
 from services.binder.binding.outcomes import BindError, Outcome, Reason
-from services.binder.binding.past import PastLimits, Pasts
 from tools.inprocess.api import COUNTED, Api, Object, send, until
 from tools.inprocess.binder import World, binding_of
 
@@ -343,7 +343,7 @@ async def test_a_call_that_joins_lends_its_time_to_the_request_under_way(
 async def test_no_more_binds_run_than_allowed_and_too_many_are_refused(
     client: KubeClient, api: Api
 ) -> None:
-    world = World(client, concurrency=2, waiting=3)
+    world = World(client, concurrency=2, max_waiting=3)
     api.count(*BINDINGS, delay_seconds=0.05)
     pods = [api.pod(f"web-{i}") for i in range(6)]
     binds = [asyncio.create_task(world.bind(pod)) for pod in pods[:5]]
@@ -366,19 +366,31 @@ async def test_a_bind_whose_turn_comes_too_late_is_not_begun(client: KubeClient,
     assert posts() == 1
 
 
-def test_of_attempts_that_failed_the_oldest_are_forgotten_first_and_waits_are_bounded() -> None:
-    pasts = Pasts(PastLimits(pods=2, longest_wait=5.0))
-    for uid in ("a", "b", "c"):
-        past = pasts.take(uid)
-        past.wait(100.0, 3600.0)
-        pasts.keep(uid, past, 100.0)
-    assert [pasts.take(uid).not_before for uid in ("a", "b", "c")] == [0.0, 105.0, 105.0]
+def test_of_attempts_that_failed_the_oldest_are_forgotten_first() -> None:
+    unresolved = UnresolvedBinds(2)
+    for uid in ("a", "b", "c", "d"):
+        unresolved.keep(uid, UnresolvedBind(node=f"node-{uid}" if uid != "d" else ""))
+    assert [unresolved.take(uid).node for uid in ("a", "b", "c", "d")] == [
+        "",
+        "node-b",
+        "node-c",
+        "",
+    ]
+    assert unresolved.take("b").node == ""
+
+
+async def test_a_server_that_asks_to_wait_for_too_long_is_not_believed(
+    client: KubeClient, api: Api
+) -> None:
+    world = World(client, retry_after_limit=0.5)
+    api.fault(*BINDINGS, status=429, retry_after_seconds=3600)
+    assert await world.bind(api.pod()) is Outcome.BOUND
 
 
 async def test_nothing_is_kept_of_binds_that_have_ended(world: World, api: Api) -> None:
     await world.bind(api.pod())
     await world.binder.drain()
-    assert (world.binder._tasks, world.binder._newest) == (set(), {})
+    assert (world.binder.attempts, world.binder._newest) == (set(), {})
     assert world.observed.running == 0
 
 

@@ -10,27 +10,19 @@ from services.binder.binding.outcomes import BindError, Outcome, Reason
 from services.binder.cluster import Cluster
 from services.binder.events import EventRecorder, Mode
 from tools.inprocess.api import Api, until
-from tools.inprocess.binder import binding_of, events_of
+from tools.inprocess.binder import Observed, binding_of, events_of
 
 GATED = BindError(Reason.GATED, "pod default/web has scheduling gates: g")
-
-
-class Counted:
-    def __init__(self) -> None:
-        self.results: list[str] = []
-
-    def event(self, result: str) -> None:
-        self.results.append(result)
 
 
 class Recording:
     """A recorder and what it counted."""
 
     def __init__(self, client: KubeClient, mode: Mode, queue: int = 100) -> None:
-        self.counted = Counted()
+        self.counted = Observed()
         cluster = Cluster(client, request_timeout=5)
         self.recorder = EventRecorder(
-            cluster, mode=mode, queue=queue, instance="binder-0", observer=self.counted
+            cluster, mode=mode, queue=queue, instance="binder-0", metrics=self.counted
         )
 
 
@@ -51,7 +43,7 @@ async def test_a_failed_bind_is_told_as_kube_scheduler_would(client: KubeClient,
         made.recorder.record(binding_of(pod, profile="batch-scheduler"), GATED)
         await made.recorder.flush(5)
     [event] = await events_of(client)
-    assert made.counted.results == ["written"]
+    assert made.counted.events == ["written"]
     fields = {key: event.get(key) for key in ("type", "reason", "action")}
     assert fields == {"type": "Warning", "reason": "FailedBinding", "action": "Binding"}
     assert (event["reportingController"], event["reportingInstance"]) == (
@@ -113,7 +105,7 @@ async def test_a_failure_that_repeats_is_counted_in_one_event(client: KubeClient
         await made.recorder.flush(5)
     counts = [event.get("series", {}).get("count", 1) for event in await events_of(client)]
     assert sorted(counts) == [1, 3]
-    assert made.counted.results == ["written"] * 4
+    assert made.counted.events == ["written"] * 4
 
 
 async def test_a_repeated_failure_makes_a_new_event_when_the_first_has_expired(
@@ -137,7 +129,7 @@ async def test_an_event_is_written_once_even_if_the_answer_is_lost(
         made.recorder.record(binding_of(api.pod()), GATED)
         await made.recorder.flush(5)
     assert len(await events_of(client)) == 1
-    assert made.counted.results == ["written"]
+    assert made.counted.events == ["written"]
 
 
 async def test_a_passing_failure_to_write_is_tried_again(client: KubeClient, api: Api) -> None:
@@ -145,7 +137,7 @@ async def test_a_passing_failure_to_write_is_tried_again(client: KubeClient, api
     async with recording(client) as made:
         made.recorder.record(binding_of(api.pod()), GATED)
         await made.recorder.flush(5)
-    assert made.counted.results == ["written"]
+    assert made.counted.events == ["written"]
 
 
 @pytest.mark.parametrize(("status", "times"), [(403, 1), (500, 3)])
@@ -157,7 +149,7 @@ async def test_an_event_that_cannot_be_written_is_counted_and_the_next_one_comes
         made.recorder.record(binding_of(api.pod("first")), GATED)
         made.recorder.record(binding_of(api.pod("second")), GATED)
         await made.recorder.flush(5)
-    assert made.counted.results == ["failed", "written"]
+    assert made.counted.events == ["failed", "written"]
 
 
 async def test_events_are_dropped_and_counted_when_too_many_wait(
@@ -167,7 +159,7 @@ async def test_events_are_dropped_and_counted_when_too_many_wait(
     pod = api.pod()
     for _ in range(5):
         made.recorder.record(binding_of(pod), GATED)
-    assert made.counted.results == ["dropped"] * 3
+    assert made.counted.events == ["dropped"] * 3
 
 
 async def test_events_that_cannot_be_written_do_not_keep_the_process(
@@ -186,6 +178,6 @@ async def test_long_names_and_notes_are_shortened_to_what_the_api_server_takes(
     async with recording(client) as made:
         error = BindError(Reason.GATED, "ü" * 2000)
         made.recorder.record(binding_of(api.pod(name)), error)
-        await until(lambda: made.counted.results)
-    assert made.counted.results == ["written"]
+        await until(lambda: made.counted.events)
+    assert made.counted.events == ["written"]
     assert len((await events_of(client))[0]["note"].encode()) <= 1024

@@ -12,7 +12,6 @@ from moorage.plugin.points import extension_points
 from moorage.testing import make_binding, make_pod, run_permit
 from moorage_host.kube import KubeClient
 from services.binder.binding.outcomes import BindError, Outcome, Reason
-from services.binder.binding.permit import PermitLimits
 from tools.inprocess.api import Api, Object, until
 from tools.inprocess.binder import World, policy_of
 
@@ -60,7 +59,7 @@ def clean() -> None:
 
 @pytest.fixture
 def world(client: KubeClient) -> World:
-    return World(client, plugins=(Gang, Slow), permit=PermitLimits(reserve=0.2))
+    return World(client, plugins=(Gang, Slow), permit_reserve=0.2)
 
 
 def member(api: Api, name: str, size: int, **labels: str) -> Object:
@@ -191,7 +190,7 @@ async def test_a_refusal_while_it_waits_ends_only_that_bind(world: World, api: A
 
 
 async def test_too_many_that_wait_are_refused(client: KubeClient, api: Api) -> None:
-    world = World(client, plugins=(Gang,), permit=PermitLimits(waiting=1))
+    world = World(client, plugins=(Gang,), max_permit_waiting=1)
     first = asyncio.create_task(world.bind(member(api, "first", 3, seconds="0.5"), policy=GANG))
     await until(waiting(world, 1))
     error = await failure(asyncio.create_task(world.bind(member(api, "second", 3), policy=GANG)))
@@ -203,7 +202,7 @@ async def test_too_many_that_wait_are_refused(client: KubeClient, api: Api) -> N
 async def test_those_that_wait_do_not_count_as_waiting_for_the_api_server(
     client: KubeClient, api: Api
 ) -> None:
-    world = World(client, plugins=(Gang,), concurrency=1, waiting=0)
+    world = World(client, plugins=(Gang,), concurrency=1, max_waiting=0)
     waits = asyncio.create_task(world.bind(member(api, "p", 2), policy=GANG))
     await until(waiting(world, 1))
     assert await world.bind(member(api, "q", 2), policy=GANG) is Outcome.BOUND

@@ -34,8 +34,8 @@ MUTATIONS = (
         edits=[
             Edit(
                 file="services/binder/cluster.py",
-                old='"namespace": binding.namespace, "uid": binding.uid}',
-                new='"namespace": binding.namespace}',
+                old='            "uid": binding.uid,\n',
+                new="",
             )
         ],
     ),

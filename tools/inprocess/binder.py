@@ -15,20 +15,21 @@ from moorage_host.policy import (
     EffectiveProfile,
     encode_effective,
 )
-from services.binder.binding.attempt import RetryLimits
-from services.binder.binding.binder import Binder, BindLimits
+from services.binder.binding.binder import Binder
+from services.binder.binding.limits import BindLimits
 from services.binder.binding.outcomes import BindError, Outcome
 from services.binder.binding.policies import Policies, PolicyText
 from services.binder.cluster import Cluster
+from services.binder.metrics import BindMetrics
 from services.binder.settings import BinderSettings
 from services.binder.snapshots import Snapshots
 from tools.inprocess.api import Object, send
 
 BINDINGS = ("create", "pods/binding")
-FAST = RetryLimits(initial=0.01, maximum=0.05, reserve=0.4)
+FAST: dict[str, Any] = {"retry_initial": 0.01, "retry_maximum": 0.05, "retry_reserve": 0.4}
 
 
-class Observed:
+class Observed(BindMetrics):
     """Remembers what a binder tells."""
 
     def __init__(self) -> None:
@@ -40,6 +41,7 @@ class Observed:
         self.waits: list[str] = []
         self.epochs: list[int] = []
         self.stages: list[str] = []
+        self.events: list[str] = []
 
     def started(self) -> None:
         self.running += 1
@@ -68,6 +70,9 @@ class Observed:
     def ended(self, binding: Binding, result: Outcome | BindError, seconds: float) -> None:
         self.running -= 1
         self.ends.append(result)
+
+    def event(self, result: str) -> None:
+        self.events.append(result)
 
 
 class TrackedCluster(Cluster):
@@ -108,8 +113,8 @@ class World:
             self.cluster,
             Policies(Registry(BindPlugin, plugins)),
             self.snapshots,
-            limits=BindLimits(retries=FAST, **limits),
-            observer=self.observed,
+            limits=BindLimits(**FAST, **limits),
+            metrics=self.observed,
         )
 
     async def bind(

@@ -28,7 +28,7 @@ MUTATIONS: Mapping[str, Sequence[Edit]] = {
     ],
     "a barrier does not wait for POSTs": [
         Edit(file=FENCE, old="await self._settle(epoch)", new="await asyncio.sleep(0)"),
-        Edit(file=FENCE, old="if guard.has_written)", new="if False)"),
+        Edit(file=FENCE, old="if attempt.has_written and (", new="if False and ("),
     ],
     "a barrier does not name what was written": [
         Edit(file=FENCE, old="self._recall() if is_held", new="([], self._recall()[1]) if is_held")

@@ -11,20 +11,16 @@ from moorage import Binding, BindPlugin
 from moorage.v1 import binder_pb2
 from moorage_host.plugins.registry import Registry
 from moorage_host.rpc.errors import CallError
-from services.binder.binding.attempt import RetryLimits
-from services.binder.binding.binder import Binder, BindLimits
+from services.binder.binding.binder import Binder
+from services.binder.binding.limits import BindLimits
 from services.binder.binding.outcomes import BindError
 from services.binder.binding.policies import Policies
-from services.binder.binding.written import WrittenLimits
 from services.binder.snapshots import Snapshots
 from services.binder.wire import binding_from_proto, call_error
 from tools.inprocess.binder import Observed
 from tools.model.api import Api, Writes
 
-LIMITS = BindLimits(
-    retries=RetryLimits(initial=0.01, maximum=0.1, reserve=0.05),
-    written=WrittenLimits(binds=2, seconds=300.0),
-)
+LIMITS = BindLimits(retry_initial=0.01, retry_maximum=0.1, retry_reserve=0.05, written_binds=2)
 """The memory is short, so that gateways that take over have to list pods."""
 
 
@@ -43,8 +39,8 @@ class BinderProcess:
         """Kill the binder, with its POSTs that the API server has not done; start another one."""
         died, self.binder = self.binder, self._start()
         self._api.held.clear()
-        for task in list(died._tasks):
-            task.cancel()
+        for attempt in list(died.attempts):
+            attempt.task.cancel()
 
     async def bind(
         self, request: binder_pb2.BindRequest, deadline: float
@@ -72,13 +68,13 @@ class BinderProcess:
 
     def _start(self) -> Binder:
         def epoch_of(binding: Binding) -> int:
-            return int(binder._newest[binding.uid].guard.epoch)
+            return int(binder._newest[binding.uid].epoch)
 
         binder = Binder(
             Writes(self._api, epoch_of),
             Policies(Registry(BindPlugin)),
             Snapshots(),
             limits=LIMITS,
-            observer=Observed(),
+            metrics=Observed(),
         )
         return binder

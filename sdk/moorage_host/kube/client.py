@@ -6,6 +6,7 @@ nor is its session: that asks a thread for the environment's proxies, and anothe
 """
 
 import asyncio
+import functools
 from collections.abc import AsyncGenerator, Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ READ_AHEAD = 1 << 21
 """Bytes of an answer that may wait to be read; lines of a watch are up to 1.5 MB long."""
 
 _FAILURES = (OSError, aiohttp.ClientError)
+
+_HEADERS = {"User-Agent": "moorage", "Accept": "application/json"}
 
 
 async def connect(
@@ -100,17 +103,22 @@ class KubeClient:
             KubeUnreachableError: No answer came.
             TimeoutError: No complete answer came in time.
         """
-        what = f"{method} {path}"
-        headers = {"Content-Type": content_type} if body is not None else {}
-        limit = aiohttp.ClientTimeout(total=timeout)
         try:
-            options = await self._options(headers, limit)
+            headers = await self._headers()
+            if body is not None:
+                headers = {**headers, "Content-Type": content_type}
             async with self._session.request(
-                method, self._url(path, query), data=body, **options
+                method,
+                self._url(path, query),
+                data=body,
+                headers=headers,
+                timeout=_limit(timeout),
+                **self._way,
             ) as answer:
-                return await _read(what, answer)
+                content = await answer.read()
         except _FAILURES as error:
-            raise _explained(error, what, self.host, timeout) from error
+            raise _explained(error, f"{method} {path}", self.host, timeout) from error
+        return Response(f"{method} {path}", answer.status, answer.headers, content)
 
     async def stream_lines(
         self,
@@ -141,10 +149,12 @@ class KubeClient:
             total=None, sock_connect=min(CONNECT_TIMEOUT, silence), sock_read=silence
         )
         try:
-            options = await self._options({}, limit)
-            async with self._session.get(self._url(path, query), **options) as answer:
+            async with self._session.get(
+                self._url(path, query), headers=await self._headers(), timeout=limit, **self._way
+            ) as answer:
                 if answer.status != 200:
-                    (await _read(what, answer)).check()
+                    body = await answer.read()
+                    Response(what, answer.status, answer.headers, body).check()
                 opened()
                 rest, since_pause = b"", 0
                 while chunk := await answer.content.readany():
@@ -177,8 +187,8 @@ class KubeClient:
         """
         what = f"GET {path}"
         try:
-            options = await self._options({}, aiohttp.ClientTimeout())
-            del options["timeout"], options["allow_redirects"]
+            options = {"headers": await self._headers(), **self._way}
+            del options["allow_redirects"]
             async with asyncio.timeout(timeout):
                 tunnel: aiohttp.ClientWebSocketResponse = await self._session.ws_connect(
                     self._url(path, query), protocols=(protocol,), max_msg_size=0, **options
@@ -198,21 +208,17 @@ class KubeClient:
         await self._session.close()
 
     def _url(self, path: str, query: Mapping[str, str] | None) -> URL:
-        text = f"{self.host}{path}"
+        text = f"{self._server.host}{path}"
         return URL(f"{text}?{urlencode(query)}" if query else text, encoded=True)
 
-    async def _options(
-        self, headers: dict[str, str], timeout: aiohttp.ClientTimeout
-    ) -> dict[str, Any]:
-        headers = {"User-Agent": "moorage", "Accept": "application/json", **headers}
-        if authorization := await self._server.authorization():
-            headers["Authorization"] = authorization
-        return {"headers": headers, "timeout": timeout, **self._way}
+    async def _headers(self) -> dict[str, str]:
+        authorization = await self._server.authorization()
+        return {**_HEADERS, "Authorization": authorization} if authorization else _HEADERS
 
 
-async def _read(what: str, answer: aiohttp.ClientResponse) -> Response:
-    body = await answer.read()
-    return Response(what=what, status=answer.status, headers=answer.headers, body=body)
+@functools.lru_cache(maxsize=64)
+def _limit(seconds: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=seconds)
 
 
 def _explained(error: Exception, what: str, host: str, limit: float) -> Exception:

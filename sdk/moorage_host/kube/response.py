@@ -1,7 +1,6 @@
 """What the API server answers, what can go wrong on the way, and its notation of time."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import msgspec
@@ -62,8 +61,7 @@ class Status(msgspec.Struct, frozen=True, rename="camel"):
     details: Details | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
+class Response(msgspec.Struct, frozen=True):
     """An answer: its HTTP status code, its headers (names ignore case) and its raw body."""
 
     what: str
@@ -89,7 +87,7 @@ class Response:
         Raises:
             KubeStatusError: The answer is not a success.
         """
-        if self.ok:
+        if 200 <= self.status < 300:
             return self
         status = read_status(self.body)
         raise KubeStatusError(

@@ -1,39 +1,30 @@
 """Permit, PreBind, the bind itself, PostBind: a binding cycle.
 
-Called by `binding` for binds that come with a policy; the others have no plugins to run.
+Called by `binder` for binds that come with a policy; the others have no plugins to run.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+import time
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import Any, Literal, Protocol
+from typing import Literal
 
 import structlog
 
-from moorage import Binding, BindPlugin, Nodes
+from moorage import Binding, BindPlugin, Nodes, PluginFailedError
 from moorage.execution import EnabledPlugin, Profile, Supervisor, ask_before_bind, call_after_bind
-from moorage.snapshot import Snapshot
-from services.binder.binding.attempt import Attempt
-from services.binder.binding.calls import PluginCalls, with_point
-from services.binder.binding.outcomes import BindError, Outcome, Reason
-from services.binder.binding.permit import Permits
+from services.binder.binding.attempt import Attempt, warn
+from services.binder.binding.limits import BindLimits
+from services.binder.binding.outcomes import BindError, Outcome, Reason, Result
+from services.binder.binding.permit import Permits, with_point
 from services.binder.binding.policies import Policies, PolicyRefusedError, PolicyText
+from services.binder.metrics import BindMetrics
+from services.binder.snapshots import Snapshots
 
 NO_PLUGINS = Profile(name="", plugins=())
 
 _log = structlog.get_logger()
-
-
-class SnapshotSource(Protocol):
-    """Gets the state of the cluster."""
-
-    async def at_least(self, holder: str, generation: int, deadline: float) -> Snapshot:
-        """Return the snapshot of a holder once it has a generation; of anybody if that is "".
-
-        Raises:
-            TimeoutError: It does not by *deadline*, on the monotonic clock.
-        """
 
 
 class BindingCycles:
@@ -41,36 +32,37 @@ class BindingCycles:
 
     Args:
         policies: The plugins.
-        calls: Asks the plugins.
-        permits: Lets binds wait for others.
         snapshots: The state of the cluster, for plugins that read it.
+        limits: How many binds may wait for others, and how long.
+        metrics: What counts.
         slots: Binds that may talk to the API server at the same time; plugins wait outside.
+
+    Attributes:
+        permits: Lets binds wait for others.
     """
 
     def __init__(
         self,
         policies: Policies,
-        calls: PluginCalls,
-        permits: Permits,
-        snapshots: SnapshotSource,
-        *,
+        snapshots: Snapshots,
+        limits: BindLimits,
+        metrics: BindMetrics,
         slots: asyncio.Semaphore,
     ) -> None:
+        self.permits = Permits(limits, metrics)
         self._policies = policies
-        self._calls = calls
-        self._permits = permits
         self._snapshots = snapshots
+        self._metrics = metrics
         self._slots = slots
         self._afterwards: set[asyncio.Task[None]] = set()
 
-    async def run(
-        self, attempt: Attempt, binding: Binding, text: PolicyText, *, look_first: bool
-    ) -> Outcome:
+    async def run(self, attempt: Attempt, text: PolicyText, *, look_first: bool) -> Outcome:
         """Bind the pod unless a plugin refuses; PostBind plugins may still run on return.
 
         Raises:
             BindError: The pod was not bound, or it is not known whether it was.
         """
+        binding = attempt.binding
         async with AsyncExitStack() as stack:
             try:
                 policy = await stack.enter_async_context(self._policies.using(text))
@@ -89,11 +81,12 @@ class BindingCycles:
             if _reads(profile, "reads_snapshot"):
                 binding = replace(binding, known_nodes=await self._nodes(binding, attempt))
             if outcome is None:
-                await self._permits.pass_all(profile, binding, attempt)
-                await self._before(profile, binding, attempt)
+                await self.permits.pass_all(profile, binding, attempt)
+                for enabled in with_point(profile, "PreBind"):
+                    await _pre_bind(enabled, binding, attempt)
                 async with self._slots:
                     outcome = await attempt.run(look_first=look_first)
-            if outcome is Outcome.BOUND:
+            if outcome is Outcome.BOUND and with_point(profile, "PostBind"):
                 self._begin_afterwards(profile, binding, stack.pop_all())
             return outcome
 
@@ -105,27 +98,13 @@ class BindingCycles:
     async def _nodes(self, binding: Binding, attempt: Attempt) -> Callable[[], Nodes]:
         """Return what returns the nodes of the snapshot, once it is as new as the decision."""
         try:
-            deadline = attempt.deadline_of_plugins
-            wanted = binding.holder, binding.generation
-            snapshot = await self._snapshots.at_least(*wanted, deadline)
+            snapshot = await self._snapshots.at_least(
+                binding.holder, binding.generation, attempt.deadline_of_plugins
+            )
         except TimeoutError as error:
             message = f"{binding} was not bound: the binder has no state of the cluster for plugins"
             raise BindError(Reason.UNAVAILABLE, f"{message}; try again") from error
         return snapshot.nodes
-
-    async def _before(self, profile: Profile, binding: Binding, attempt: Attempt) -> None:
-        for enabled in with_point(profile, "PreBind"):
-            await self._pre_bind(enabled, binding, attempt)
-
-    async def _pre_bind(self, enabled: EnabledPlugin, binding: Binding, attempt: Attempt) -> None:
-        await self._calls.before(
-            enabled,
-            binding,
-            "PreBind",
-            lambda supervisor: ask_before_bind(enabled, binding, supervisor),
-            attempt,
-            otherwise=None,
-        )
 
     def _begin_afterwards(self, profile: Profile, binding: Binding, stack: AsyncExitStack) -> None:
         """Run the PostBind plugins in the background; the stack keeps their policy meanwhile."""
@@ -142,13 +121,25 @@ class BindingCycles:
     async def _after(self, profile: Profile, binding: Binding, stack: AsyncExitStack) -> None:
         async with stack:
             for enabled in with_point(profile, "PostBind"):
-                await self._post_bind(enabled, binding)
+                supervisor = Supervisor(clock=time.monotonic)
+                run = supervisor.begin(enabled)
+                result: Result = "failed"
+                try:
+                    await call_after_bind(enabled, binding, supervisor)
+                    result = "ok"
+                except PluginFailedError as error:
+                    warn(binding, error)
+                finally:
+                    self._metrics.plugin_ran(enabled.name, "PostBind", result, run.seconds)
 
-    async def _post_bind(self, enabled: EnabledPlugin, binding: Binding) -> None:
-        def call(supervisor: Supervisor) -> Coroutine[Any, Any, None]:
-            return call_after_bind(enabled, binding, supervisor)
 
-        await self._calls.after(enabled, binding, call)
+async def _pre_bind(enabled: EnabledPlugin, binding: Binding, attempt: Attempt) -> None:
+    await attempt.ask(
+        enabled,
+        "PreBind",
+        lambda supervisor: ask_before_bind(enabled, binding, supervisor),
+        otherwise=None,
+    )
 
 
 def _reads(profile: Profile, what: Literal["reads_pod", "reads_snapshot"]) -> bool:

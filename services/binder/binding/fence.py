@@ -1,45 +1,29 @@
 """Which gateway may bind: the highest epoch, and the binds that it overtakes.
 
-A gateway that took over must know that nothing is written any more of what the one before it
-decided. Called by `binder`. A bind of a lower epoch is given up unless its POST has been sent: then
-the outcome is awaited. A bind without an epoch, as by hand, is never fenced.
+Each gateway has its binds carry the epoch of its term. One that takes over must know that nothing
+is written any more of what the one before it decided. So a bind of a lower epoch than the binder
+has seen is refused, one under way is given up unless its POST has been sent, and a barrier, which
+begins an epoch, is answered when the outcomes of those that were sent are known, or their time is
+over. A bind without an epoch, as by hand, is never fenced.
 """
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from dataclasses import dataclass
-from typing import Literal, Protocol, TypeVar
+from collections.abc import Set
 
+import msgspec
 import structlog
 
 from moorage import Binding
+from services.binder.binding.attempt import Attempt
+from services.binder.binding.ledger import BindHistory, RecordedBind
 from services.binder.binding.outcomes import BindError, Reason
-from services.binder.binding.written import Written, WrittenBinds, written
-
-Stage = Literal["arrival", "waiting"]
-
-Result = TypeVar("Result")
+from services.binder.metrics import BindMetrics
 
 _log = structlog.get_logger()
 
 
-class FenceObserver(Protocol):
-    """Counts what epochs do."""
-
-    def epoch_raised(self, epoch: int, /) -> None:
-        """Note that there is a new highest epoch."""
-
-    def fenced(self, stage: Stage, /) -> None:
-        """Note that a bind was refused on arrival, or given up while it waited."""
-
-    def barrier(self, seconds: float, /, *, is_held: bool) -> None:
-        """Note that a barrier was answered, and whether its caller holds the highest epoch."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fenced:
+class BarrierResult(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to a barrier.
 
     Attributes:
@@ -52,7 +36,7 @@ class Fenced:
 
     epoch: int
     holder: str
-    binds: list[Written]
+    binds: list[RecordedBind]
     memory: float
 
 
@@ -60,20 +44,21 @@ class Fence:
     """The highest epoch that this binder has seen.
 
     Args:
-        past: The binds that were written.
-        observer: Who counts.
+        attempts: The binds under way.
+        history: The binds that were written.
+        metrics: What counts.
 
     Attributes:
-        epoch: It, or 0.
+        epoch: The highest, or 0.
         holder: Whose it is; empty if a bind brought it, which names no holder.
     """
 
-    def __init__(self, past: WrittenBinds, observer: FenceObserver) -> None:
+    def __init__(self, attempts: Set[Attempt], history: BindHistory, metrics: BindMetrics) -> None:
         self.epoch = 0
         self.holder = ""
-        self._past = past
-        self._observer = observer
-        self._guards: set[Guard] = set()
+        self._attempts = attempts
+        self._history = history
+        self._metrics = metrics
 
     def admit(self, binding: Binding, epoch: int) -> None:
         """Take a bind in, whose epoch may be higher than any before.
@@ -82,7 +67,7 @@ class Fence:
             BindError: Its epoch is lower.
         """
         if 0 < epoch < self.epoch:
-            self._observer.fenced("arrival")
+            self._metrics.fenced("arrival")
             _log.warning(
                 "A bind of an earlier epoch was refused",
                 pod_uid=binding.uid,
@@ -94,20 +79,7 @@ class Fence:
         if epoch > self.epoch:
             self._raise(epoch, "")
 
-    def guard(self, binding: Binding, epoch: int) -> "Guard":
-        """Return what watches over one bind, until it is released."""
-        guard = Guard(binding, epoch)
-        self._guards.add(guard)
-        return guard
-
-    def release(self, guard: "Guard") -> None:
-        """Forget a bind that has ended."""
-        self._guards.discard(guard)
-        guard.ended.set()
-        if guard.is_given_up:
-            self._observer.fenced("waiting")
-
-    async def barrier(self, epoch: int, holder: str) -> Fenced:
+    async def barrier(self, epoch: int, holder: str) -> BarrierResult:
         """Fence all lower epochs; return what was written once no bind of theirs is under way.
 
         A holder may repeat it. A caller who does not hold the highest epoch, or loses it meanwhile,
@@ -121,7 +93,7 @@ class Fence:
         is_held = self._is_held(epoch, holder)
         binds, memory = self._recall() if is_held else ([], 0.0)
         seconds = time.monotonic() - started
-        self._observer.barrier(seconds, is_held=is_held)
+        self._metrics.barrier(seconds, is_held=is_held)
         _log.info(
             "A barrier was passed" if is_held else "A barrier was refused: see highest",
             epoch=epoch,
@@ -131,38 +103,42 @@ class Fence:
             binds=len(binds),
             seconds=round(seconds, 3),
         )
-        return Fenced(epoch=self.epoch, holder=self.holder, binds=binds, memory=memory)
+        return BarrierResult(epoch=self.epoch, holder=self.holder, binds=binds, memory=memory)
 
     def _is_held(self, epoch: int, holder: str) -> bool:
         return (epoch, holder) == (self.epoch, self.holder)
 
     async def _settle(self, epoch: int) -> None:
         """Wait until the outcomes of writes of lower epochs are known, or their time is over."""
-        for guard in [each for each in self._guards if 0 < each.epoch < epoch]:
-            if guard.has_written:
-                await guard.ended.wait()
+        sent = [a.task for a in self._attempts if a.has_written and 0 < a.epoch < epoch]
+        if sent:
+            await asyncio.wait(sent)
 
-    def _recall(self) -> tuple[list[Written], float]:
+    def _recall(self) -> tuple[list[RecordedBind], float]:
         """Return what was written, with what is being written last, and how far back that goes."""
-        binds, memory = self._past.recall()
+        binds, memory = self._history.recall()
         known = {(bind.uid, bind.node) for bind in binds}
-        writing = (guard.binding for guard in self._guards if guard.has_written)
-        unknown = [each for each in writing if (each.uid, each.node) not in known]
-        return [*binds, *(written(each, unknown=True) for each in unknown)], memory
+        for attempt in self._attempts:
+            each = attempt.binding
+            if attempt.has_written and (each.uid, each.node) not in known:
+                binds.append(
+                    RecordedBind(each.namespace, each.name, each.uid, each.node, unknown=True)
+                )
+        return binds, memory
 
     def _raise(self, epoch: int, holder: str) -> None:
         self.epoch, self.holder = epoch, holder
-        self._observer.epoch_raised(epoch)
-        stale = [guard for guard in self._guards if 0 < guard.epoch < epoch]
+        self._metrics.epoch_raised(epoch)
+        stale = [attempt for attempt in self._attempts if 0 < attempt.epoch < epoch]
         _log.info(
             "Binds of earlier epochs are refused from here on",
             epoch=epoch,
             holder=holder or "unknown: a bind brought it",
-            given_up=sum(not guard.has_written for guard in stale),
-            under_way=sum(guard.has_written for guard in stale),
+            given_up=sum(not attempt.has_written for attempt in stale),
+            under_way=sum(attempt.has_written for attempt in stale),
         )
-        for guard in stale:
-            guard.overtake(self._stale(guard.binding, guard.epoch))
+        for attempt in stale:
+            attempt.overtake(self._stale(attempt.binding, attempt.epoch))
 
     def _stale(self, binding: Binding, epoch: int) -> BindError:
         holder = f" of {self.holder}" if self.holder else ""
@@ -171,70 +147,3 @@ class Fence:
             f"{binding} was not bound: it was decided in epoch {epoch}, and epoch {self.epoch}"
             f"{holder} has begun; another gateway has taken over, or this one has begun again",
         )
-
-
-class Guard:
-    """Keeps one bind from being written once a higher epoch was seen.
-
-    Attributes:
-        binding: The bind.
-        epoch: Its own; 0 if it has none, and is never overtaken.
-        has_written: A POST was sent; from here on the bind is not interrupted.
-        is_given_up: It ended because it was overtaken.
-        ended: Set when nothing more is done for the bind.
-    """
-
-    def __init__(self, binding: Binding, epoch: int = 0) -> None:
-        self.binding = binding
-        self.epoch = epoch
-        self.has_written = False
-        self.is_given_up = False
-        self.ended = asyncio.Event()
-        self._overtaken = asyncio.Event()
-        self._refusal: BindError | None = None
-        self._scope: asyncio.Timeout | None = None
-
-    @property
-    def is_stale(self) -> bool:
-        """Whether there is a higher epoch."""
-        return self._refusal is not None
-
-    async def run(self, work: Callable[[], Awaitable[Result]]) -> Result:
-        """Return what *work* returns; interrupt it when overtaken, unless it has written.
-
-        Raises:
-            BindError: It was overtaken.
-        """
-        try:
-            async with asyncio.timeout(None) as self._scope:
-                if self.is_stale:
-                    raise self.given_up()
-                return await work()
-        except TimeoutError as error:
-            if self._scope and self._scope.expired():
-                raise self.given_up() from error
-            raise
-        finally:
-            self._scope = None
-
-    def overtake(self, refusal: BindError) -> None:
-        """End what waits: it is refused."""
-        self._refusal = refusal
-        self._overtaken.set()
-        if self._scope and not self.has_written:
-            self._scope.reschedule(asyncio.get_running_loop().time())
-
-    async def sleep(self, seconds: float) -> None:
-        """Sleep, but no longer than until overtaken."""
-        if self.is_stale:
-            await asyncio.sleep(seconds)
-            return
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._overtaken.wait()
-
-    def given_up(self) -> BindError:
-        """Return the end of a bind that was overtaken, to be raised."""
-        assert self._refusal is not None  # noqa: S101 - it was overtaken
-        self.is_given_up = True
-        return self._refusal

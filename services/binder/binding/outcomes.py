@@ -1,17 +1,19 @@
 """How a bind ends, and the reasons why it may not. What a bind is, is `moorage.Binding`."""
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
+
+import msgspec
 
 from moorage.errors import MoorageError
 
 Point = Literal["Permit", "PreBind", "PostBind"]
 Result = Literal["ok", "wait", "refused", "failed"]
+Stage = Literal["arrival", "waiting"]
+WaitEnd = Literal["allowed", "refused", "failed", "timeout", "ended", "fenced"]
 
 
-@dataclass(frozen=True, slots=True)
-class PluginRun:
+class PluginRun(msgspec.Struct, frozen=True):
     """What a plugin answered last at an extension point, and how long it took in all."""
 
     plugin: str

@@ -6,60 +6,132 @@ of a gang go on together.
 """
 
 import asyncio
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from dataclasses import dataclass, field, replace
 
 from moorage import Allow, Binding, Wait
 from moorage.execution import EnabledPlugin, Profile, Supervisor, ask_to_permit, permit_key_of
 from moorage.plugin.bind.answers import Permission
+from moorage.plugin.points import extension_points
 from services.binder.binding.attempt import Attempt
-from services.binder.binding.calls import PluginCalls, with_point
-from services.binder.binding.gathering import Gathering, Member
-from services.binder.binding.outcomes import BindError, Reason
-
-WaitEnd = Literal["allowed", "refused", "failed", "timeout", "ended", "fenced"]
+from services.binder.binding.limits import BindLimits
+from services.binder.binding.outcomes import BindError, Point, Reason, WaitEnd
+from services.binder.metrics import BindMetrics
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PermitLimits:
-    """How many binds may wait, and how long."""
+@dataclass(slots=True, eq=False)
+class _Member:
+    """A bind in a gathering.
 
-    waiting: int = 1024
-    """Binds that may wait for others; more are refused."""
-    reserve: float = 0.5
-    """Seconds that are left for PreBind plugins and the write when the wait ends."""
-    ask_interval: float = 0.05
-    """Seconds between two questions to binds that wait, when others come that wait too."""
+    Attributes:
+        binding: The bind.
+        came: Since when, on the monotonic clock.
+        woken: It is to be asked, or to end.
+        answered: Resolved when it has been asked; of those that wait for its answer.
+        settled: Nothing more is to be asked about it.
+    """
+
+    binding: Binding
+    came: float = field(default_factory=time.monotonic)
+    woken: asyncio.Event = field(default_factory=asyncio.Event)
+    answered: list[asyncio.Future[None]] = field(default_factory=list)
+    settled: bool = False
+
+    def wake(self) -> asyncio.Future[None]:
+        """Have it asked again; the future is done when it was, or is settled."""
+        answer = asyncio.get_running_loop().create_future()
+        if self.settled:
+            answer.set_result(None)
+        else:
+            self.answered.append(answer)
+            self.woken.set()
+        return answer
+
+    def take_answered(self) -> list[asyncio.Future[None]]:
+        """Begin to ask it; return who waits for the answer."""
+        self.woken.clear()
+        waiting, self.answered = self.answered, []
+        return waiting
 
 
-class PermitObserver(Protocol):
-    """Counts binds that wait for others."""
+class _Gathering:
+    """Binds of one plugin with one key.
 
-    def waiting(self, change: int, /) -> None:
-        """Note that so many more binds wait."""
+    Attributes:
+        members: By uid, those that have not gone on, in order of arrival.
+        left: When others left, by uid, while one of the members was there; the latest are last.
+    """
 
-    def waited(self, end: WaitEnd, seconds: float, /) -> None:
-        """Note how long a bind waited, and how that ended."""
+    def __init__(self, ask_interval: float) -> None:
+        """Ask those that wait at most once in *ask_interval* seconds when others come that wait."""
+        self._ask_interval = ask_interval
+        self.members: dict[str, _Member] = {}
+        self.left: dict[str, float] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def met(self, member: _Member) -> int:
+        """Return how many others were there at any time since a member came."""
+        left = sum(at >= member.came and uid not in self.members for uid, at in self.left.items())
+        return len(self.members) - 1 + left
+
+    def leave(self, member: _Member) -> None:
+        """Remove a member; those that stay still count it."""
+        uid = member.binding.uid
+        if self.members.get(uid) is not member:
+            return
+        del self.members[uid]
+        self.left.pop(uid, None)
+        self.left[uid] = time.monotonic()
+        earliest = min((each.came for each in self.members.values()), default=math.inf)
+        while (oldest := next(iter(self.left), "")) and self.left[oldest] < earliest:
+            del self.left[oldest]
+
+    async def ask_others(self, member: _Member) -> None:
+        """Have all others asked again at once; wait until they were."""
+        others = [each.wake() for each in self.members.values() if each is not member]
+        if others:
+            await asyncio.wait(others)
+
+    def ask_others_soon(self) -> None:
+        """Have all asked again that wait."""
+        if self._timer is None and len(self.members) > 1:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self._ask_interval, self._ask_all)
+
+    def _ask_all(self) -> None:
+        self._timer = None
+        for member in self.members.values():
+            member.woken.set()
+
+
+@dataclass(slots=True)
+class _Visit:
+    """A bind at one Permit plugin, the key that it has there, and how its wait ends."""
+
+    enabled: EnabledPlugin
+    key: str
+    attempt: Attempt
+    gathering: _Gathering
+    member: _Member
+    end: WaitEnd = "failed"
 
 
 class Permits:
-    """Has Permit plugins allow binds, and keeps those that wait."""
+    """Has Permit plugins allow binds, and keeps those that wait.
 
-    def __init__(self, calls: PluginCalls, limits: PermitLimits, observer: PermitObserver) -> None:
-        self._calls = calls
+    Attributes:
+        waiting: The binds that wait for others.
+    """
+
+    def __init__(self, limits: BindLimits, metrics: BindMetrics) -> None:
+        self.waiting: set[_Member] = set()
         self._limits = limits
-        self._observer = observer
-        self._gatherings: dict[tuple[str, str], Gathering] = {}
-        self._waiting: set[Member] = set()
+        self._metrics = metrics
+        self._gatherings: dict[tuple[str, str], _Gathering] = {}
         self._is_ending = False
-
-    @property
-    def waiting(self) -> int:
-        """How many binds wait for others."""
-        return len(self._waiting)
 
     async def pass_all(self, profile: Profile, binding: Binding, attempt: Attempt) -> None:
         """Return once all Permit plugins of a profile allow the bind.
@@ -68,92 +140,79 @@ class Permits:
             BindError: One refuses or fails, or time runs out before it allows the bind.
         """
         for enabled in with_point(profile, "Permit"):
-            key = await self._key(enabled, binding, attempt)
-            with self._gathered(enabled, key, binding) as (gathering, member):
-                await self._pass(_Visit(enabled, key, attempt, gathering, member))
+            with self._gathered(enabled, await _key(enabled, binding, attempt), binding) as found:
+                await self._pass(_Visit(enabled, found[0], attempt, found[1], found[2]))
 
     def end_waiting(self) -> None:
         """End all waits: the caller repeats the binds elsewhere."""
         self._is_ending = True
-        for member in self._waiting:
+        for member in self.waiting:
             member.woken.set()
 
-    async def _pass(self, visit: "_Visit") -> None:
+    async def _pass(self, visit: _Visit) -> None:
         permission = await self._ask(visit)
         if isinstance(permission, Wait):
             visit.gathering.ask_others_soon()
-            await self._wait(visit, permission)
+            with self._counted(visit):
+                while isinstance(permission, Wait):
+                    await self._until_woken(visit, permission)
+                    permission = await self._ask(visit)
+                visit.end = "allowed"
         # It stays until the others have been asked, so that all of them count it.
         visit.member.settled = True
         await visit.gathering.ask_others(visit.member)
 
-    async def _wait(self, visit: "_Visit", permission: Permission) -> None:
-        """Ask again whenever woken, until the bind is allowed."""
-        with self._counted(visit) as end:
-            while isinstance(permission, Wait):
-                await self._until_woken(visit, permission, end)
-                permission = await self._ask(visit)
-            end.how = "allowed"
-
-    async def _until_woken(self, visit: "_Visit", wait: Wait, end: "_End") -> None:
+    async def _until_woken(self, visit: _Visit, wait: Wait) -> None:
         """Wait for others as long as the bind may, which a second call for it may extend."""
-        binding = visit.member.binding
+        member = visit.member
         while not self._is_ending:
-            latest = visit.attempt.deadline_of_plugins - self._limits.reserve
-            ends = visit.member.came + wait.seconds
+            latest = visit.attempt.deadline_of_plugins - self._limits.permit_reserve
+            ends = member.came + wait.seconds
             left = min(ends, latest) - time.monotonic()
-            if left <= 0 and not visit.member.woken.is_set():
-                end.how = "timeout"
-                raise visit.timed_out(wait, is_cut=latest < ends)
+            if left <= 0 and not member.woken.is_set():
+                visit.end = "timeout"
+                raise _timed_out(visit, wait, is_cut=latest < ends)
             with suppress(TimeoutError):
                 async with asyncio.timeout(left):
-                    await visit.member.woken.wait()
+                    await member.woken.wait()
                 return
-        end.how = "ended"
+        visit.end = "ended"
         raise BindError(
             Reason.UNAVAILABLE,
-            f"{binding} was not bound: it waited for {wait.awaited}, and the binder "
+            f"{member.binding} was not bound: it waited for {wait.awaited}, and the binder "
             "ends; try again",
         )
 
-    async def _ask(self, visit: "_Visit") -> Permission:
-        answered = visit.member.take_answered()
-        binding = replace(visit.member.binding, arrived=visit.gathering.arrived)
+    async def _ask(self, visit: _Visit) -> Permission:
+        enabled, member = visit.enabled, visit.member
+        answered = member.take_answered()
+        arrived = tuple(each.binding for each in visit.gathering.members.values())
+        binding = replace(member.binding, arrived=arrived)
         try:
-            return await self._calls.before(
-                visit.enabled,
-                binding,
+            return await visit.attempt.ask(
+                enabled,
                 "Permit",
-                lambda supervisor: ask_to_permit(visit.enabled, binding, visit.key, supervisor),
-                visit.attempt,
+                lambda supervisor: ask_to_permit(enabled, binding, visit.key, supervisor),
                 otherwise=Allow(),
             )
         finally:
             for each in answered:
                 each.set_result(None)
 
-    async def _key(self, enabled: EnabledPlugin, binding: Binding, attempt: Attempt) -> str:
-        async def ask(supervisor: Supervisor) -> str:
-            return permit_key_of(enabled, binding, supervisor)
-
-        return await self._calls.before(
-            enabled, binding, "Permit", ask, attempt, otherwise="", counts=False
-        )
-
     @contextmanager
     def _gathered(
         self, enabled: EnabledPlugin, key: str, binding: Binding
-    ) -> Iterator[tuple[Gathering, Member]]:
+    ) -> Iterator[tuple[str, _Gathering, _Member]]:
         """Keep a bind among those with its key; without one it is alone."""
-        name, member = (enabled.name, key), Member(binding)
-        gathering = (self._gatherings.get(name) if key else None) or Gathering(
-            self._limits.ask_interval
-        )
+        name, member = (enabled.name, key), _Member(binding)
+        gathering = self._gatherings.get(name) if key else None
+        if gathering is None:
+            gathering = _Gathering(self._limits.permit_ask_interval)
         if key:
             self._gatherings[name] = gathering
         gathering.members[binding.uid] = member
         try:
-            yield gathering, member
+            yield key, gathering, member
         finally:
             member.settled = True
             for each in member.take_answered():
@@ -163,54 +222,51 @@ class Permits:
                 del self._gatherings[name]
 
     @contextmanager
-    def _counted(self, visit: "_Visit") -> Iterator["_End"]:
+    def _counted(self, visit: _Visit) -> Iterator[None]:
         """Count a bind that waits, if it may."""
-        if self.waiting >= self._limits.waiting:
+        if len(self.waiting) >= self._limits.max_permit_waiting:
             raise BindError(
                 Reason.OVERLOADED,
-                f"{visit.member.binding} was not bound: {self.waiting} binds wait for others "
+                f"{visit.member.binding} was not bound: {len(self.waiting)} binds wait for others "
                 "already; try again later, or raise --max-permit-waiting",
             )
-        end = _End()
-        self._waiting.add(visit.member)
-        self._observer.waiting(1)
+        self.waiting.add(visit.member)
+        self._metrics.waiting(1)
         try:
-            yield end
+            yield
         except BindError as error:
             if error.reason is Reason.REFUSED:
-                end.how = "refused"
+                visit.end = "refused"
             raise
         except asyncio.CancelledError:
-            end.how = "fenced"
+            visit.end = "fenced"
             raise
         finally:
-            self._waiting.discard(visit.member)
-            self._observer.waiting(-1)
-            self._observer.waited(end.how, time.monotonic() - visit.member.came)
+            self.waiting.discard(visit.member)
+            self._metrics.waiting(-1)
+            self._metrics.waited(visit.end, time.monotonic() - visit.member.came)
 
 
-@dataclass(slots=True)
-class _End:
-    how: WaitEnd = "failed"
+def with_point(profile: Profile, point: Point) -> list[EnabledPlugin]:
+    """Return the plugins of a profile that implement a point, in order."""
+    return [e for e in profile.plugins if point in extension_points(type(e.plugin))]
 
 
-@dataclass(frozen=True, slots=True)
-class _Visit:
-    """A bind at one Permit plugin, and the key that it has there."""
+async def _key(enabled: EnabledPlugin, binding: Binding, attempt: Attempt) -> str:
+    async def ask(supervisor: Supervisor) -> str:
+        return permit_key_of(enabled, binding, supervisor)
 
-    enabled: EnabledPlugin
-    key: str
-    attempt: Attempt
-    gathering: Gathering
-    member: Member
+    return await attempt.ask(enabled, "Permit", ask, otherwise="", counts=False)
 
-    def timed_out(self, wait: Wait, *, is_cut: bool) -> BindError:
-        """Return the outcome of a bind that waited in vain, maybe for less than it should."""
-        seconds, others = time.monotonic() - self.member.came, self.gathering.met(self.member)
-        cut = f" (Wait({wait.seconds:g}) was cut, see httpTimeout)" if is_cut else ""
-        return BindError(
-            Reason.PERMIT_TIMEOUT,
-            f"{self.member.binding} was not bound: plugin {self.enabled.name}: waited "
-            f"{seconds:.1f} s{cut} for {wait.awaited}; {others or 'no'} "
-            f"other{'s' * (others != 1)} had come",
-        )
+
+def _timed_out(visit: _Visit, wait: Wait, *, is_cut: bool) -> BindError:
+    """Return the outcome of a bind that waited in vain, maybe for less than it should."""
+    member = visit.member
+    seconds, others = time.monotonic() - member.came, visit.gathering.met(member)
+    cut = f" (Wait({wait.seconds:g}) was cut, see httpTimeout)" if is_cut else ""
+    return BindError(
+        Reason.PERMIT_TIMEOUT,
+        f"{member.binding} was not bound: plugin {visit.enabled.name}: waited "
+        f"{seconds:.1f} s{cut} for {wait.awaited}; {others or 'no'} "
+        f"other{'s' * (others != 1)} had come",
+    )

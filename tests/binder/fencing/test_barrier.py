@@ -11,7 +11,7 @@ from moorage import Binding
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
 from moorage_host.rpc.convert import from_duration
-from services.binder.binding.written import WrittenBinds, WrittenLimits
+from services.binder.binding.ledger import BindHistory
 from tests.binder.test_sessions import Stream, serving
 from tools.inprocess.api import Api
 from tools.inprocess.binder import request
@@ -101,17 +101,17 @@ async def test_epochs_and_barriers_are_counted(kubeconfig: Path, api: Api) -> No
     assert value("moorage_epoch") == 9
 
 
-class TestWrittenBinds:
+class TestBindHistory:
     now = 100.0
 
-    def binds(self, **limits: Any) -> WrittenBinds:
-        return WrittenBinds(WrittenLimits(**limits), clock=lambda: self.now)
+    def binds(self, limit: int = 100, age: float = 300) -> BindHistory:
+        return BindHistory(limit, age, clock=lambda: self.now)
 
     def binding(self, name: str, node: str = "node-a") -> Binding:
         return Binding(namespace="default", name=name, uid=f"uid-{name}", node=node)
 
     def test_the_memory_is_as_long_as_the_binder_is_old_and_no_longer_than_allowed(self) -> None:
-        binds = self.binds(seconds=60)
+        binds = self.binds(age=60)
         assert binds.recall() == ([], 0.0)
         self.now += 10
         assert binds.recall() == ([], 10.0)
@@ -119,34 +119,34 @@ class TestWrittenBinds:
         assert binds.recall() == ([], 60.0)
 
     def test_binds_are_forgotten_when_they_are_too_old(self) -> None:
-        binds = self.binds(seconds=60)
-        binds.add(self.binding("old"), unknown=False)
+        binds = self.binds(age=60)
+        binds.add(self.binding("old"), "node-a", unknown=False)
         self.now += 40
-        binds.add(self.binding("new"), unknown=True)
+        binds.add(self.binding("new"), "node-a", unknown=True)
         self.now += 30
         kept, seconds = binds.recall()
         assert ([bind.name for bind in kept], seconds) == (["new"], 60.0)
 
     def test_too_many_binds_shorten_the_memory(self) -> None:
-        binds = self.binds(binds=3)
+        binds = self.binds(limit=3)
         for number in range(5):
             self.now += 1
-            binds.add(self.binding(str(number)), unknown=False)
+            binds.add(self.binding(str(number)), "node-a", unknown=False)
         self.now += 0.5
         kept, seconds = binds.recall()
         assert ([bind.name for bind in kept], seconds) == (["2", "3", "4"], 3.5)
 
     def test_without_room_nothing_is_remembered_and_that_is_admitted(self) -> None:
-        binds = self.binds(binds=0)
+        binds = self.binds(limit=0)
         self.now += 10
-        binds.add(self.binding("web"), unknown=False)
+        binds.add(self.binding("web"), "node-a", unknown=False)
         assert binds.recall() == ([], 0.0)
 
     def test_a_bind_that_becomes_known_is_the_newest(self) -> None:
         binds = self.binds()
-        binds.add(self.binding("first"), unknown=True)
-        binds.add(self.binding("second"), unknown=True)
-        binds.add(self.binding("first"), unknown=False)
+        binds.add(self.binding("first"), "node-a", unknown=True)
+        binds.add(self.binding("second"), "node-a", unknown=True)
+        binds.add(self.binding("first"), "node-a", unknown=False)
         binds.discard("uid-second", "node-a")
         kept, _ = binds.recall()
         assert [(bind.name, bind.unknown) for bind in kept] == [("first", False)]

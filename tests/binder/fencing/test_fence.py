@@ -9,7 +9,7 @@ import pytest
 
 from moorage import Allow, Binding, BindPlugin, Refusal, Wait
 from moorage_host.kube import KubeClient
-from services.binder.binding.fence import Fenced
+from services.binder.binding.fence import BarrierResult
 from services.binder.binding.outcomes import BindError, Outcome, Reason
 from tools.inprocess.api import Api, Object, until
 from tools.inprocess.binder import BINDINGS, World, binding_of, policy_of
@@ -74,7 +74,7 @@ async def refused(bind: Coroutine[Any, Any, Outcome] | asyncio.Task[Outcome]) ->
     return caught.value
 
 
-def nodes(fenced: Fenced) -> list[tuple[str, str, bool]]:
+def nodes(fenced: BarrierResult) -> list[tuple[str, str, bool]]:
     return [(bind.name, bind.node, bind.unknown) for bind in fenced.binds]
 
 
@@ -329,4 +329,4 @@ async def test_nothing_is_kept_of_fenced_binds(world: World, api: Api) -> None:
     await world.binder.fence.barrier(2, "second")
     await refused(bind)
     await world.binder.drain()
-    assert (world.binder.fence._guards, world.binder._newest) == (set(), {})
+    assert (world.binder.attempts, world.binder._newest) == (set(), {})
