@@ -212,6 +212,7 @@ def _connect_rooms(
         binders=binders,
         leadership=leadership,
         registry=registry,
+        security=security,
     )
     return _Rooms(
         cluster=cluster,

@@ -23,7 +23,7 @@ GROUPS: Mapping[str, Sequence[Check]] = {
     "kube-scheduler reaches it": (
         reaching.scheduler_known,
         reaching.extender_address,
-        reaching.certificates,
+        reaching.client_certificate,
         reaching.extender_events,
         reaching.extender_called,
         reaching.calls_answered,

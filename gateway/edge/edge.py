@@ -97,7 +97,7 @@ class Edge:
                 return refusal.response()
             caller = connection.caller
             if connection.identities is not None and (refusal := self._callers.refusal(request)):
-                self._last_calls.note(caller, "")
+                self._last_calls.note(caller, "", connection.certificate)
                 return refusal.response()
             route = self._paths.find(request.path)
             if route is None:
@@ -106,7 +106,7 @@ class Edge:
                 return self._wrong_method(route.verb, request.method)
             if hdrs.EXPECT in request.headers and not await _continue(request):
                 return empty_response(web.HTTPExpectationFailed.status_code)
-            self._last_calls.note(caller, route.verb)
+            self._last_calls.note(caller, route.verb, connection.certificate)
             response = await self.respond(request, route, caller)
             if self.draining or not request.content.at_eof():
                 response.force_close()

@@ -22,6 +22,7 @@ from gateway.policy.reload import PolicyReloader
 from gateway.replicas.pool import ReplicaPool
 from gateway.settings import GatewaySettings
 from moorage.units.durations import parse_duration
+from moorage_host.tls.security import Security
 
 WINDOW = 900.0
 """Seconds of plugins' work that are shown without a `since`."""
@@ -53,6 +54,7 @@ def make_inspector(
     binders: Binders,
     leadership: Leadership,
     registry: CollectorRegistry,
+    security: Security,
 ) -> Inspector:
     """Return the inspector of a gateway."""
     timeline = Timeline(
@@ -67,7 +69,7 @@ def make_inspector(
     routes = [
         *asset_routes(),
         *node_routes(cluster.state),
-        replica_route(settings, cluster, pools, leadership, last_calls, binder_problems),
+        replica_route(settings, cluster, pools, leadership, last_calls, binder_problems, security),
         policy_route(policy, reloader),
         plugin_route(timeline),
     ]

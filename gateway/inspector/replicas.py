@@ -14,6 +14,7 @@ from gateway.replicas.pool import ReplicaPool
 from gateway.settings import GatewaySettings
 from moorage import __version__
 from moorage_host.process.metrics import revision
+from moorage_host.tls.security import Security
 
 BinderProblems = Callable[[], list[str]]
 """Returns what fails in the background of the binder's plugins."""
@@ -26,6 +27,7 @@ def replica_route(
     leadership: Leadership,
     last_calls: LastCalls,
     binder_problems: BinderProblems,
+    security: Security,
 ) -> web.RouteDef:
     """Return the route of the gateway itself, its callers and its replicas."""
 
@@ -59,6 +61,7 @@ def replica_route(
                     "schedulerIdentities": list(settings.scheduler_identity),
                     "leaderElection": settings.leader_election,
                     "leaseName": settings.lease_name,
+                    "certificateNames": own.names if (own := security.certificate) else [],
                 },
                 "callers": last_calls.shown(),
                 "generation": cluster.generation,

@@ -15,7 +15,6 @@ from cli.config.extender import (
     tls_fields,
 )
 from cli.doctor.check import Finding, Level, listed, problem, warning
-from cli.doctor.installation.certificates import GATEWAY, Identity
 from cli.doctor.installation.installation import Entry, Installation
 from cli.doctor.installation.objects import NotReadError, Object, known
 from cli.doctor.installation.pods import name_of
@@ -107,6 +106,7 @@ def _fields(installation: Installation, entry: Entry) -> Iterator[Row]:
 def _tls(installation: Installation, extender: ExtenderConfig) -> Iterator[Row]:
     """Yield the fields with which both sides know each other."""
     url, tls = urlsplit(extender.url_prefix), extender.tls_config or TLS()
+    own = installation.replicas["gateway"]
     secured = installation.report.is_secured
     if url.scheme != "https":
         level = Level.PROBLEM if secured else Level.WARNING
@@ -132,9 +132,9 @@ def _tls(installation: Installation, extender: ExtenderConfig) -> Iterator[Row]:
         effect = "kube-scheduler presents no certificate, and the gateway ends such connections"
         yield Level.PROBLEM, *_file("certFile", tls.cert_file, wanted), effect
         yield Level.PROBLEM, *_file("keyFile", tls.key_file, wanted), effect
-    gateway, name = installation.identities.get(GATEWAY), tls.server_name or url.hostname
-    if isinstance(gateway, Identity) and name not in gateway.names:
-        effect = f"the gateway's certificate is for {listed(gateway.names)}"
+    names, name = own["certificateNames"], tls.server_name or url.hostname
+    if names and name not in names:
+        effect = f"the gateway's certificate is for {listed(names)}"
         yield Level.PROBLEM, "tlsConfig.serverName", name, wanted["serverName"], effect
 
 

@@ -2,11 +2,10 @@
 
 import ipaddress
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 from cli.doctor.check import Finding, listed, problem, warning
-from cli.doctor.installation.certificates import SCHEDULER
 from cli.doctor.installation.installation import Entry, Installation
 from cli.doctor.installation.objects import Missing, NotReadError, Object, known
 from cli.doctor.installation.pods import is_active, name_of, runs
@@ -32,8 +31,6 @@ HINTS = {
     "code 404": "compare the path and the verbs in urlPrefix with the gateway's --extender-prefix",
 }
 """What to change, by what kube-scheduler reports."""
-
-RENEW = "renew it: `moorage certs --secrets NAMESPACE`, or see why cert-manager does not"
 
 EVENT_SECONDS = 1.0
 """How exact the time of an Event is."""
@@ -130,40 +127,20 @@ def _is_address(host: str) -> bool:
     return True
 
 
-def certificates(installation: Installation) -> Iterator[Finding]:
-    """Gateway and kube-scheduler accept each other's certificate, for a third of its life yet."""
-    if not (found := installation.identities):
-        if installation.report.is_secured:
-            raise NotReadError("no Secret with a certificate was found")
-        return
-    read = {whose: known(each) for whose, each in found.items()}
-    for each in read.values():
-        left = each.not_after - installation.now
-        if left.total_seconds() <= 0:
-            yield problem(f"{each.place} expired at {each.not_after:%FT%TZ}", RENEW)
-        elif installation.now < each.not_before:
-            since = f"{each.not_before:%FT%TZ}"
-            yield problem(f"{each.place} is not valid before {since}", "check the clocks")
-        elif left / (each.not_after - each.not_before) < SHARE_LEFT:
-            yield warning(
-                f"{each.place} expires at {each.not_after:%FT%TZ}: less than a third of its life "
-                "is left",
-                RENEW,
+def client_certificate(installation: Installation) -> Iterator[Finding]:
+    """More than a third of the life of the certificate is left with which kube-scheduler calls."""
+    for each in installation.replicas["callers"]:
+        if each["refused"] or not each["certificate"]:
+            continue
+        begin, end = each["certificate"]["notBefore"], each["certificate"]["notAfter"]
+        left = (end - installation.now.timestamp()) / (end - begin)
+        if left < SHARE_LEFT:
+            time = datetime.fromtimestamp(end, UTC)
+            yield (warning if left > 0 else problem)(
+                f"the certificate of {each['caller']} expires at {time:%FT%TZ}: less than a third "
+                "of its life is left",
+                "renew it: `moorage certs --secrets NAMESPACE`, or see why cert-manager does not",
             )
-        for other in read.values():
-            if not each.believes(other):
-                yield problem(
-                    f"no authority in the ca.crt of {each.place} has signed {other.place}",
-                    "issue all certificates by one authority, or put both into every ca.crt until "
-                    "all are renewed; then restart kube-scheduler",
-                )
-    allowed = installation.replicas["gateway"]["schedulerIdentities"]
-    own = read.get(SCHEDULER)
-    if own is not None and not set(allowed) & set(own.names):
-        yield problem(
-            f"{own.place} is for {listed(own.names)}; the gateway accepts {', '.join(allowed)}",
-            "issue it for that name, or set the gateway's --scheduler-identity",
-        )
 
 
 def extender_events(installation: Installation) -> Iterator[Finding]:

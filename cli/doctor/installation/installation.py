@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from cli.doctor.installation.certificates import Identities, read_identities
 from cli.doctor.installation.objects import (
     ApiServer,
     Missing,
@@ -63,7 +62,6 @@ class Installation:
         schedulers: The kube-schedulers with a configuration of their own.
         gateway: What the gateway that decides reports.
         processes: What each process reports.
-        identities: The certificates of gateway and kube-scheduler.
         release: What the release has beside what the cluster has.
     """
 
@@ -74,7 +72,6 @@ class Installation:
     schedulers: Sequence[Scheduler] = ()
     gateway: GatewayReport | Missing
     processes: Processes = field(default_factory=dict)
-    identities: Identities = field(default_factory=dict)
     release: Release | Missing
 
     @property
@@ -188,7 +185,6 @@ async def read_installation(
             api_server=absent,
             schedulers=schedulers,
             gateway=gateway,
-            identities=await read_identities(cluster, pods, schedulers),
             release=absent,
         )
         if cluster is None:

@@ -30,13 +30,11 @@ class Scheduler:
         source: Where its configuration is, for people.
         configuration: The configuration.
         pods: Its pods; none are known of a configuration file alone.
-        is_file: Whether the configuration is a file that the user gave.
     """
 
     source: str
     configuration: Configuration | Missing
     pods: tuple[Object, ...] = ()
-    is_file: bool = False
 
 
 def find_schedulers(objects: Objects, given: Path | None) -> Sequence[Scheduler]:
@@ -63,13 +61,9 @@ def find_schedulers(objects: Objects, given: Path | None) -> Sequence[Scheduler]
             on_disk.append(pod)
     schedulers = [_from_config_map(objects, key, tuple(pods)) for key, pods in found.items()]
     if given is not None:
+        configuration = _read(given)
         schedulers.append(
-            Scheduler(
-                source=str(given),
-                configuration=_read(given),
-                pods=tuple(on_disk),
-                is_file=True,
-            )
+            Scheduler(source=str(given), configuration=configuration, pods=tuple(on_disk))
         )
     elif layout := list(_of_layout(objects, tuple(on_disk))):
         schedulers += layout

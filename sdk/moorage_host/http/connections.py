@@ -11,7 +11,7 @@ import os
 import socket
 import ssl
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import IntEnum
@@ -171,6 +171,7 @@ class Connection(asyncio.Protocol):
 
     Attributes:
         identities: DNS names in the caller's certificate; None in plain text.
+        certificate: The certificate, as `ssl` gives it; empty without one.
         caller: Who calls, for people: the address, and these names if there are.
         give_up: Ends the handshake, if there is one.
     """
@@ -184,6 +185,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
         self.identities: frozenset[str] | None = None
+        self.certificate: Mapping[str, Any] = {}
         self.caller = ""
         self.give_up: Callable[[], object] = _do_nothing
 
@@ -205,7 +207,8 @@ class Connection(asyncio.Protocol):
         self.peer = self.peer or str((transport.get_extra_info("peername") or ("",))[0])
         self.become(State.SILENT)
         if transport.get_extra_info("sslcontext") is not None:
-            self.identities = http_identities(transport.get_extra_info("peercert"))
+            self.certificate = transport.get_extra_info("peercert") or {}
+            self.identities = http_identities(self.certificate)
         names = ", ".join(sorted(self.identities or ()))
         self.caller = f"{names} at {self.peer}" if names else self.peer or "unknown"
         self._handler.connection_made(transport)

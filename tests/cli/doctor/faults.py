@@ -2,12 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from cli.certs.issuing import Issued, issue, new_authority
-from tests.cli.doctor.installed import NAMESPACE, RBAC, secret_of
+from tests.cli.doctor.installed import NAMESPACE, RBAC
 from tools.inprocess.api import Object
 
 Change = Callable[[Object], Object]
@@ -18,9 +16,6 @@ SERVICE = f"{CORE}/services/gateway"
 GATEWAY_POD, SCHEDULER_POD = f"{CORE}/pods/gateway-1", f"{CORE}/pods/scheduler-1"
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
 POLICIES = f"/apis/networking.k8s.io/v1/namespaces/{NAMESPACE}/networkpolicies"
-
-NOW = datetime.now(UTC)
-DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,18 +63,6 @@ def fields(**values: object) -> Change:
         return obj
 
     return change
-
-
-def certificate(*names: str, begin: datetime = NOW, life: timedelta = DAY) -> Change:
-    """Replace the certificate in a Secret by another one of the same authority."""
-
-    def change(obj: Object) -> Object:
-        return {**obj, "data": secret_of(AUTHORITY, issue(AUTHORITY, names, begin, life))}
-
-    return change
-
-
-AUTHORITY: Issued = new_authority(NOW, DAY)
 
 
 def _both(*changes: Change) -> Change:
@@ -281,32 +264,6 @@ def _of_certificates() -> Iterator[Fault]:
         change=text("    certFile: /etc/moorage/tls/tls.crt\n", ""),
         evidence="tlsConfig.certFile is empty: kube-scheduler presents no certificate",
         advice="set tlsConfig.certFile to /etc/moorage/tls/tls.crt",
-    )
-    secret = partial(Fault, path=f"{CORE}/secrets/scheduler-tls")
-    yield secret(
-        check="certificates",
-        change=certificate("kube-scheduler"),
-        evidence="scheduler-tls is for kube-scheduler; the gateway accepts moorage-scheduler",
-        advice="--scheduler-identity",
-    )
-    yield secret(
-        check="certificates",
-        change=certificate("moorage-scheduler"),
-        evidence="has signed Secret moorage/",
-        advice="by one authority",
-    )
-    yield secret(
-        check="certificates",
-        change=certificate("moorage-scheduler", begin=NOW - 2 * DAY),
-        evidence="Secret moorage/scheduler-tls expired at",
-        advice="renew it",
-    )
-    yield secret(
-        check="certificates",
-        change=certificate("moorage-scheduler", begin=NOW - 0.9 * DAY),
-        level="warning",
-        evidence="less than a third of its life is left",
-        advice="renew it",
     )
 
 

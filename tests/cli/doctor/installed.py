@@ -1,7 +1,6 @@
 """An installation as deploy/ has it: real processes, and an embedded API server with objects."""
 
 import asyncio
-import base64
 import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -14,7 +13,6 @@ import yaml
 from aiohttp import web
 
 from cli.certs.folders import CertificateOptions, identities, keep_certificates, secrets
-from cli.certs.issuing import Issued
 from cli.doctor.installation.installation import Installation, read_installation
 from cli.shared.gateway.options import GatewayOptions
 from cli.up.kubeconfig import kubeconfig
@@ -253,16 +251,6 @@ async def _reached(url: str) -> AsyncIterator[str]:
                 each.cancel()
             if answering:
                 await asyncio.wait(answering)
-
-
-def secret_of(authority: Issued, issued: Issued) -> Object:
-    """Return the data of a Secret with a certificate."""
-    files = {
-        "tls.crt": issued.certificate,
-        "tls.key": issued.key,
-        "ca.crt": authority.certificate,
-    }
-    return {name: base64.b64encode(content).decode() for name, content in files.items()}
 
 
 def event(message: str) -> Object:

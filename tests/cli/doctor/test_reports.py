@@ -126,6 +126,12 @@ FAULTS: list[tuple[str, Planted, str, str]] = [
         "--scheduler-identity",
     ),
     (
+        "client-certificate",
+        replicas(lambda answer: answer["callers"][0]["certificate"].update(notBefore=0.0)),
+        "the certificate of moorage-scheduler at 127.0.0.1 expires at",
+        "renew it",
+    ),
+    (
         "calls-answered",
         metrics('moorage_http_refused_total{port="extender",reason="handshake"} 7.0\n'),
         "7 connections to the extender ended in the TLS handshake",
