@@ -20,26 +20,34 @@ from cli.whatif.simulate.command import simulate
 # the imports, which take a second.
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+GROUPS = {
+    "Look at a gateway": (explain, top, shadow, doctor),
+    "Write and try plugins": (new_plugin, up, simulate, replay, journal),
+    "Set up": (config, certs, convert_policy),
+    "Stand in for a scheduler": (bind, conformance),
+}
+"""The commands as `--help` shows them."""
+
+
+class _Commands(click.Group):
+    """Shows commands in groups, each with its whole first sentence."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the groups."""
+        del ctx
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(each.name or "", each.get_short_help_str(limit=1000)) for each in commands]
+                )
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="moorage", prog_name="moorage")
 def main() -> None:
     """Kubernetes scheduling logic in Python, beside an unmodified kube-scheduler."""
 
 
-for command in (
-    bind,
-    certs,
-    config,
-    conformance,
-    convert_policy,
-    doctor,
-    explain,
-    journal,
-    new_plugin,
-    replay,
-    shadow,
-    simulate,
-    top,
-    up,
-):
-    main.add_command(command)
+for commands in GROUPS.values():
+    for command in commands:
+        main.add_command(command)

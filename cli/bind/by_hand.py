@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from cli.shared.given import NAME, namespace_and_name
+from cli.shared.given import NAME
 from moorage import Binding
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, KubeStatusError, KubeUnreachableError, connect
@@ -27,11 +27,14 @@ class _Quiet:
         """Count nothing."""
 
 
-async def bind_by_hand(pod: str, node: str, kubeconfig: Path | None, timeout: float) -> str:
+async def bind_by_hand(
+    namespace: str, name: str, node: str, kubeconfig: Path | None, timeout: float
+) -> str:
     """Bind a pod; return the line for the user.
 
     Args:
-        pod: Which pod, as "NAMESPACE/POD".
+        namespace: The pod's namespace.
+        name: Its name.
         node: The name of the node.
         kubeconfig: How to reach the API server; None takes what `moorage_host.kube.connect` finds.
         timeout: How long to try, in seconds.
@@ -41,7 +44,9 @@ async def bind_by_hand(pod: str, node: str, kubeconfig: Path | None, timeout: fl
         BindError: The pod may not be bound, or it is not known whether it was.
         KubeUnreachableError: The API server does not answer.
     """
-    binding = _binding(pod, node)
+    if not re.fullmatch(NAME, node):
+        raise ConfigurationError(f"{node!r} is no name of a node")
+    binding = Binding(namespace=namespace, name=name, uid="", node=node)
     deadline = time.monotonic() + timeout
     async with _client(kubeconfig) as client:
         await _check_node(client, node)
@@ -65,13 +70,6 @@ async def bind_by_hand(pod: str, node: str, kubeconfig: Path | None, timeout: fl
         outcome = await attempt.run(look_first=True)
     already = " already" if outcome is Outcome.ALREADY_BOUND else ""
     return f"{binding} is bound to node {node}{already}"
-
-
-def _binding(pod: str, node: str) -> Binding:
-    namespace, name = namespace_and_name(pod)
-    if not re.fullmatch(NAME, node):
-        raise ConfigurationError(f"{node!r} is no name of a node")
-    return Binding(namespace=namespace, name=name, uid="", node=node)
 
 
 @asynccontextmanager

@@ -6,11 +6,13 @@ from pathlib import Path
 import click
 
 from cli.shared.failures import clear_failures
+from cli.shared.given import namespace_and_name, namespace_option
 
 
 @click.command()
-@click.argument("pod", metavar="NAMESPACE/POD")
+@click.argument("pod", metavar="[NAMESPACE/]POD")
 @click.argument("node")
+@namespace_option
 @click.option(
     "--kubeconfig",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -23,7 +25,7 @@ from cli.shared.failures import clear_failures
     show_default=True,
     help="Seconds to try for when the API server has trouble.",
 )
-def bind(pod: str, node: str, kubeconfig: Path | None, timeout: float) -> None:
+def bind(pod: str, node: str, namespace: str, kubeconfig: Path | None, timeout: float) -> None:
     """Bind a pod to NODE by hand; no scheduler is asked.
 
     Nothing is checked but that the pod and the node exist and that the pod may be bound. Bind
@@ -32,4 +34,5 @@ def bind(pod: str, node: str, kubeconfig: Path | None, timeout: float) -> None:
     with clear_failures():
         from cli.bind.by_hand import bind_by_hand
 
-        click.echo(asyncio.run(bind_by_hand(pod, node, kubeconfig, timeout)))
+        names = namespace_and_name(pod, namespace, kubeconfig)
+        click.echo(asyncio.run(bind_by_hand(*names, node, kubeconfig, timeout)))

@@ -1,16 +1,20 @@
-"""What users give to several commands: `--plugin PATH=WEIGHT`, and pods as NAMESPACE/POD."""
+"""What users give to several commands: `--plugin PATH=WEIGHT`, and pods as kubectl names them."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
+from cli.shared.gateway.options import current_namespace
 from moorage.errors import ConfigurationError
 
 NAME = r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?"
 """A name of a Kubernetes object."""
+
+KINDS = ("pod", "pods", "po")
+"""What may stand before the name of a pod, as for kubectl."""
 
 MAX_WEIGHT = 2**31 - 1  # that of `moorage.plugin.score`, which would import numpy
 
@@ -49,13 +53,35 @@ def weights_of(given: Iterable[GivenPlugin]) -> Mapping[Path, int]:
     return {each.path: each.weight for each in given if each.weight}
 
 
-def namespace_and_name(pod: str) -> tuple[str, str]:
-    """Return the two names in "NAMESPACE/POD".
+def namespace_and_name(pod: str, namespace: str, kubeconfig: Path | None) -> tuple[str, str]:
+    """Return namespace and name of a pod, given as POD, pod/POD or NAMESPACE/POD.
+
+    Args:
+        pod: What was given.
+        namespace: Where it is if *pod* does not say so; "" for that of the kubeconfig's context.
+        kubeconfig: Which kubeconfig.
 
     Raises:
         ConfigurationError: It has another form.
     """
-    words = re.fullmatch(f"(?P<namespace>{NAME})/(?P<name>{NAME})", pod)
-    if words is None:
-        raise ConfigurationError(f"{pod!r} is no pod: write NAMESPACE/POD, such as default/web")
-    return words["namespace"], words["name"]
+    form = re.fullmatch(f"((?P<before>{NAME})/)?(?P<name>{NAME})", pod)
+    if form is None:
+        raise ConfigurationError(
+            f"{pod!r} is no pod: write POD, pod/POD or NAMESPACE/POD, such as default/web"
+        )
+    if form["before"] not in (None, *KINDS):
+        namespace = form["before"]
+    namespace = namespace or current_namespace(kubeconfig)
+    if not re.fullmatch(NAME, namespace):
+        raise ConfigurationError(f"{namespace!r} is no namespace")
+    return namespace, form["name"]
+
+
+def namespace_option(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the option `--namespace` to a command about a pod; "" is that of the kubeconfig."""
+    return click.option(
+        "-n",
+        "--namespace",
+        default="",
+        help="The pod's namespace. Without it: that of the kubeconfig's context, else default.",
+    )(command)

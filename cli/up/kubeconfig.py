@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from cli.shared.gateway.embedded import extension
+from cli.shared.gateway.options import extension
 from moorage.errors import ConfigurationError
 
 NAME = "moorage-up"

@@ -11,7 +11,7 @@ import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 
 from cli.shared.gateway.client import Gateway, connected
-from cli.shared.gateway.errors import GatewayError
+from cli.shared.gateway.finding import GatewayError
 from cli.shared.gateway.options import GatewayOptions
 from cli.shared.screen import Screen
 from cli.up.processes import ProcessFailedError

@@ -5,7 +5,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -139,10 +139,15 @@ async def moorage(home: Path, *arguments: object, module: str = COMMAND) -> Asyn
         reading.close()
 
 
-async def ran(*arguments: str) -> tuple[int, str]:
+async def ran(*arguments: str, environment: Mapping[str, str] | None = None) -> tuple[int, str]:
     """Run `moorage ARGUMENTS` to its end; return its exit code and all that it wrote."""
     with TemporaryFile() as file:
-        process = await fork(COMMAND, arguments, stdout=file.fileno(), stderr=file.fileno())
+        process = await fork(
+            *(COMMAND, arguments),
+            stdout=file.fileno(),
+            stderr=file.fileno(),
+            environment=environment,
+        )
         async with asyncio.timeout(PATIENCE):
             code = await process.wait()
         file.seek(0)

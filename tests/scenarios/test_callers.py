@@ -16,9 +16,8 @@ import pytest_asyncio
 import yaml
 
 from cli.certs.folders import CertificateOptions, keep_certificates
-from cli.decisions.explain.sources import read
+from cli.decisions.explain.sources import explained as ask
 from cli.shared.gateway.options import GatewayOptions
-from gateway.decisions.why import explanation
 from moorage.errors import ConfigurationError
 from moorage_host.tls.certificate import read_certificate
 from moorage_host.tls.contexts import client_context
@@ -258,7 +257,7 @@ async def test_people_with_rights_ask_with_their_token_why_a_pod_waits(
     async def explained(token: str = "", **options: Any) -> str:
         config = kubeconfig(plane, tmp_path / "kubeconfig", token)
         given = GatewayOptions(**{"admin": services.admin, "kubeconfig": config, **options})
-        return explanation(await read("default/web", "", given)).headline
+        return (await ask("default/web", "", given)).found.headline
 
     believed: dict[str, Any] = {"ca_file": folders / "ca" / "ca.crt"}
     anns, empty = tmp_path / "anns", tmp_path / "empty"

@@ -6,31 +6,33 @@ from datetime import UTC, datetime
 import msgspec
 import yaml
 
+from cli.decisions.explain.sources import Explained
 from cli.shared.screen import Screen
-from gateway.decisions.why import Explanation, Known, Object, Rejection, explanation, last_seen
+from gateway.decisions.why import Object, Rejection, last_seen
 
 SHOWN_EVENTS = 5
 
 PREEMPTIBLE = " (evicting pods may help)"
 
 
-def show(known: Known, output: str) -> None:
+def show(explained: Explained, output: str) -> None:
     """Write to stdout in the form *output*: "text", "wide", "json" or "yaml"."""
-    screen, found = Screen(), explanation(known)
+    screen = Screen()
     if output == "json":
-        screen.write(msgspec.json.format(msgspec.json.encode(_content(known, found))).decode())
+        screen.write(msgspec.json.format(msgspec.json.encode(_content(explained))).decode())
     elif output == "yaml":
-        content = msgspec.to_builtins(_content(known, found))
+        content = msgspec.to_builtins(_content(explained))
         text = yaml.safe_dump(content, sort_keys=False, width=100)
         screen.write(text.rstrip())
     else:
-        _text(screen, known, found, wide=output == "wide")
+        _text(screen, explained, wide=output == "wide")
 
 
-def _content(known: Known, found: Explanation) -> dict[str, object]:
+def _content(explained: Explained) -> dict[str, object]:
+    known, found = explained.known, explained.found
     return {
         **found.content(),
-        "uid": known.pod["metadata"]["uid"],
+        "uid": known.pod["metadata"].get("uid", ""),
         "node": known.pod["spec"].get("nodeName") or "",
         "reason": found.headline,
         "podGroup": known.group and msgspec.to_builtins(known.group),
@@ -44,7 +46,10 @@ def _content(known: Known, found: Explanation) -> dict[str, object]:
     }
 
 
-def _text(screen: Screen, known: Known, found: Explanation, *, wide: bool) -> None:
+def _text(screen: Screen, explained: Explained, *, wide: bool) -> None:
+    known, found = explained.known, explained.found
+    if not known.asked and known.silence not in found.headline:
+        screen.sentence(f"Without the gateway: {known.silence}", style="red")
     screen.sentence(found.headline, style="bold")
     if found.since:
         screen.sentence(f"since {_ago(found.since)}")
@@ -67,6 +72,8 @@ def _text(screen: Screen, known: Known, found: Explanation, *, wide: bool) -> No
         screen.write("")
         rows = [(_ago(last_seen(e)), e["reason"], e.get("note", "")) for e in known.events]
         screen.table(("EVENT", "REASON", "NOTE"), rows if wide else rows[:SHOWN_EVENTS])
+    if explained.lacking:
+        screen.sentence(f"Without Events, pod groups and ResourceClaims: {explained.lacking}")
     if found.next:
         screen.write("")
         for step in found.next:

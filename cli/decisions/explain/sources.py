@@ -1,16 +1,15 @@
 """Reads what there is to know about a pod: decisions of the gateway, and what the user may read."""
 
 import asyncio
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from cli.shared.gateway.client import SECONDS, connected
-from cli.shared.gateway.errors import GatewayError
+from cli.shared.gateway.finding import GatewayError
 from cli.shared.gateway.options import GatewayOptions
-from cli.shared.given import namespace_and_name
-from gateway.decisions.why import Known, Object, PodGroup, last_seen
+from gateway.decisions.why import Explanation, Known, Object, PodGroup, explanation, last_seen
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, KubeStatusError, KubeUnreachableError, connect
 
@@ -23,24 +22,88 @@ MOST_PODS = 5000
 """Pods of the namespace among which members of a group are looked for."""
 
 
-async def read(pod: str, node: str, options: GatewayOptions) -> Known:
-    """Read everything about a pod, given as "NAMESPACE/POD".
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explained:
+    """What `moorage explain` shows.
+
+    Attributes:
+        known: What is known about the pod.
+        found: What follows from that.
+        lacking: Why only the gateway was asked; "" if the API server was asked too.
+    """
+
+    known: Known
+    found: Explanation
+    lacking: str = ""
+
+
+async def explained(pod: str, node: str, options: GatewayOptions) -> Explained:
+    """Return why a pod is where it is; by what the gateway knows alone, if no more can be read.
+
+    Args:
+        pod: The pod, as NAMESPACE/POD.
+        node: The node that is asked about; "" for none.
+        options: Where the gateway is, and the cluster.
 
     Raises:
-        ConfigurationError: The name is wrong, there is no such pod or node, or a file for the
-            admin port cannot be used.
+        ConfigurationError: There is no such pod or node, no kubeconfig and no address of the
+            gateway, or a file for the admin port cannot be used.
+        GatewayError: There is nothing but the gateway, and it does not answer.
         KubeError: The API server does not answer, or refuses to.
     """
-    namespace, name = namespace_and_name(pod)
-    client = await connect(options.kubeconfig)
-    decisions = asyncio.create_task(_decisions(options, client, f"{namespace}/{name}", node))
+    try:
+        client = await connect(options.kubeconfig)
+    except ConfigurationError as error:
+        if options.kubeconfig or not options.admin:
+            raise
+        return await _by_gateway(pod, node, options, lacking=str(error))
+    try:
+        known = await _read(client, pod, node, options)
+    except KubeUnreachableError as error:
+        if not options.admin:
+            raise
+        return await _by_gateway(pod, node, options, lacking=str(error))
+    finally:
+        await client.close()
+    return Explained(known=known, found=explanation(known))
+
+
+async def _by_gateway(pod: str, node: str, options: GatewayOptions, lacking: str) -> Explained:
+    async with connected(options) as gateway:
+        answer = await gateway.get(f"/decisions/{pod}", _query(node))
+    namespace, _, name = pod.partition("/")
+    attempts, content = answer["attempts"], answer["explanation"]
+    known = Known(
+        pod={"metadata": {"namespace": namespace, "name": name}, "spec": {}},
+        attempts=attempts,
+        silence=answer["noAttempts"],
+        revision=answer["policyRevision"],
+        node=node,
+        views=answer["views"],
+    )
+    if content is None:  # the gateway does not reach the API server either
+        reason = attempts[0]["reason"]
+        found = Explanation(pod=pod, place="was last seen by the gateway", reason=reason)
+    else:
+        found = Explanation.of(content)
+    return Explained(known=known, found=found, lacking=lacking)
+
+
+async def _read(client: KubeClient, pod: str, node: str, options: GatewayOptions) -> Known:
+    namespace, _, name = pod.partition("/")
+    decisions = asyncio.create_task(_decisions(options, client, pod, node))
     try:
         there = await _get(client, f"/api/v1/namespaces/{namespace}/pods/{name}")
         answer, problem, asked = await decisions
         if node and await _get(client, f"/api/v1/nodes/{node}") is None:
             raise ConfigurationError(f"there is no node {node}")
         attempts = answer.get("attempts", ())
-        found = there or _as_decided(namespace, name, attempts)
+        if not there and not attempts:
+            raise ConfigurationError(f"there is no pod {pod}")
+        found = there or {
+            "metadata": {"namespace": namespace, "name": name, "uid": attempts[0]["uid"]},
+            "spec": {},
+        }
         uid = found["metadata"]["uid"]
         events, group, missing = await asyncio.gather(
             _events(client, namespace, uid), _group(client, found), _missing_claims(client, found)
@@ -49,7 +112,6 @@ async def read(pod: str, node: str, options: GatewayOptions) -> Known:
         raise KubeUnreachableError(str(error)) from error
     finally:
         decisions.cancel()
-        await client.close()
     is_this = not attempts or attempts[0]["uid"] == uid
     earlier = "" if is_this else "the gateway knows another pod of this name"
     return Known(
@@ -67,22 +129,17 @@ async def read(pod: str, node: str, options: GatewayOptions) -> Known:
     )
 
 
-def _as_decided(namespace: str, name: str, attempts: Sequence[Object]) -> Object:
-    """Return what decisions still show of a pod that exists no more."""
-    if not attempts:
-        raise ConfigurationError(f"there is no pod {namespace}/{name}")
-    metadata = {"namespace": namespace, "name": name, "uid": attempts[0]["uid"]}
-    return {"metadata": metadata, "spec": {}}
+def _query(node: str) -> dict[str, str]:
+    return {"explain": "true", **({"node": node} if node else {})}
 
 
 async def _decisions(
     options: GatewayOptions, client: KubeClient, pod: str, node: str
 ) -> tuple[Object, str, bool]:
     """Return what the gateway knows about a pod, or why it does not say, and if it was asked."""
-    query = {"explain": "true", **({"node": node} if node else {})}
     try:
         async with connected(options, client) as gateway:
-            return await gateway.get(f"/decisions/{pod}", query), "", True
+            return await gateway.get(f"/decisions/{pod}", _query(node)), "", True
     except GatewayError as error:
         # Without "there is no decision about pod ...".
         text = str(error)

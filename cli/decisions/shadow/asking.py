@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cli.shared.gateway.client import connected
-from cli.shared.gateway.errors import GatewayError
+from cli.shared.gateway.finding import GatewayError
 from cli.shared.gateway.options import GatewayOptions
 from moorage.errors import ConfigurationError, suggestion
 

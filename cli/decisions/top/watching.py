@@ -15,7 +15,7 @@ from cli.decisions.top.drawing import draw
 from cli.decisions.top.samples import Change, Sample, sample
 from cli.decisions.top.view import View, view
 from cli.shared.gateway.client import Gateway, connected
-from cli.shared.gateway.errors import GatewayError
+from cli.shared.gateway.finding import GatewayError
 from cli.shared.gateway.options import GatewayOptions
 from moorage_host.kube import KubeError
 

@@ -26,7 +26,7 @@ from cli.doctor.installation.processes import (
 from cli.doctor.installation.release import Release, read_release
 from cli.doctor.installation.schedulers import Scheduler, find_schedulers
 from cli.shared.gateway.client import connected
-from cli.shared.gateway.errors import GatewayError
+from cli.shared.gateway.finding import GatewayError
 from cli.shared.gateway.options import GatewayOptions
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, KubeError, connect

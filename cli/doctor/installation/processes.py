@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from cli.doctor.installation.objects import Missing, Object
 from cli.doctor.installation.pods import admin_port, is_active, services_in
 from cli.shared.gateway.client import Gateway, connected_to_pod
-from cli.shared.gateway.errors import GatewayError
+from cli.shared.gateway.finding import GatewayError
 from cli.shared.gateway.options import GatewayOptions
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, KubeError

@@ -1,21 +1,24 @@
-"""Asks a gateway's admin port."""
+"""Asks a gateway's admin port, as somebody whom it knows; the gateway has to prove to be one."""
 
+import base64
 import io
 import ssl
+import tempfile
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import msgspec
 
-from cli.shared.gateway.errors import GatewayError
-from cli.shared.gateway.finding import GatewayPod, find_gateway
+from cli.shared.gateway.finding import GatewayError, GatewayPod, find_gateway
 from cli.shared.gateway.forwarding import LOOPBACK, Forwarding, forwarded
-from cli.shared.gateway.identity import context_of, context_of_secret, read_token
 from cli.shared.gateway.options import GatewayOptions
 from moorage.errors import ConfigurationError
-from moorage_host.kube import KubeClient, connect
+from moorage_host.kube import KubeClient, KubeError, KubeStatusError, connect
+from moorage_host.tls.certificate import AUTHORITIES, CHAIN, KEY, read_certificate
+from moorage_host.tls.contexts import client_context
 from moorage_host.tls.identities import service_identity
 
 SECONDS = 5.0
@@ -24,6 +27,9 @@ SECONDS = 5.0
 _NEEDED = "give --tls DIR, an operator's certificate, or --ca-file FILE for a bearer token"
 
 IDENTITY = service_identity("gateway")
+
+OPERATOR_SECRET = "operator-tls"  # noqa: S105 - a name
+"""The Secret of people, as `moorage certs --secrets` and cert-manager write it."""
 
 
 class Gateway:
@@ -203,7 +209,7 @@ async def connected(
             yield Gateway(await stack.enter_async_context(_session()), options.admin, options)
             return
         arguments: dict[str, Any] = {
-            "ssl": context_of(options.tls, options.ca_file),
+            "ssl": _context_of(options.tls, options.ca_file),
             "server_hostname": IDENTITY,
         }
         if options.tls is None:
@@ -244,9 +250,9 @@ async def _through_api_server(
     if pod.is_secured:
         arguments["server_hostname"] = identity
         if options.tls is None and options.ca_file is None:
-            arguments["ssl"] = await context_of_secret(client, pod.namespace)
+            arguments["ssl"] = await _context_of_secret(client, pod.namespace)
         else:
-            arguments["ssl"] = context_of(options.tls, options.ca_file)
+            arguments["ssl"] = _context_of(options.tls, options.ca_file)
             if options.tls is None:
                 arguments["headers"] = _headers(options, await client.token())
     else:
@@ -262,7 +268,7 @@ def _session() -> aiohttp.ClientSession:
 
 
 def _headers(options: GatewayOptions, token: str) -> dict[str, str]:
-    token = read_token(options.token_file) if options.token_file else token
+    token = _read_token(options.token_file) if options.token_file else token
     return {"Authorization": f"Bearer {token}"} if token else {}
 
 
@@ -273,3 +279,63 @@ def _require_plain(options: GatewayOptions) -> None:
             "--tls, --ca-file and --token-file need an --admin that begins with https://, "
             f"not {where}"
         )
+
+
+# ---- how the caller is known
+
+
+def _context_of(tls: Path | None, ca_file: Path | None) -> ssl.SSLContext:
+    """Return what connects with the certificate in a folder, else with none.
+
+    Raises:
+        ConfigurationError: A file cannot be used.
+    """
+    if tls is not None:
+        return client_context(read_certificate(tls))
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except OSError as error:  # ssl.SSLError too
+        raise ConfigurationError(f"cannot use the --ca-file {ca_file}: {error}") from error
+
+
+async def _context_of_secret(client: KubeClient, namespace: str) -> ssl.SSLContext:
+    """Return what connects with the operator's certificate in a namespace.
+
+    Raises:
+        GatewayError: The Secret may not be read, or there is none.
+        ConfigurationError: It cannot be used.
+    """
+    path = f"/api/v1/namespaces/{namespace}/secrets/{OPERATOR_SECRET}"
+    try:
+        answer = await client.request("GET", path, timeout=SECONDS)
+        data = msgspec.json.decode(answer.check().body).get("data") or {}
+    except (KubeError, TimeoutError) as error:
+        reason = (error.message if isinstance(error, KubeStatusError) else "") or error
+        raise GatewayError(
+            "the gateway has certificates: give --ca-file FILE for a bearer token, or --tls DIR, "
+            f"an operator's certificate (Secret {namespace}/{OPERATOR_SECRET}: {reason})"
+        ) from error
+    with tempfile.TemporaryDirectory() as folder:
+        for name in (CHAIN, KEY, AUTHORITIES):
+            if name in data:
+                (Path(folder) / name).write_bytes(base64.b64decode(data[name]))
+        try:
+            return client_context(read_certificate(Path(folder)))
+        except ConfigurationError as error:
+            text = str(error).replace(folder, f"Secret {namespace}/{OPERATOR_SECRET}")
+            raise ConfigurationError(text) from error
+
+
+def _read_token(file: Path) -> str:
+    """Return the bearer token in a file.
+
+    Raises:
+        ConfigurationError: It cannot be read, or holds none.
+    """
+    try:
+        token = file.read_text("ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"cannot read the --token-file {file}: {error}") from error
+    if not token.isprintable() or not token:
+        raise ConfigurationError(f"the --token-file {file} holds no token")
+    return token

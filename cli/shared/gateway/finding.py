@@ -7,9 +7,8 @@ from typing import Any
 
 import msgspec
 
-from cli.shared.gateway.errors import GatewayError
 from cli.shared.given import NAME
-from moorage.errors import ConfigurationError
+from moorage.errors import ConfigurationError, MoorageError
 from moorage_host.kube import KubeClient, KubeError, KubeStatusError
 
 SECONDS = 5.0
@@ -30,6 +29,19 @@ LEASES = ("moorage-gateway", "moorage-scheduler")
 PROBES = ("readinessProbe", "livenessProbe", "startupProbe")
 
 Object = Mapping[str, Any]
+
+
+class GatewayError(MoorageError):
+    """The gateway did not answer with success; the message has what to do.
+
+    Args:
+        message: What is wrong.
+        status: The HTTP status code; 0 if no answer came.
+    """
+
+    def __init__(self, message: str, *, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

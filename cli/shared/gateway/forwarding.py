@@ -14,8 +14,7 @@ from contextlib import asynccontextmanager, suppress
 
 import aiohttp
 
-from cli.shared.gateway.errors import GatewayError
-from cli.shared.gateway.finding import SECONDS, GatewayPod
+from cli.shared.gateway.finding import SECONDS, GatewayError, GatewayPod
 from moorage_host.kube import KubeClient, KubeError, KubeStatusError
 
 LOOPBACK = "127.0.0.1"

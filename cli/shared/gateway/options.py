@@ -1,19 +1,26 @@
-"""The options of every command that asks a gateway."""
+"""The options of every command that asks a gateway, and what a kubeconfig says instead of them.
 
-from collections.abc import Callable
+The kubeconfig that `moorage up` writes names the gateway's admin port: there the gateway is a
+process of this machine and no pod, so the API server cannot lead to it.
+"""
+
+import os
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import click
-
-from cli.shared.gateway.embedded import embedded_admin
+import yaml
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 NAMESPACE = "moorage"
 """Where deploy/ installs the gateway."""
+
+EXTENSION = "moorage.io/gateway"
+"""The name of the extension of a kubeconfig's cluster, which kubectl keeps and does not read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,3 +114,43 @@ def gateway_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(_OPTIONS):
         called = option(called)
     return called
+
+
+def extension(admin: str) -> dict[str, Any]:
+    """Return what a kubeconfig's cluster has about the gateway whose admin port is *admin*."""
+    return {"name": EXTENSION, "extension": {"admin": admin}}
+
+
+def embedded_admin(kubeconfig: Path | None) -> str:
+    """Return the admin port that the current context of a kubeconfig names; "" if none.
+
+    Args:
+        kubeconfig: The file; None for the first one of KUBECONFIG, else ~/.kube/config.
+    """
+    document, context = _current(kubeconfig)
+    cluster = _named(document.get("clusters"), context.get("cluster")).get("cluster") or {}
+    found = _named(cluster.get("extensions"), EXTENSION).get("extension") or {}
+    return str(found.get("admin", ""))
+
+
+def current_namespace(kubeconfig: Path | None) -> str:
+    """Return the namespace of a kubeconfig's current context, "default" if it has none."""
+    return str(_current(kubeconfig)[1].get("namespace") or "default")
+
+
+def _current(kubeconfig: Path | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a kubeconfig with its context; what is wrong with it is told by who connects."""
+    first = os.environ.get("KUBECONFIG", "").partition(os.pathsep)[0]
+    path = kubeconfig or Path(first or "~/.kube/config").expanduser()
+    try:
+        document = yaml.safe_load(path.read_text())
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        return {}, {}
+    if not isinstance(document, dict):
+        return {}, {}
+    context = _named(document.get("contexts"), document.get("current-context"))
+    return document, context.get("context") or {}
+
+
+def _named(items: Iterable[dict[str, Any]] | None, name: object) -> dict[str, Any]:
+    return next((each for each in items or () if each.get("name") == name), {})

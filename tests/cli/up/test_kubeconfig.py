@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cli.shared.gateway.embedded import embedded_admin
+from cli.shared.gateway.options import embedded_admin
 from cli.up.kubeconfig import KubeconfigFile, default_path, reserve
 from moorage.errors import ConfigurationError
 

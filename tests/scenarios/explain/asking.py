@@ -3,9 +3,9 @@
 import re
 from collections.abc import Callable, Mapping
 
-from cli.decisions.explain.sources import read
+from cli.decisions.explain.sources import explained as ask
 from cli.shared.gateway.options import GatewayOptions
-from gateway.decisions.why import Explanation, explanation
+from gateway.decisions.why import Explanation
 from tests.scenarios.world import World
 from tools.planes.objects import NAMESPACE
 
@@ -18,7 +18,7 @@ WITHIN = 30.0
 
 async def explained(world: World, name: str, node: str = "") -> Explanation:
     options = GatewayOptions(admin=world.services.admin, kubeconfig=world.plane.kubeconfig("admin"))
-    return explanation(await read(f"{NAMESPACE}/{name}", node, options))
+    return (await ask(f"{NAMESPACE}/{name}", node, options)).found
 
 
 async def headline(world: World, name: str, node: str = "") -> str:

@@ -1,6 +1,7 @@
 """The first line of `moorage explain` names what decided, whatever it was."""
 
 import asyncio
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -233,23 +234,23 @@ async def test_a_pod_decided_by_a_gateway_that_is_gone(
     record_property(EXPLAINED, 2)
 
 
-async def test_the_command(world: World) -> None:
+async def test_the_command(world: World, tmp_path: Path) -> None:
     await world.nodes(*map(node, NAMES))
     async with world.scheduler("steered"):
         await world.create(pod("p", reject=all_but("n2")))
         await world.bound("p")
+    admin = ("--admin", world.services.admin)
+    cluster = ("--kubeconfig", str(world.plane.kubeconfig("admin")))
 
     async def run(*arguments: str) -> tuple[int, str]:
-        return await ran(
-            *("explain", *arguments, "--admin", world.services.admin),
-            *("--kubeconfig", str(world.plane.kubeconfig("admin"))),
-        )
+        return await ran("explain", *arguments, *admin, *cluster)
 
-    (status, text), (_, as_json), (_, as_yaml), missing = await asyncio.gather(
+    (status, text), (_, as_json), (_, as_yaml), missing, *named = await asyncio.gather(
         run("default/p"),
         run("default/p", "-o", "json"),
         run("default/p", "-o", "yaml"),
         run("default/nobody"),
+        *(run(*words) for words in (("p",), ("pod/p", "-n", "default"), ("po/p",))),
     )
     expected = "default/p is on n2: one node of 4 was left: Steered rejected 3 of 4: no"
     assert (status, text.splitlines()[0]) == (0, expected)
@@ -257,3 +258,15 @@ async def test_the_command(world: World) -> None:
     assert msgspec.json.decode(as_json)["reason"] == expected
     assert yaml.safe_load(as_yaml)["reason"] == expected
     assert missing == (1, "moorage: there is no pod default/nobody\n")
+    assert [answer[1].splitlines()[0] for answer in named] == [expected] * 3
+
+    nowhere = {"KUBECONFIG": str(tmp_path / "none"), "HOME": str(tmp_path)}
+    (status, text), (_, as_json), without = await asyncio.gather(
+        ran("explain", "p", *admin, environment=nowhere),
+        ran("explain", "p", *admin, "-o", "json", environment=nowhere),
+        ran("explain", "p", environment=nowhere),
+    )
+    assert (status, text.splitlines()[0]) == (0, expected)
+    assert "Without Events, pod groups and ResourceClaims: there is no kubeconfig at " in text
+    assert msgspec.json.decode(as_json)["reason"] == expected
+    assert without[1].startswith("moorage: there is no kubeconfig at ")

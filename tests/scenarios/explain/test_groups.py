@@ -7,9 +7,8 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from cli.decisions.explain.sources import read
+from cli.decisions.explain.sources import explained
 from cli.shared.gateway.options import GatewayOptions
-from gateway.decisions.why import explanation
 from moorage_host.kube import KubeClient, connect
 from tests.scenarios.conftest import PLANES
 from tests.scenarios.explain.asking import Record
@@ -56,8 +55,8 @@ async def test_members_wait_for_each_other(plane: Plane, record_property: Record
 
     async def asked(name: str) -> tuple[str, str]:
         options = GatewayOptions(kubeconfig=config)
-        known = await read(f"{NAMESPACE}/{name}", "", options)
-        return explanation(known).headline, str(known.group)
+        answer = await explained(f"{NAMESPACE}/{name}", "", options)
+        return answer.found.headline, str(answer.known.group)
 
     try:
         group = {
