@@ -181,13 +181,6 @@ class Explanation:
     next: Sequence[str] = ()
     rejections: Rejections = Rejections()
 
-    @classmethod
-    def of(cls, content: Object) -> "Explanation":
-        """Return what `content` has shown."""
-        parts = [Rejection(**each) for each in content["rejections"]]
-        rejected = Rejections(sum(each.nodes for each in parts), parts, content["preemption"])
-        return cls(**{**content, "rejections": rejected})
-
     @property
     def headline(self) -> str:
         """The reason in one sentence."""

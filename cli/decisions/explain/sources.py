@@ -9,7 +9,16 @@ import msgspec
 from cli.shared.gateway.client import SECONDS, connected
 from cli.shared.gateway.finding import GatewayError
 from cli.shared.gateway.options import GatewayOptions
-from gateway.decisions.why import Explanation, Known, Object, PodGroup, explanation, last_seen
+from gateway.decisions.why import (
+    Explanation,
+    Known,
+    Object,
+    PodGroup,
+    Rejection,
+    Rejections,
+    explanation,
+    last_seen,
+)
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, KubeStatusError, KubeUnreachableError, connect
 
@@ -85,7 +94,11 @@ async def _by_gateway(pod: str, node: str, options: GatewayOptions, lacking: str
         reason = attempts[0]["reason"]
         found = Explanation(pod=pod, place="was last seen by the gateway", reason=reason)
     else:
-        found = Explanation.of(content)
+        parts = [Rejection(**each) for each in content.pop("rejections")]
+        nodes = sum(each.nodes for each in parts)
+        found = Explanation(
+            rejections=Rejections(nodes, parts, content.pop("preemption")), **content
+        )
     return Explained(known=known, found=found, lacking=lacking)
 
 

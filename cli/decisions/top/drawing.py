@@ -1,13 +1,16 @@
 """Draws what a gateway is doing, as wide as the terminal is."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from cli.decisions.top.view import Replica, View
+from gateway.decisions.why import OLD_SECONDS
 
 NARROW = 60
 """Columns of a terminal below which only the most important columns of the tables are shown."""
@@ -31,11 +34,10 @@ def _parts(view: View, width: int) -> Iterator[RenderableType]:
     narrow = width < NARROW
     role = "decides" if view.decides else "STANDS BY"
     yield Text(f"{view.gateway}  {role}, epoch {view.epoch}", style="bold", no_wrap=True)
-    yield Text(
-        f"{view.cycles:.1f} cycles/s  {view.nodes} nodes  {view.pods} pods  "
-        f"API server silent for {view.age:.0f} s",
-        overflow="fold",
-    )
+    counts = f"{view.cycles:.1f} cycles/s  {view.nodes} nodes  {view.pods} pods"
+    yield Text(counts, overflow="fold")
+    if view.age > OLD_SECONDS:
+        yield Text(f"API server silent for {view.age:.0f} s", style="bold red", overflow="fold")
     yield Text("")
     yield _table(
         width,
@@ -74,7 +76,10 @@ def _parts(view: View, width: int) -> Iterator[RenderableType]:
     if view.decisions:
         yield Text("")
         yield _table(
-            width, ("NEWEST PODS", "OUTCOME", "NODE"), [_decision(each) for each in view.decisions]
+            width,
+            ("NEWEST PODS", "AGO", "OUTCOME", "NODE", "REASON"),
+            [_decision(each) for each in view.decisions],
+            hidden=(4,) if narrow else (),
         )
 
 
@@ -86,8 +91,15 @@ def _replica(each: Replica) -> Sequence[str]:
     return each.service, name, str(each.generation), str(each.behind), str(each.unanswered)
 
 
-def _decision(each: dict[str, object]) -> Sequence[str]:
-    return f"{each['namespace']}/{each['pod']}", str(each["outcome"]), str(each.get("node") or "")
+def _decision(each: Mapping[str, Any]) -> Sequence[str]:
+    ago = (datetime.now(UTC) - datetime.fromisoformat(each["time"])).total_seconds()
+    return (
+        f"{each['namespace']}/{each['pod']}",
+        f"{max(ago, 0):.0f} s",
+        each["outcome"],
+        each.get("node") or "",
+        each["reason"],
+    )
 
 
 def _table(

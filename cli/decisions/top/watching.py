@@ -20,7 +20,10 @@ from cli.shared.gateway.options import GatewayOptions
 from moorage_host.kube import KubeError
 
 NEWEST = 5
-"""Decisions that are shown."""
+"""Pods that are shown."""
+
+LOOKED_AT = 50
+"""Decisions among which they are looked for: a pod may have many."""
 
 
 async def watch(options: GatewayOptions, *, once: bool, as_json: bool, interval: float) -> None:
@@ -85,13 +88,17 @@ async def _read(gateway: Gateway) -> Sample:
 
 
 async def _view(gateway: Gateway, change: Change) -> View:
-    replicas, decisions = await asyncio.gather(_optional(gateway, "/replicas"), _newest(gateway))
+    replicas, decisions = await asyncio.gather(_optional(gateway, "/replicas"), newest(gateway))
     return view(change, gateway.place, replicas, decisions)
 
 
-async def _newest(gateway: Gateway) -> Sequence[Any]:
-    found = await _optional(gateway, "/decisions", limit=str(NEWEST))
-    return found["items"] if found else ()
+async def newest(gateway: Gateway) -> Sequence[Any]:
+    """Return the newest decision about each of the pods that were decided on last."""
+    found = await _optional(gateway, "/decisions", limit=str(LOOKED_AT))
+    pods: dict[tuple[str, str], Any] = {}
+    for each in found["items"] if found else ():
+        pods.setdefault((each["namespace"], each["pod"]), each)
+    return list(pods.values())[:NEWEST]
 
 
 async def _optional(gateway: Gateway, path: str, **query: str) -> Any | None:

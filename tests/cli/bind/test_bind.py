@@ -49,6 +49,13 @@ async def test_a_pod_is_bound_and_then_found_bound(api: Api, bind: Bind) -> None
     assert (again.exit_code, again.output) == (0, "pod default/web is bound to node n1 already\n")
 
 
+async def test_a_pod_is_named_as_for_kubectl(api: Api, bind: Bind) -> None:
+    for name, given in (("a", ("a",)), ("b", ("pod/b",)), ("c", ("po/c", "-n", "default"))):
+        api.pod(name)
+        result = await bind(*given, "n1")
+        assert result.output == f"pod default/{name} is bound to node n1\n"
+
+
 async def test_a_pod_that_replaces_the_one_that_was_read_is_not_bound(api: Api, bind: Bind) -> None:
     api.pod("web")
     posts = api.count("create", "pods/binding", delay_seconds=0.3)
@@ -68,8 +75,9 @@ async def test_a_pod_that_replaces_the_one_that_was_read_is_not_bound(api: Api, 
     [
         (("default/ghost", "n1"), "there is no pod default/ghost"),
         (("default/web", "n9"), "there is no node n9: the pod would never run"),
-        (("web", "n1"), "'web' is no pod: write NAMESPACE/POD, such as default/web"),
-        (("a/b/c", "n1"), "'a/b/c' is no pod"),
+        (("a/b/c", "n1"), "'a/b/c' is no pod: write POD, pod/POD or NAMESPACE/POD, such as "),
+        (("/web", "n1"), "'/web' is no pod"),
+        (("web", "n1", "-n", "no/where"), "'no/where' is no namespace"),
         (("default/web", "../n1"), "'../n1' is no name of a node"),
         (("default/bound", "n1"), "pod default/bound is bound to node n2, not n1"),
         (("default/gated", "n1"), "pod default/gated has scheduling gates: example.com/g"),

@@ -3,11 +3,15 @@
 import io
 
 import pytest
+from aiohttp import web
 from rich.console import Console
 
 from cli.decisions.top.drawing import draw
 from cli.decisions.top.samples import Change, sample
 from cli.decisions.top.view import View, view
+from cli.decisions.top.watching import newest
+from cli.shared.gateway.client import connected
+from cli.shared.gateway.options import GatewayOptions
 
 PLUGIN = "a-plugin-with-quite-a-long-name-for-a-narrow-terminal"
 
@@ -45,7 +49,8 @@ moorage_replicas_ready{{service="filter"}} 2
 
 def seen(before: str, after: str, **more: object) -> View:
     change = Change(sample(before, 10.0), sample(after, 12.0))
-    listed = [{"namespace": "a", "pod": "web-" + "x" * 60, "outcome": "bound", "node": "n1"}]
+    decided = {"time": "2026-11-23T01:30:00Z", "outcome": "bound", "node": "n1", "reason": "best"}
+    listed = [{"namespace": "a", "pod": "web-" + "x" * 60, **decided}]
     return view(change, "http://gateway:9090", more.get("replicas"), listed)
 
 
@@ -75,6 +80,40 @@ def test_an_idle_gateway_has_no_latencies() -> None:
     assert found.work[0].p99 is None
 
 
+def drawn(found: View, width: int) -> list[str]:
+    text = io.StringIO()
+    console = Console(file=text, width=width, height=50, markup=False, emoji=False)
+    console.print(draw(found, width))
+    return text.getvalue().splitlines()
+
+
+@pytest.mark.parametrize(("seconds", "is_told"), [(34, False), (150, True)])
+def test_a_silence_of_the_api_server_is_told_if_it_is_none_of_every_minute(
+    seconds: int, is_told: bool
+) -> None:
+    age = f'moorage_cache_age_seconds{{resource="pods"}} {seconds}\n'
+    shown = "\n".join(drawn(seen(metrics(1, 0, 0), metrics(2, 0, 0) + age), 80))
+    assert ("API server silent for 150 s" in shown) == is_told
+
+
+async def test_a_pod_has_one_row_however_often_it_was_decided_on() -> None:
+    async def decisions(_: web.Request) -> web.Response:
+        decided = [("a", 9), ("b", 8), ("a", 7), ("a", 6), ("a", 5), ("a", 4), ("c", 3)]
+        items = [{"namespace": "d", "pod": pod, "id": number} for pod, number in decided]
+        return web.json_response({"items": items, "continue": ""})
+
+    app = web.Application()
+    app.router.add_get("/decisions", decisions)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    options = GatewayOptions(admin=f"http://127.0.0.1:{runner.addresses[0][1]}")
+    async with connected(options) as gateway:
+        shown = await newest(gateway)
+    await runner.cleanup()
+    assert [(each["pod"], each["id"]) for each in shown] == [("a", 9), ("b", 8), ("c", 3)]
+
+
 @pytest.mark.parametrize("width", [40, 80])
 def test_it_fits_the_terminal(width: int) -> None:
     listed = {
@@ -97,10 +136,7 @@ def test_it_fits_the_terminal(width: int) -> None:
         ]
     }
     found = seen(metrics(1000, 500, 7), metrics(1090, 510, 47), replicas=listed)
-    text = io.StringIO()
-    console = Console(file=text, width=width, height=50, markup=False, emoji=False)
-    console.print(draw(found, width))
-    lines = text.getvalue().splitlines()
+    lines = drawn(found, width)
     assert max(map(len, lines)) <= width
     shown = " ".join(lines)
     named = ("decides", "a-plugin", "filter", "a/web-", "n1", "10.244.133.211:50051")

@@ -1,0 +1,27 @@
+"""The first line of `moorage explain` says so if the gateway was not reached."""
+
+import pytest
+
+from cli.decisions.explain.output import show
+from cli.decisions.explain.sources import Explained
+from gateway.decisions.why import Known, explanation
+
+METADATA = {"namespace": "default", "name": "web", "uid": "u"}
+SILENCE = "no gateway runs in namespace moorage"
+
+
+@pytest.mark.parametrize(
+    ("spec", "first"),
+    [
+        ({"schedulingGates": [{"name": "quota"}]}, f"Without the gateway: {SILENCE}"),
+        ({}, f"default/web is pending: no scheduler has tried it: {SILENCE}"),
+    ],
+)
+def test_a_gateway_that_was_not_reached_is_told_first(
+    spec: dict[str, object], first: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = Known(pod={"metadata": METADATA, "spec": spec}, silence=SILENCE, asked=False)
+    show(Explained(known=known, found=explanation(known)), "text")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == first
+    assert any(line.startswith("default/web is pending: ") for line in lines)
