@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 
 from moorage.errors import PluginLoadError
+from moorage.execution.alarm import BudgetExceededError, call_within
 from moorage.plugin.base import Plugin
 from moorage.plugin.bind import BindPlugin
 from moorage.plugin.definition.hooks import HOOKS
@@ -30,6 +31,9 @@ GROUPS: dict[type[Plugin], str] = {
     BindPlugin: "moorage.bind",
 }
 """The entry-point group in which packages announce plugins of each kind."""
+
+LOAD_SECONDS = 30.0
+"""How long a file or a package may take to load; imports take seconds on a busy machine."""
 
 _LEFT_OUT = re.compile(r"_.*|test_.*|.*_test\.py|conftest\.py")
 """Files of a folder that are not read; `moorage new-plugin` writes tests beside plugins."""
@@ -88,10 +92,10 @@ class Registry:
         for entry in importlib.metadata.entry_points(group=GROUPS[self._kind]):
             origin = f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
             try:
-                plugin = entry.load()
-            except Exception as error:
+                plugin = call_within(LOAD_SECONDS, entry.load)
+            except (Exception, BudgetExceededError) as error:
                 raise PluginLoadError(
-                    f"cannot load plugin {entry.name} of {origin}: {error}"
+                    f"cannot load plugin {entry.name} of {origin}: {_cause(error)}"
                 ) from error
             if not (inspect.isclass(plugin) and issubclass(plugin, self._kind)):
                 raise PluginLoadError(
@@ -191,10 +195,10 @@ def _import(file: Path) -> ModuleType:
         raise PluginLoadError(f"{file} is not a Python file: its name must end in .py")
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
+        call_within(LOAD_SECONDS, spec.loader.exec_module, module)
     except BaseException as error:
         del sys.modules[name]
-        if not isinstance(error, Exception | SystemExit):
+        if not isinstance(error, Exception | SystemExit | BudgetExceededError):
             raise
         raise PluginLoadError(_import_problem(file, error)) from error
     return module
@@ -214,4 +218,10 @@ def _import_problem(file: Path, error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if frame.filename == str(file)]
     where = place_of(str(file), own[-1].lineno if own else None)
-    return f"{where}: {type(error).__name__}: {error}"
+    return f"{where}: {_cause(error)}"
+
+
+def _cause(error: BaseException) -> str:
+    if isinstance(error, BudgetExceededError):
+        return f"it is not loaded after {LOAD_SECONDS:g} s; work that goes on belongs into `start`"
+    return f"{type(error).__name__}: {error}"

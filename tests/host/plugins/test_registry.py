@@ -108,6 +108,22 @@ def test_a_file_that_cannot_be_used_is_reported_with_its_line(
     assert message in str(refusal.value)
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        "x = 1\nwhile True:\n    pass\n",
+        "import time\nwhile True:\n    try: time.sleep(60)\n    except Exception: pass\n",
+    ],
+)
+def test_a_file_that_never_ends_is_given_up_and_named_with_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
+    monkeypatch.setattr("moorage_host.plugins.registry.LOAD_SECONDS", 0.2)
+    file = write(tmp_path / "mine.py", content)
+    with pytest.raises(PluginLoadError, match=r"mine\.py:[23]: it is not loaded after 0\.2 s"):
+        load(file)
+
+
 def test_a_file_that_failed_can_be_corrected_and_loaded(tmp_path: Path) -> None:
     file = write(tmp_path / "mine.py", "1 / 0\n")
     with pytest.raises(PluginLoadError):
@@ -153,8 +169,12 @@ def test_installed_packages_announce_plugins(
 @pytest.mark.parametrize(
     ("content", "entry", "message"),
     [
-        ("1 / 0", "Acme = {}:Acme", "cannot load plugin Acme of {} 1.2: division by zero"),
-        ("", "Acme = {}:Acme", "cannot load plugin Acme of {} 1.2: module"),
+        (
+            "1 / 0",
+            "Acme = {}:Acme",
+            "cannot load plugin Acme of {} 1.2: ZeroDivisionError: division",
+        ),
+        ("", "Acme = {}:Acme", "cannot load plugin Acme of {} 1.2: AttributeError: module"),
         ("Acme = 5", "Acme = {}:Acme", "plugin Acme of {} 1.2 is not a FilterPlugin: {}:Acme"),
         (PLUGIN.format(name="Known"), "Known = {}:Known", "two plugins are called Known"),
     ],
