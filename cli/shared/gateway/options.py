@@ -139,7 +139,7 @@ def current_namespace(kubeconfig: Path | None) -> str:
 
 
 def _current(kubeconfig: Path | None) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a kubeconfig with its context; what is wrong with it is told by who connects."""
+    """Return a kubeconfig with its context; who connects reports what is wrong with it."""
     first = os.environ.get("KUBECONFIG", "").partition(os.pathsep)[0]
     path = kubeconfig or Path(first or "~/.kube/config").expanduser()
     try:
