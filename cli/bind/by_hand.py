@@ -11,20 +11,14 @@ from cli.shared.given import NAME
 from moorage import Binding
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, KubeStatusError, KubeUnreachableError, connect
-from services.binder.binding.attempt import Attempt, RetryLimits
-from services.binder.binding.fence import Guard
+from services.binder.binding.attempt import Attempt
+from services.binder.binding.limits import BindLimits
 from services.binder.binding.outcomes import Outcome
 from services.binder.cluster import Cluster
+from services.binder.metrics import BindMetrics
 
 REQUEST_SECONDS = 5.0
 """How long one request to the API server may take."""
-
-
-class _Quiet:
-    """Counts no tries: one command has no metrics."""
-
-    def retried(self, cause: str) -> None:
-        """Count nothing."""
 
 
 async def bind_by_hand(
@@ -62,10 +56,10 @@ async def bind_by_hand(
         attempt = Attempt(
             cluster,
             binding,
+            epoch=0,
             deadline=deadline,
-            guard=Guard(binding),
-            retries=RetryLimits(),
-            observer=_Quiet(),
+            limits=BindLimits(),
+            metrics=BindMetrics(),  # which nobody reads here
         )
         outcome = await attempt.run(look_first=True)
     already = " already" if outcome is Outcome.ALREADY_BOUND else ""
