@@ -1,8 +1,8 @@
 """Controllers of workloads: they make and delete the pods of Deployments, Jobs and their like.
 
 They run in the process of the embedded API server, on its state, if `--run-controllers` is given.
-Whatever changes, the workload that it belongs to is compared with its pods again. Nobody replaces
-running pods: a changed template applies to new pods only.
+Whatever changes, the workload that it belongs to is compared with its pods again. A changed
+template replaces all pods at once.
 """
 
 import asyncio
@@ -41,11 +41,6 @@ RESOURCES: Final = {
 
 NOT_MANAGED: Final = "sandbox.moorage.io/not-managed"
 """The annotation of a workload whose pods somebody else makes."""
-
-NO_ROLLOUT: Final = (
-    "The template has changed. The sandbox makes no rollouts: new pods get the new template, "
-    "pods that are there keep theirs until they are deleted."
-)
 
 MOST_AT_ONCE = 100
 """Pods that are made or deleted in one step, so that clients get answers in between."""
@@ -205,34 +200,19 @@ class Controllers:
 
 
 def _reconcile_deployment(objects: Objects, deployment: Object) -> None:
-    """Give the ReplicaSet of the present template the pods that the earlier ones do not have.
-
-    There is a ReplicaSet for each template. Those of earlier ones keep their pods, and are deleted
-    with their last pod.
-    """
-    number = _template_hash(deployment)
+    """Scale the ReplicaSet of the present template; then others go, with their pods."""
+    number, wanted = _template_hash(deployment), deployment["spec"]["replicas"]
     owned = list(objects.owned("ReplicaSet", deployment))
     current = next((o for o in owned if o["metadata"].get("labels", {}).get(HASH) == number), None)
-    earlier = [each for each in owned if each is not current]
     current = current or objects.create(_replica_set(deployment, number), deployment)
-    wanted = deployment["spec"]["replicas"]
-    room = max(0, wanted - len(objects.active_pods(current)))
     try:
-        for replica_set in earlier:
-            kept = min(len(objects.active_pods(replica_set)), room)
-            _scale(objects, deployment, replica_set, kept)
-            room -= kept
-            wanted -= kept
-        if earlier and wanted < deployment["spec"]["replicas"]:
-            objects.record(deployment, "Warning", "NoRollout", NO_ROLLOUT)
         _scale(objects, deployment, current, wanted)
-        for replica_set in earlier:
-            if not objects.active_pods(replica_set):
-                objects.delete(replica_set)
+        for each in owned:
+            if each["metadata"]["uid"] != current["metadata"]["uid"]:
+                objects.delete(each)
     finally:
-        new = objects.active_pods(current)
-        old = [pod for each in earlier for pod in objects.active_pods(each)]
-        objects.set_status(deployment, _deployment_status(deployment, new, old))
+        pods = objects.active_pods(current)
+        objects.set_status(deployment, _deployment_status(deployment, pods))
 
 
 HASH = "pod-template-hash"
@@ -271,24 +251,20 @@ def _scale(objects: Objects, deployment: Object, replica_set: Object, wanted: in
     _reconcile_replica_set(objects, replica_set)
 
 
-def _deployment_status(deployment: Object, new: list[Object], old: list[Object]) -> Object:
-    ready, wanted = sum(map(is_ready, [*new, *old])), deployment["spec"]["replicas"]
+def _deployment_status(deployment: Object, pods: list[Object]) -> Object:
+    ready, wanted = sum(map(is_ready, pods)), deployment["spec"]["replicas"]
     if ready >= wanted:
         available = _condition("Available", True, "MinimumReplicasAvailable")
         progressing = _condition("Progressing", True, "NewReplicaSetAvailable")
     else:
         available = _condition("Available", False, "MinimumReplicasUnavailable")
         progressing = _condition("Progressing", True, "ReplicaSetUpdated")
-    if old:
-        # Makes `kubectl rollout status` end with an error: it would wait for ever.
-        progressing = _condition("Progressing", False, "ProgressDeadlineExceeded", NO_ROLLOUT)
     return {
-        "replicas": len(new) + len(old),
-        "updatedReplicas": len(new),
-        "readyReplicas": ready,
-        "availableReplicas": ready,
+        "replicas": len(pods),
+        "updatedReplicas": len(pods),
         "unavailableReplicas": max(0, wanted - ready),
         "conditions": [_dated(each, deployment) for each in (available, progressing)],
+        **_readiness(pods),
     }
 
 
@@ -326,21 +302,15 @@ REVISION = "controller-revision-hash"
 def _reconcile_stateful_set(objects: Objects, stateful_set: Object) -> None:
     """Make the missing pods from the lowest number on, or delete those with too high numbers."""
     revision = f"{stateful_set['metadata']['name']}-{_template_hash(stateful_set)}"
-
-    def updated() -> int:
-        labels = (pod["metadata"].get("labels", {}) for pod in objects.pods_of(stateful_set))
-        return sum(each.get(REVISION) == revision for each in labels)
-
     try:
         for pod in objects.pods_of(stateful_set):
-            if not is_active(pod):
+            is_present = pod["metadata"].get("labels", {}).get(REVISION) == revision
+            if not (is_present and is_active(pod)):
                 objects.delete(pod)
         _complete(objects, stateful_set, revision)
-        if updated() < len(objects.pods_of(stateful_set)):
-            objects.record(stateful_set, "Warning", "NoRollout", NO_ROLLOUT)
     finally:
         pods = objects.pods_of(stateful_set)
-        status = {"replicas": len(pods), "updatedReplicas": updated()}
+        status = {"replicas": len(pods), "updatedReplicas": len(pods)}
         objects.set_status(stateful_set, status | _readiness(pods))
 
 

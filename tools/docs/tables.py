@@ -51,8 +51,8 @@ from moorage_host.settings.fields import Dataclass
 from moorage_host.tls.authorization import METHODS
 from moorage_host.tls.reload import EXPIRY, RELOADS, START
 from moorage_host.tracing.metrics import SPANS
-from sandbox.apiserver.__main__ import Options as ApiServerOptions
 from sandbox.apiserver.resources.builtin import BUILT_IN
+from sandbox.apiserver.settings import Settings as ApiServerSettings
 from sandbox.scheduler.__main__ import Settings as SchedulerSettings
 from services.annotator import metrics as annotator_metrics
 from services.annotator.settings import AnnotatorSettings
@@ -76,7 +76,7 @@ SETTINGS: Mapping[str, tuple[type[Dataclass], type[Dataclass] | None]] = {
     "scorer": (CycleSettings, ServerSettings),
     "binder": (BinderSettings, ServerSettings),
     "annotator": (AnnotatorSettings, AdminSettings),
-    "api-server": (ApiServerOptions, ProcessSettings),
+    "api-server": (ApiServerSettings, ProcessSettings),
     "kube-scheduler": (SchedulerSettings, ProcessSettings),
 }
 """For each table of settings the class that it shows, and the one whose settings are elsewhere."""

@@ -119,9 +119,9 @@ class Setting:
 
 
 def declared_settings(cls: type[Dataclass]) -> Iterator[Setting]:
-    """Yield the settings that a class declares, in order."""
+    """Yield what a class declares with `setting`, in order; other fields are for programs only."""
     hints = typing.get_type_hints(cls)
-    for field in dataclasses.fields(cls):
+    for field in filter(lambda each: each.metadata, dataclasses.fields(cls)):
         hint, arguments = hints[field.name], typing.get_args(hints[field.name])
         optional = isinstance(hint, types.UnionType)
         repeatable = typing.get_origin(hint) is tuple

@@ -28,16 +28,14 @@ async def test_parallel_pods_wait_for_nothing(workloads: Workloads) -> None:
     await workloads.until(lambda: list(workloads.pods()) == ["web-5", "web-6"])
 
 
-async def test_a_changed_template_applies_to_new_pods_only_and_says_so(
-    workloads: Workloads,
-) -> None:
+async def test_a_changed_template_replaces_all_pods(workloads: Workloads) -> None:
     workloads.create("StatefulSet", replicas=2)
     await workloads.until_ready(2)
     workloads.change_image("StatefulSet", "web:2")
-    await workloads.until(lambda: workloads.events("NoRollout"))
-    workloads.delete("Pod", "web-0")
-    await workloads.until(lambda: workloads.images() == ["web:1", "web:2"])
-    await workloads.until_status("StatefulSet", updatedReplicas=1)
+    await workloads.until(lambda: workloads.images() == ["web:2"])
+    await workloads.until_ready(2)
+    assert workloads.images() == ["web:2"] * 2
+    await workloads.until_status("StatefulSet", updatedReplicas=2, readyReplicas=2)
 
 
 async def test_a_name_that_is_taken_is_an_event(workloads: Workloads) -> None:
